@@ -1,0 +1,74 @@
+"""Compile kernel text to a cubin with the run-time compiler; needs no GPU and no driver.
+
+Main definitions: ``to_cubin``, ``CompileError``.
+
+Implementation notes: the target is always a cubin, because asking for PTX makes the toolchain look for the driver. Cubins
+are kept for the life of the process, keyed by text and architecture.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
+
+
+class CompileError(LayoutError):
+    """The run-time compiler refused the text; ``.diagnostic.because`` is its log."""
+
+
+def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
+    """Return the machine code of a kernel text for one architecture.
+
+    Args:
+        source: A kernel, or complete CUDA text.
+        arch: Real architecture such as ``"sm_90a"``; the kernel's own when left out, ``"sm_90a"`` for plain text.
+
+    Returns:
+        The cubin, an ELF file.
+
+    Raises:
+        MissingExtraError: LA510, when cuda.core or the run-time compiler is not installed.
+        CompileError: LA511, with the compiler's log.
+        MalformedError: LA512, for an architecture that is not ``sm_`` and a number with an optional letter.
+    """
+    text = source.text if isinstance(source, KernelSource) else source
+    if arch is None:
+        arch = source.arch if isinstance(source, KernelSource) else "sm_90a"
+    if not isinstance(arch, str) or not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
+        raise MalformedError(
+            Diagnostic("LA512", "bad architecture", because=f"arch must look like 'sm_90a', not {arch!r}")
+        )
+    return _compiled(text, arch)
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(text: str, arch: str) -> bytes:
+    try:
+        from cuda.core import Program, ProgramOptions
+    except ImportError as error:
+        raise _missing(str(error)) from None
+    try:
+        program = Program(text, "c++", ProgramOptions(arch=arch, std="c++17"))
+        code = bytes(program.compile("cubin").code)
+    except (ImportError, OSError) as error:  # the bindings are there, the compiler's library is not
+        raise _missing(str(error)) from None
+    except Exception as error:  # cuda.core's own error types differ between its versions
+        if type(error).__name__ in ("DynamicLibNotFoundError", "FunctionNotFoundError"):
+            raise _missing(str(error)) from None
+        raise CompileError(
+            Diagnostic("LA511", "the run-time compiler refused the kernel", (f"arch {arch}",), str(error).strip())
+        ) from None
+    return code
+
+
+def _missing(reason: str) -> MissingExtraError:
+    return MissingExtraError(
+        Diagnostic(
+            "LA510",
+            'compiling kernels needs the extra: pip install "layoutalg[cuda]"',
+            because=reason.strip().splitlines()[0] if reason.strip() else "cuda.core cannot be imported",
+        )
+    )

@@ -1,0 +1,423 @@
+// CPU models of the hardware operations that kernel texts call by name.
+//
+// One fiber per GPU thread, run in turn; a block at a time. The copy engine is a queue: a bulk copy runs only while some
+// thread polls a barrier or waits for a store group, newest first, so that a kernel which reads too early sees the old
+// bytes. Descriptors are decoded here from their 128 raw bytes, apart from the Python models: box walk, row pitch at the
+// swizzle span, XOR on absolute shared addresses, fill, element strides, byte counts. What the hardware would punish with
+// a fault or a hang becomes a fault number or the kernel's own time-out status.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+#include <ucontext.h>
+
+typedef unsigned int la_u32;
+typedef unsigned long long la_u64;
+struct alignas(64) la_tensor_map { la_u64 words[16]; };
+
+#define __global__
+#define __device__ static
+#define __forceinline__ inline
+#define __constant__ static const
+#define __grid_constant__
+#define __restrict__
+#define __launch_bounds__(...)
+
+namespace la_host {
+
+enum Fault {
+    NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
+    TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK
+};
+
+struct Index { unsigned x, y, z; };
+struct Fiber { ucontext_t context; Index thread; bool done; };
+struct Barrier { la_u32 count, pending; long long bytes; la_u32 phase; };
+struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier; };
+struct Region { const unsigned char* first; size_t bytes; };
+
+constexpr la_u32 RESERVED = 1024;  // shared bytes below the dynamic part, as on sm_90
+constexpr la_u32 CAPACITY = 233472 + 65536;
+constexpr size_t STACK = 96 * 1024;
+
+alignas(1024) static unsigned char arena[CAPACITY];
+static std::vector<Fiber> fibers;
+static std::vector<char> stacks;
+static Fiber* current;
+static ucontext_t scheduler;
+static std::function<void()> body;
+static Index block, grid, block_size;
+static la_u32 dynamic_first, dynamic_bytes;
+static unsigned waiting, generation;
+static int fault_code;
+static std::map<la_u32, Barrier> barriers;
+static std::vector<Copy> queue, uncommitted, committed;
+static std::vector<Region> regions;
+
+inline void yield() { swapcontext(&current->context, &scheduler); }
+
+inline void fault(Fault code)
+{
+    fault_code = code;
+    for (;;) yield();  // never resumed
+}
+
+inline unsigned live()
+{
+    unsigned n = 0;
+    for (const Fiber& fiber : fibers) n += !fiber.done;
+    return n;
+}
+
+inline void release_if_complete()
+{
+    if (waiting && waiting >= live()) { waiting = 0; ++generation; }
+}
+
+inline void block_barrier()
+{
+    const unsigned mine = generation;
+    ++waiting;
+    release_if_complete();
+    while (generation == mine) yield();
+}
+
+inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
+{
+    if (address < dynamic_first || (la_u64)address + bytes > (la_u64)dynamic_first + dynamic_bytes) fault(SHARED_RANGE);
+    return arena + address;
+}
+
+inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
+{
+    unsigned char* pointer = (unsigned char*)(uintptr_t)address;
+    for (const Region& region : regions)
+        if (pointer >= region.first && pointer + bytes <= region.first + region.bytes) return pointer;
+    fault(GLOBAL_RANGE);
+    return nullptr;
+}
+
+// ---------------------------------------------------------------------------------------------------------- barriers
+
+inline Barrier& barrier_at(la_u32 address)
+{
+    auto found = barriers.find(address);
+    if (found == barriers.end()) fault(BARRIER_MISUSE);
+    return found->second;
+}
+
+inline void settle(Barrier& barrier)
+{
+    if (barrier.bytes > 1048575 || barrier.bytes < -1048575) fault(TRANSACTION_RANGE);
+    if (barrier.pending == 0 && barrier.bytes == 0) { barrier.pending = barrier.count; ++barrier.phase; }
+}
+
+// ------------------------------------------------------------------------------------------------------- descriptors
+
+struct Descriptor {
+    la_u64 base, dim[5], stride[5];
+    la_u32 box[5], step[5], element, span;
+    int rank, format;
+    bool nan_fill, tf32;
+};
+
+inline Descriptor decode(const la_tensor_map* map)
+{
+    static const int sizes[16] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 0, 0, 0, 0, 0};
+    la_u32 w[32];
+    std::memcpy(w, map, sizeof w);
+    Descriptor d = {};
+    d.base = (la_u64)w[1] << 32 | w[0];
+    d.rank = (int)(w[2] >> 4 & 7) + 1;
+    d.format = w[2] >> 7 & 15;
+    d.element = sizes[d.format];
+    d.span = (w[2] >> 13 & 3) ? 16u << (w[2] >> 13 & 3) : 0;
+    d.nan_fill = w[2] >> 15 & 1;
+    d.tf32 = w[2] >> 16 & 1;
+    if ((w[2] & 1) || (w[2] >> 11 & 3) || d.rank > 5 || d.element == 0) fault(BAD_DESCRIPTOR);
+    for (int i = 0; i < 5; ++i) {
+        d.dim[i] = (la_u64)w[8 + i] + 1;
+        d.step[i] = (w[13] >> 3 * i & 7) + 1;
+        d.box[i] = (i == 0 ? w[13] >> 24 : w[14] >> 8 * (i - 1) & 255) + 1;
+        d.stride[i] = i == 0 ? d.element : ((la_u64)(w[7] >> 4 * (i - 1) & 15) << 32 | w[2 + i]) << 4;
+    }
+    return d;
+}
+
+// The value a copy delivers for the bits it found.
+inline la_u64 converted(const Descriptor& d, la_u64 bits)
+{
+    if (d.element != 4 || (d.format != 7 && d.format != 8)) return bits;
+    if (d.format == 8 && !(bits & 0x7F800000)) bits &= 0x80000000;
+    if (d.tf32 && (bits & 0x7F800000) != 0x7F800000) bits = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000;
+    return bits;
+}
+
+inline void run_copy(const Copy& copy)
+{
+    const Descriptor d = decode(copy.map);
+    if (d.rank != copy.rank) fault(BAD_DESCRIPTOR);
+    if (copy.shared % 128) fault(SHARED_ALIGNMENT);
+    if ((long long)copy.coords[0] * d.element % 16) fault(INNER_COORDINATE);
+    la_u32 n[5] = {d.box[0], 1, 1, 1, 1};  // mode 0 ignores its element stride
+    for (int i = 1; i < d.rank; ++i) n[i] = (d.box[i] + d.step[i] - 1) / d.step[i];
+    const la_u32 pitch = d.span ? d.span : n[0] * d.element;
+    la_u32 row = 0;
+    la_u32 i[5];
+    for (i[4] = 0; i[4] < n[4]; ++i[4])
+    for (i[3] = 0; i[3] < n[3]; ++i[3])
+    for (i[2] = 0; i[2] < n[2]; ++i[2])
+    for (i[1] = 0; i[1] < n[1]; ++i[1], ++row)
+    for (i[0] = 0; i[0] < n[0]; ++i[0]) {
+        bool inside = true;
+        la_u64 address = d.base;
+        for (int j = 0; j < d.rank; ++j) {
+            const long long x = (long long)copy.coords[j] + (long long)i[j] * (j ? d.step[j] : 1);
+            inside = inside && x >= 0 && (la_u64)x < d.dim[j];
+            address += (la_u64)x * d.stride[j];
+        }
+        la_u32 where = copy.shared + row * pitch + i[0] * d.element;
+        if (d.span) where ^= (where >> 7 & (d.span / 16 - 1)) << 4;
+        unsigned char* local = shared_bytes(where, d.element);
+        if (copy.load) {
+            for (const auto& entry : barriers)
+                if (where < entry.first + 8 && entry.first < where + d.element) fault(BARRIER_OVERWRITTEN);
+            la_u64 bits = d.nan_fill ? 0x7FF77FF77FF77FF7ull : 0;
+            if (inside) {
+                bits = 0;
+                std::memcpy(&bits, global_bytes(address, d.element), d.element);
+                bits = converted(d, bits);
+            }
+            std::memcpy(local, &bits, d.element);
+        } else if (inside) {
+            std::memcpy(global_bytes(address, d.element), local, d.element);
+        }
+    }
+    if (copy.load) {
+        Barrier& barrier = barrier_at(copy.barrier);
+        barrier.bytes -= (long long)n[0] * n[1] * n[2] * n[3] * n[4] * d.element;
+        settle(barrier);
+    }
+}
+
+inline void engine_step()
+{
+    if (queue.empty()) return;
+    const Copy copy = queue.back();
+    queue.pop_back();
+    run_copy(copy);
+}
+
+// ------------------------------------------------------------------------------------------------------------ wgmma
+
+inline float half_to_float(unsigned short bits)
+{
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    float value;
+    if (exponent == 31) value = mantissa ? __builtin_nanf("") : __builtin_inff();
+    else if (exponent) value = __builtin_ldexpf((float)(mantissa + 1024), exponent - 25);
+    else value = __builtin_ldexpf((float)mantissa, -24);
+    return bits >> 15 ? -value : value;
+}
+
+inline float bfloat_to_float(unsigned short bits)
+{
+    const la_u32 wide = (la_u32)bits << 16;
+    float value;
+    std::memcpy(&value, &wide, 4);
+    return value;
+}
+
+// Element (m, k) of an operand of 16-bit elements as the tensor core finds it through a matrix descriptor.
+template <bool bfloat>
+inline float operand(la_u64 descriptor, int m, int k, bool transposed)
+{
+    const la_u32 start = (la_u32)(descriptor & 0x3FFF) << 4;
+    const la_u32 leading = (la_u32)(descriptor >> 16 & 0x3FFF) << 4, stride = (la_u32)(descriptor >> 32 & 0x3FFF) << 4;
+    const la_u32 phase = descriptor >> 49 & 7, mode = descriptor >> 62;
+    const int w = mode == 0 ? 1 : 16 >> mode;
+    la_u32 offset;
+    if (!transposed) offset = m % 8 * 16 * w + m / 8 * stride + (mode ? 2 * k : k / 8 * leading + k % 8 * 2);
+    else if (mode) offset = m % (8 * w) * 2 + m / (8 * w) * leading + k % 8 * 16 * w + k / 8 * stride;
+    else offset = m % 8 * 2 + m / 8 * stride + k % 8 * 16 + k / 8 * leading;
+    const la_u32 address = start + offset;
+    const la_u32 found = address ^ (((address >> 7) - phase) & (w - 1)) << 4;
+    unsigned short bits;
+    std::memcpy(&bits, shared_bytes(found, 2), 2);
+    return bfloat ? bfloat_to_float(bits) : half_to_float(bits);
+}
+
+template <bool bfloat, int n>
+inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool transpose_a, bool transpose_b)
+{
+    const int t = (int)current->thread.x % 128, lane = t % 32;
+    float rows[2][16];
+    for (int r = 0; r < 2; ++r)
+        for (int k = 0; k < 16; ++k) rows[r][k] = operand<bfloat>(a, lane / 4 + 16 * (t / 32) + 8 * r, k, transpose_a);
+    for (int v = 0; v < n / 2; ++v) {
+        const int column = 2 * (lane % 4) + v % 2 + 8 * (v / 4);
+        float sum = accumulate ? d[v] : 0.0f;
+        for (int k = 0; k < 16; ++k) sum += rows[v / 2 % 2][k] * operand<bfloat>(b, column, k, transpose_b);
+        d[v] = sum;
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------------- launch
+
+inline void enter()
+{
+    body();
+    current->done = true;
+    release_if_complete();
+}
+
+inline int launch(unsigned blocks, unsigned threads, la_u32 bytes, la_u32 skew, std::function<void()> kernel)
+{
+    if (bytes + skew + RESERVED > CAPACITY) return SHARED_RANGE;
+    fault_code = NONE;
+    body = std::move(kernel);
+    grid = {blocks, 1, 1};
+    block_size = {threads, 1, 1};
+    dynamic_first = RESERVED + skew;
+    dynamic_bytes = bytes;
+    stacks.resize(STACK * threads);
+    for (unsigned b = 0; b < blocks && !fault_code; ++b) {
+        block = {b, 0, 0};
+        waiting = 0;
+        barriers.clear();
+        queue.clear();
+        uncommitted.clear();
+        committed.clear();
+        std::memset(arena, 0xCD, sizeof arena);
+        fibers.assign(threads, {});
+        for (unsigned t = 0; t < threads; ++t) {
+            Fiber& fiber = fibers[t];
+            fiber.thread = {t, 0, 0};
+            getcontext(&fiber.context);
+            fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
+            fiber.context.uc_stack.ss_size = STACK;
+            fiber.context.uc_link = &scheduler;
+            makecontext(&fiber.context, enter, 0);
+        }
+        unsigned idle = 0;
+        while (!fault_code && live()) {
+            const unsigned before = live(), phase = generation;
+            for (Fiber& fiber : fibers) {
+                if (fiber.done || fault_code) continue;
+                current = &fiber;
+                swapcontext(&scheduler, &fiber.context);
+            }
+            idle = live() == before && generation == phase ? idle + 1 : 0;
+            if (idle > (1u << 20)) fault_code = DEADLOCK;
+        }
+        if (!fault_code && !queue.empty()) fault_code = COPY_IN_FLIGHT;
+        if (!fault_code && (!uncommitted.empty() || !committed.empty())) fault_code = STORE_NOT_COMMITTED;
+    }
+    return fault_code;
+}
+
+}  // namespace la_host
+
+#define threadIdx (la_host::current->thread)
+#define blockIdx (la_host::block)
+#define blockDim (la_host::block_size)
+#define gridDim (la_host::grid)
+#define __syncthreads() la_host::block_barrier()
+
+// ------------------------------------------------------------------------------------------- the names kernels call
+
+#define LA_SPIN_LIMIT 2048
+
+static inline unsigned char* la_shared() { return la_host::arena + la_host::dynamic_first; }
+static inline la_u32 la_shared_address(const void* pointer)
+{
+    return (la_u32)((const unsigned char*)pointer - la_host::arena);
+}
+
+static inline void la_mbarrier_init(la_u32 barrier, la_u32 count)
+{
+    if (barrier % 8 || count == 0) la_host::fault(la_host::BARRIER_MISUSE);
+    la_host::shared_bytes(barrier, 8);
+    la_host::barriers[barrier] = {count, count, 0, 0};
+}
+
+static inline void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes)
+{
+    la_host::Barrier& found = la_host::barrier_at(barrier);
+    found.bytes += bytes;
+    if (found.pending == 0) la_host::fault(la_host::BARRIER_MISUSE);
+    --found.pending;
+    la_host::settle(found);
+}
+
+static inline bool la_wait_parity(la_u32 barrier, la_u32 parity)
+{
+    for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
+        if ((la_host::barrier_at(barrier).phase & 1) != parity) return true;
+        la_host::engine_step();
+        la_host::yield();
+    }
+    return false;
+}
+
+static inline void la_fence_async() {}
+static inline void la_fence_tensor_map(const la_tensor_map*) {}
+
+static inline void la_store_commit()
+{
+    for (const la_host::Copy& copy : la_host::uncommitted) la_host::committed.push_back(copy);
+    la_host::uncommitted.clear();
+}
+
+static inline void la_store_wait()
+{
+    la_host::yield();  // the other threads go on first
+    while (!la_host::committed.empty()) {
+        const la_host::Copy copy = la_host::committed.back();
+        la_host::committed.pop_back();
+        la_host::run_copy(copy);
+    }
+}
+
+#define LA_HOST_COPIES(rank, args, list)                                                                       \
+    static inline void la_tma_load_##rank##d(la_u32 destination, const la_tensor_map* map, la_u32 barrier, args) \
+    {                                                                                                          \
+        la_host::queue.push_back({true, map, {list}, rank, destination, barrier});                              \
+    }                                                                                                          \
+    static inline void la_tma_store_##rank##d(const la_tensor_map* map, la_u32 source, args)                     \
+    {                                                                                                          \
+        la_host::uncommitted.push_back({false, map, {list}, rank, source, 0});                                  \
+    }
+#define LA_COMMA ,
+LA_HOST_COPIES(1, int c0, c0)
+LA_HOST_COPIES(2, int c0 LA_COMMA int c1, c0 LA_COMMA c1)
+LA_HOST_COPIES(3, int c0 LA_COMMA int c1 LA_COMMA int c2, c0 LA_COMMA c1 LA_COMMA c2)
+LA_HOST_COPIES(4, int c0 LA_COMMA int c1 LA_COMMA int c2 LA_COMMA int c3, c0 LA_COMMA c1 LA_COMMA c2 LA_COMMA c3)
+LA_HOST_COPIES(5, int c0 LA_COMMA int c1 LA_COMMA int c2 LA_COMMA int c3 LA_COMMA int c4,
+               c0 LA_COMMA c1 LA_COMMA c2 LA_COMMA c3 LA_COMMA c4)
+
+static inline void la_wgmma_fence() {}
+static inline void la_wgmma_commit() {}
+static inline void la_wgmma_wait() {}
+
+#define LA_HOST_WGMMA(n)                                                                                   \
+    template <int transpose_a, int transpose_b>                                                            \
+    static inline void la_wgmma_m64n##n##k16_f16(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate)     \
+    {                                                                                                      \
+        la_host::multiply<false, n>(d, a, b, accumulate, transpose_a, transpose_b);                        \
+    }                                                                                                      \
+    template <int transpose_a, int transpose_b>                                                            \
+    static inline void la_wgmma_m64n##n##k16_bf16(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate)    \
+    {                                                                                                      \
+        la_host::multiply<true, n>(d, a, b, accumulate, transpose_a, transpose_b);                         \
+    }
+LA_HOST_WGMMA(8) LA_HOST_WGMMA(16) LA_HOST_WGMMA(24) LA_HOST_WGMMA(32) LA_HOST_WGMMA(40) LA_HOST_WGMMA(48)
+LA_HOST_WGMMA(56) LA_HOST_WGMMA(64) LA_HOST_WGMMA(72) LA_HOST_WGMMA(80) LA_HOST_WGMMA(88) LA_HOST_WGMMA(96)
+LA_HOST_WGMMA(104) LA_HOST_WGMMA(112) LA_HOST_WGMMA(120) LA_HOST_WGMMA(128) LA_HOST_WGMMA(136) LA_HOST_WGMMA(144)
+LA_HOST_WGMMA(152) LA_HOST_WGMMA(160) LA_HOST_WGMMA(168) LA_HOST_WGMMA(176) LA_HOST_WGMMA(184) LA_HOST_WGMMA(192)
+LA_HOST_WGMMA(200) LA_HOST_WGMMA(208) LA_HOST_WGMMA(216) LA_HOST_WGMMA(224) LA_HOST_WGMMA(232) LA_HOST_WGMMA(240)
+LA_HOST_WGMMA(248) LA_HOST_WGMMA(256)

@@ -1,0 +1,157 @@
+"""Run a kernel's own text on the CPU: compiled as C++ behind the host header, one fiber per GPU thread.
+
+Main definitions: ``run``, ``compiler``, ``FAULTS``.
+
+Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with the
+descriptor encoder or the Python model of the copy engine. Compiled kernels are kept for the life of the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
+
+HEADER = Path(__file__).parent / "host_shim.h"
+FAULTS = (
+    "none",
+    "shared memory outside the block's allocation",
+    "shared address of a bulk copy not a multiple of 128 bytes",
+    "global address outside every known region",
+    "inner start coordinate not a multiple of 16 bytes",
+    "descriptor of another rank or an unsupported kind",
+    "barrier used before its initialisation or more often than its count",
+    "bulk copy over a live barrier",
+    "transaction count outside the barrier's range",
+    "kernel ended with a load in flight",
+    "kernel ended with a store not waited for",
+    "deadlock",
+)
+"""Meaning of the numbers ``run`` returns."""
+
+_ENTRY = """
+extern "C" void la_host_regions(const unsigned char* const* first, const size_t* bytes, unsigned n)
+{{
+    la_host::regions.clear();
+    for (unsigned i = 0; i < n; ++i) la_host::regions.push_back({{first[i], bytes[i]}});
+}}
+
+extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew)
+{{
+    return la_host::launch(blocks, threads, bytes, skew, [&] {{ {name}({values}); }});
+}}
+"""
+
+
+def compiler() -> str | None:
+    """Return the path of the C++ compiler, or None when there is none."""
+    return shutil.which("g++") or shutil.which("clang++")
+
+
+@functools.lru_cache(maxsize=256)
+def _library(kernel: KernelSource) -> ctypes.CDLL:
+    program = compiler()
+    if program is None:
+        raise MissingExtraError(
+            Diagnostic(
+                "LA520",
+                "running a kernel on the CPU needs a C++ compiler",
+                (f"kernel {kernel.name}",),
+                "neither g++ nor clang++ is on the PATH",
+            )
+        )
+    values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(kernel.parameters))
+    with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
+        source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+        source.write_text(f"{kernel.text}\n{_ENTRY.format(name=kernel.name, values=values)}", encoding="utf-8")
+        command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
+        command += ["-include", str(HEADER), "-o", str(target), str(source)]
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode:
+            raise LayoutError(
+                Diagnostic("LA521", "the kernel text does not compile as C++", (f"kernel {kernel.name}",), process.stderr)
+            )
+        return ctypes.CDLL(str(target))
+
+
+def run(
+    kernel: KernelSource,
+    arguments: Sequence[int | bytes | np.ndarray],
+    *,
+    blocks: int = 1,
+    dynamic_smem_bytes: int | None = None,
+    skew_bytes: int = 0,
+    regions: Sequence[tuple[int, int]] = (),
+) -> int:
+    """Run a kernel on the CPU and return its fault number, 0 when it ran to its end.
+
+    Args:
+        kernel: The kernel.
+        arguments: One value per parameter: an array or an address for a pointer, an int, or the bytes of a struct. Arrays
+            are used in place: the kernel writes into them.
+        blocks: Grid size.
+        dynamic_smem_bytes: Dynamic shared memory in bytes; the kernel's own number when left out.
+        skew_bytes: Start of dynamic shared memory above a 1024-byte boundary, a multiple of 16.
+        regions: ``(address, bytes)`` the copy engine may touch; by default the arrays among the arguments.
+
+    Returns:
+        0, or an index into ``FAULTS``.
+
+    Raises:
+        MissingExtraError: LA520, without a C++ compiler.
+        LayoutError: LA521, when the text does not compile.
+        MalformedError: LA522, for arguments that do not fit the parameters.
+    """
+    if len(arguments) != len(kernel.parameters):
+        raise MalformedError(
+            Diagnostic(
+                "LA522", "bad launch", (f"kernel {kernel.name}",),
+                f"{len(kernel.parameters)} arguments wanted, not {len(arguments)}",
+            )
+        )  # fmt: skip
+    library = _library(kernel)
+    cells: list[object] = []
+    pointers = (ctypes.c_void_p * len(arguments))()
+    known = list(regions)
+    for i, ((kind, name), value) in enumerate(zip(kernel.parameters, arguments, strict=True)):
+        pointers[i], keep = _cell(kind, name, value)
+        cells.append(keep)
+        if isinstance(value, np.ndarray) and not regions:
+            known.append((value.ctypes.data, value.nbytes))
+    first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
+    sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
+    library.la_host_regions(first, sizes, len(known))
+    smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
+    return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes))
+
+
+def _cell(kind: str, name: str, value: int | bytes | np.ndarray) -> tuple[int, object]:
+    """Return the address of a parameter's value and what keeps it alive."""
+    if kind.endswith("*"):
+        if isinstance(value, np.ndarray):
+            if not value.flags.c_contiguous:
+                raise MalformedError(Diagnostic("LA522", "bad launch", (f"parameter {name}",), "the array is not contiguous"))
+            value = value.ctypes.data
+        if not isinstance(value, int):
+            raise MalformedError(Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a pointer is wanted, not {value!r}"))
+        pointer = ctypes.c_void_p(value)
+        return ctypes.addressof(pointer), pointer
+    if isinstance(value, bytes):
+        store = (ctypes.c_ubyte * (len(value) + 128))()
+        address = ctypes.addressof(store)
+        address += -address % 128
+        ctypes.memmove(address, value, len(value))
+        return address, store
+    if not isinstance(value, int) or not -(2**31) <= value < 2**31:
+        raise MalformedError(Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}"))
+    cell = ctypes.c_int(value)
+    return ctypes.addressof(cell), cell

@@ -1,0 +1,352 @@
+"""Run kernels on a GPU: what device there is, launches, tensors of other libraries.
+
+Main definitions: ``device``, ``DeviceInfo``, ``run``, ``DeviceTensor``, ``from_dlpack``, ``place_map``, ``load_tile``,
+``store_tile``, ``upload``, ``download``.
+
+Implementation notes: launches go through the driver bindings, because a descriptor travels as a 128-byte struct by value,
+which cuda.core's launcher takes only as its own descriptor object. numpy arrays are copied to the device and back; device
+tensors are used in place. Every call synchronises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.codegen.compile import to_cubin
+from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.errors import Diagnostic, DeviceMismatchError, MalformedError, MissingExtraError
+from layoutalg.proofs.tensormap import TensorMapPlan
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """The GPU that launches go to.
+
+    Args:
+        name: As the driver reports it.
+        compute_capability: For example ``(9, 0)``.
+        driver: The CUDA version the driver supports, for example 13000.
+    """
+
+    name: str
+    compute_capability: tuple[int, int]
+    driver: int
+
+    def runs(self, arch: str) -> bool:
+        """Return whether machine code for ``arch`` runs here: the same compute capability."""
+        return arch.rstrip("af") == f"sm_{self.compute_capability[0]}{self.compute_capability[1]}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceTensor:
+    """A tensor in device memory that belongs to another library.
+
+    Args:
+        pointer: Address of its first element.
+        shape: Extents.
+        strides: Element strides, same order.
+        itemsize: Bytes of one element.
+        owner: Keeps the memory alive.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+    owner: object
+
+
+def device() -> DeviceInfo | None:
+    """Return the first GPU, or None where there is no GPU, no driver or no bindings. Never raises."""
+    try:
+        driver = _driver()
+        _, handle = driver.cuDeviceGet(0)
+        attribute = driver.CUdevice_attribute
+        major = _call(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle))
+        minor = _call(driver.cuDeviceGetAttribute(attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle))
+        name = _call(driver.cuDeviceGetName(256, handle))
+        version = _call(driver.cuDriverGetVersion())
+    except Exception:
+        return None
+    return DeviceInfo(name.split(b"\0")[0].decode(), (int(major), int(minor)), int(version))
+
+
+def place_map(raw: bytes, address: int) -> bytes:
+    """Return the descriptor with its base address moved by ``address`` bytes, modulo 2^64.
+
+    Plans carry addresses relative to their tensor; a launch adds where the tensor lies.
+
+    Example:
+        >>> place_map((16).to_bytes(8, "little") + bytes(120), 0x1000)[:8].hex()
+        '1010000000000000'
+    """
+    if len(raw) != 128:
+        raise MalformedError(Diagnostic("LA530", "bad descriptor", because=f"a map has 128 bytes, not {len(raw)}"))
+    base = (int.from_bytes(raw[:8], "little") + address) % 2**64
+    return base.to_bytes(8, "little") + raw[8:]
+
+
+def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
+    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view where it lies in host memory; nothing is copied.
+
+    Raises:
+        MalformedError: LA531, when the object does not speak DLPack.
+        MissingExtraError: LA510, for a device tensor without cuda.core.
+    """
+    if isinstance(tensor, (DeviceTensor, np.ndarray)):
+        return tensor
+    if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
+        raise MalformedError(
+            Diagnostic("LA531", "not a tensor", because=f"a {type(tensor).__name__} has no __dlpack__ method")
+        )
+    if int(tensor.__dlpack_device__()[0]) == 1:  # kDLCPU
+        return np.from_dlpack(tensor)
+    try:
+        from cuda.core.utils import StridedMemoryView
+    except ImportError as error:
+        raise _missing(str(error)) from None
+    view = StridedMemoryView.from_dlpack(tensor, stream_ptr=-1)
+    shape = tuple(int(extent) for extent in view.shape)
+    if view.strides is None:  # row-major
+        strides = tuple(int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape)))
+    else:
+        strides = tuple(int(stride) for stride in view.strides)
+    return DeviceTensor(int(view.ptr), shape, strides, int(np.dtype(view.dtype).itemsize), (tensor, view))
+
+
+def run(
+    kernel: KernelSource,
+    arguments: Sequence[int | bytes | npt.NDArray[Any] | DeviceTensor],
+    *,
+    blocks: int = 1,
+    dynamic_smem_bytes: int | None = None,
+) -> None:
+    """Launch a kernel on the first GPU and wait for it.
+
+    Args:
+        kernel: The kernel; compiled on first use.
+        arguments: One value per parameter. numpy arrays are copied to the device and, unless the parameter points to
+            const, back in place; a ``DeviceTensor`` passes its pointer, an int an int or an address, bytes a struct.
+        blocks: Grid size.
+        dynamic_smem_bytes: Dynamic shared memory in bytes; the kernel's own number when left out.
+
+    Raises:
+        MissingExtraError: LA510, without the bindings; LA532, without a driver or a GPU.
+        MalformedError: LA533, for arguments that do not fit the parameters.
+        DeviceMismatchError: LA534, when the driver reports a fault; the CUDA context is then lost for this process.
+    """
+    if len(arguments) != len(kernel.parameters):
+        raise MalformedError(
+            Diagnostic(
+                "LA533", "bad launch", (f"kernel {kernel.name}",),
+                f"{len(kernel.parameters)} arguments wanted, not {len(arguments)}",
+            )
+        )  # fmt: skip
+    cubin = to_cubin(kernel)
+    driver = _ready()
+    smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
+    module = _call(driver.cuModuleLoadData(cubin))
+    allocations: list[tuple[Any, npt.NDArray[Any], bool]] = []
+    try:
+        function = _call(driver.cuModuleGetFunction(module, kernel.name.encode()))
+        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _call(driver.cuFuncSetAttribute(function, limit, smem))
+        cells = [
+            _cell(driver, kind, name, value, allocations)
+            for (kind, name), value in zip(kernel.parameters, arguments, strict=True)
+        ]
+        pointers = (ctypes.c_void_p * len(cells))(*[address for address, _ in cells])
+        _call(
+            driver.cuLaunchKernel(
+                function, blocks, 1, 1, kernel.threads, 1, 1, smem, 0, ctypes.addressof(pointers), 0
+            )
+        )  # fmt: skip
+        _call(driver.cuCtxSynchronize(), kernel)
+        for pointer, array, back in allocations:
+            if back:
+                _call(driver.cuMemcpyDtoH(array.ctypes.data, pointer, array.nbytes))
+    finally:
+        for pointer, _, _ in allocations:
+            driver.cuMemFree(pointer)
+        driver.cuModuleUnload(module)
+
+
+def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[npt.NDArray[np.uint8], int]:
+    """Load one tile on the GPU and return the shared-memory image and the kernel's status (1 done, 2 timed out).
+
+    Args:
+        plan: A plan with direction ``"load"``.
+        tensor: uint8 numpy array whose byte 0 is the tensor's base address (copied to the device), or any tensor that
+            speaks DLPack, used in place.
+        origin: Tile origin in elements, outermost first.
+    """
+    kernel = load_kernel(plan)
+    image, status = np.zeros(kernel.image_bytes, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+    there = from_dlpack(tensor)
+    placed = upload(there) if isinstance(there, np.ndarray) else there
+    run(kernel, [place_map(plan.raw, _base(plan, placed)), *origin_arguments(plan, origin), image, status])
+    return image, int(status[0])
+
+
+def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, origin: Sequence[int]) -> int:
+    """Store one tile from a shared-memory image on the GPU, into ``tensor`` in place; return the kernel's status.
+
+    Args:
+        plan: A plan with direction ``"store"``.
+        image: uint8; byte 0 is the tile base.
+        tensor: As for ``load_tile``; written in place.
+        origin: Tile origin in elements, outermost first.
+    """
+    kernel = store_kernel(plan)
+    status = np.zeros(1, dtype=np.int32)
+    there = from_dlpack(tensor)
+    placed = upload(there) if isinstance(there, np.ndarray) else there
+    run(kernel, [place_map(plan.raw, _base(plan, placed)), *origin_arguments(plan, origin), image, status])
+    if isinstance(there, np.ndarray):
+        there.view(np.uint8).reshape(-1)[:] = download(placed, 0, there.nbytes)
+    return int(status[0])
+
+
+def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
+    """Return the kernel's origin arguments, one int per tile dimension.
+
+    Raises:
+        MalformedError: LA535, when the origin has another rank, or it or a start coordinate leaves 32 signed bits.
+    """
+    values = [int(value) for value in origin]
+    if len(values) != len(plan.problem.tile):
+        raise MalformedError(
+            Diagnostic("LA535", "bad origin", because=f"the tile has rank {len(plan.problem.tile)}, origin = {values}")
+        )
+    for value in (*values, *(c for coords in plan.coordinates(values) for c in coords)):
+        if not -(2**31) <= value < 2**31:
+            raise MalformedError(
+                Diagnostic("LA535", "bad origin", because=f"{value} does not fit 32 signed bits, origin = {values}")
+            )
+    return values
+
+
+class _Allocation:
+    """Device memory that is freed with its last owner."""
+
+    def __init__(self, size: int) -> None:
+        self._driver = _ready()
+        self.pointer = _call(self._driver.cuMemAlloc(max(size, 16)))
+
+    def __del__(self) -> None:
+        pointer = getattr(self, "pointer", None)
+        if pointer is not None:
+            self._driver.cuMemFree(pointer)
+
+
+def upload(array: npt.NDArray[Any]) -> DeviceTensor:
+    """Return a copy of a contiguous array in device memory, freed with the last reference to it.
+
+    Raises:
+        MalformedError: LA533, for an array that is not contiguous.
+        MissingExtraError: LA510, LA532, without the bindings or a GPU.
+    """
+    if not array.flags.c_contiguous:
+        raise MalformedError(Diagnostic("LA533", "bad launch", ("upload",), "the array is not contiguous"))
+    owner = _Allocation(array.nbytes)
+    _call(_ready().cuMemcpyHtoD(owner.pointer, array.ctypes.data, array.nbytes))
+    strides = tuple(stride // array.itemsize for stride in array.strides)
+    return DeviceTensor(int(owner.pointer), array.shape, strides, array.itemsize, owner)
+
+
+def download(tensor: DeviceTensor, first: int, last: int) -> npt.NDArray[np.uint8]:
+    """Return bytes first..last-1 of a device tensor, counted from its first element."""
+    out = np.zeros(last - first, dtype=np.uint8)
+    if out.size:
+        _call(_ready().cuMemcpyDtoH(out.ctypes.data, tensor.pointer + first, out.nbytes))
+    return out
+
+
+def _base(plan: TensorMapPlan, tensor: DeviceTensor) -> int:
+    """Return the tensor's address, which must be aligned as the plan's problem states."""
+    if tensor.pointer % plan.problem.base_align_bytes:
+        raise MalformedError(
+            Diagnostic(
+                "LA536",
+                "the tensor is less aligned than its problem states",
+                because=f"address {tensor.pointer:#x} is no multiple of {plan.problem.base_align_bytes}",
+            )
+        )
+    return tensor.pointer
+
+
+def _cell(
+    driver: Any, kind: str, name: str, value: Any, allocations: list[tuple[Any, npt.NDArray[Any], bool]]
+) -> tuple[int, object]:
+    """Return the address of a parameter's value and what keeps it alive."""
+    if kind.endswith("*"):
+        if isinstance(value, np.ndarray):
+            if not value.flags.c_contiguous:
+                raise MalformedError(
+                    Diagnostic("LA533", "bad launch", (f"parameter {name}",), "the array is not contiguous")
+                )
+            pointer = _call(driver.cuMemAlloc(max(value.nbytes, 16)))
+            allocations.append((pointer, value, not kind.startswith("const ")))
+            _call(driver.cuMemcpyHtoD(pointer, value.ctypes.data, value.nbytes))
+            value = int(pointer)
+        elif isinstance(value, DeviceTensor):
+            value = value.pointer
+        cell: Any = ctypes.c_uint64(int(value))
+        return ctypes.addressof(cell), cell
+    if isinstance(value, bytes):
+        store = (ctypes.c_ubyte * (len(value) + 128))()
+        address = ctypes.addressof(store)
+        address += -address % 128
+        ctypes.memmove(address, value, len(value))
+        return address, store
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
+        raise MalformedError(
+            Diagnostic("LA533", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}")
+        )
+    cell = ctypes.c_int(value)
+    return ctypes.addressof(cell), cell
+
+
+def _driver() -> Any:
+    """Return the initialised driver bindings."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise _missing(str(error)) from None
+    try:
+        _call(driver.cuInit(0))
+    except (RuntimeError, OSError, DeviceMismatchError) as error:
+        raise MissingExtraError(
+            Diagnostic("LA532", "no usable GPU", because=str(error).strip().splitlines()[0])
+        ) from None
+    return driver
+
+
+def _ready() -> Any:
+    """Return the driver bindings with the first GPU's primary context current."""
+    driver = _driver()
+    handle = _call(driver.cuDeviceGet(0))
+    _call(driver.cuCtxSetCurrent(_call(driver.cuDevicePrimaryCtxRetain(handle))))
+    return driver
+
+
+def _call(result: tuple[Any, ...], kernel: KernelSource | None = None) -> Any:
+    """Return what a driver call returned behind its status, or raise."""
+    code, *values = result
+    if int(code):
+        where = (f"kernel {kernel.name}",) if kernel else ()
+        raise DeviceMismatchError(Diagnostic("LA534", "the driver reports an error", where, f"{code!s}"))
+    return values[0] if values else None
+
+
+def _missing(reason: str) -> MissingExtraError:
+    return MissingExtraError(
+        Diagnostic("LA510", 'launching kernels needs the extra: pip install "layoutalg[cuda]"', because=reason)
+    )

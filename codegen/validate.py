@@ -1,0 +1,347 @@
+"""Compare what a plan does with what its problem asks for, byte by byte, on a GPU or on a model of one.
+
+Main definitions: ``validate``, ``ValidationReport``, ``Difference``, ``default_origins``.
+
+Implementation notes: the prediction comes from the problem alone (which element belongs at which shared byte), never from
+the plan's descriptor. The bytes come from the chosen backend: ``cuda`` launches the plan's kernel, ``host`` runs the same
+kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.backends import Backend, open_backend
+from layoutalg.codegen.compile import to_cubin
+from layoutalg.codegen.cuda import image_bytes, load_kernel, store_kernel
+from layoutalg.codegen.launch import device as gpu
+from layoutalg.codegen.launch import origin_arguments
+from layoutalg.codegen.simulate import POISON
+from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.targets.nvidia.tensormap import element_bytes
+
+MAX_FILLED_BYTES = 2**26
+"""Memory up to this size is random throughout; larger memory only where a tile's elements lie."""
+MAX_MEMORY_BYTES = 2**36
+STORE_MARGIN_BYTES = 4096
+BACKENDS = ("auto", "cuda", "host", "simulator")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first byte where a backend contradicts the prediction.
+
+    Args:
+        origin: Tile origin in elements, outermost first.
+        address: Byte address: in shared memory relative to the tile base for a load, in global memory for a store.
+        coordinate: Tile coordinate of the element that owns the byte, outermost first; None for a byte no element owns.
+        expected: Predicted byte.
+        got: Byte found; None when the kernel did not finish.
+        reason: What happened, in words.
+    """
+
+    origin: tuple[int, ...]
+    address: int
+    coordinate: tuple[int, ...] | None
+    expected: int
+    got: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """What a validation compared and found.
+
+    Args:
+        backend: ``"cuda"``, ``"host"`` or ``"simulator"``: what produced the bytes.
+        note: Why this backend was used, or empty.
+        device: Name of the GPU; None without one.
+        origins: Tile origins compared, in order.
+        compared_bytes: Bytes compared until the end or the first difference.
+        difference: The first difference, None when every byte agrees.
+        cubin_bytes: Size of the kernel's machine code; None where it was not compiled.
+        seconds: Wall-clock time.
+
+    The report is true exactly when every byte agreed.
+    """
+
+    backend: str
+    note: str
+    device: str | None
+    origins: tuple[tuple[int, ...], ...]
+    compared_bytes: int
+    difference: Difference | None
+    cubin_bytes: int | None
+    seconds: float
+
+    def __bool__(self) -> bool:
+        return self.difference is None
+
+    def __str__(self) -> str:
+        where = self.device or self.backend
+        if self.difference is None:
+            return f"agrees: {self.compared_bytes} bytes at {len(self.origins)} origins on {where}"
+        found = self.difference
+        got = "nothing" if found.got is None else f"{found.got:#04x}"
+        return (
+            f"refuted on {where}: origin {list(found.origin)}, tile coordinate "
+            f"{None if found.coordinate is None else list(found.coordinate)}, byte {found.address}: expected "
+            f"{found.expected:#04x}, got {got} ({found.reason})"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as JSON-ready data."""
+        found = self.difference
+        return {
+            "schema": "layoutalg/validation/1",
+            "agrees": found is None,
+            "backend": self.backend,
+            "note": self.note,
+            "device": self.device,
+            "origins": [list(origin) for origin in self.origins],
+            "compared_bytes": self.compared_bytes,
+            "difference": None
+            if found is None
+            else {
+                "origin": list(found.origin),
+                "address": found.address,
+                "coordinate": None if found.coordinate is None else list(found.coordinate),
+                "expected": found.expected,
+                "got": found.got,
+                "reason": found.reason,
+            },
+            "cubin_bytes": self.cubin_bytes,
+            "seconds": self.seconds,
+        }
+
+
+def validate(
+    plan: TensorMapPlan, origins: Sequence[Sequence[int]] | None = None, *, device: str = "auto", seed: int = 0
+) -> ValidationReport:
+    """Run a plan on random memory and compare every byte with the prediction.
+
+    Args:
+        plan: A load or store plan.
+        origins: Tile origins in elements, outermost first; ``default_origins(plan)`` when left out.
+        device: ``"cuda"``, ``"host"``, ``"simulator"``, or ``"auto"``: the GPU where one of the plan's architecture is
+            present, else the simulator; the report says which.
+        seed: Seed of the random memory.
+
+    Returns:
+        The report; a mismatch, a time-out or a refusal of the model is a difference, not an exception.
+
+    Raises:
+        MalformedError: LA540, for an unknown backend; LA541, when the tensor needs more memory than can be modelled;
+            LA535, for origins that no launch can express.
+        MissingExtraError: LA532, LA510 or LA520, when a backend asked for by name is not there.
+    """
+    if device not in BACKENDS:
+        raise MalformedError(
+            Diagnostic("LA540", "no such backend", ("validate",), f"device must be one of {BACKENDS}, not {device!r}")
+        )
+    began = time.perf_counter()
+    backend, note, name = _backend(plan, device)
+    chosen = tuple(tuple(origin_arguments(plan, o)) for o in (default_origins(plan) if origins is None else origins))
+    cubin = None if backend == "simulator" else _cubin_bytes(plan)
+    rng = np.random.default_rng(seed)
+    memory = _memory(plan, chosen, rng)
+    opened = open_backend(backend, plan, memory)
+    compared = 0
+    difference: Difference | None = None
+    for origin in chosen:
+        if plan.direction == "load":
+            size, difference = _load(plan, memory, origin, opened)
+        else:
+            image = _random(plan.problem.dtype, image_bytes(plan), rng)
+            size, difference = _store(plan, memory, origin, opened, image)
+        compared += size
+        if difference is not None:
+            break
+    return ValidationReport(
+        backend, note, name, chosen, compared, difference, cubin, round(time.perf_counter() - began, 4)
+    )
+
+
+def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
+    """Return tile origins that show a plan's behaviour, within what its out-of-bounds class promises.
+
+    Inside; at each far edge; wholly outside; before the first element (loads of class exact only). A plan of class weak is
+    asked only for origins in bounds, one of class lost only for tiles wholly inside.
+
+    Returns:
+        Origins in elements, outermost first, without repetition.
+    """
+    problem = plan.problem
+    per_dim: list[list[int]] = []
+    for extent, step, multiple, (low, high) in zip(
+        problem.tile, problem.element_strides, problem.origin_multiple, problem.bounds, strict=True
+    ):
+        if multiple == 0:
+            per_dim.append([0])
+            continue
+        reach = (extent - 1) * step + 1
+        wanted = [low, (high - reach) // 2, high - reach, high - 1, high, high + reach, low - 1, low - reach]
+        values = [value // multiple * multiple for value in wanted]
+        per_dim.append(list(dict.fromkeys(v for v in values if _allowed(plan, v, reach, low, high))))
+    if not all(per_dim):
+        return ()
+    base = tuple(values[0] for values in per_dim)
+    found = [base]
+    for dim, values in enumerate(per_dim):
+        found += [(*base[:dim], value, *base[dim + 1 :]) for value in values]
+    rng = np.random.default_rng(0)
+    found += [tuple(int(values[rng.integers(len(values))]) for values in per_dim) for _ in range(8)]
+    return tuple(dict.fromkeys(found))
+
+
+def _allowed(plan: TensorMapPlan, value: int, reach: int, low: int, high: int) -> bool:
+    if not -(2**31) <= value < 2**31 - 2 * reach:
+        return False
+    if plan.oob == "lost":
+        return low <= value and value + reach <= high
+    if plan.oob == "weak":
+        return low <= value < high
+    return plan.direction == "load" or value >= 0
+
+
+def _backend(plan: TensorMapPlan, device: str) -> tuple[str, str, str | None]:
+    """Return the backend to use, why, and the GPU's name."""
+    if device == "host" and hostsim.compiler() is None:
+        raise MissingExtraError(Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", ("validate",)))
+    if device in ("host", "simulator"):
+        return device, "", None
+    info = gpu()
+    if info is not None and info.runs(plan.problem.arch):
+        return "cuda", "", info.name
+    reason = "no GPU is present" if info is None else f"{info.name} does not run {plan.problem.arch}"
+    if device == "cuda":
+        raise MissingExtraError(Diagnostic("LA532", "no usable GPU", ("validate",), reason))
+    return "simulator", f"{reason}: the Python model of the copy engine was used", None
+
+
+def _cubin_bytes(plan: TensorMapPlan) -> int | None:
+    try:
+        return len(to_cubin(load_kernel(plan) if plan.direction == "load" else store_kernel(plan)))
+    except MissingExtraError:
+        return None
+
+
+def _memory(
+    plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.random.Generator
+) -> npt.NDArray[np.uint8]:
+    """Return the tensor's memory, aligned like its base, random at least where the tiles' elements lie."""
+    problem = plan.problem
+    size = element_bytes(problem.dtype)
+    last = sum((n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
+    total = (problem.base_elem_offset + last + 1) * size
+    if total > MAX_MEMORY_BYTES:
+        raise MalformedError(
+            Diagnostic("LA541", "the tensor is too large to model", ("validate",), f"{total} bytes > {MAX_MEMORY_BYTES}")
+        )
+    align = max(problem.base_align_bytes, 16)
+    room = -(-total // 16) * 16
+    store = np.zeros(room + align, dtype=np.uint8)  # untouched pages cost nothing
+    first = -store.ctypes.data % align
+    memory = store[first : first + room]
+    if room <= MAX_FILLED_BYTES:
+        memory[:] = _random(problem.dtype, room, rng)
+        return memory
+    for origin in origins:
+        element, inside = _elements(plan, origin)
+        positions = element[inside][:, None] * size + np.arange(size)
+        memory[positions] = _random(problem.dtype, positions.size, rng).reshape(positions.shape)
+    return memory
+
+
+def _random(dtype: str, size: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """Return random bytes; normal floats for the types whose copies change values."""
+    if dtype not in ("f32_ftz", "tf32", "tf32_ftz"):
+        return rng.integers(0, 256, size, dtype=np.uint8)
+    words = rng.integers(0, 2**32, -(-size // 4), dtype=np.uint32)
+    exponent = rng.integers(64, 192, words.size, dtype=np.uint32) << np.uint32(23)
+    return ((words & np.uint32(0x807FFFFF)) | exponent).view(np.uint8)[:size]
+
+
+def _elements(
+    plan: TensorMapPlan, origin: tuple[int, ...]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the global element offset of every tile element and whether it is in bounds."""
+    problem = plan.problem
+    element = np.full((1,) * len(origin), problem.base_elem_offset, dtype=np.int64)
+    inside = np.ones((1,) * len(origin), dtype=np.bool_)
+    for dim, extent in enumerate(problem.tile):
+        shape = [1] * len(origin)
+        shape[dim] = extent
+        x = (origin[dim] + problem.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
+        low, high = problem.bounds[dim]
+        inside = inside & (x >= low) & (x < high)
+        element = element + x * problem.global_strides[dim]
+    return np.broadcast_to(element, problem.tile), np.broadcast_to(inside, problem.tile)
+
+
+def _load(
+    plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: tuple[int, ...], backend: Backend
+) -> tuple[int, Difference | None]:
+    """Compare one tile load; return the bytes compared and the first difference."""
+    values, _ = plan.problem.expected(memory, origin)
+    addresses = plan.requested_addresses()
+    wanted = np.full(image_bytes(plan), POISON, dtype=np.uint8)
+    wanted[addresses[..., None] + np.arange(values.shape[-1])] = values
+    image, reason = backend.load(origin)
+    if reason:
+        return 0, Difference(origin, 0, None, int(wanted[0]), None, reason)
+    return wanted.size, _difference(plan, origin, wanted, image, addresses, 0)
+
+
+def _store(
+    plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: tuple[int, ...], backend: Backend, image: npt.NDArray[np.uint8]
+) -> tuple[int, Difference | None]:
+    """Compare one tile store; return the bytes compared and the first difference.
+
+    Compared is the span of the tile's elements with a margin, or all of a small memory.
+    """
+    size = element_bytes(plan.problem.dtype)
+    element, inside = _elements(plan, origin)
+    addresses = plan.requested_addresses()
+    lanes = np.arange(size)
+    positions = element[inside][:, None] * size + lanes
+    first, last = 0, memory.size
+    if memory.size > MAX_FILLED_BYTES:
+        low, high = (int(positions.min()), int(positions.max()) + 1) if positions.size else (0, 0)
+        first, last = max(low - STORE_MARGIN_BYTES, 0), min(high + STORE_MARGIN_BYTES, memory.size)
+    wanted = backend.read(first, last).copy()
+    wanted[positions - first] = image[addresses[inside][:, None] + lanes]
+    reason = backend.store(image, origin)
+    if reason:
+        return 0, Difference(origin, 0, None, int(wanted[0]), None, reason)
+    owners = np.where(inside, element * size, -size)
+    return wanted.size, _difference(plan, origin, wanted, backend.read(first, last), owners, first)
+
+
+def _difference(
+    plan: TensorMapPlan,
+    origin: tuple[int, ...],
+    wanted: npt.NDArray[np.uint8],
+    got: npt.NDArray[np.uint8],
+    owners: npt.NDArray[np.int64],
+    first: int,
+) -> Difference | None:
+    """Return the first differing byte and the tile element whose bytes (from ``owners``) hold it.
+
+    ``wanted`` and ``got`` start at byte ``first``; ``owners`` counts from byte 0.
+    """
+    if np.array_equal(wanted, got):
+        return None
+    index = int(np.flatnonzero(wanted != got)[0])
+    at = first + index
+    inside = (owners <= at) & (at < owners + element_bytes(plan.problem.dtype))
+    coordinate = tuple(int(i) for i in np.argwhere(inside)[0]) if inside.any() else None
+    reason = "wrong value" if coordinate is not None else "a byte outside the tile was written"
+    return Difference(origin, at, coordinate, int(wanted[index]), int(got[index]), reason)

@@ -1,0 +1,101 @@
+"""layoutalg: what a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.
+
+Public names are listed in ``__all__`` and load on first use; importing the package loads numpy and nothing heavier.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path as _Path
+from typing import TYPE_CHECKING
+
+if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
+    from layoutalg import _checkout
+
+    _checkout.install()
+
+if TYPE_CHECKING:
+    from layoutalg import convert, cute
+    from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+    from layoutalg.equal import equivalent
+    from layoutalg.errors import (
+        AdmissibilityError,
+        BudgetError,
+        DeviceMismatchError,
+        Diagnostic,
+        InfeasibleError,
+        LayoutError,
+        MalformedError,
+        MissingExtraError,
+        Repair,
+        RepresentabilityError,
+        TargetRuleError,
+    )
+    from layoutalg.f2 import LinearLayout
+    from layoutalg.notation import parse
+    from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdmissibilityError": "layoutalg.errors",
+    "BudgetError": "layoutalg.errors",
+    "ComposedLayout": "layoutalg.cute",
+    "CuteLayout": "layoutalg.cute",
+    "DeviceMismatchError": "layoutalg.errors",
+    "Diagnostic": "layoutalg.errors",
+    "InfeasibleError": "layoutalg.errors",
+    "LayoutError": "layoutalg.errors",
+    "LinearLayout": "layoutalg.f2",
+    "MalformedError": "layoutalg.errors",
+    "MissingExtraError": "layoutalg.errors",
+    "Proved": "layoutalg.verdict",
+    "Refuted": "layoutalg.verdict",
+    "Repair": "layoutalg.errors",
+    "RepresentabilityError": "layoutalg.errors",
+    "Swizzle": "layoutalg.cute",
+    "TargetRuleError": "layoutalg.errors",
+    "Unknown": "layoutalg.verdict",
+    "Verdict": "layoutalg.verdict",
+    "equivalent": "layoutalg.equal",
+    "parse": "layoutalg.notation",
+}
+_MODULES = ("convert", "cute")
+
+__all__ = [
+    "AdmissibilityError",
+    "BudgetError",
+    "ComposedLayout",
+    "CuteLayout",
+    "DeviceMismatchError",
+    "Diagnostic",
+    "InfeasibleError",
+    "LayoutError",
+    "LinearLayout",
+    "MalformedError",
+    "MissingExtraError",
+    "Proved",
+    "Refuted",
+    "Repair",
+    "RepresentabilityError",
+    "Swizzle",
+    "TargetRuleError",
+    "Unknown",
+    "Verdict",
+    "convert",
+    "cute",
+    "equivalent",
+    "parse",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return importlib.import_module(f"layoutalg.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'layoutalg' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

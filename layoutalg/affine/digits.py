@@ -1,0 +1,199 @@
+"""Layout functions as integer constraints over mixed-radix digits: what ISL and SMT solvers are given.
+
+Main definitions: ``Sum`` (an integer affine expression), ``DigitSystem``, ``digit_system``, ``map_text``.
+
+Implementation notes: a coordinate is its digits, never a flat index with floor and modulo. A swizzle acts on the bits of
+the inner value; only the bits it reads or writes become variables (0 or 1), the runs between them stay whole numbers. An
+xor of bits is ``sum of the bits - 2 q`` with the carry ``q`` as a variable, which has exactly one solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
+from layoutalg.f2 import LinearLayout, matrix
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The integer ``constant + sum of coefficient * variable``; ``terms`` holds (variable, coefficient) pairs."""
+
+    terms: tuple[tuple[str, int], ...] = ()
+    constant: int = 0
+
+    def __add__(self, other: Sum) -> Sum:
+        merged = dict(self.terms)
+        for name, coefficient in other.terms:
+            merged[name] = merged.get(name, 0) + coefficient
+        terms = tuple((name, coefficient) for name, coefficient in merged.items() if coefficient)
+        return Sum(terms, self.constant + other.constant)
+
+    def scaled(self, factor: int) -> Sum:
+        """Return ``factor`` times the sum."""
+        if factor == 0:
+            return Sum()
+        return Sum(tuple((name, factor * coefficient) for name, coefficient in self.terms), factor * self.constant)
+
+    def substituted(self, values: Mapping[str, Sum]) -> Sum:
+        """Return the sum with variables replaced."""
+        answer = Sum((), self.constant)
+        for name, coefficient in self.terms:
+            answer += values[name].scaled(coefficient) if name in values else Sum(((name, coefficient),))
+        return answer
+
+    def __str__(self) -> str:
+        parts = [f"{coefficient}*{name}" for name, coefficient in self.terms]
+        return " + ".join([*parts, str(self.constant)] if self.constant or not parts else parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An auxiliary integer with inclusive bounds."""
+
+    name: str
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class DigitSystem:
+    """A function on a box of digits, given by linear equations with exactly one solution per point.
+
+    Args:
+        digits: The coordinates (name, extent), fastest first: digit k is in [0, extent).
+        variables: Auxiliary integers.
+        equations: Sums that are zero.
+        value: The value of the function.
+    """
+
+    digits: tuple[tuple[str, int], ...]
+    variables: tuple[Variable, ...]
+    equations: tuple[Sum, ...]
+    value: Sum
+
+    def substituted(self, values: Mapping[str, Sum], digits: tuple[tuple[str, int], ...]) -> DigitSystem:
+        """Return the system over new ``digits``, each old digit replaced by its sum."""
+        equations = tuple(equation.substituted(values) for equation in self.equations)
+        return DigitSystem(digits, self.variables, equations, self.value.substituted(values))
+
+
+@dataclass(slots=True)
+class _Builder:
+    prefix: str
+    variables: list[Variable] = field(default_factory=list)
+    equations: list[Sum] = field(default_factory=list)
+
+    def variable(self, low: int, high: int) -> Sum:
+        name = f"{self.prefix}v{len(self.variables)}"
+        self.variables.append(Variable(name, low, high))
+        return Sum(((name, 1),))
+
+    def parity(self, bits: Sequence[Sum], constant: int) -> Sum:
+        """Return a 0/1 sum equal to the xor of 0/1 sums and a constant bit."""
+        if not bits:
+            return Sum((), constant)
+        if len(bits) == 1:
+            return bits[0] if not constant else bits[0].scaled(-1) + Sum((), 1)
+        total = Sum((), constant)
+        for bit in bits:
+            total += bit
+        answer = self.variable(0, 1)
+        carry = self.variable(0, (len(bits) + constant) // 2)
+        self.equations.append(total + carry.scaled(-2) + answer.scaled(-1))
+        return answer
+
+    def bits_of(self, value: Sum, low: int, high: int, wanted: Sequence[int]) -> dict[int, Sum]:
+        """Return the ``wanted`` bits of a sum with values in [low, high], as 0/1 sums."""
+        answer: dict[int, Sum] = {}
+        total = Sum()
+        position = 0
+        for bit in sorted(wanted):
+            if bit > position:
+                total += self.variable(0, (1 << (bit - position)) - 1).scaled(1 << position)
+            answer[bit] = self.variable(0, 1)
+            total += answer[bit].scaled(1 << bit)
+            position = bit + 1
+        total += self.variable(low >> position, high >> position).scaled(1 << position)
+        self.equations.append(total + value.scaled(-1))
+        return answer
+
+
+def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str = "") -> DigitSystem:
+    """Return the function of a layout on its digits: modes of a CuTe layout, input bits of a linear layout.
+
+    Args:
+        layout: The layout; the value is its offset, for a linear layout the packed output.
+        prefix: Put before every variable name, so that two systems can share a formula.
+
+    Example:
+        >>> system = digit_system(CuteLayout((4, 8), (1, 5)))
+        >>> system.digits, str(system.value)
+        ((('c0', 4), ('c1', 8)), '1*c0 + 5*c1')
+    """
+    builder = _Builder(prefix)
+    if isinstance(layout, LinearLayout):
+        digits = tuple((f"{prefix}b{index}", 2) for index in range(layout.in_bits))
+        value = Sum()
+        for row, inputs in enumerate(matrix.transpose(layout.columns, layout.out_bits)):
+            bits = [Sum(((name, 1),)) for index, (name, _) in enumerate(digits) if inputs >> index & 1]
+            value += builder.parity(bits, layout.constant >> row & 1).scaled(1 << row)
+    else:
+        modes = layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat
+        digits = tuple((f"{prefix}c{index}", extent) for index, (extent, _) in enumerate(modes))
+        value = Sum(tuple((f"{prefix}c{index}", stride) for index, (_, stride) in enumerate(modes) if stride))
+        if isinstance(layout, ComposedLayout):
+            value = _swizzled(layout, value, builder)
+    return DigitSystem(digits, tuple(builder.variables), tuple(builder.equations), value)
+
+
+def _swizzled(layout: ComposedLayout, value: Sum, builder: _Builder) -> Sum:
+    """Return the value after the whole stack of swizzles."""
+    low, high = radix.span(layout.base.flat)
+    for swizzle, offset in reversed(layout.stages):
+        value, low, high = value + Sum((), offset), low + offset, high + offset
+        sources = swizzle_sources(swizzle)
+        bits = builder.bits_of(value, low, high, sorted({*sources, *sources.values()})) if sources else {}
+        for target, source in sources.items():
+            flipped = builder.parity([bits[target], bits[source]], 0)
+            value += (flipped + bits[target].scaled(-1)).scaled(1 << target)
+        # a swizzle keeps a number within its aligned block of one period
+        low, high = low // swizzle.period * swizzle.period, (high // swizzle.period + 1) * swizzle.period - 1
+    return value
+
+
+def swizzle_sources(swizzle: Swizzle) -> dict[int, int]:
+    """Return, for every bit the swizzle changes, the bit that is xored into it.
+
+    Example:
+        >>> swizzle_sources(Swizzle(2, 0, 3))
+        {0: 3, 1: 4}
+    """
+    source, target = swizzle.base + max(swizzle.shift, 0), swizzle.base + max(-swizzle.shift, 0)
+    return {target + position: source + position for position in range(swizzle.bits)}
+
+
+def map_text(system: DigitSystem, condition: str = "") -> str:
+    """Return the system as the text of an ISL map from digits to the value.
+
+    Args:
+        system: The system.
+        condition: A further condition on the digits, in ISL syntax.
+
+    Example:
+        >>> map_text(digit_system(CuteLayout((4, 8), (1, 5))))
+        '{ [c0, c1] -> [1*c0 + 5*c1] : 0 <= c0 < 4 and 0 <= c1 < 8 }'
+    """
+    names = ", ".join(name for name, _ in system.digits)
+    facts = [f"0 <= {name} < {extent}" for name, extent in system.digits]
+    if condition:
+        facts.append(condition)
+    inner = [f"{v.low} <= {v.name} <= {v.high}" for v in system.variables]
+    inner += [f"{equation} = 0" for equation in system.equations]
+    if system.variables:
+        bound = ", ".join(v.name for v in system.variables)
+        facts.append(f"exists ({bound}, value : value = {system.value} and {' and '.join(inner)} and out = value)")
+        return f"{{ [{names}] -> [out] : {' and '.join(facts)} }}"
+    guard = f" : {' and '.join(facts)}" if facts else ""
+    return f"{{ [{names}] -> [{system.value}]{guard} }}"

@@ -1,0 +1,281 @@
+"""The only file of the core that talks to ISL: texts in, plain Python values out.
+
+Main definitions: ``read_function`` (canonical text of a total function on a box), ``pieces`` (its pieces as plain
+numbers), ``first_difference`` (do two maps agree, and where not), ``Form``, ``Region``, ``Piece``.
+
+Implementation notes: every call works in a fresh ISL context with its own operation quota, so calls share nothing, and
+a quota that runs out is a ``BudgetError``, never a guess. ``is_bijective`` and ``is_single_valued`` of ISL ignore the
+codomain, so only single-valuedness is taken from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+
+if TYPE_CHECKING:
+    import islpy
+
+DEFAULT_OPERATIONS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The number ``(sum of dims[i] x_i + sum of floors[j] q_j + constant) / denominator``."""
+
+    dims: tuple[int, ...]
+    floors: tuple[int, ...]
+    constant: int
+    denominator: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A conjunction of constraints; ``floors[j]`` defines ``q_j`` as a rounded-down form over the dims and earlier q.
+
+    Args:
+        floors: Definitions of the floors.
+        constraints: Pairs (form, is it an equality); a form is zero, or non-negative.
+    """
+
+    floors: tuple[Form, ...]
+    constraints: tuple[tuple[Form, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece of a function: where it applies (any of the regions) and, per output, its floors and its value."""
+
+    regions: tuple[Region, ...]
+    outputs: tuple[tuple[tuple[Form, ...], Form], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A total function on a box in canonical form.
+
+    Args:
+        text: ISL text of the piecewise quasi-affine function.
+        inputs: Axes of the box: (name, extent).
+        outputs: Names of the outputs.
+    """
+
+    text: str
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[str, ...]
+
+
+@contextmanager
+def _quota(operations: int, question: str) -> Iterator[islpy.Context]:
+    """Run ISL in a fresh context; running out of operations is a BudgetError (LA222)."""
+    import islpy
+
+    context = islpy.Context()
+    context.set_max_operations(operations)
+    try:
+        yield context
+    except islpy.Error:
+        if not _exhausted(context):
+            raise
+        raise BudgetError(
+            Diagnostic(
+                code="LA222",
+                what="ISL gave up",
+                where=(question,),
+                because=f"the quota of {operations} operations ran out",
+                witness={"operations": operations},
+            )
+        ) from None
+
+
+def _exhausted(context: islpy.Context) -> bool:
+    """Return whether the quota ran out: then even the simplest question fails.
+
+    The text of an ISL error does not tell: a parser that runs out of operations reports a syntax error.
+    """
+    import islpy
+
+    try:
+        islpy.Set.read_from_str(context, "{ [x] : exists y : 2y <= x <= 2y + 1 and 0 <= x <= 3 }").is_empty()
+    except islpy.Error:
+        return True
+    return False
+
+
+def _not_a_layout(text: str, because: str, witness: dict[str, object] | None = None) -> MalformedError:
+    return MalformedError(
+        Diagnostic(
+            code="LA221",
+            what="this ISL map is not a total function on a box",
+            where=(text[:200],),
+            because=because,
+            witness=witness,
+        )
+    )
+
+
+def read_function(text: str, operations: int = DEFAULT_OPERATIONS) -> Function:
+    """Read an ISL map and return it as a total function on a box, in canonical text.
+
+    Args:
+        text: ISL map text without parameters. Input axes keep the names they have, others become ``c0``, ``c1``, ...
+        operations: ISL operation quota.
+
+    Raises:
+        MalformedError: LA220 the text does not parse; LA221 parameters, an unbounded or empty domain, a domain that is
+            not a box from the origin (with a missing point), two values at one point (with the point).
+        BudgetError: LA222, the quota ran out.
+    """
+    import islpy
+
+    kinds = islpy.dim_type
+    with _quota(operations, text[:200]) as context:
+        try:
+            relation = islpy.Map.read_from_str(context, text)
+        except islpy.Error as error:
+            if _exhausted(context):
+                raise
+            because = f"ISL says: {error}"
+            raise MalformedError(
+                Diagnostic(
+                    code="LA220", what="this is not the text of an ISL map", where=(text[:200],), because=because
+                )
+            ) from None
+        if relation.dim(kinds.param):
+            raise _not_a_layout(text, f"it has the parameter {relation.get_dim_name(kinds.param, 0)}")
+        domain = relation.domain()
+        if domain.is_empty() or not domain.is_bounded():
+            raise _not_a_layout(text, "its domain is empty or unbounded")
+        extents = []
+        for position in range(domain.dim(kinds.set)):
+            if domain.dim_min_val(position).to_python() != 0:
+                raise _not_a_layout(text, f"input {position} does not start at 0")
+            extents.append(int(domain.dim_max_val(position).to_python()) + 1)
+        names = [_name(relation, kinds.in_, i, "c") for i in range(len(extents))]
+        outputs = [_name(relation, kinds.out, i, "y") for i in range(relation.dim(kinds.out))]
+        if len(set(names)) < len(names) or len(set(outputs)) < len(outputs):
+            raise _not_a_layout(text, f"axis names must be distinct, not {names} -> {outputs}")
+        bounds = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, extents, strict=True))])
+        box = islpy.Set.read_from_str(context, f"{{ [{', '.join(names)}] : {bounds} }}")
+        holes = box.subtract(domain.reset_tuple_id() if domain.has_tuple_id() else domain)
+        if not holes.is_empty():
+            raise _not_a_layout(text, f"it has no value everywhere in the box {tuple(extents)}", {"at": _point(holes)})
+        if not relation.is_single_valued():
+            raise _not_a_layout(text, "it has two values at one point", {"at": _point(_ambiguous(relation))})
+        for position, name in enumerate(names):
+            relation = relation.set_dim_name(kinds.in_, position, name)
+        function = islpy.PwMultiAff.from_map(relation.coalesce()).coalesce()
+        return Function(str(function), tuple(zip(names, extents, strict=True)), tuple(outputs))
+
+
+def _name(relation: islpy.Map, kind: islpy.dim_type, position: int, fallback: str) -> str:
+    """Return the name of an axis, or ``fallback`` with the position where it has none."""
+    name = relation.get_dim_name(kind, position) if relation.has_dim_name(kind, position) else None
+    return name or f"{fallback}{position}"
+
+
+def _ambiguous(relation: islpy.Map) -> islpy.Set:
+    """Return the inputs with more than one value."""
+    smallest, largest = relation.lexmin(), relation.lexmax()
+    return smallest.subtract(largest).domain()
+
+
+def _point(points: islpy.Set) -> tuple[int, ...]:
+    """Return one point of a set that is not empty."""
+    import islpy
+
+    chosen = points.sample_point()
+    count = points.dim(islpy.dim_type.set)
+    return tuple(int(chosen.get_coordinate_val(islpy.dim_type.set, i).to_python()) for i in range(count))
+
+
+def first_difference(left: str, right: str, operations: int = DEFAULT_OPERATIONS) -> tuple[int, ...] | None:
+    """Return None where two functions, given as ISL maps with the same domain, agree; else an input where they differ.
+
+    Raises:
+        BudgetError: LA222, the quota ran out.
+
+    Example:
+        >>> first_difference("{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [x + x] : 0 <= x < 4 }") is None
+        True
+        >>> first_difference("{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [x + 3] : 0 <= x <= 3 }") == (3,)
+        False
+    """
+    import islpy
+
+    with _quota(operations, "equality of two maps") as context:
+        first = islpy.Map.read_from_str(context, left)
+        second = islpy.Map.read_from_str(context, right)
+        difference = first.subtract(second)
+        if difference.is_empty():
+            difference = second.subtract(first)
+        return None if difference.is_empty() else _point(difference.domain())
+
+
+@lru_cache(maxsize=256)
+def pieces(text: str) -> tuple[Piece, ...]:
+    """Return the pieces of a canonical function text as plain numbers.
+
+    Example:
+        >>> floors, value = pieces("{ [x] -> [(floor((x)/2))] : 0 <= x <= 3 }")[0].outputs[0]
+        >>> floors, value.floors
+        ((Form(dims=(1,), floors=(), constant=0, denominator=2),), (1,))
+    """
+    import islpy
+
+    function = islpy.PwMultiAff.read_from_str(islpy.Context(), text)
+    found: list[tuple[Any, Any]] = []
+    function.foreach_piece(lambda domain, value: found.append((domain, value)))
+    return tuple(
+        Piece(
+            tuple(_region(part) for part in domain.compute_divs().get_basic_sets()),
+            tuple(_output(value.get_at(i)) for i in range(value.dim(islpy.dim_type.out))),
+        )
+        for domain, value in found
+    )
+
+
+def _affine(aff: Any, floor_count: int) -> Form:
+    """Return an ISL affine expression as numbers; it may mention the first ``floor_count`` floors."""
+    import islpy
+
+    kinds = islpy.dim_type
+    denominator = int(aff.get_denominator_val().to_python())
+    scale = islpy.Val.int_from_si(aff.get_ctx(), denominator)
+
+    def number(value: Any) -> int:
+        return int(value.mul(scale).to_python())
+
+    return Form(
+        tuple(number(aff.get_coefficient_val(kinds.in_, i)) for i in range(aff.dim(kinds.in_))),
+        tuple(number(aff.get_coefficient_val(kinds.div, i)) for i in range(floor_count)),
+        number(aff.get_constant_val()),
+        denominator,
+    )
+
+
+def _output(aff: Any) -> tuple[tuple[Form, ...], Form]:
+    import islpy
+
+    count = aff.dim(islpy.dim_type.div)
+    floors = tuple(_affine(aff.get_div(i), i) for i in range(count))
+    return floors, _affine(aff, count)
+
+
+def _region(part: Any) -> Region:
+    import islpy
+
+    kinds = islpy.dim_type
+    count = part.dim(kinds.div)
+    floors = tuple(_affine(part.get_div(i), i) for i in range(count))
+    listed = part.get_constraint_list()
+    constraints = []
+    for index in range(listed.n_constraint()):
+        constraint = listed.get_at(index)
+        constraints.append((_affine(constraint.get_aff(), count), bool(constraint.is_equality())))
+    return Region(floors, tuple(constraints))

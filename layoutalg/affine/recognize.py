@@ -1,0 +1,125 @@
+"""From a table of values to the layout that makes it.
+
+Main definitions: ``strided`` (modes of a table, or where that fails), ``linear`` (columns over F2, or where that fails),
+``swizzled`` (a swizzle that makes the rest strided), ``Departure``.
+
+Main statements: the coalesced modes of a table are unique. Its entry at 1 is the first stride; the first extent is the
+first k where the entry at k is not k times that stride; the rest follows on the multiples of that extent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.split import swizzle_columns
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Modes: TypeAlias = tuple[tuple[int, int], ...]
+_PROBE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """The first coordinate where a table leaves what its earlier entries force, with both values."""
+
+    coordinate: int
+    value: int
+    forced: int
+
+
+def strided(table: IntArray) -> Modes | Departure:
+    """Return the coalesced modes (extent, stride), fastest first, of the table less its first entry.
+
+    Args:
+        table: At least one entry; differences to the first one below 2**62 in magnitude.
+
+    Complexity: O(N), one vectorised pass per mode.
+
+    Example:
+        >>> strided(np.array([7, 9, 8, 10])), strided(np.array([0, 1, 4]))
+        (((2, 2), (2, 1)), Departure(coordinate=2, value=4, forced=2))
+    """
+    first = int(table[0])
+    count, done = len(table), 1
+    modes: list[tuple[int, int]] = []
+    while done < count:
+        line = table[::done]
+        stride = int(line[1]) - first
+        breaks = np.flatnonzero(line != first + stride * np.arange(len(line), dtype=np.int64))
+        extent = int(breaks[0]) if breaks.size else len(line)
+        block = table[: min(done * extent, count)]
+        steps = np.arange(len(block), dtype=np.int64) // done * stride
+        forced = np.resize(table[:done], len(block)) + steps
+        wrong = np.flatnonzero(block != forced)
+        if wrong.size:
+            at = int(wrong[0])
+            return Departure(at, int(table[at]), int(forced[at]))
+        if count % (done * extent):
+            at = done * extent
+            return Departure(at, int(table[at]), first + extent * stride)
+        modes.append((extent, stride))
+        done *= extent
+    return tuple(modes)
+
+
+def linear(table: IntArray) -> tuple[tuple[int, ...], int] | Departure:
+    """Return (columns, constant) of a table of 2**n entries as an affine map over F2, or its first departure from one.
+
+    Example:
+        >>> linear(np.array([1, 3, 0, 2])), linear(np.array([0, 1, 1, 2]))
+        (((2, 1), 1), Departure(coordinate=3, value=2, forced=0))
+    """
+    constant = int(table[0])
+    columns = tuple(int(table[1 << bit]) ^ constant for bit in range(len(table).bit_length() - 1))
+    forced = matrix.table(columns, constant)
+    wrong = np.flatnonzero(forced != table)
+    if wrong.size:
+        at = int(wrong[0])
+        return Departure(at, int(table[at]), int(forced[at]))
+    return columns, constant
+
+
+def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
+    """Return (swizzle (bits, base, shift), modes, offset) such that the swizzle of the table is offset plus modes.
+
+    Swizzles of at least one bit whose read and written bits lie within the bit width of the table are tried, fewest
+    bits first, then lowest base, then shortest shift; the first that fits is returned, None where none fits.
+
+    Args:
+        table: Non-negative values below 2**62.
+
+    Complexity: O(width^3) probes of a prefix; the whole table only where the prefix fits.
+
+    Example:
+        >>> swizzled(np.array([0, 1, 2, 4, 5, 6, 9, 8, 11]))
+        ((1, 0, 3), ((3, 1), (3, 4)), 0)
+    """
+    width = int(table.max()).bit_length()
+    for bits in range(1, width // 2 + 1):
+        for base in range(width - 2 * bits + 1):
+            for distance in range(bits, width - base - bits + 1):
+                for shift in (distance, -distance):
+                    found = _unswizzled(table, bits, base, shift)
+                    if found is not None:
+                        return (bits, base, shift), found, swizzle_columns(bits, base, shift, (int(table[0]),))[0]
+    return None
+
+
+def _unswizzled(table: IntArray, bits: int, base: int, shift: int) -> Modes | None:
+    """Return the modes of the swizzled table, trying its beginning first."""
+    source = ((1 << bits) - 1) << (base + max(shift, 0))
+    for part in (table[:_PROBE], table) if len(table) > _PROBE else (table,):
+        picked = part & source
+        modes = strided(part ^ (picked >> shift if shift >= 0 else picked << -shift))
+        if isinstance(modes, Departure):
+            # a probe ends anywhere, so a mode that does not divide it says nothing
+            if len(part) == len(table) or not _cut_short(modes, len(part)):
+                return None
+        elif len(part) == len(table):
+            return modes
+    return None

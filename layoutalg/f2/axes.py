@@ -1,0 +1,109 @@
+"""Named power-of-two axes, and points of their product packed into one integer.
+
+Main definitions: ``Axes``, ``fields``, ``pack``, ``unpack``, and the checks of user input that linear layouts share.
+
+Notation: the first axis sits in the low bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutalg.errors import Diagnostic, MalformedError
+
+Axes: TypeAlias = tuple[tuple[str, int], ...]
+"""Axis names with their number of bits, minor to major."""
+
+
+def malformed(argument: str, rule: str, actual: object) -> MalformedError:
+    shown = repr(actual)
+    return MalformedError(
+        Diagnostic(
+            code="LA200",
+            what="this is not a linear layout",
+            where=(argument,),
+            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            witness={"actual": actual},
+        )
+    )
+
+
+def integer(value: object, argument: str, rule: str = "must be an integer") -> int:
+    """Return ``value`` as int; bools and floats are refused, numpy integers accepted."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise malformed(argument, rule, value)
+    return int(value)
+
+
+def log2(size: object, argument: str) -> int:
+    """Return the exponent of a power of two."""
+    number = integer(size, argument, "must be an integer power of two")
+    if number < 1 or number & (number - 1):
+        raise malformed(argument, "must be a power of two", number)
+    return number.bit_length() - 1
+
+
+def pairs(value: object, argument: str) -> list[tuple[str, object]]:
+    """Return a mapping or a sequence of (name, entry) pairs as a list with distinct, valid names."""
+    if isinstance(value, Mapping):
+        entries: Iterable[object] = list(value.items())
+    elif isinstance(value, (tuple, list)):
+        entries = value
+    else:
+        raise malformed(argument, "must be a mapping or a sequence of (name, entry) pairs", value)
+    pairs: list[tuple[str, object]] = []
+    for entry in entries:
+        if not isinstance(entry, (tuple, list)) or len(entry) != 2:
+            raise malformed(argument, "must hold (name, entry) pairs", entry)
+        check_name(entry[0], argument, {name for name, _ in pairs})
+        pairs.append((entry[0], entry[1]))
+    return pairs
+
+
+def check_name(name: object, argument: str, seen: Iterable[str]) -> None:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise malformed(argument, "axis names must be identifiers", name)
+    if name in seen:
+        raise malformed(argument, "axis names must be distinct", name)
+
+
+def fields(axes: Axes) -> Iterator[tuple[str, int, int]]:
+    """Yield (name, position of the lowest bit, bits) of each axis inside the packed integer."""
+    position = 0
+    for name, bits in axes:
+        yield name, position, bits
+        position += bits
+
+
+def unpack(value: int, axes: Axes) -> dict[str, int]:
+    return {name: value >> position & ((1 << bits) - 1) for name, position, bits in fields(axes)}
+
+
+def pack(image: object, outputs: Axes, argument: str) -> int:
+    """Return one point of the codomain as a packed integer."""
+    if isinstance(image, np.ndarray):
+        image = image.tolist()
+    if not isinstance(image, (tuple, list)) or len(image) != len(outputs):
+        raise malformed(argument, f"must have {len(outputs)} components, one per output axis", image)
+    packed = 0
+    for component, (name, low, bits) in zip(image, fields(outputs), strict=True):
+        value = integer(component, argument)
+        if not 0 <= value < 1 << bits:
+            raise malformed(argument, f"component {name} must be in [0, {1 << bits})", value)
+        packed |= value << low
+    return packed
+
+
+def pack_offset(offset: object, outputs: Axes) -> int:
+    if offset is None:
+        return 0
+    if isinstance(offset, Mapping):
+        names = [name for name, _ in outputs]
+        for name in offset:
+            if name not in names:
+                raise malformed("offset", f"axes must be among {names}", name)
+        offset = [offset.get(name, 0) for name in names]
+    return pack(offset, outputs, "offset")

@@ -1,0 +1,112 @@
+"""When is integer addition an affine map over F2? Exact answers, bit by bit.
+
+Main definitions: ``sum_of_bits`` (an offset plus an integer per bit), ``shifted`` (an integer plus an affine map).
+
+Main statements:
+
+*Carry-free lemma.* Let ``f(x) = o + sum_j a_j x_j`` over bits ``x_j``, with any integers ``o`` and ``a_j``. Put
+``c_j = (o + a_j) xor o`` (two's complement, unbounded). Then f is affine over F2 exactly when the ``c_j`` have pairwise
+disjoint supports, and then ``f(x) = o xor (xor of c_j x_j)``.
+Proof. Fix a word so wide that every value of f is the sign extension of its two top bits. With ``s_k = 1 - 2 o_k``,
+flipping the bits ``z`` of ``o`` adds ``sum_k z_k s_k 2^k``; so ``a_j = sum_k c_jk s_k 2^k`` modulo the word. Affine on
+{0, e_i, e_j, e_i + e_j} says ``2 sum_k (c_i and c_j)_k s_k 2^k = 0`` modulo the word, so ``c_i and c_j`` can only have
+the top bit, hence (top two bits agree) is zero. Conversely, with disjoint supports no bit is flipped twice, so
+``o + sum_j a_j x_j`` is ``o`` with exactly the bits of the chosen ``c_j`` flipped.
+
+*First failure.* If f is not affine then the smallest x where it departs from the affine map fixed by f(0) and the unit
+inputs has exactly two bits set: restrict f to the bits of x and apply the lemma there. The same holds for ``shifted``:
+the lowest sum bit that is not affine has degree two, so one of its second differences at the origin is 1.
+
+Implementation notes: ``shifted`` follows the carry of a binary adder as an affine function of the input. A product of
+two affine functions u, v is affine only if one is constant or ``u = v`` or ``u = v + 1``: otherwise their linear parts
+are independent and the product has degree two. Sum bit k is affine exactly when carry k is, so the walk is a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Affine = tuple[int, int]
+"""An affine function of the input to F2: (set of input bits, constant bit)."""
+
+
+def sum_of_bits(offset: int, addends: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the columns of ``x -> offset + sum of addends[j] x_j`` over F2, or None where it is not affine.
+
+    Mathematically: ``(offset + addends[j]) xor offset``, if these have pairwise disjoint supports. A column is negative
+    where its bit changes the sign of the value. The affine constant is ``offset``.
+
+    Args:
+        offset: Any integer.
+        addends: Any integers, one per input bit.
+
+    Complexity: O(n) operations on integers.
+
+    Example:
+        >>> sum_of_bits(0, (1, 12)), sum_of_bits(0, (1, 3)), sum_of_bits(3, (-1,))
+        ((1, 12), None, (1,))
+    """
+    columns = []
+    seen = 0
+    for addend in addends:
+        column = (offset + addend) ^ offset
+        if seen & column:
+            return None
+        seen |= column
+        columns.append(column)
+    return tuple(columns)
+
+
+def shifted(columns: Sequence[int], constant: int, offset: int) -> tuple[tuple[int, ...], int] | None:
+    """Return (columns, constant) of ``x -> offset + (M x xor constant)``, or None where that is not affine over F2.
+
+    Args:
+        columns: Columns of M, two's complement integers of either sign.
+        constant: Any integer.
+        offset: Any integer.
+
+    Complexity: O(n * bits).
+
+    Example:
+        >>> shifted((1, 6), 0, 2), shifted((4, 6), 0, 2)
+        (((1, 10), 2), None)
+    """
+    if offset == 0:
+        return tuple(columns), constant
+    top = max(value.bit_length() for value in (offset, constant, *columns)) + 1
+    carry: Affine = (0, 0)
+    sums: list[Affine] = []
+    for bit in range(top + 1):
+        inputs = sum((column >> bit & 1) << index for index, column in enumerate(columns))
+        term: Affine = (inputs, constant >> bit & 1)
+        one = offset >> bit & 1
+        sums.append((term[0] ^ carry[0], term[1] ^ carry[1] ^ one))
+        product = _product(term, carry)
+        if product is None:
+            return None if bit < top else _assemble(sums, len(columns))
+        carry = (product[0] ^ term[0] ^ carry[0], product[1] ^ term[1] ^ carry[1]) if one else product
+    return _assemble(sums, len(columns))
+
+
+def _product(left: Affine, right: Affine) -> Affine | None:
+    """Return the product of two affine functions to F2, or None where it has degree two."""
+    if left[0] == 0:
+        return right if left[1] else (0, 0)
+    if right[0] == 0:
+        return left if right[1] else (0, 0)
+    if left[0] == right[0]:
+        return left if left[1] == right[1] else (0, 0)
+    return None
+
+
+def _assemble(bits: Sequence[Affine], count: int) -> tuple[tuple[int, ...], int]:
+    """Return columns and constant from the affine functions of the output bits; the last one is the sign."""
+    width = len(bits)
+
+    def signed(value: int) -> int:
+        return value - (1 << width) if value >> (width - 1) & 1 else value
+
+    columns = tuple(
+        signed(sum((inputs >> index & 1) << bit for bit, (inputs, _) in enumerate(bits))) for index in range(count)
+    )
+    return columns, signed(sum(one << bit for bit, (_, one) in enumerate(bits)))

@@ -1,0 +1,59 @@
+"""Splitting an F2 map into one swizzle and a map whose columns have disjoint supports.
+
+Main definitions: ``one_swizzle``, ``swizzle_columns``.
+
+Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into ``bits`` others. With a positive shift
+the bits from ``base + shift`` up go into those from ``base`` up; with a negative one the bits from ``base`` up go into
+those from ``base - shift`` up. The two fields do not meet (``bits <= |shift|``), so a swizzle is its own inverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layoutalg.f2 import matrix
+
+
+def one_swizzle(columns: Sequence[int]) -> tuple[int, int, int] | None:
+    """Return (bits, base, shift) of a swizzle S such that the columns of S M have disjoint supports, or None.
+
+    Mathematically: an output bit that depends on two or more input bits must be written by S, and no other bit needs to
+    be. The written bits are consecutive, so for each shift the shortest candidate runs from the lowest such bit to the
+    highest; a longer one works only if this one does. The search over shifts is therefore complete. Where several
+    shifts work the shortest one wins, positive before negative. (0, 0, 0) says that no swizzle is needed.
+
+    Args:
+        columns: Non-negative.
+
+    Complexity: O(width^2).
+
+    Example:
+        >>> one_swizzle((1, 2, 4, 8 | 1)), one_swizzle((1, 2)), one_swizzle((3, 1, 1))
+        ((1, 0, 3), (0, 0, 0), None)
+    """
+    width = max((column.bit_length() for column in columns), default=0)
+    rows = matrix.transpose(columns, width)
+    heavy = [position for position, row in enumerate(rows) if row & (row - 1)]
+    if not heavy:
+        return 0, 0, 0
+    low, bits = heavy[0], heavy[-1] - heavy[0] + 1
+    for distance in range(bits, width):
+        for shift in (distance, -distance):
+            if low + shift >= 0 and low + shift + bits <= width:
+                mixed = [rows[position] ^ rows[position + shift] for position in range(low, low + bits)]
+                if not any(row & (row - 1) for row in mixed):
+                    return bits, low if shift > 0 else low - distance, shift
+    return None
+
+
+def swizzle_columns(bits: int, base: int, shift: int, columns: Sequence[int]) -> tuple[int, ...]:
+    """Return the swizzled columns: ``Sw<bits, base, shift>`` applied to each.
+
+    Example:
+        >>> swizzle_columns(1, 0, 3, (8, 4))
+        (9, 4)
+    """
+    source = ((1 << bits) - 1) << (base + max(shift, 0))
+    if shift >= 0:
+        return tuple(column ^ (column & source) >> shift for column in columns)
+    return tuple(column ^ (column & source) << -shift for column in columns)

@@ -1,0 +1,9 @@
+"""TensorMap plans: the statement, the claim and the checker."""
+
+from __future__ import annotations
+
+from layoutalg.proofs.tensormap.checker import check, classify
+from layoutalg.proofs.tensormap.plan import Issue, TensorMapPlan
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+
+__all__ = ["Issue", "TensorMapPlan", "TensorMapProblem", "check", "classify"]

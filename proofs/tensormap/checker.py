@@ -1,0 +1,287 @@
+"""The checker of TensorMap plans: proves that the issues realise the problem for every tile origin, or refutes it.
+
+Main definitions: ``check``, ``classify``.
+
+Main statements (decided in this order, each with the first counterexample):
+  1. the 128 bytes decode to the stated fields, the fields encode to the bytes, and the target accepts them;
+  2. shared memory: the issues' box walks, XORed, land exactly on the requested addresses, each tile element reached;
+  3. global memory: every walked element has the address of its tile element, at the origin 0 by table and along each
+     step of the origin lattice by linearity, hence at every origin;
+  4. bounds: the engine's in-bounds test equals the problem's (exact), for all origins in bounds (weak), or not (lost);
+  5. the plan's numbers (transaction bytes, alignment, footprint, class, rules) are the ones recomputed here.
+
+Implementation notes: shares no code with the finder; both know only ``targets``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutalg.errors import LayoutError
+from layoutalg.proofs.tensormap.bounds import classify_bounds
+from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
+from layoutalg.proofs.tensormap.presburger import UndecidedError
+from layoutalg.proofs.tensormap.walk import ADDRESS_LIMIT, MismatchError, Walk, coefficients, first, walk
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
+
+SCHEMA = "layoutalg/certificate/1"
+CLAIM = "requested shared-memory image = box walk then XOR, for every tile origin of the lattice"
+
+
+def check(plan: TensorMapPlan) -> Verdict:
+    """Decide whether a plan realises its problem.
+
+    Args:
+        plan: As found, or as read from a file by ``TensorMapPlan.from_json``.
+
+    Returns:
+        ``Proved`` with the certificate (claim, class of out-of-bounds behaviour, engine, counts, digest of the plan),
+        ``Refuted`` with the first counterexample (for addresses: tile coordinate, origin, expected and got), or
+        ``Unknown`` with what was tried.
+    """
+    try:
+        certificate = _certify(plan)
+        _check_certificate(plan, certificate)
+    except MismatchError as mismatch:
+        return Refuted("checker", mismatch.witness)
+    except UndecidedError as undecided:
+        return Unknown(str(undecided), ("intervals", "isl"))
+    return Proved(str(certificate["engine"]), certificate)
+
+
+def classify(plan: TensorMapPlan) -> str:
+    """Return the out-of-bounds class of a plan (``exact``, ``weak`` or ``lost``), whatever the plan claims.
+
+    Raises:
+        MismatchError: the plan moves wrong elements.
+        UndecidedError: see ``presburger``.
+    """
+    return _decide(plan)[1]
+
+
+def _certify(plan: TensorMapPlan) -> dict[str, object]:
+    _check_bytes(plan)
+    undocumented = _check_rules(plan)
+    walked, oob, engine = _decide(plan)
+    _check_claims(plan, oob, undocumented)
+    return {
+        "schema": SCHEMA,
+        "claim": CLAIM,
+        "oob": oob,
+        "engine": engine,
+        "elements": int(np.prod(plan.problem.tile, dtype=object)),
+        "walked": walked.coords[0].size,
+        "origin_multiple": list(plan.problem.origin_multiple),
+        "digest": plan.digest(),
+    }
+
+
+def _decide(plan: TensorMapPlan) -> tuple[Walk, str, str]:
+    _check_issues(plan)
+    walked = walk(plan)
+    moves = coefficients(plan)
+    _check_global_addresses(plan, walked, moves)
+    _check_inner_alignment(plan, moves)
+    oob, engine = classify_bounds(plan, walked, moves)
+    _check_reach(plan)
+    if plan.direction == "store":
+        _check_store(plan, oob)
+    return walked, oob, engine
+
+
+def _check_bytes(plan: TensorMapPlan) -> None:
+    """The bytes and the fields are one descriptor."""
+    target = plan.problem.arch
+    try:
+        decoded = hardware.decode(plan.raw, target=target)
+    except LayoutError as error:
+        raise MismatchError("the 128 bytes are no descriptor", hex=plan.hex, reason=error.diagnostic.because) from None
+    if decoded != plan.tensor_map:
+        mine, stated = tensor_map_to_json(decoded), tensor_map_to_json(plan.tensor_map)
+        field = next(key for key in stated if stated[key] != mine[key])
+        raise MismatchError("bytes and fields differ", field=field, expected=stated[field], got=mine[field])
+
+
+def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
+    """The target accepts the map; return the documented rules it breaks all the same."""
+    target, tm = plan.problem.arch, plan.tensor_map
+    documented = hardware.violations(tm, target=target, evidence="documented")
+    refused = hardware.violations(tm, target=target, evidence="enforced") if limits.is_measured(target) else documented
+    if refused:
+        raise MismatchError("the target refuses the map", rule=refused[0].rule, reason=refused[0].message)
+    if plan.direction == "load" and tm.oob_fill != plan.problem.oob_fill:
+        raise MismatchError("wrong fill", field="oob_fill", expected=plan.problem.oob_fill, got=tm.oob_fill)
+    return tuple(sorted({violation.rule for violation in documented}))
+
+
+def _check_issues(plan: TensorMapPlan) -> None:
+    """Shared-memory destinations are where the engine can reach them."""
+    rank = len(plan.tensor_map.dims)
+    if len(plan.origin_map) != rank or any(len(issue.coords) != rank for issue in plan.issues):
+        raise MismatchError("coordinates and map differ in rank", expected=rank)
+    if plan.tensor_map.interleave != "NONE":
+        raise MismatchError("interleaved maps are not modelled", field="interleave", got=plan.tensor_map.interleave)
+    for index, issue in enumerate(plan.issues):
+        if issue.smem_offset_bytes < 0 or issue.smem_offset_bytes % limits.SMEM_DESTINATION_ALIGN_BYTES:
+            raise MismatchError(
+                "a shared-memory address is not aligned",
+                issue=index,
+                smem_offset_bytes=issue.smem_offset_bytes,
+                expected=f"multiple of {limits.SMEM_DESTINATION_ALIGN_BYTES}",
+            )
+
+
+def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> None:
+    """Same global byte address for every walked element, at the origin 0 and along every lattice step."""
+    problem = plan.problem
+    size = problem.element_bytes
+    reach = sum(int(np.abs(axis).max()) * step for axis, step in zip(walked.coords, walked.steps_bytes, strict=True))
+    wanted_reach = sum(
+        (tile - 1) * step * abs(stride) * size
+        for tile, step, stride in zip(problem.tile, problem.element_strides, problem.global_strides, strict=True)
+    )
+    if max(reach, wanted_reach) + plan.tensor_map.base_address + problem.base_elem_offset * size >= ADDRESS_LIMIT:
+        raise MismatchError("addresses leave 62 bits", reach_bytes=max(reach, wanted_reach))
+    got = np.full(walked.coords[0].size, plan.tensor_map.base_address, dtype=np.int64)
+    for axis, step in zip(walked.coords, walked.steps_bytes, strict=True):
+        got += axis * step
+    expected = np.full(got.size, problem.base_elem_offset * size, dtype=np.int64)
+    for dim, axis in enumerate(walked.tile_coords):
+        expected += axis * (problem.element_strides[dim] * problem.global_strides[dim] * size)
+    row = first(got != expected)
+    if row is not None:
+        raise MismatchError(
+            "wrong global element",
+            tile=walked.tile_at(row),
+            origin=[0] * problem.rank,
+            expected_byte=int(expected[row]),
+            got_byte=int(got[row]),
+        )
+    for dim, multiple in enumerate(problem.origin_multiple):
+        moved = sum(row.get(dim, 0) * step for row, step in zip(moves, walked.steps_bytes, strict=True))
+        wanted = multiple * problem.global_strides[dim] * size
+        if moved != wanted and not _origin_stays(plan, dim):
+            origin = [0] * problem.rank
+            origin[dim] = multiple
+            raise MismatchError(
+                "wrong global element",
+                tile=walked.tile_at(0),
+                origin=origin,
+                expected_byte=int(expected[0]) + wanted,
+                got_byte=int(got[0]) + moved,
+            )
+
+
+def _origin_stays(plan: TensorMapPlan, dim: int) -> bool:
+    """Whether no origin but 0 brings any coordinate of this dimension in bounds."""
+    problem = plan.problem
+    (low, high), step = problem.bounds[dim], problem.origin_multiple[dim]
+    if step == 0:
+        return True
+    reach = problem.element_strides[dim] * (problem.tile[dim] - 1)
+    return high - 1 < step and low - reach > -step
+
+
+def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
+    """The engine raises an illegal instruction where the inner start coordinate is off 16 bytes."""
+    size = hardware.element_bytes(plan.tensor_map.dtype)
+    for index, issue in enumerate(plan.issues):
+        if issue.coords[0] * size % 16:
+            raise MismatchError("inner start coordinate off 16 bytes", issue=index, coords=list(issue.coords))
+    for dim, step in moves[0].items():
+        if step * plan.problem.element_bytes % 16:
+            origin = [0] * plan.problem.rank
+            origin[dim] = plan.problem.origin_multiple[dim]
+            raise MismatchError("inner start coordinate off 16 bytes", origin=origin)
+
+
+def _check_reach(plan: TensorMapPlan) -> None:
+    """The map covers no byte beyond the tensor, and its coordinates stay within 32 bits for origins in bounds."""
+    problem, tm = plan.problem, plan.tensor_map
+    size = hardware.element_bytes(tm.dtype)
+    last = tm.base_address + tm.dims[0] * size
+    last += sum((extent - 1) * stride for extent, stride in zip(tm.dims[1:], tm.strides_bytes, strict=True))
+    end = problem.base_elem_offset + 1
+    end += sum((n - 1) * stride for n, stride in zip(problem.global_shape, problem.global_strides, strict=True))
+    if last > end * problem.element_bytes:
+        raise MismatchError(
+            "the map reaches past the tensor", expected_end_byte=end * problem.element_bytes, got_end_byte=last
+        )
+    if max(tm.dims) > limits.MAX_DIM:
+        raise MismatchError(
+            "the engine faults on extents this long", field="dims", got=list(tm.dims), limit=limits.MAX_DIM
+        )
+    corners = [
+        low if m == 0 else (high - 1) // m * m
+        for m, (low, high) in zip(problem.origin_multiple, problem.bounds, strict=True)
+    ]
+    for coords in plan.coordinates(corners):
+        if max(abs(c) for c in coords) >= 2**31:
+            raise MismatchError("a start coordinate leaves 32 bits", origin=corners, coords=list(coords))
+
+
+def _check_store(plan: TensorMapPlan, oob: str) -> None:
+    """A store writes each global element once and nothing that the problem calls out of bounds."""
+    if oob == "lost":
+        raise MismatchError("a tile that hangs over the edge would write foreign elements", oob=oob)
+    problem = plan.problem
+    lowest = [-(-low // m) * m if m else 0 for m, (low, _) in zip(problem.origin_multiple, problem.bounds, strict=True)]
+    for coords in plan.coordinates(lowest):
+        if min(coords) < 0:
+            raise MismatchError("a store faults on a negative start coordinate", origin=lowest, coords=list(coords))
+    relative = np.zeros((1,) * problem.rank, dtype=np.int64)
+    for dim, extent in enumerate(problem.tile):
+        low, high = problem.bounds[dim]
+        shape = [1] * problem.rank
+        # two elements in bounds differ by less than the bounds along every dimension
+        shape[dim] = min(extent, -(-(high - low) // problem.element_strides[dim]))
+        step = problem.element_strides[dim] * problem.global_strides[dim]
+        relative = relative + (np.arange(shape[dim], dtype=np.int64) * step).reshape(shape)
+    ordered = np.sort(relative, axis=None)
+    if bool((ordered[1:] == ordered[:-1]).any()):
+        raise MismatchError("two tile elements are stored to one global address", tile_elements=relative.size)
+    inner_bytes = plan.tensor_map.dims[0] * hardware.element_bytes(plan.tensor_map.dtype)
+    if inner_bytes % limits.STORE_CHUNK_BYTES:
+        raise MismatchError(
+            "a store writes whole chunks: the last one would run past the inner bound",
+            rule="STORE_CHUNK",
+            inner_bytes=inner_bytes,
+            chunk_bytes=limits.STORE_CHUNK_BYTES,
+        )
+
+
+def _check_claims(plan: TensorMapPlan, oob: str, undocumented: tuple[str, ...]) -> None:
+    """Every number the plan states is the one recomputed here."""
+    tm = plan.tensor_map
+    align = max(
+        limits.SMEM_DESTINATION_ALIGN_BYTES,
+        hardware.swizzle_period_bytes(tm.swizzle),
+        hardware.swizzle_period_bytes(plan.problem.swizzle),
+    )
+    footprint = max(issue.smem_offset_bytes for issue in plan.issues) + hardware.footprint_bytes(tm)
+    verdict = "admissible" if limits.is_measured(plan.problem.arch) or not undocumented else "probe"
+    claims: tuple[tuple[str, object, object], ...] = (
+        ("expect_tx_bytes", len(plan.issues) * hardware.transaction_bytes(tm), plan.expect_tx_bytes),
+        ("smem_align_bytes", align, plan.smem_align_bytes),
+        ("smem_bytes", footprint, plan.smem_bytes),
+        ("oob", oob, plan.oob),
+        ("undocumented", undocumented, plan.undocumented),
+        ("verdict", verdict, plan.verdict),
+    )
+    for field, expected, got in claims:
+        if expected != got:
+            raise MismatchError("wrong claim", field=field, expected=expected, got=got)
+    order = {"exact": 0, "weak": 1, "lost": 2}
+    if order[oob] > order[plan.problem.oob_required]:
+        raise MismatchError("out-of-bounds class below the one required", expected=plan.problem.oob_required, got=oob)
+
+
+def _check_certificate(plan: TensorMapPlan, certificate: dict[str, object]) -> None:
+    """A certificate that travels with the plan says what was just recomputed."""
+    if plan.certificate is None:
+        return
+    for key, value in certificate.items():
+        if plan.certificate.get(key) != value:
+            raise MismatchError("wrong certificate", field=key, expected=value, got=plan.certificate.get(key))

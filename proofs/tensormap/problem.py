@@ -1,0 +1,264 @@
+"""The statement a TensorMap plan has to meet: which global element belongs at which shared byte, for every tile origin.
+
+Main definitions: ``TensorMapProblem``.
+
+Main statements: for a tile origin o (one entry per tile dimension, a multiple of ``origin_multiple``) and a tile
+coordinate t, let x_i = o_i + element_strides_i * t_i. A load must leave, at shared byte ``address(t)``, the element at
+``base_elem_offset + sum_i strides_i * x_i`` if bounds_lo_i <= x_i < bounds_hi_i for all i, and the fill otherwise. A
+store must write that element, and nothing out of bounds.
+
+Notation: ``address(t)`` = swizzle(element_bytes * sum over the digits of t of digit * stride), relative to a tile base
+aligned to the swizzle's period; digits of t_i are mixed-radix, fastest first, with the extents of ``smem_modes[i]``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.document import Reader
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+SCHEMA = "layoutalg/tensormap-problem/1"
+MAX_TILE_ELEMENTS = 2**24
+_OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origin_multiple", "oob_required")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMapProblem:
+    """A global tensor, a tile and the shared-memory layout wanted for it.
+
+    Args:
+        global_shape: Extents in elements, outermost dimension first.
+        global_strides: Element strides, same order.
+        dtype: TensorMap type name, for example ``"bf16"``.
+        tile: Tile extents, elements in shared memory, same order.
+        smem_modes: Per tile dimension ``(extent, element stride)`` digits, fastest first.
+        swizzle: TensorMap swizzle name; acts on absolute shared byte address bits.
+        arch: Target, for example ``"sm_90a"``.
+        direction: ``"load"`` (global to shared) or ``"store"``.
+        base_align_bytes: What is known of the tensor's base address.
+        base_elem_offset: Elements from that base to the tensor's first element.
+        bounds: Per dimension ``(low, high)``: coordinates outside count as out of bounds.
+        element_strides: Per dimension, global steps between neighbouring tile elements.
+        oob_fill: ``"ZERO"`` or ``"NAN"``; loads only.
+        origin_multiple: Per dimension, tile origins are the multiples of this; 0 means the origin 0 alone. Unless
+            stated, the tile's own reach (tiles on a grid), and 0 where one tile covers the whole dimension.
+        oob_required: The weakest out-of-bounds class accepted: ``"exact"``, ``"weak"`` or ``"lost"``.
+
+    Example:
+        >>> problem = TensorMapProblem.from_json({
+        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
+        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> problem.addresses()[1, :9].tolist()
+        [144, 146, 148, 150, 152, 154, 156, 158, 128]
+    """
+
+    global_shape: tuple[int, ...]
+    global_strides: tuple[int, ...]
+    dtype: str
+    tile: tuple[int, ...]
+    smem_modes: tuple[tuple[tuple[int, int], ...], ...]
+    swizzle: str
+    arch: str
+    direction: str
+    base_align_bytes: int
+    base_elem_offset: int
+    bounds: tuple[tuple[int, int], ...]
+    element_strides: tuple[int, ...]
+    oob_fill: str
+    origin_multiple: tuple[int, ...]
+    oob_required: str
+
+    @classmethod
+    def from_json(cls, document: object) -> TensorMapProblem:
+        """Read a problem document; see the schema in the module's folder documentation.
+
+        Raises:
+            MalformedError: LA010, with the JSON pointer of the place, the rule and the value found.
+        """
+        reader = document if isinstance(document, Reader) else Reader(document)
+        reader.keys(("schema", "arch", "direction", "global", "tile", "smem"), _OPTIONAL)
+        reader.schema(SCHEMA)
+        arch = reader.get("arch").text(limits.ARCHITECTURES)
+        direction = reader.get("direction").text(("load", "store"))
+        tensor = reader.get("global")
+        tensor.keys(("shape", "stride", "dtype"), ("base_align_bytes",))
+        shape = tensor.get("shape").integers(minimum=1)
+        rank = len(shape)
+        if not 1 <= rank <= 16:
+            tensor.get("shape").fail("a tensor has 1 to 16 dimensions")
+        strides = tensor.get("stride").integers(rank)
+        dtype = tensor.get("dtype").text(limits.PLAIN_DTYPES)
+        align = tensor.get("base_align_bytes").integer(1) if tensor.has("base_align_bytes") else 16
+        if align & (align - 1):
+            tensor.get("base_align_bytes").fail("must be a power of two")
+        tile = reader.get("tile").integers(rank, minimum=1)
+        if math.prod(tile) > MAX_TILE_ELEMENTS:
+            reader.get("tile").fail(f"a tile has at most {MAX_TILE_ELEMENTS} elements")
+        steps = (
+            reader.get("element_strides").integers(rank, minimum=1) if reader.has("element_strides") else (1,) * rank
+        )
+        smem = reader.get("smem")
+        smem.keys(("modes", "swizzle"))
+        swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
+        modes, tile = _read_modes(smem.get("modes"), tile, steps)
+        offset = reader.get("base_elem_offset").integer(0) if reader.has("base_elem_offset") else 0
+        bounds = _read_bounds(reader.get("bounds"), shape) if reader.has("bounds") else tuple((0, n) for n in shape)
+        multiple = (
+            reader.get("origin_multiple").integers(rank, minimum=0)
+            if reader.has("origin_multiple")
+            else tuple(0 if t * e >= b[1] else t * e for t, e, b in zip(tile, steps, bounds, strict=True))
+        )
+        fill = reader.get("oob_fill").text(("ZERO", "NAN")) if reader.has("oob_fill") else "ZERO"
+        required = reader.get("oob_required").text(("exact", "weak", "lost")) if reader.has("oob_required") else "lost"
+        return cls(
+            shape, strides, dtype, tile, modes, swizzle, arch, direction, align, offset, bounds, steps, fill, multiple,
+            required,
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document that ``from_json`` reads back to an equal value."""
+        return {
+            "schema": SCHEMA,
+            "arch": self.arch,
+            "direction": self.direction,
+            "global": {
+                "shape": list(self.global_shape),
+                "stride": list(self.global_strides),
+                "dtype": self.dtype,
+                "base_align_bytes": self.base_align_bytes,
+            },
+            "tile": list(self.tile),
+            "smem": {"modes": [[list(mode) for mode in modes] for modes in self.smem_modes], "swizzle": self.swizzle},
+            "base_elem_offset": self.base_elem_offset,
+            "bounds": [list(bound) for bound in self.bounds],
+            "element_strides": list(self.element_strides),
+            "oob_fill": self.oob_fill,
+            "origin_multiple": list(self.origin_multiple),
+            "oob_required": self.oob_required,
+        }
+
+    def __str__(self) -> str:
+        return json.dumps(self.to_json())
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element."""
+        return hardware.element_bytes(self.dtype)
+
+    @property
+    def rank(self) -> int:
+        """Number of tile dimensions."""
+        return len(self.tile)
+
+    def with_changes(self, **changes: object) -> TensorMapProblem:
+        """Return a copy with some fields replaced (fields only; no re-reading of defaults)."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def linear_offsets(self) -> npt.NDArray[np.int64]:
+        """Return the shared element offset of every tile element before the swizzle; shape ``tile``."""
+        total = np.zeros((1,) * self.rank, dtype=np.int64)
+        for dim, modes in enumerate(self.smem_modes):
+            axis = np.zeros(1, dtype=np.int64)
+            for extent, stride in modes:  # fastest first: the digit under construction varies slower than those before
+                axis = (np.arange(extent, dtype=np.int64)[:, None] * stride + axis[None, :]).reshape(-1)
+            shape = [1] * self.rank
+            shape[dim] = axis.size
+            total = total + axis.reshape(shape)
+        return total
+
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """Return the shared byte address wanted for every tile element, relative to the aligned tile base."""
+        return hardware.apply_swizzle(self.swizzle, self.linear_offsets() * self.element_bytes)
+
+    def expected(
+        self, memory: npt.NDArray[np.uint8], origin: Sequence[int]
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        """Return the bytes wanted for every tile element and whether each is in bounds.
+
+        Args:
+            memory: Byte array; the tensor's base address is its byte 0.
+            origin: Tile origin in elements, outermost first.
+
+        Returns:
+            uint8[tile..., element_bytes] with the fill out of bounds, and bool[tile...].
+        """
+        size = self.element_bytes
+        element = np.full((1,) * self.rank, self.base_elem_offset, dtype=np.int64)
+        inside = np.ones((1,) * self.rank, dtype=np.bool_)
+        for dim, extent in enumerate(self.tile):
+            shape = [1] * self.rank
+            shape[dim] = extent
+            x = (origin[dim] + self.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
+            low, high = self.bounds[dim]
+            inside = inside & (x >= low) & (x < high)
+            element = element + x * self.global_strides[dim]
+        inside = np.broadcast_to(inside, self.tile)
+        element = np.broadcast_to(element, self.tile)
+        fill = self.oob_fill if self.direction == "load" else "ZERO"
+        values = np.empty((*self.tile, size), dtype=np.uint8)
+        values[...] = np.frombuffer(limits.fill_bytes(self.dtype, fill), dtype=np.uint8)
+        positions = element[inside][:, None] * size + np.arange(size)
+        values[inside] = _arriving(self.dtype, memory[positions])
+        return values, inside
+
+
+def _arriving(dtype: str, raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Elements as a load delivers them: TF32 types round to nearest even at 13 dropped bits, the rest keep theirs."""
+    if not dtype.startswith("tf32"):
+        return raw
+    words = np.ascontiguousarray(raw).view("<u4").astype(np.uint64)
+    rounded = (words + 0xFFF + ((words >> 13) & 1)) & 0xFFFFE000
+    return rounded.astype("<u4").view(np.uint8).reshape(raw.shape)
+
+
+def _read_modes(
+    node: Reader, tile: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[int, ...]]:
+    """Read the digits; a tile given as traversed extents (like a TMA box) becomes element counts."""
+    modes: list[tuple[tuple[int, int], ...]] = []
+    counts: list[int] = []
+    for dim, entry in enumerate(node.items(len(tile))):
+        digits = tuple((pair[0], pair[1]) for pair in _read_pairs(entry))
+        size = math.prod(extent for extent, _ in digits)
+        if size not in (tile[dim], -(-tile[dim] // steps[dim])):
+            entry.fail(f"the extents must multiply to the tile extent {tile[dim]}")
+        modes.append(digits)
+        counts.append(size)
+    return tuple(modes), tuple(counts)
+
+
+def _read_pairs(entry: Reader) -> list[tuple[int, ...]]:
+    pairs = []
+    for pair in entry.items():
+        values = pair.integers(2)
+        if values[0] < 1:
+            pair.fail("an extent must be at least 1")
+        if values[1] < 0:
+            pair.fail("a shared-memory stride must be at least 0")
+        pairs.append(values)
+    return pairs
+
+
+def _read_bounds(node: Reader, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Read bounds: one valid extent, or a pair [low, high], per dimension."""
+    bounds: list[tuple[int, int]] = []
+    for extent, entry in zip(shape, node.items(len(shape)), strict=True):
+        low, high = entry.integers(2) if isinstance(entry.value, (list, tuple)) else (0, entry.integer())
+        if not 0 <= low < high <= extent:
+            entry.fail(f"bounds lie within the extent: 0 <= low < high <= {extent}")
+        bounds.append((low, high))
+    return tuple(bounds)
+
+
+def problem_from(source: TensorMapProblem | Mapping[str, object]) -> TensorMapProblem:
+    """Return the problem itself, or the one a document holds."""
+    return source if isinstance(source, TensorMapProblem) else TensorMapProblem.from_json(source)

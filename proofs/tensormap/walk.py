@@ -1,0 +1,191 @@
+"""What the copy engine touches for one tile: the box walk of every issue, tied to the tile elements it lands on.
+
+Main definitions: ``Walk``, ``walk``, ``MismatchError``.
+
+Implementation notes: this is the checker's own reading of the measured engine rules (row pitch, element strides, XOR on
+absolute addresses), written against ``targets`` facts only. Everything here is independent of the tile origin: the
+origin moves start coordinates, never shared addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+IntArray = npt.NDArray[np.int64]
+MAX_WALK = 2**25
+ADDRESS_LIMIT = 2**62
+
+
+class MismatchError(Exception):
+    """The plan is refuted; carries the witness. Internal to the checker."""
+
+    def __init__(self, what: str, **witness: object) -> None:
+        super().__init__(what)
+        self.witness: dict[str, object] = {"what": what, **witness}
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One row per element the issues of a tile touch, at the tile origin 0.
+
+    Args:
+        coords: Per map dimension the coordinate in problem elements (a promoted inner element counts as several).
+        extents: Map extents in problem elements.
+        steps_bytes: Byte stride per map dimension, in the same units.
+        tile_coords: Per tile dimension the tile coordinate whose requested shared address the element lands on.
+    """
+
+    coords: tuple[IntArray, ...]
+    extents: tuple[int, ...]
+    steps_bytes: tuple[int, ...]
+    tile_coords: tuple[IntArray, ...]
+
+    def tile_at(self, row: int) -> list[int]:
+        """Return the tile coordinate of a row."""
+        return [int(axis[row]) for axis in self.tile_coords]
+
+
+def first(flags: npt.NDArray[np.bool_]) -> int | None:
+    """Return the first True position."""
+    position = int(np.argmax(flags)) if flags.size else 0
+    return position if flags.size and flags[position] else None
+
+
+def promotion(plan: TensorMapPlan) -> int:
+    """Return how many problem elements one map element carries; refute a type that would change the bits."""
+    mine, wanted = plan.tensor_map.dtype, plan.problem.dtype
+    if mine == wanted:
+        return 1
+    sizes = hardware.element_bytes(mine), hardware.element_bytes(wanted)
+    plain = mine in limits.BIT_PRESERVING_DTYPES and wanted in limits.BIT_PRESERVING_DTYPES
+    if not plain or sizes[0] % sizes[1] or (plan.problem.oob_fill != "ZERO" and plan.direction == "load"):
+        raise MismatchError(
+            "the map's element type does not carry the tensor's bits", field="dtype", expected=wanted, got=mine
+        )
+    return sizes[0] // sizes[1]
+
+
+def walk(plan: TensorMapPlan) -> Walk:
+    """Walk every issue and tie each element to the tile element whose requested address it lands on.
+
+    Raises:
+        MismatchError: an element lands outside the tile's requested addresses, or a tile element is never reached.
+    """
+    problem, tm = plan.problem, plan.tensor_map
+    ratio = promotion(plan)
+    size = problem.element_bytes
+    rank = len(tm.dims)
+    counts = [tm.box[0] * ratio] + [-(-tm.box[j] // tm.element_strides[j]) for j in range(1, rank)]
+    steps = [1] + [tm.element_strides[j] for j in range(1, rank)]  # mode 0's element stride is ignored by the engine
+    total = len(plan.issues) * int(np.prod(counts, dtype=object))
+    if total > MAX_WALK or total == 0:
+        raise MismatchError("the issues do not cover the tile", issues=len(plan.issues), walked=total)
+    start = np.array([issue.coords for issue in plan.issues], dtype=object)
+    if max(abs(c) for row in start for c in row) >= 2**31:
+        raise MismatchError(
+            "a start coordinate leaves 32 bits", coords=[list(issue.coords) for issue in plan.issues][:4]
+        )
+    starts = start.astype(np.int64)
+    # Axes of the walk: issue, then the map dimensions slowest first, so that a C-order ravel has dimension 0 fastest.
+    shape = (len(plan.issues), *reversed(counts))
+    pitches = _pitches_bytes(tm, counts, size)
+    offset = _axis([issue.smem_offset_bytes for issue in plan.issues], 0, rank)
+    coords: list[IntArray] = []
+    for j in range(rank):
+        box_axis = np.arange(counts[j], dtype=np.int64)
+        offset = offset + _axis(box_axis * pitches[j], rank - j, rank)
+        scale = ratio if j == 0 else 1
+        coordinate = _axis(starts[:, j] * scale, 0, rank) + _axis(box_axis * steps[j], rank - j, rank)
+        coords.append(np.broadcast_to(coordinate, shape).reshape(-1))
+    addresses = hardware.apply_swizzle(tm.swizzle, np.broadcast_to(offset, shape).reshape(-1))
+    rows = _owners(plan, addresses)
+    tile_coords = tuple(axis.astype(np.int64) for axis in np.unravel_index(rows, problem.tile))
+    extents = (tm.dims[0] * ratio, *tm.dims[1:])
+    return Walk(tuple(coords), extents, (size, *tm.strides_bytes), tile_coords)
+
+
+def _axis(values: Sequence[int] | IntArray, position: int, rank: int) -> IntArray:
+    """Place a vector on one axis of the walk."""
+    shape = [1] * (rank + 1)
+    shape[position] = len(values)
+    return np.asarray(values, dtype=np.int64).reshape(shape)
+
+
+def _pitches_bytes(tm: hardware.TensorMap, counts: Sequence[int], size: int) -> list[int]:
+    """Byte distance in shared memory between neighbours along each map dimension, before the XOR."""
+    row = counts[0] * size
+    if tm.swizzle != "NONE":  # a row narrower than the span still occupies the whole span
+        row = max(row, hardware.swizzle_span_bytes(tm.swizzle))
+    pitches = [size]
+    for count in counts[1:]:
+        pitches.append(row)
+        row *= count
+    return pitches
+
+
+def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
+    """Return, per walked element, the flat tile index whose requested address it has."""
+    size = plan.problem.element_bytes
+    wanted = plan.problem.addresses().reshape(-1)
+    slots = wanted // size
+    table = np.full(int(slots.max()) + 1, -1, dtype=np.int64)
+    table[slots] = np.arange(slots.size)
+    twice = first(table[slots] != np.arange(slots.size))
+    if twice is not None:
+        raise MismatchError(
+            "two tile elements share one shared-memory address",
+            tile=[int(v) for v in np.unravel_index(twice, plan.problem.tile)],
+            address=int(wanted[twice]),
+        )
+    landed = addresses // size
+    outside = (landed < 0) | (landed >= table.size) | (addresses % size != 0)
+    rows = table[np.where(outside, 0, landed)]
+    stray = first(outside | (rows < 0))
+    if stray is not None:
+        raise MismatchError(
+            "an issue touches shared memory outside the tile", smem_offset_bytes=int(addresses[stray]), walked=stray
+        )
+    reached = np.zeros(slots.size, dtype=np.bool_)
+    reached[rows] = True
+    missed = first(~reached)
+    if missed is not None:
+        tile = [int(v) for v in np.unravel_index(missed, plan.problem.tile)]
+        raise MismatchError("no issue reaches this tile element", tile=tile, smem_offset_bytes=int(wanted[missed]))
+    return rows
+
+
+def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
+    """Return, per map dimension, {tile dimension: coordinate change per step of the origin lattice}.
+
+    Raises:
+        MismatchError: an origin term does not divide on the lattice, so the coordinate would not be linear.
+    """
+    problem = plan.problem
+    ratio = promotion(plan)
+    answer: list[dict[int, int]] = []
+    for j, terms in enumerate(plan.origin_map):
+        row: dict[int, int] = {}
+        for dim, numerator, denominator in terms:
+            step = numerator * problem.origin_multiple[dim]
+            if step % denominator:
+                origin = [0] * problem.rank
+                origin[dim] = problem.origin_multiple[dim]
+                raise MismatchError(
+                    "an origin term does not divide", origin=origin, map_dim=j, term=[dim, numerator, denominator]
+                )
+            row[dim] = row.get(dim, 0) + step // denominator * (ratio if j == 0 else 1)
+        answer.append({dim: value for dim, value in row.items() if value})
+    return answer
+
+
+def describe(witness: Mapping[str, object]) -> str:
+    """Return a witness as one line."""
+    return ", ".join(f"{key}={value}" for key, value in witness.items())

@@ -1,0 +1,356 @@
+"""The checker of operand plans: proves that ``wgmma`` reads the requested bytes, and that a copy has put them there.
+
+Main definitions: ``check``, ``handoff``, ``requested_addresses``.
+
+Main statements, each refuted by its first counterexample:
+  1. the instruction tiles are a legal shape and cover the operand, each element once;
+  2. every 64-bit word decodes to its descriptor's fields and the fields encode to the word;
+  3. for every element of every instruction and every phase of the tile base that the stated alignment leaves open, the
+     byte read is the byte requested;
+  4. the plan's numbers (steps, alignment, end, unread fields, evidence) are the ones recomputed here.
+
+Implementation notes: shares no code with the finder. Requested addresses are walked from the problem's digits; read
+addresses come from ``targets``. The XOR depends on address bits 4..9 only, so bases that agree modulo 1024 agree
+altogether; that makes 3 a proof for every base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError
+from layoutalg.proofs.wgmma.operand import InstructionTile, OperandPlan, OperandProblem
+from layoutalg.targets.nvidia import wgmma as hardware
+from layoutalg.verdict import Proved, Refuted, Verdict
+
+ENGINE = "table"
+CERTIFICATE_SCHEMA = "layoutalg/certificate/1"
+CLAIM = "requested shared-memory address = address wgmma reads, for every element and every tile base of the alignment"
+HANDOFF_CLAIM = "every element wgmma reads at (mn, k) is the element (mn, k) that the copy wrote there"
+PHASE_PERIOD_BYTES = 1024
+"""No swizzle looks at address bits above 9."""
+
+
+class _MismatchError(Exception):
+    """The first place where the plan is wrong; carries the witness."""
+
+    def __init__(self, claim: str, **witness: object) -> None:
+        super().__init__(claim)
+        self.witness: dict[str, object] = {"claim": claim, **witness}
+
+
+def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
+    """Decide whether a plan's descriptors read what its problem requests.
+
+    Args:
+        plan: As found, or its JSON document.
+
+    Returns:
+        ``Proved`` with the certificate, or ``Refuted`` with the first counterexample: for addresses the coordinate
+        ``mn``, ``k`` in the tile and the requested and the read byte address.
+
+    Raises:
+        MalformedError: LA010, the document is no plan; LA362, the argument is neither a plan nor a document.
+
+    Example:
+        >>> d = hardware.MatrixDescriptor(0, 16, 512, 0, "128B")
+        >>> problem = OperandProblem("A", (64, 16), (((64, 64),), ((16, 1),)), "128B")
+        >>> tiles = (InstructionTile(0, 0, d, d.encode()),)
+        >>> plan = OperandPlan(problem, "K", 64, tiles, 1024, 8192, (), (), ("leading_bytes",), "measured")
+        >>> witness = check(plan).witness
+        >>> witness["mn"], witness["k"], witness["requested_byte"], witness["read_byte"]
+        (8, 0, 1024, 576)
+    """
+    value = _plan(plan)
+    try:
+        certificate = _certify(value)
+        _check_certificate(value, certificate)
+    except _MismatchError as mismatch:
+        return Refuted(ENGINE, mismatch.witness)
+    return Proved(ENGINE, certificate)
+
+
+def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, object]) -> Verdict:
+    """Decide whether ``wgmma`` finds at every (mn, k) the element (mn, k) that a copy has written.
+
+    Args:
+        image: One-dimensional integer array: ``image[byte_address / 2]`` is the flat tile element ``mn * K + k``
+            written there, or -1; addresses relative to the tile base.
+        plan: As found, or its JSON document.
+
+    Returns:
+        ``Proved`` with a certificate whose ``align_bytes`` the tile base must meet (beside what the copy itself needs),
+        or ``Refuted`` with the first (mn, k) at fault, the byte address read and the element found there.
+
+    Raises:
+        MalformedError: LA362, the image is no one-dimensional integer array; LA010, the document is no plan.
+
+    Example:
+        >>> d = hardware.MatrixDescriptor(0, 128, 256)
+        >>> problem = OperandProblem("A", (64, 16), (((8, 8), (8, 128)), ((8, 1), (2, 64))))
+        >>> tiles = (InstructionTile(0, 0, d, d.encode()),)
+        >>> plan = OperandPlan(problem, "K", 64, tiles, 16, 2048, (), (), (), "measured")
+        >>> image = np.full(1024, -1)
+        >>> image[requested_addresses(problem).reshape(-1) // 2] = np.arange(1024)
+        >>> bool(handoff(image, plan))
+        True
+    """
+    value = _plan(plan)
+    written = np.asarray(image)
+    if written.ndim != 1 or written.dtype.kind not in "iu":
+        raise _malformed("image must be a one-dimensional integer array", f"{written.dtype}{list(written.shape)}")
+    try:
+        read = _check_handoff(written.astype(np.int64), value)
+    except _MismatchError as mismatch:
+        return Refuted(ENGINE, mismatch.witness)
+    period = max(hardware.swizzle_period_bytes(tile.descriptor.swizzle) for tile in value.tiles)
+    return Proved(
+        ENGINE,
+        {
+            "schema": CERTIFICATE_SCHEMA,
+            "claim": HANDOFF_CLAIM,
+            "engine": ENGINE,
+            "elements": read,
+            "instructions": len(value.tiles),
+            "align_bytes": max(period, value.align_bytes),
+            "evidence": hardware.operand_evidence(value.problem.operand),
+            "digest": value.digest(),
+        },
+    )
+
+
+def requested_addresses(problem: OperandProblem, tile_base_bytes: int = 0) -> npt.NDArray[np.int64]:
+    """Return the absolute shared byte address wanted for every element of the tile.
+
+    Args:
+        problem: The statement.
+        tile_base_bytes: Absolute address of the tile base, at least 0.
+
+    Returns:
+        int64[mn, k].
+
+    Example:
+        >>> requested_addresses(OperandProblem("B", (8, 16), (((8, 64),), ((16, 1),)), "128B"))[1, [0, 8]].tolist()
+        [144, 128]
+    """
+    mn, k = np.indices(problem.shape, dtype=np.int64)
+    elements = np.zeros(problem.shape, dtype=np.int64)
+    for coordinate, modes in zip((mn, k), problem.smem_modes, strict=True):
+        weight = 1
+        for extent, stride in modes:
+            elements += coordinate // weight % extent * stride
+            weight *= extent
+    address = tile_base_bytes + problem.smem_base_bytes + 2 * elements
+    for bit in range({"NONE": 0, "32B": 1, "64B": 2, "128B": 3}[problem.swizzle]):
+        # Bit by bit on purpose: the descriptor's XOR in ``targets`` is arithmetic, this one is the TensorMap's wording.
+        address ^= (address >> (7 + bit) & 1) << (4 + bit)
+    return address
+
+
+def _malformed(rule: str, actual: object) -> MalformedError:
+    return MalformedError(
+        Diagnostic("LA362", "malformed argument of the wgmma checker", because=f"{rule}, not {actual}")
+    )
+
+
+def _plan(plan: object) -> OperandPlan:
+    if isinstance(plan, OperandPlan):
+        return plan
+    if isinstance(plan, Mapping):
+        return OperandPlan.from_json(dict(plan))
+    raise _malformed("plan must be an OperandPlan or its JSON document", type(plan).__name__)
+
+
+def _certify(plan: OperandPlan) -> dict[str, object]:
+    _check_cover(plan)
+    for tile in plan.tiles:
+        _check_word(tile)
+    end = _check_addresses(plan)
+    _check_steps(plan)
+    _check_claims(plan, end)
+    return {
+        "schema": CERTIFICATE_SCHEMA,
+        "claim": CLAIM,
+        "engine": ENGINE,
+        "elements": plan.problem.shape[0] * plan.problem.shape[1],
+        "instructions": len(plan.tiles),
+        "base_phases": len(_phases(plan)),
+        "align_bytes": plan.align_bytes,
+        "evidence": plan.evidence,
+        "digest": plan.digest(),
+    }
+
+
+def _grid(plan: OperandPlan) -> Iterator[tuple[int, int]]:
+    mn, k = plan.problem.shape
+    return ((row, column) for row in range(0, mn, plan.rows) for column in range(0, k, hardware.INSTRUCTION_K))
+
+
+def _check_cover(plan: OperandPlan) -> None:
+    problem = plan.problem
+    if plan.major not in hardware.MAJORS:
+        raise _MismatchError("no such major", expected=list(hardware.MAJORS), got=plan.major)
+    legal = hardware.instruction_rows(problem.operand)
+    if plan.rows not in legal:
+        raise _MismatchError(
+            "no instruction reads so many rows", rows=plan.rows, expected=f"{legal[0]}..{legal[-1]} step 8"
+        )
+    for axis, extent, part in (("mn", problem.shape[0], plan.rows), ("k", problem.shape[1], hardware.INSTRUCTION_K)):
+        if extent % part:
+            raise _MismatchError("instructions do not cover the tile", axis=axis, extent=extent, instruction=part)
+    expected = list(_grid(plan))
+    for index, (wanted, tile) in enumerate(zip(expected, plan.tiles, strict=False)):
+        if wanted != (tile.mn, tile.k):
+            raise _MismatchError("wrong instruction tile", index=index, expected=list(wanted), got=[tile.mn, tile.k])
+    if len(expected) != len(plan.tiles):
+        raise _MismatchError("wrong number of instruction tiles", expected=len(expected), got=len(plan.tiles))
+
+
+def _check_word(tile: InstructionTile) -> None:
+    place = {"mn": tile.mn, "k": tile.k}
+    try:
+        decoded = hardware.decode(tile.encoded)
+    except LayoutError as error:
+        raise _MismatchError("the 64 bits are no descriptor", **place, reason=error.diagnostic.because) from None
+    for name in ("start_address_bytes", "leading_bytes", "stride_bytes", "base_offset", "swizzle"):
+        stated, held = getattr(tile.descriptor, name), getattr(decoded, name)
+        if stated != held:
+            raise _MismatchError("bits and fields differ", **place, field=name, expected=stated, got=held)
+    if tile.descriptor.encode() != tile.encoded:
+        raise _MismatchError("the fields encode to other bits", **place, got=f"{tile.descriptor.encode():#018x}")
+
+
+def _phases(plan: OperandPlan) -> range:
+    """Tile bases modulo the longest period that the plan's alignment leaves possible."""
+    swizzles = {plan.problem.swizzle, *(tile.descriptor.swizzle for tile in plan.tiles)}
+    period = max(hardware.swizzle_period_bytes(swizzle) for swizzle in swizzles)
+    return range(0, max(period, 1), min(plan.align_bytes, period))
+
+
+def _check_addresses(plan: OperandPlan) -> int:
+    """Compare every read with every request; return one past the last byte that is read, relative to the base."""
+    align = plan.align_bytes
+    if align < hardware.UNIT_BYTES or align & (align - 1) or align > PHASE_PERIOD_BYTES:
+        raise _MismatchError("the alignment is no power of two in 16..1024", got=align)
+    if align > plan.problem.align_bytes:
+        raise _MismatchError(
+            "the plan needs more alignment than is known", expected=plan.problem.align_bytes, got=align
+        )
+    end = 0
+    for phase in _phases(plan):
+        requested = requested_addresses(plan.problem, phase)
+        for tile in plan.tiles:
+            read = _read(plan, tile, phase)
+            wanted = requested[tile.mn : tile.mn + plan.rows, tile.k : tile.k + hardware.INSTRUCTION_K]
+            different = np.argwhere(read != wanted)
+            if different.size:
+                row, column = (int(x) for x in different[0])
+                raise _MismatchError(
+                    "wgmma reads another byte",
+                    mn=tile.mn + row,
+                    k=tile.k + column,
+                    requested_byte=int(wanted[row, column]) - phase,
+                    read_byte=int(read[row, column]) - phase,
+                    tile_base_bytes=phase,
+                )
+            end = max(end, int(read.max()) + 2 - phase)
+    return end
+
+
+def _read(plan: OperandPlan, tile: InstructionTile, phase: int) -> npt.NDArray[np.int64]:
+    try:
+        return hardware.operand_offsets(
+            tile.descriptor.moved(phase), rows=plan.rows, k=hardware.INSTRUCTION_K, element_bits=16, major=plan.major
+        )
+    except LayoutError as error:
+        raise _MismatchError(
+            "the read of this descriptor is not known",
+            mn=tile.mn,
+            k=tile.k,
+            tile_base_bytes=phase,
+            reason=error.diagnostic.because,
+        ) from None
+
+
+def _check_steps(plan: OperandPlan) -> None:
+    """The compact form is the table: base word plus the digits of both indices times their increments."""
+    if plan.mn_steps is None or plan.k_steps is None:
+        if plan.mn_steps is not plan.k_steps:
+            raise _MismatchError("one axis has steps and the other has none", mn=plan.mn_steps, k=plan.k_steps)
+        return
+    counts = (plan.problem.shape[0] // plan.rows, plan.problem.shape[1] // hardware.INSTRUCTION_K)
+    for axis, steps, count in (("mn", plan.mn_steps, counts[0]), ("k", plan.k_steps, counts[1])):
+        size = 1
+        for extent, _ in steps:
+            size *= extent
+        if size != count:
+            raise _MismatchError("steps do not count the instructions", axis=axis, expected=count, got=size)
+    for tile in plan.tiles:
+        word = plan.tiles[0].encoded
+        for steps, index in ((plan.mn_steps, tile.mn // plan.rows), (plan.k_steps, tile.k // hardware.INSTRUCTION_K)):
+            for extent, increment in steps:
+                word += index % extent * increment
+                index //= extent
+        if word != tile.encoded:
+            raise _MismatchError(
+                "base plus steps is another descriptor",
+                mn=tile.mn,
+                k=tile.k,
+                expected=f"{tile.encoded:#018x}",
+                got=f"{word:#018x}",
+            )
+
+
+def _check_claims(plan: OperandPlan, end: int) -> None:
+    unread: set[str] = {"leading_bytes", "stride_bytes"}
+    for tile in plan.tiles:
+        unread &= set(hardware.unread_fields(plan.rows, plan.major, tile.descriptor.swizzle))
+    claims: tuple[tuple[str, object, object], ...] = (
+        ("end_bytes", end, plan.end_bytes),
+        ("unread", tuple(sorted(unread)), tuple(plan.unread)),
+        ("evidence", hardware.operand_evidence(plan.problem.operand), plan.evidence),
+    )
+    for name, expected, got in claims:
+        if expected != got:
+            raise _MismatchError(f"wrong {name}", expected=expected, got=got)
+
+
+def _check_certificate(plan: OperandPlan, certificate: dict[str, object]) -> None:
+    if plan.certificate is None:
+        return
+    for key in sorted({*certificate, *plan.certificate}):
+        if plan.certificate.get(key) != certificate.get(key):
+            raise _MismatchError(
+                "wrong certificate", field=key, expected=certificate.get(key), got=plan.certificate.get(key)
+            )
+
+
+def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
+    _check_cover(plan)
+    columns = plan.problem.shape[1]
+    total = 0
+    for tile in plan.tiles:
+        _check_word(tile)
+        read = _read(plan, tile, 0)
+        rows = np.arange(tile.mn, tile.mn + plan.rows, dtype=np.int64)[:, None]
+        wanted = rows * columns + np.arange(tile.k, tile.k + hardware.INSTRUCTION_K, dtype=np.int64)[None, :]
+        index = read // 2
+        inside = index < written.size
+        found = np.where(inside, written[np.minimum(index, written.size - 1)] if written.size else -1, -1)
+        different = np.argwhere(found != wanted)
+        if different.size:
+            row, column = (int(x) for x in different[0])
+            element = int(found[row, column])
+            raise _MismatchError(
+                "wgmma reads another element" if element >= 0 else "wgmma reads a place that nothing wrote",
+                mn=tile.mn + row,
+                k=tile.k + column,
+                read_byte=int(read[row, column]),
+                expected_element=int(wanted[row, column]),
+                got_element=element,
+            )
+        total += wanted.size
+    return total

@@ -1,0 +1,9 @@
+"""TensorMap plans from problems."""
+
+from __future__ import annotations
+
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem
+from layoutalg.synth.tensormap.planner import synthesize_tensormap
+from layoutalg.synth.tensormap.refusal import InadmissibleError
+
+__all__ = ["InadmissibleError", "Issue", "TensorMapPlan", "TensorMapProblem", "synthesize_tensormap"]

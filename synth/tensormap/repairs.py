@@ -1,0 +1,200 @@
+"""Changes of a refused problem that make it admissible; each is planned and proved again before it is shown.
+
+Main definitions: ``proposals``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+ALIGN = 16
+Proposal = tuple[str, str, TensorMapProblem]
+
+
+def proposals(problem: TensorMapProblem, rules: set[str]) -> Iterator[Proposal]:
+    """Yield (name, detail, repaired problem): single changes first, then all of them in one."""
+    singles = [change for rule, change in _CHANGES if rule in rules]
+    made: list[Proposal] = []
+    for change in dict.fromkeys(singles):
+        proposal = change(problem)
+        if proposal is not None and proposal[2] != problem:
+            made.append(proposal)
+            yield proposal
+    if len(made) > 1:
+        together, names, details = problem, [], []
+        for change in dict.fromkeys(singles):
+            proposal = change(together)
+            if proposal is not None and proposal[2] != together:
+                names.append(proposal[0])
+                details.append(proposal[1])
+                together = proposal[2]
+        yield ", then ".join(names), "; ".join(details), together
+
+
+def _up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def pad_the_pitch(problem: TensorMapProblem) -> Proposal | None:
+    """Round every pitch up to 16 bytes, slow dimensions following the fast ones."""
+    grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
+    strides = list(problem.global_strides)
+    order = sorted((d for d in range(problem.rank) if strides[d] > 1), key=lambda d: strides[d])
+    reach, old_reach = 0, 0
+    for dim in order:
+        old = strides[dim]
+        follows = old >= old_reach > 0
+        strides[dim] = _up(max(old, reach) if follows else old, grain)
+        old_reach, reach = old * problem.global_shape[dim], strides[dim] * problem.global_shape[dim]
+    changed = [d for d in range(problem.rank) if strides[d] != problem.global_strides[d]]
+    if not changed:
+        return None
+    size = problem.element_bytes
+    detail = ", ".join(
+        f"dimension {d}: {problem.global_strides[d] * size} -> {strides[d] * size} bytes" for d in changed
+    )
+    return "pad the pitch", detail, replace(problem, global_strides=tuple(strides))
+
+
+def follow_global_order(problem: TensorMapProblem) -> Proposal | None:
+    """Store the tile with the dimension that is contiguous in global memory fastest."""
+    inner = next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+    if inner is None or problem.element_strides[inner] != 1:
+        return None
+    name = "use MN-major shared memory" if inner != problem.rank - 1 else "use K-major shared memory"
+    return _dense(problem, inner, name)
+
+
+def close_the_gaps(problem: TensorMapProblem) -> Proposal | None:
+    """Store the tile densely, rows at the swizzle span."""
+    inner = next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+    return None if inner is None else _dense(problem, inner, "store the tile densely")
+
+
+def _dense(problem: TensorMapProblem, inner: int, name: str) -> Proposal | None:
+    size = problem.element_bytes
+    swizzle = problem.swizzle if limits.swizzle_supported(problem.swizzle, problem.arch) else "NONE"
+    row = problem.tile[inner]
+    if swizzle != "NONE":
+        row = hardware.swizzle_span_bytes(swizzle) // size
+    order = sorted(
+        (d for d in range(problem.rank) if d != inner),
+        key=lambda d: min((s for _, s in problem.smem_modes[d]), default=0),
+    )
+    modes: list[tuple[tuple[int, int], ...]] = [()] * problem.rank
+    reach = row
+    for dim in order:
+        modes[dim] = ((problem.tile[dim], reach if problem.tile[dim] > 1 else 1),)
+        reach *= problem.tile[dim]
+    wide = problem.tile[inner]
+    if wide > row and wide % row:
+        return None
+    modes[inner] = ((wide, 1),) if wide <= row else ((row, 1), (wide // row, reach))
+    return name, f"shared-memory modes {[list(map(list, m)) for m in modes]}", replace(problem, smem_modes=tuple(modes))
+
+
+def fold(problem: TensorMapProblem) -> Proposal | None:
+    """Drop the padding between dimensions, so that those the tile covers whole fold into their neighbours."""
+    strides = list(problem.global_strides)
+    order = sorted(range(problem.rank), key=lambda d: (strides[d], -d))
+    reach = 1
+    for dim in order:
+        if strides[dim] == 0:
+            continue
+        strides[dim] = reach
+        reach *= problem.global_shape[dim]
+    changes = replace(problem, global_strides=tuple(strides), oob_required="lost")
+    return "fold", f"contiguous strides {strides}, so that neighbouring dimensions share a coordinate", changes
+
+
+def accept_weaker(problem: TensorMapProblem) -> Proposal | None:
+    """Accept that tiles starting out of bounds are not filled."""
+    if problem.oob_required == "lost":
+        return None
+    return "fold", "accept the out-of-bounds class lost (oob_required)", replace(problem, oob_required="lost")
+
+
+def align_the_base(problem: TensorMapProblem) -> Proposal | None:
+    """Start the tensor at a multiple of 16 bytes."""
+    grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
+    offset = problem.base_elem_offset // grain * grain
+    align = max(problem.base_align_bytes, ALIGN)
+    detail = f"base aligned to {align} bytes, first element {offset * problem.element_bytes} bytes from it"
+    return "align the base", detail, replace(problem, base_elem_offset=offset, base_align_bytes=align)
+
+
+def zero_fill(problem: TensorMapProblem) -> Proposal | None:
+    """Fill with zeros."""
+    return "fill with zeros", "oob_fill ZERO", replace(problem, oob_fill="ZERO")
+
+
+def plain_swizzle(problem: TensorMapProblem) -> Proposal | None:
+    """Take the plain 128-byte swizzle in place of one that the target lacks."""
+    return "use the plain 128B swizzle", "smem.swizzle 128B", replace(problem, swizzle="128B")
+
+
+def no_swizzle(problem: TensorMapProblem) -> Proposal | None:
+    """Store the tile without a swizzle."""
+    return "use no swizzle", "smem.swizzle NONE", replace(problem, swizzle="NONE")
+
+
+def whole_rows(problem: TensorMapProblem) -> Proposal | None:
+    """Lengthen the rows in bounds to whole 16-byte chunks."""
+    return _longer_rows(problem, ALIGN // math.gcd(ALIGN, problem.element_bytes))
+
+
+def whole_spans(problem: TensorMapProblem) -> Proposal | None:
+    """Lengthen the rows in bounds to whole swizzle spans."""
+    span = hardware.swizzle_span_bytes(problem.swizzle) // problem.element_bytes
+    return _longer_rows(problem, span)
+
+
+def _longer_rows(problem: TensorMapProblem, grain: int) -> Proposal | None:
+    inner = next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+    if inner is None:
+        return None
+    low, high = problem.bounds[inner]
+    length = low + _up(high - low, grain)
+    shape = list(problem.global_shape)
+    bounds = list(problem.bounds)
+    shape[inner], bounds[inner] = max(shape[inner], length), (low, length)
+    repaired = replace(problem, global_shape=tuple(shape), bounds=tuple(bounds))
+    return "pad the rows", f"rows of {length} elements, the slack owned", repaired
+
+
+def tile_steps(problem: TensorMapProblem) -> Proposal | None:
+    """Let tiles start on their own grid."""
+    multiple = tuple(
+        0 if t * e >= high else t * e
+        for t, e, (_, high) in zip(problem.tile, problem.element_strides, problem.bounds, strict=True)
+    )
+    return "start tiles on their grid", f"origin_multiple {list(multiple)}", replace(problem, origin_multiple=multiple)
+
+
+_CHANGES: tuple[tuple[str, Callable[[TensorMapProblem], Proposal | None]], ...] = (
+    ("BASE_ALIGN", align_the_base),
+    ("STRIDE_ALIGN", pad_the_pitch),
+    ("INNER_CONTIGUOUS", follow_global_order),
+    ("SMEM_DENSE", close_the_gaps),
+    ("SWIZZLE_PITCH", close_the_gaps),
+    ("SWIZZLE_INNER", close_the_gaps),
+    ("SWIZZLE_INNER", no_swizzle),
+    ("SMEM_INJECTIVE", close_the_gaps),
+    ("ARCH_ATOM", plain_swizzle),
+    ("RANK", fold),
+    ("NO_BOX", fold),
+    ("OOB_CLASS", accept_weaker),
+    ("OOB_NAN", zero_fill),
+    ("STORE_CHUNK", whole_rows),
+    ("STORE_CHUNK", pad_the_pitch),
+    ("INNER_START", tile_steps),
+    ("CUT_ORIGIN", tile_steps),
+    ("CUT_EXTENT", whole_spans),
+    ("CUT_EXTENT", pad_the_pitch),
+)

@@ -1,0 +1,238 @@
+"""The search for boxes: which digits of the tile one copy carries, and which become a loop of issues.
+
+Main definitions: ``Candidate``, ``candidates``.
+
+Implementation notes: one copy writes shared memory densely (rows at the swizzle span), so the digits it carries are a
+prefix of the tile's digits in shared-memory order, each starting where those before end. The last carried digit may be
+a part of one. All that remains becomes issues. A digit that is carried needs a map dimension of its own: the first of
+an axis uses the axis itself, a later one cuts the axis in two (x mod Q, x div Q), which is exact only where Q divides the
+axis's extent and everything that moves it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layoutalg.synth.tensormap.axes import Axis, Digit, Frame
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+MAX_ISSUES = 4096
+MAX_SPLITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A digit inside the box: its axis, the cut it starts at, box elements and element stride."""
+
+    axis: int
+    cut: int
+    extent: int
+    element_stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop of issues: the axis it moves and the (coordinate, shared element offset) of every turn."""
+
+    axis: int
+    turns: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to carry the tile: a frame, a swizzle, the box and the loops."""
+
+    frame: Frame
+    swizzle: str
+    carried: tuple[Carried, ...]
+    loops: tuple[Loop, ...]
+
+    @property
+    def issues(self) -> int:
+        """Copies per tile."""
+        return math.prod(len(loop.turns) for loop in self.loops)
+
+    @property
+    def rank(self) -> int:
+        """Map dimensions."""
+        return sum(len(cuts) for cuts in self.cuts())
+
+    def cuts(self) -> list[list[int]]:
+        """Return, per axis, where its map dimensions begin."""
+        return [_cuts(index, self.carried) for index in range(len(self.frame.axes))]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    carried: tuple[Carried, ...]
+    rest: tuple[Digit, ...]
+    next_stride: int
+    bytes: int
+
+
+def _cuts(axis: int, carried: tuple[Carried, ...]) -> list[int]:
+    return sorted({1, *(c.cut for c in carried if c.axis == axis)})
+
+
+def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
+    """Yield the boxes of a frame under a swizzle; every one respects the limits of rank, box, span and alignment."""
+    if not frame.digits or frame.digits[0].stride != 1 or len(frame.axes) > limits.MAX_RANK:
+        return
+    if not all(_axis_ok(frame, axis) for axis in frame.axes):
+        return
+    first = frame.digits[0]
+    if frame.axes[first.axis].unit != 1 or first.place != 1:
+        return
+    stack = list(_inner(frame, swizzle))
+    while stack:
+        state = stack.pop()
+        yield from _stop(frame, swizzle, state)
+        stack.extend(_grow(frame, state))
+
+
+def _axis_ok(frame: Frame, axis: Axis) -> bool:
+    """The byte stride of an axis is one the descriptor can hold (the inner axis has none)."""
+    stride = axis.unit * frame.element_bytes
+    return axis.unit == 1 or (stride % 16 == 0 and 0 <= stride < limits.STRIDE_LIMIT_BYTES)
+
+
+def _inner(frame: Frame, swizzle: str) -> Iterator[_State]:
+    """Start the box with the contiguous digit, whole or in part."""
+    first, size = frame.digits[0], frame.element_bytes
+    span = hardware.swizzle_span_bytes(swizzle) if swizzle != "NONE" else None
+    limit = limits.MAX_BOX if span is None else min(limits.MAX_BOX, span // size)
+    for part in _parts(first.extent, limit):
+        if part * size % 16:
+            continue
+        pitch = part if span is None else span // size
+        rest = _after(first, part, frame.digits[1:])
+        yield _State((Carried(first.axis, 1, part, 1),), rest, pitch, pitch * size)
+
+
+def _parts(extent: int, limit: int) -> list[int]:
+    """The whole digit where it fits, else its largest proper divisors that do."""
+    if extent <= limit:
+        return [extent]
+    return [part for part in range(limit, 1, -1) if extent % part == 0][:MAX_SPLITS]
+
+
+def _after(digit: Digit, part: int, rest: tuple[Digit, ...]) -> tuple[Digit, ...]:
+    """What remains when ``part`` of a digit is carried."""
+    if part == digit.extent:
+        return rest
+    return (Digit(digit.axis, digit.place * part, digit.extent // part, digit.stride * part), *rest)
+
+
+def _grow(frame: Frame, state: _State) -> Iterator[_State]:
+    """Carry the next digit too."""
+    if not state.rest:
+        return
+    digit = state.rest[0]
+    if digit.stride != state.next_stride:
+        return
+    for cut, step in _starts(frame.axes[digit.axis], digit, state.carried):
+        for part in _parts(digit.extent, limits.MAX_BOX):
+            if (part - 1) * step + 1 > limits.MAX_BOX or state.bytes * part > limits.MAX_BOX_BYTES:
+                continue
+            carried = (*state.carried, Carried(digit.axis, cut, part, step))
+            rest = _after(digit, part, state.rest[1:])
+            if _rank_ok(frame, carried) and (cut == 1 or _cut_ok(frame, digit.axis, cut, rest)):
+                yield _State(carried, rest, state.next_stride * part, state.bytes * part)
+
+
+def _starts(axis: Axis, digit: Digit, carried: tuple[Carried, ...]) -> Iterator[tuple[int, int]]:
+    """Where on its axis a carried digit may begin: (cut, element stride)."""
+    taken = [c.cut for c in carried if c.axis == digit.axis]
+    if digit.place == 1:
+        if 1 not in taken:
+            yield 1, 1
+        return
+    if not taken and digit.place <= limits.MAX_ELEMENT_STRIDE:
+        yield 1, digit.place
+    if axis.nested and digit.place not in taken:
+        yield digit.place, 1
+
+
+def _rank_ok(frame: Frame, carried: tuple[Carried, ...]) -> bool:
+    return sum(len(_cuts(index, carried)) for index in range(len(frame.axes))) <= limits.MAX_RANK
+
+
+def _cut_ok(frame: Frame, index: int, cut: int, rest: tuple[Digit, ...]) -> bool:
+    """Whether x mod Q, x div Q is exact for this axis: no carry from below, and whole rows of Q."""
+    axis = frame.axes[index]
+    if axis.extent % cut or axis.shift % cut or any(step % cut for step in axis.steps):
+        return False
+    stride = axis.unit * cut * frame.element_bytes
+    if stride % 16 or stride >= limits.STRIDE_LIMIT_BYTES:
+        return False
+    below = sum((d.extent - 1) * d.place for d in rest if d.axis == index and d.place < cut)
+    return below < cut and all(d.place % cut == 0 for d in rest if d.axis == index and d.place >= cut)
+
+
+def _stop(frame: Frame, swizzle: str, state: _State) -> Iterator[Candidate]:
+    """End the box here: the rest becomes issues, or one long digit becomes issues that overlap."""
+    rest = [digit for digit in state.rest if digit.extent > 1]
+    loops = [_loop(digit) for digit in rest]
+    yield from _candidate(frame, swizzle, state.carried, loops)
+    head = rest[0] if rest else None
+    if head is None or head.stride != state.next_stride or head.extent <= limits.MAX_BOX:
+        return
+    if (1, 1) not in _starts(frame.axes[head.axis], head, state.carried):
+        return
+    for part, turns in _overlapping(head, frame.element_bytes):
+        carried = (*state.carried, Carried(head.axis, 1, part, 1))
+        if _rank_ok(frame, carried) and state.bytes * part <= limits.MAX_BOX_BYTES:
+            yield from _candidate(frame, swizzle, carried, [Loop(head.axis, turns), *loops[1:]])
+
+
+def _loop(digit: Digit) -> Loop:
+    return Loop(
+        digit.axis, tuple((c * digit.place, c * digit.stride) for c in range(min(digit.extent, MAX_ISSUES + 1)))
+    )
+
+
+def _overlapping(digit: Digit, size: int) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
+    """Cover a long digit by the fewest equal boxes, the last one pushed back to end with the digit."""
+    count = -(-digit.extent // limits.MAX_BOX)
+    for part in range(-(-digit.extent // count), limits.MAX_BOX + 1):
+        starts = [min(turn * part, digit.extent - part) for turn in range(count)]
+        if all(start * digit.stride * size % limits.SMEM_DESTINATION_ALIGN_BYTES == 0 for start in starts):
+            yield part, tuple((start * digit.place, start * digit.stride) for start in starts)
+            return
+
+
+def _candidate(frame: Frame, swizzle: str, carried: tuple[Carried, ...], loops: list[Loop]) -> Iterator[Candidate]:
+    """Yield the candidate unless an issue would start off the destination alignment or a bound is passed."""
+    size = frame.element_bytes
+    if math.prod(len(loop.turns) for loop in loops) > MAX_ISSUES:
+        return
+    if any(offset * size % limits.SMEM_DESTINATION_ALIGN_BYTES for loop in loops for _, offset in loop.turns):
+        return
+    candidate = Candidate(frame, swizzle, carried, tuple(loops))
+    for index, axis in enumerate(frame.axes):
+        if -(-axis.extent // candidate.cuts()[index][-1]) > limits.MAX_DIM:
+            parted = _part_long_axis(candidate, index)
+            if parted is None:
+                return
+            candidate = parted
+    yield candidate
+
+
+def _part_long_axis(candidate: Candidate, index: int) -> Candidate | None:
+    """Cut an axis that is too long for one map dimension, where everything that moves it allows a cut."""
+    frame = candidate.frame
+    axis = frame.axes[index]
+    cut = math.gcd(axis.extent, axis.shift, *axis.steps)
+    below = candidate.cuts()[index][-1]
+    moved = sum((c.extent - 1) * c.element_stride * c.cut for c in candidate.carried if c.axis == index)
+    moved += sum(max(step for step, _ in loop.turns) for loop in candidate.loops if loop.axis == index)
+    parted = (*candidate.carried, Carried(index, cut, 1, 1))
+    fits = (
+        axis.nested and cut % below == 0 and moved < cut <= limits.MAX_DIM and -(-axis.extent // cut) <= limits.MAX_DIM
+    )
+    if not fits or axis.unit * cut * frame.element_bytes >= limits.STRIDE_LIMIT_BYTES or not _rank_ok(frame, parted):
+        return None
+    return Candidate(frame, candidate.swizzle, parted, candidate.loops)

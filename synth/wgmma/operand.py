@@ -1,0 +1,107 @@
+"""Operand values as the finder hands them out, and the shared-memory layouts that ``wgmma`` documents as canonical.
+
+Main definitions: ``OperandProblem``, ``OperandPlan``, ``InstructionTile`` (from ``proofs.wgmma``), ``canonical_modes``,
+``canonical_swizzle``, ``canonical_operand``.
+
+References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts).
+"""
+
+from __future__ import annotations
+
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
+from layoutalg.targets.nvidia import wgmma as hardware
+
+__all__ = [
+    "InstructionTile",
+    "OperandPlan",
+    "OperandProblem",
+    "canonical_modes",
+    "canonical_operand",
+    "canonical_swizzle",
+]
+
+Modes = tuple[tuple[int, int], ...]
+
+
+def canonical_swizzle(shape: tuple[int, int], major: str) -> str:
+    """Return the widest swizzle whose span divides the contiguous extent of a 16-bit tile.
+
+    Args:
+        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of 8.
+        major: ``"K"`` or ``"MN"``.
+
+    Raises:
+        MalformedError: LA363, no swizzle mode divides the extent.
+
+    Example:
+        >>> canonical_swizzle((128, 96), "K")
+        '64B'
+    """
+    extent = shape[1] if major == "K" else shape[0]
+    for swizzle in reversed(hardware.SWIZZLES):
+        if extent % (hardware.swizzle_span_bytes(swizzle) // 2) == 0:
+            return swizzle
+    raise _not_canonical(f"the {major} extent {extent} is no multiple of 8")
+
+
+def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[Modes, Modes]:
+    """Return the digits of a canonical tile: columns of one swizzle span, each a dense block, blocks one after another.
+
+    This is what one bulk tensor copy per span-wide box leaves in shared memory.
+
+    Args:
+        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of the span (8, 16, 32, 64 elements).
+        major: ``"K"`` or ``"MN"``: the axis along which elements are contiguous.
+        swizzle: A descriptor swizzle name.
+
+    Returns:
+        Digits of MN and of K: ``(extent, element stride)``, fastest first.
+
+    Raises:
+        MalformedError: LA363, the span does not divide the extent; LA354, LA358 for unknown names.
+
+    Example:
+        >>> canonical_modes((128, 128), "K", "128B")
+        (((128, 64),), ((64, 1), (2, 8192)))
+        >>> canonical_modes((128, 64), "MN", "64B")
+        (((32, 1), (4, 2048)), ((64, 32),))
+
+    Source: PTX ISA 9.1 section 9.7.15.5.
+    """
+    hardware.read_pattern(major, swizzle)
+    span = hardware.swizzle_span_bytes(swizzle) // 2
+    along, across = (shape[1], shape[0]) if major == "K" else (shape[0], shape[1])
+    if along % span:
+        raise _not_canonical(f"the {major} extent {along} is no multiple of the {span} elements of the {swizzle} span")
+    blocks: Modes = ((along // span, span * across),) if along > span else ()
+    contiguous: Modes = ((span, 1), *blocks)
+    rows: Modes = ((across, span),)
+    return (rows, contiguous) if major == "K" else (contiguous, rows)
+
+
+def canonical_operand(
+    operand: str, shape: tuple[int, int], *, major: str = "K", swizzle: str | None = None, dtype: str = "f16"
+) -> OperandProblem:
+    """Return the problem of a canonical tile.
+
+    Args:
+        operand: ``"A"`` or ``"B"``.
+        shape: ``(mn, k)`` in elements.
+        major: ``"K"`` or ``"MN"``.
+        swizzle: A descriptor swizzle name; the widest that fits where None.
+        dtype: ``"f16"`` or ``"bf16"``.
+
+    Raises:
+        MalformedError: LA363, no such canonical tile; LA354, LA358, LA361 for malformed arguments.
+
+    Example:
+        >>> print(canonical_operand("B", (256, 64), major="MN"))
+        B f16 128B XOR o 0 o ((64,4),(64)):((1,4096),(64))
+    """
+    chosen = canonical_swizzle(shape, major) if swizzle is None else swizzle
+    return OperandProblem(operand, shape, canonical_modes(shape, major, chosen), chosen, dtype)
+
+
+def _not_canonical(because: str) -> MalformedError:
+    return MalformedError(Diagnostic("LA363", "no canonical wgmma tile", ("canonical_modes",), because))

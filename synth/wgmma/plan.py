@@ -1,0 +1,213 @@
+"""The finder of operand plans: descriptors read off differences of the requested layout, then verified.
+
+Main definitions: ``synthesize_wgmma``, ``find``.
+
+Implementation notes: for each (rows per instruction, major, swizzle mode, base offset) the XOR of that mode is undone
+on the requested addresses. What is left must be the mode's read pattern: its field steps (LBO, SBO) are differences at
+unit coordinates, its start is the value at the first element, and the whole instruction is then compared by table. The
+XOR is an involution for a given base offset, so this finds a descriptor of the mode wherever one exists. Every
+instruction of an operand gets the same major and swizzle mode; LBO, SBO and base offset may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from layoutalg.errors import Diagnostic, LayoutError, TargetRuleError
+from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
+from layoutalg.synth.wgmma.reading import Table, base_phases, differences, linear_addresses
+from layoutalg.synth.wgmma.refusal import refusal
+from layoutalg.targets.nvidia import wgmma as hardware
+from layoutalg.verdict import Proved
+
+K = hardware.INSTRUCTION_K
+Steps = tuple[tuple[int, int], ...]
+
+
+def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandPlan:
+    """Return the descriptors by which ``wgmma`` reads a tile in shared memory.
+
+    Mathematically: for every instruction tile a descriptor d with ``operand_offsets(d)(m, k) = requested(m, k)`` for
+    all its elements, under one major and one swizzle mode.
+
+    Args:
+        problem: The statement, or its JSON document (``layoutalg/wgmma-problem/1``).
+
+    Returns:
+        The plan with the checker's certificate. Start addresses are relative to a tile base aligned to
+        ``plan.align_bytes``; add base/16 to each descriptor.
+
+    Raises:
+        MalformedError: LA010, LA361: the problem is malformed.
+        InadmissibleOperandError: LA370, no measured mode reads this layout; ``.reasons`` says why in words, the
+            diagnostic's witness is the first element where the closest candidate differs, with both addresses.
+
+    Complexity: O(elements) for each of at most 30 (major, mode, base offset), times the ways to split N where the full
+    N does not fit.
+
+    Example:
+        >>> problem = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
+        >>> plan = synthesize_wgmma(problem)
+        >>> plan.base
+        MatrixDescriptor(start_address_bytes=0, leading_bytes=16, stride_bytes=1024, base_offset=0, swizzle='128B')
+        >>> plan.major, plan.k_step, plan.mn_step, plan.align_bytes
+        ('K', 2, 512, 1024)
+
+    Source: measured read rule, see ``targets.nvidia.wgmma.operand``.
+    """
+    value = problem if isinstance(problem, OperandProblem) else OperandProblem.from_json(problem)
+    plan = find(value)
+    if plan is None:
+        raise refusal(value, find)
+    verdict = check(plan)
+    if not isinstance(verdict, Proved):  # the finder and the checker disagree: never hand the plan out
+        raise LayoutError(
+            Diagnostic(
+                "LA371", "the checker refuted the plan found", (str(value),), witness=getattr(verdict, "witness", None)
+            )
+        )
+    return plan.with_changes(certificate=dict(verdict.certificate))
+
+
+def find(problem: OperandProblem) -> OperandPlan | None:
+    """Return a plan without certificate, or None where no measured mode reads the layout.
+
+    Example:
+        >>> find(OperandProblem("B", (24, 16), (((24, 1),), ((16, 24),)))) is None
+        True
+    """
+    if problem.shape[1] % K:
+        return None
+    linear = linear_addresses(problem)
+    if int(linear.max()) >= hardware.ADDRESS_LIMIT_BYTES:
+        return None
+    modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != problem.swizzle)
+    for rows in _row_choices(problem):
+        for major in hardware.MAJORS:
+            for swizzle in modes:
+                tiles = _derive(problem, linear, rows, major, swizzle)
+                if tiles is not None:
+                    return _assemble(problem, rows, major, swizzle, tiles)
+    return None
+
+
+def _row_choices(problem: OperandProblem) -> list[int]:
+    """Rows per instruction that divide the tile equally, fewest instructions first."""
+    legal = hardware.instruction_rows(problem.operand)
+    return [rows for rows in reversed(legal) if problem.shape[0] % rows == 0]
+
+
+def _derive(
+    problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str
+) -> list[InstructionTile] | None:
+    """Return the descriptors of every instruction in one mode; base offsets equal throughout where possible."""
+    corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], K)]
+    offsets = range(hardware.swizzle_span_bytes(swizzle) // hardware.UNIT_BYTES)
+    wanted = {phase: hardware.swizzle_phase(linear + phase, problem.swizzle) for phase in base_phases(problem, swizzle)}
+
+    def solve(corner: tuple[int, int], base_offset: int) -> InstructionTile | None:
+        mn, k = corner
+        blocks = {phase: table[mn : mn + rows, k : k + K] for phase, table in wanted.items()}
+        descriptor = _solve(blocks[0], major, swizzle, base_offset)
+        if descriptor is None or not _reads(descriptor, major, blocks):
+            return None
+        return InstructionTile(mn, k, descriptor, descriptor.encode())
+
+    solved: dict[tuple[int, int], InstructionTile] = {}
+    for base_offset in offsets:
+        found: list[InstructionTile] = []
+        for corner in corners:
+            tile = solve(corner, base_offset)
+            if tile is None:
+                break
+            found.append(tile)
+            solved.setdefault(corner, tile)
+        if len(found) == len(corners):
+            return found
+    if corners[0] not in solved:
+        return None
+    mixed: list[InstructionTile] = []
+    for corner in corners:
+        tile = solved.get(corner) or next(filter(None, (solve(corner, offset) for offset in offsets)), None)
+        if tile is None:
+            return None
+        mixed.append(tile)
+    return mixed
+
+
+def _solve(block: Table, major: str, swizzle: str, base_offset: int) -> hardware.MatrixDescriptor | None:
+    """Undo the XOR and read start, LBO and SBO off the first element and the unit coordinates of their digits."""
+    start, fields = differences(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle)
+    values = [start, *fields.values()]
+    if any(value % hardware.UNIT_BYTES or not 0 <= value < hardware.ADDRESS_LIMIT_BYTES for value in values):
+        return None
+    return hardware.MatrixDescriptor(start, fields["leading_bytes"], fields["stride_bytes"], base_offset, swizzle)
+
+
+def _reads(descriptor: hardware.MatrixDescriptor, major: str, blocks: Mapping[int, Table]) -> bool:
+    """Whether the descriptor, moved with the tile base, reads the blocks."""
+    try:
+        return all(
+            np.array_equal(hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major), block)
+            for phase, block in blocks.items()
+        )
+    except (TargetRuleError, ValueError):
+        return False
+
+
+def _assemble(
+    problem: OperandProblem, rows: int, major: str, swizzle: str, tiles: Sequence[InstructionTile]
+) -> OperandPlan:
+    end = 0
+    phases = base_phases(problem, swizzle)
+    for phase in phases:
+        for tile in tiles:
+            read = hardware.operand_offsets(tile.descriptor.moved(phase), rows=rows, major=major)
+            end = max(end, int(read.max()) + 2 - phase)
+    mn_steps, k_steps = _steps(tiles, problem.shape[0] // rows, problem.shape[1] // K) or (None, None)
+    return OperandPlan(
+        problem,
+        major,
+        rows,
+        tuple(tiles),
+        phases.step,
+        end,
+        mn_steps,
+        k_steps,
+        hardware.unread_fields(rows, major, swizzle),
+        hardware.operand_evidence(problem.operand),
+    )
+
+
+def _steps(tiles: Sequence[InstructionTile], rows: int, columns: int) -> tuple[Steps, Steps] | None:
+    """Return the increments of both instruction indices where the table is base plus a sum of digit steps."""
+    base = tiles[0].encoded
+    moves = np.array([tile.encoded - base for tile in tiles], dtype=object).reshape(rows, columns)
+    if (moves != moves[:, :1] + moves[:1, :]).any() or any(abs(int(x)) >= 1 << 14 for x in moves.flat):
+        return None
+    mn, k = split_digits([int(x) for x in moves[:, 0]]), split_digits([int(x) for x in moves[0, :]])
+    return None if mn is None or k is None else (mn, k)
+
+
+def split_digits(values: Sequence[int]) -> Steps | None:
+    """Return ``(count, step)`` digits, fastest first, whose sums are the values in order; None where there are none.
+
+    Example:
+        >>> split_digits([0, 2, 4, 6, 512, 514, 516, 518])
+        ((4, 2), (2, 512))
+        >>> split_digits([0, 2, 5]) is None
+        True
+    """
+    size = len(values)
+    if size == 1:
+        return ()
+    step = values[1] - values[0]
+    run = next((i for i in range(size) if values[i] - values[0] != i * step), size)
+    for count in (c for c in range(run, 1, -1) if size % c == 0):
+        if all(values[i] == values[i - i % count] + i % count * step for i in range(size)):
+            rest = split_digits(values[::count])
+            if rest is not None:
+                return ((count, step), *rest)
+    return None

@@ -1,0 +1,76 @@
+"""What the finder and its refusals read off a requested layout: addresses before the XOR, and field differences.
+
+Main definitions: ``axis_bytes``, ``linear_addresses``, ``base_phases``, ``differences``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.proofs.wgmma import OperandProblem
+from layoutalg.targets.nvidia import wgmma as hardware
+
+Table = npt.NDArray[np.int64]
+
+
+def axis_bytes(problem: OperandProblem) -> tuple[Table, Table]:
+    """Return the bytes that the MN and the K coordinate each add to an address before the XOR.
+
+    Example:
+        >>> axis_bytes(OperandProblem("B", (8, 16), (((2, 1), (4, 32)), ((16, 2),))))[0].tolist()
+        [0, 2, 64, 66, 128, 130, 192, 194]
+    """
+    axes = []
+    for modes in problem.smem_modes:
+        axis = np.zeros(1, dtype=np.int64)
+        for extent, stride in modes:  # a later digit varies slower than all before it
+            axis = (2 * stride * np.arange(extent, dtype=np.int64)[:, None] + axis[None, :]).reshape(-1)
+        axes.append(axis)
+    return axes[0], axes[1]
+
+
+def linear_addresses(problem: OperandProblem) -> Table:
+    """Return the byte address of every element before the XOR, for the tile base 0; int64[mn, k].
+
+    Example:
+        >>> linear_addresses(OperandProblem("B", (8, 16), (((8, 64),), ((16, 1),)), "128B"))[1, [0, 8]].tolist()
+        [128, 144]
+    """
+    mn, k = axis_bytes(problem)
+    return problem.smem_base_bytes + mn[:, None] + k[None, :]
+
+
+def base_phases(problem: OperandProblem, swizzle: str) -> range:
+    """Return the tile bases that matter: those below the common period of both swizzles that the alignment allows.
+
+    Example:
+        >>> list(base_phases(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B", align_bytes=64), "32B"))
+        [0, 64, 128, 192]
+    """
+    period = max(hardware.swizzle_period_bytes(name) for name in (problem.swizzle, swizzle))
+    return range(0, period, min(problem.align_bytes, period))
+
+
+def differences(block: Table, major: str, swizzle: str) -> tuple[int, dict[str, int]]:
+    """Return the start and the stride fields that a linear block has in one mode; unread fields hold 16.
+
+    Args:
+        block: int64[rows, 16]: byte addresses of one instruction's elements, XOR undone.
+        major: ``"K"`` or ``"MN"``.
+        swizzle: The mode.
+
+    Example:
+        >>> differences(np.arange(1024).reshape(64, 16) * 2, "K", "32B")
+        (0, {'leading_bytes': 16, 'stride_bytes': 256})
+    """
+    pattern = hardware.read_pattern(major, swizzle)
+    first = int(block[0, 0])
+    fields = {"leading_bytes": hardware.UNIT_BYTES, "stride_bytes": hardware.UNIT_BYTES}
+    for line, digits in ((block[:, 0], pattern.mn), (block[0, :], pattern.k)):
+        weight = 1
+        for extent, step in digits:
+            if isinstance(step, str) and weight < line.size:
+                fields[step] = int(line[weight]) - first
+            weight *= max(extent, 1)
+    return first, fields

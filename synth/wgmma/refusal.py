@@ -1,0 +1,292 @@
+"""Why no descriptor reads a layout, in words, with the closest candidate's first difference and re-checked repairs.
+
+Main definitions: ``InadmissibleOperandError``, ``refusal``.
+
+Implementation notes: before the XOR a requested address is a sum of one term per axis, so a mode that XORs as requested
+fits exactly when its digits fit each axis alone; the reasons walk those digits and are complete for that mode. Other
+modes are covered by the search, and appear through the closest candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutalg.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError
+from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, check
+from layoutalg.synth.wgmma.operand import canonical_operand
+from layoutalg.synth.wgmma.reading import Table, axis_bytes, base_phases, differences, linear_addresses
+from layoutalg.targets.nvidia import wgmma as hardware
+
+K = hardware.INSTRUCTION_K
+SOURCE = "PTX ISA 9.1 section 9.7.15.5 and measured reads, see targets.nvidia.wgmma.operand"
+Find = Callable[[OperandProblem], OperandPlan | None]
+
+
+class InadmissibleOperandError(InfeasibleError):
+    """No measured descriptor mode reads the layout; ``.reasons`` says why, one sentence each."""
+
+    def __init__(self, diagnostic: Diagnostic, reasons: tuple[str, ...]) -> None:
+        super().__init__(diagnostic)
+        self.reasons = reasons
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """Changes of the problem that were found to have a plan."""
+        return self.diagnostic.repairs
+
+    def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[str, ...]]]:
+        return type(self), (self.diagnostic, self.reasons)
+
+
+def refusal(problem: OperandProblem, find: Find) -> InadmissibleOperandError:
+    """Return the error for a problem that has no plan.
+
+    Args:
+        problem: A problem for which ``find`` returned None.
+        find: The search, to re-check repairs with.
+    """
+    reasons = tuple(_shape_reasons(problem))
+    witness: dict[str, object] | None = None
+    if not reasons:
+        reasons = tuple(_layout_reasons(problem))
+        witness = _closest(problem)
+    diagnostic = Diagnostic(
+        "LA370",
+        "no measured wgmma descriptor mode reads this shared-memory layout",
+        (str(problem),),
+        "; ".join(reasons),
+        witness,
+        tuple(_repairs(problem, find)),
+        SOURCE,
+    )
+    return InadmissibleOperandError(diagnostic, reasons)
+
+
+def _shape_reasons(problem: OperandProblem) -> Iterator[str]:
+    mn, k = problem.shape
+    if problem.operand == "A" and mn % hardware.INSTRUCTION_M:
+        yield f"operand A is read {hardware.INSTRUCTION_M} rows at a time, the tile has {mn} rows"
+    if problem.operand == "B" and mn % hardware.N_VALUES[0]:
+        yield f"operand B is read in multiples of {hardware.N_VALUES[0]} rows, the tile has {mn} rows"
+    if k % K:
+        yield f"one instruction reads {K} elements along K, the tile has {k}"
+
+
+def _rows(problem: OperandProblem) -> int:
+    """Rows of the largest instruction that divides the tile."""
+    return next(rows for rows in reversed(hardware.instruction_rows(problem.operand)) if problem.shape[0] % rows == 0)
+
+
+def _layout_reasons(problem: OperandProblem) -> Iterator[str]:
+    mn, k = axis_bytes(problem)
+    last = problem.smem_base_bytes + int(mn.max()) + int(k.max()) + base_phases(problem, problem.swizzle)[-1]
+    if last >= hardware.ADDRESS_LIMIT_BYTES:
+        yield f"the tile can reach byte {last}, descriptor addresses end at {hardware.ADDRESS_LIMIT_BYTES - 1}"
+    if problem.smem_base_bytes % hardware.UNIT_BYTES:
+        yield f"smem_base_bytes = {problem.smem_base_bytes} is no multiple of {hardware.UNIT_BYTES}"
+    rows = _rows(problem)
+    fitting = []
+    for major in _majors(problem):
+        for swizzle in hardware.SWIZZLES:
+            reason = next(_pattern_reasons(mn, k, rows, major, swizzle), None)
+            if reason is None:
+                fitting.append((major, swizzle))
+            if swizzle == problem.swizzle and reason is not None:
+                yield f"{major}-major, {swizzle}: {reason}"
+    for major, swizzle in fitting:
+        if swizzle != problem.swizzle:
+            yield (
+                f"swizzle phase: without its XOR the tile is {major}-major as the {swizzle} mode reads it, but it asks "
+                f"for the {problem.swizzle} XOR, which sends rows to other chunks"
+            )
+
+
+def _majors(problem: OperandProblem) -> tuple[str, ...]:
+    """Both majors, first the one whose axis the layout holds contiguous."""
+    mn, k = axis_bytes(problem)
+    contiguous_mn = mn.size > 1 and int(mn[1]) == 2 and not (k.size > 1 and int(k[1]) == 2)
+    return ("MN", "K") if contiguous_mn else ("K", "MN")
+
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """One digit of a read pattern on one axis."""
+
+    axis: str
+    weight: int
+    step: int | str
+    swizzle: str
+
+    def name(self, index: int) -> str:
+        """The element at a coordinate of this axis, as (mn, k)."""
+        return f"({index}, 0)" if self.axis == "MN" else f"(0, {index})"
+
+
+def _pattern_reasons(mn: Table, k: Table, rows: int, major: str, swizzle: str) -> Iterator[str]:
+    """Yield what keeps the linear part of the layout from the read pattern of one mode; nothing where it fits."""
+    pattern = hardware.read_pattern(major, swizzle)
+    for axis, line, part, digits in (("MN", mn, rows, pattern.mn), ("K", k, K, pattern.k)):
+        weight = 1
+        for extent, step in digits:
+            count = min(extent, -(-part // weight)) if extent else -(-part // weight)
+            digit = _Digit(axis, weight, step, swizzle)
+            for corner in range(0, line.size, part):
+                yield from _digit_reasons(line, corner, count, digit)
+            weight *= max(extent, 1)
+        for corner in range(0, line.size, part):
+            yield from _sum_reasons(line[corner : corner + part], corner, digits, axis)
+
+
+def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Iterator[str]:
+    """Check one digit at its unit coordinates, from one instruction's first element on."""
+    ticks = line[corner : corner + count * digit.weight : digit.weight]
+    moves = np.diff(ticks)
+    if isinstance(digit.step, int):
+        for i in np.flatnonzero(moves != digit.step)[:1]:
+            index = corner + (int(i) + 1) * digit.weight
+            here = digit.name(index - digit.weight)
+            found = f"{digit.name(index)} lies {int(moves[i])} bytes after {here}, not {digit.step}"
+            if digit.step == 2:
+                yield f"{digit.axis} is not contiguous: {found}"
+            else:
+                pitch = "row pitch" if digit.axis == "MN" else "pitch along K"
+                yield f"the {pitch} is not the {digit.step} bytes of the {digit.swizzle} mode: {found}"
+        return
+    if moves.size == 0:
+        return
+    group = (
+        f"{digit.weight}-row group stride" if digit.axis == "MN" else f"stride between groups of {digit.weight} along K"
+    )
+    first = int(moves[0])
+    for i in np.flatnonzero(moves != first)[:1]:
+        at = corner + (int(i) + 1) * digit.weight
+        yield (
+            f"the {group} is not uniform: {first} bytes from {digit.name(corner)} "
+            f"to {digit.name(corner + digit.weight)}, "
+            f"{int(moves[i])} from {digit.name(at - digit.weight)} to {digit.name(at)}"
+        )
+    if first % hardware.UNIT_BYTES:
+        yield f"the {group} of {first} bytes is no multiple of {hardware.UNIT_BYTES}"
+    if first == 0:
+        yield f"the {group} is 0, which was not measured"
+    if not 0 <= first < hardware.ADDRESS_LIMIT_BYTES:
+        yield f"the {group} of {first} bytes does not fit 18 bits"
+
+
+def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str], ...], axis: str) -> Iterator[str]:
+    """Check that the digits' contributions add up, and that the instruction starts on a 16-byte chunk."""
+    index = np.arange(segment.size, dtype=np.int64)
+    expected = np.full(segment.size, int(segment[0]), dtype=np.int64)
+    weight = 1
+    for extent, _ in digits:
+        digit = index // weight % extent if extent else index // weight
+        unit = int(segment[weight]) - int(segment[0]) if weight < segment.size else 0
+        expected += digit * unit
+        weight *= max(extent, 1)
+    for i in np.flatnonzero(segment != expected)[:1]:
+        at = corner + int(i)
+        yield (
+            f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} lies "
+            f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}"
+        )
+    if int(segment[0]) % hardware.UNIT_BYTES:
+        yield f"the instruction at {axis.lower()} = {corner} starts at byte {int(segment[0])}, no multiple of 16"
+
+
+def _closest(problem: OperandProblem) -> dict[str, object] | None:
+    """Return the first difference of the candidate that reads most elements right."""
+    linear = linear_addresses(problem)
+    if int(linear.max()) >= hardware.ADDRESS_LIMIT_BYTES:
+        at = np.argwhere(linear >= hardware.ADDRESS_LIMIT_BYTES)[0]
+        return {"mn": int(at[0]), "k": int(at[1]), "requested_byte": int(linear[at[0], at[1]])}
+    best: tuple[int, dict[str, object]] | None = None
+    rows = _rows(problem)
+    modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != problem.swizzle)
+    for major in _majors(problem):
+        for swizzle in modes:
+            found = _compare(problem, linear, rows, major, swizzle)
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
+    return None if best is None else best[1]
+
+
+def _compare(
+    problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str
+) -> tuple[int, dict[str, object]] | None:
+    """Count what one mode reads right with the nearest representable fields, and return its first difference."""
+    equal, witness = 0, None
+    for phase in base_phases(problem, swizzle):
+        wanted = hardware.swizzle_phase(linear + phase, problem.swizzle)
+        for row in range(0, problem.shape[0], rows):
+            for column in range(0, problem.shape[1], K):
+                block = wanted[row : row + rows, column : column + K]
+                descriptor, read = _nearest(block, major, swizzle)
+                same = read == block
+                equal += int(same.sum())
+                if witness is None and not same.all():
+                    i, j = (int(x) for x in np.argwhere(~same)[0])
+                    witness = {
+                        "mn": row + i,
+                        "k": column + j,
+                        "requested_byte": int(block[i, j]) - phase,
+                        "read_byte": int(read[i, j]) - phase,
+                        "major": major,
+                        "descriptor": f"{descriptor.encode():#018x}",
+                        "swizzle": swizzle,
+                        "tile_base_bytes": phase,
+                    }
+    return None if witness is None else (equal, witness)
+
+
+def _nearest(block: Table, major: str, swizzle: str) -> tuple[hardware.MatrixDescriptor, Table]:
+    """Return the descriptor whose fields are the block's differences rounded to what a field holds, and its reads."""
+
+    def fit(value: int, low: int) -> int:
+        return min(max(value // 16 * 16, low), hardware.ADDRESS_LIMIT_BYTES - hardware.UNIT_BYTES)
+
+    start, fields = differences(hardware.swizzle_phase(block, swizzle), major, swizzle)
+    leading, stride = (fit(fields[name], hardware.UNIT_BYTES) for name in ("leading_bytes", "stride_bytes"))
+    descriptor = hardware.MatrixDescriptor(fit(start, 0), leading, stride, 0, swizzle)
+    try:
+        return descriptor, hardware.operand_offsets(descriptor, rows=block.shape[0], major=major)
+    except TargetRuleError:  # the rounded strides run out of shared memory: take the smallest ones instead
+        descriptor = hardware.MatrixDescriptor(0, hardware.UNIT_BYTES, hardware.UNIT_BYTES, 0, swizzle)
+        return descriptor, hardware.operand_offsets(descriptor, rows=block.shape[0], major=major)
+
+
+def _repairs(problem: OperandProblem, find: Find) -> Iterator[Repair]:
+    """Yield changes that have a plan which the checker proves."""
+    for name, detail, changed in _ideas(problem):
+        plan = find(changed)
+        if plan is not None and check(plan):
+            yield Repair(name, detail, changed.to_json())
+
+
+def _ideas(problem: OperandProblem) -> Iterator[tuple[str, str, OperandProblem]]:
+    rounded = problem.smem_base_bytes // hardware.UNIT_BYTES * hardware.UNIT_BYTES
+    if rounded != problem.smem_base_bytes:
+        yield (
+            "align the tile",
+            f"smem_base_bytes = {rounded}, a multiple of 16",
+            problem.with_changes(smem_base_bytes=rounded),
+        )
+    for swizzle in hardware.SWIZZLES:
+        if swizzle != problem.swizzle:
+            yield "change the swizzle", f"swizzle {swizzle}, same modes", problem.with_changes(swizzle=swizzle)
+    rows = hardware.INSTRUCTION_M if problem.operand == "A" else hardware.N_VALUES[0]
+    shape = (math.ceil(problem.shape[0] / rows) * rows, math.ceil(problem.shape[1] / K) * K)
+    for major in _majors(problem):
+        try:
+            tile = canonical_operand(problem.operand, shape, major=major, dtype=problem.dtype)
+        except MalformedError:
+            continue
+        size = f" for the shape {shape} with the missing rows and columns zero" if shape != problem.shape else ""
+        yield (
+            f"use a {tile.swizzle}-swizzled {major}-major tile",
+            f"modes {[[list(digit) for digit in modes] for modes in tile.smem_modes]}, swizzle {tile.swizzle}{size}",
+            tile,
+        )

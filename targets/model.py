@@ -1,0 +1,101 @@
+"""What every hardware fact is made of: where it is written, what a device did, and which value broke it.
+
+Main definitions: ``Source``, ``Evidence``, ``Rule``, ``Violation``.
+
+Implementation notes: documented and enforced may differ, so a rule keeps both. A rule holds no code: the predicates
+that read values live beside the values, and name rules by id. Facts are plain data and can be listed, shown and tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Finding: TypeAlias = Literal["enforced", "not enforced", "enforced differently", "not asked"]
+Scope: TypeAlias = Literal["value", "use"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document that states a fact.
+
+    Args:
+        document: Title.
+        version: Version or date of the text that was read.
+        section: Section, function or table.
+    """
+
+    document: str
+    version: str
+    section: str
+
+    def __str__(self) -> str:
+        return f"{self.document} {self.version}, {self.section}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one device with one driver did with a rule.
+
+    Args:
+        chip: Product name of the device asked.
+        driver: Driver version.
+        finding: Whether the rule was enforced as stated, differently, not at all, or not asked.
+        text: What was seen, in words and numbers.
+    """
+
+    chip: str
+    driver: str
+    finding: Finding
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A hardware limit with its sources and its evidence.
+
+    Args:
+        id: Stable identifier in capitals, for example ``"BOX_RANGE"``.
+        statement: The rule in one sentence.
+        limit: The numbers of the rule, compact.
+        sources: Documents that state it; for an undocumented rule, empty.
+        documented: Whether a document of the vendor states it.
+        evidence: What devices did, one entry per chip and driver.
+        scope: ``"value"`` when a single value can break it, ``"use"`` when only an instruction that uses the value can.
+    """
+
+    id: str
+    statement: str
+    limit: str
+    sources: tuple[Source, ...]
+    documented: bool
+    evidence: tuple[Evidence, ...] = ()
+    scope: Scope = "value"
+
+    def on(self, chip: str) -> tuple[Evidence, ...]:
+        """Return the evidence of one chip, in the order recorded."""
+        return tuple(entry for entry in self.evidence if entry.chip == chip)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One value that breaks one rule.
+
+    Args:
+        rule: Id of the rule.
+        message: The field, its position, the actual number and the limit, in words.
+        field: Name of the field at fault.
+        position: Index inside the field; None when the field is one value.
+    """
+
+    rule: str
+    message: str
+    field: str
+    position: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.message}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the violation as JSON-ready data."""
+        return {"rule": self.rule, "message": self.message, "field": self.field, "position": self.position}

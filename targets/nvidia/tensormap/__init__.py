@@ -1,0 +1,106 @@
+"""TMA tensor maps: their fields, the rules they obey, their 128 bytes and what a tile copy does.
+
+Main definitions: ``TensorMap``, ``violations``, ``encode``, ``decode``, ``tile_load``, ``tile_store``, ``RULES``.
+
+Implementation notes: tiled mode only. Every enforced fact is that of one chip and one driver (NVIDIA H200, driver
+580.159.04, CUDA 13.0); documented facts stand beside them and are told apart by the ``evidence`` argument.
+"""
+
+from __future__ import annotations
+
+from layoutalg.targets.nvidia.tensormap import batch
+from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
+from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert
+from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, Field, decode, encode
+from layoutalg.targets.nvidia.tensormap.execute import tile_load, tile_store
+from layoutalg.targets.nvidia.tensormap.facts import (
+    apply_swizzle,
+    box_bytes,
+    element_bytes,
+    footprint_bytes,
+    is_measured,
+    loaded_counts,
+    row_pitch_bytes,
+    smem_alignment_bytes,
+    swizzle_period_bytes,
+    swizzle_span_bytes,
+    swizzle_supported,
+    swizzle_xor,
+    transaction_bytes,
+)
+from layoutalg.targets.nvidia.tensormap.fields import (
+    BIT_PRESERVING_DTYPES,
+    DTYPES,
+    FLOAT_DTYPES,
+    INTERLEAVES,
+    L2_PROMOTIONS,
+    OOB_FILLS,
+    PLAIN_DTYPES,
+    SWIZZLES,
+    DType,
+    TensorMap,
+)
+from layoutalg.targets.nvidia.tensormap.limits import (
+    ARCHITECTURES,
+    MAX_BOX,
+    MAX_BOX_BYTES,
+    MAX_DIM,
+    MAX_DIM_ENCODED,
+    MAX_ELEMENT_STRIDE,
+    MAX_RANK,
+    MAX_SMEM_BYTES,
+    SMEM_DESTINATION_ALIGN_BYTES,
+    STORE_CHUNK_BYTES,
+    STRIDE_LIMIT_BYTES,
+)
+from layoutalg.targets.nvidia.tensormap.rules import RULE_IDS_ENFORCED, RULES
+
+__all__ = [
+    "ARCHITECTURES",
+    "BIT_PRESERVING_DTYPES",
+    "DTYPES",
+    "FIELDS",
+    "FLOAT_DTYPES",
+    "INTERLEAVES",
+    "L2_PROMOTIONS",
+    "MAX_BOX",
+    "MAX_BOX_BYTES",
+    "MAX_DIM",
+    "MAX_DIM_ENCODED",
+    "MAX_ELEMENT_STRIDE",
+    "MAX_RANK",
+    "MAX_SMEM_BYTES",
+    "OOB_FILLS",
+    "PLAIN_DTYPES",
+    "RULES",
+    "RULE_IDS_ENFORCED",
+    "SMEM_DESTINATION_ALIGN_BYTES",
+    "STORE_CHUNK_BYTES",
+    "STRIDE_LIMIT_BYTES",
+    "SWIZZLES",
+    "DType",
+    "Field",
+    "RefusedMapError",
+    "TensorMap",
+    "apply_swizzle",
+    "batch",
+    "box_bytes",
+    "decode",
+    "element_bytes",
+    "encode",
+    "fill_bytes",
+    "footprint_bytes",
+    "is_measured",
+    "load_convert",
+    "loaded_counts",
+    "row_pitch_bytes",
+    "smem_alignment_bytes",
+    "swizzle_period_bytes",
+    "swizzle_span_bytes",
+    "swizzle_supported",
+    "swizzle_xor",
+    "tile_load",
+    "tile_store",
+    "transaction_bytes",
+    "violations",
+]

@@ -1,0 +1,115 @@
+"""What happens to the bits of an element on its way: fill, tf32 rounding, flush to zero.
+
+Main definitions: ``fill_bytes``, ``load_convert``.
+
+Implementation notes: conversions were measured on normal values near 2 only, where flushing does nothing. What happens
+to NaN, to denormals and to values that round to infinity is refused rather than guessed.
+
+References: measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.errors import Diagnostic, TargetRuleError
+from layoutalg.targets.nvidia.tensormap.facts import element_bytes
+from layoutalg.targets.nvidia.tensormap.fields import (
+    CONVERTING_DTYPES,
+    FLOAT_DTYPES,
+    OOB_FILL_CODES,
+    PLAIN_DTYPES,
+    checked_name,
+    malformed,
+)
+
+_NAN_HALF_WORD = b"\xf7\x7f"
+_WORD = np.dtype("<u4")
+
+
+def fill_bytes(dtype: str, oob_fill: str) -> bytes:
+    """Return the bytes of one element that lies out of bounds.
+
+    Mathematically: zeros, or the half-word 0x7FF7 repeated, whatever the element type; never rounded to tf32.
+
+    Args:
+        dtype: A name of ``PLAIN_DTYPES``.
+        oob_fill: ``"ZERO"`` or ``"NAN"``.
+
+    Raises:
+        MalformedError: LA301, an unknown name, or NaN fill of a type that is not floating point; LA302, packed type.
+
+    Example:
+        >>> fill_bytes("f32", "NAN").hex()
+        'f77ff77f'
+
+    Source: measured on NVIDIA H200.
+    """
+    size = element_bytes(dtype)
+    if checked_name("oob_fill", oob_fill, OOB_FILL_CODES) == "ZERO":
+        return bytes(size)
+    if dtype not in FLOAT_DTYPES:
+        raise malformed("LA301", f"oob_fill 'NAN' does not go with dtype {dtype!r}", "NaN fill needs a float type")
+    return _NAN_HALF_WORD * (size // 2)
+
+
+def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the bytes that arrive in shared memory for elements inside the tensor.
+
+    Mathematically: the identity, except for tf32 and tf32_ftz: round to nearest, ties to even, dropping 13 bits.
+
+    Args:
+        dtype: A name of ``PLAIN_DTYPES``.
+        values: uint8, any shape; the last axis holds whole elements, little endian.
+
+    Raises:
+        MalformedError: LA301, unknown or packed type; LA327, no uint8 array of whole elements.
+        TargetRuleError: LA325, rule VALUE_MODEL: a value of a converting type that was not measured.
+
+    Example:
+        >>> load_convert("tf32", np.array([0x40000FFF], "<u4").view(np.uint8)).view("<u4").tolist() == [0x40000000]
+        True
+
+    Source: measured on NVIDIA H200.
+    """
+    size = element_bytes(checked_name("dtype", dtype, dict.fromkeys(PLAIN_DTYPES)))
+    if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.ndim == 0 or values.shape[-1] % size:
+        raise malformed("LA327", "values are no uint8 array of whole elements", f"an element has {size} bytes")
+    if dtype not in CONVERTING_DTYPES:
+        return values
+    words = np.ascontiguousarray(values).view(_WORD)
+    _require_modelled(dtype, words)
+    if dtype == "f32_ftz":
+        return words.view(np.uint8)
+    odd = (words >> np.uint32(13)) & np.uint32(1)
+    rounded = (words + (np.uint32(0xFFF) + odd)) & np.uint32(0xFFFFE000)
+    return rounded.astype(_WORD, copy=False).view(np.uint8)
+
+
+def require_plain_values(dtype: str, values: npt.NDArray[np.uint8]) -> None:
+    """Raise LA325 where a store of a converting type might change a value: no conversion on stores was measured."""
+    if dtype not in CONVERTING_DTYPES:
+        return
+    words = values.view(_WORD)
+    _require_modelled(dtype, words)
+    if dtype.startswith("tf32") and (words & np.uint32(0x1FFF)).any():
+        because = "an element has non-zero bits among the 13 that tf32 drops"
+        raise refused("LA325", "whether stores round to tf32 was not measured", because, "VALUE_MODEL")
+
+
+def refused(code: str, what: str, because: str, rule: str, where: tuple[str, ...] = ()) -> TargetRuleError:
+    """Return the error for a copy that breaks a rule, or whose outcome is not known."""
+    return TargetRuleError(Diagnostic(code, what, where, because, source="rule " + rule), rule)
+
+
+def _require_modelled(dtype: str, words: npt.NDArray[np.uint32]) -> None:
+    """Raise LA325 for float words whose conversion was not measured."""
+    magnitude = words & np.uint32(0x7FFFFFFF)
+    unknown = ((magnitude > 0) & (magnitude < 0x00800000)) | (magnitude > 0x7F800000)
+    if dtype != "f32_ftz":
+        unknown |= (magnitude >= 0x7F7FF000) & (magnitude < 0x7F800000)
+    if unknown.any():
+        word = int(words[unknown][0])
+        because = f"the word {word:#010x} is NaN, a denormal, or rounds to infinity"
+        raise refused("LA325", f"how {dtype} treats this value was not measured", because, "VALUE_MODEL")

@@ -1,0 +1,302 @@
+"""What follows from the fields of a tensor map: element sizes, swizzle maps, byte counts.
+
+Main definitions: ``element_bytes``, ``swizzle_xor``, ``apply_swizzle``, ``swizzle_span_bytes``,
+``swizzle_period_bytes``, ``smem_alignment_bytes``, ``loaded_counts``, ``row_pitch_bytes``, ``transaction_bytes``,
+``footprint_bytes``, ``box_bytes``, ``is_measured``, ``swizzle_supported``.
+
+Implementation notes: the 32B, 64B and 128B swizzles and every byte count were measured on an H200; the ATOM swizzles
+are read from documents and were never executed. The 8-byte flip is taken from prose, its figure was not seen.
+
+References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.errors import Diagnostic, TargetRuleError
+from layoutalg.targets.nvidia.tensormap.fields import DTYPES, SWIZZLE_CODES, TensorMap, checked_name, malformed
+from layoutalg.targets.registry import lookup
+
+_XOR: dict[str, tuple[tuple[int, int], ...]] = {
+    "NONE": (),
+    "32B": ((4, 7),),
+    "64B": ((4, 7), (5, 8)),
+    "128B": ((4, 7), (5, 8), (6, 9)),
+    "128B_ATOM_32B": ((5, 7), (6, 8)),
+    "128B_ATOM_32B_FLIP_8B": ((5, 7), (6, 8), (3, 7)),
+    "128B_ATOM_64B": ((6, 7),),
+}
+SWIZZLE_SPAN_BYTES: dict[str, int] = {
+    "NONE": 16,
+    "32B": 32,
+    "64B": 64,
+    "128B": 128,
+    "128B_ATOM_32B": 128,
+    "128B_ATOM_32B_FLIP_8B": 128,
+    "128B_ATOM_64B": 128,
+}
+SWIZZLE_PERIOD_BYTES: dict[str, int] = {
+    "NONE": 16,
+    "32B": 256,
+    "64B": 512,
+    "128B": 1024,
+    "128B_ATOM_32B": 512,
+    "128B_ATOM_32B_FLIP_8B": 512,
+    "128B_ATOM_64B": 256,
+}
+
+
+def element_bytes(dtype: str) -> int:
+    """Return the bytes of one element.
+
+    Args:
+        dtype: A name of ``DTYPES``.
+
+    Raises:
+        MalformedError: LA301 for an unknown name; LA302 for the packed 4- and 6-bit types, whose elements are no whole
+            number of bytes (``DTYPES[dtype].bits`` holds their size).
+
+    Example:
+        >>> element_bytes("bf16")
+        2
+
+    Source: CUDA driver API 13.0, ``CUtensorMapDataType``.
+    """
+    entry = DTYPES[checked_name("dtype", dtype, DTYPES)]
+    if entry.packed:
+        raise malformed("LA302", f"dtype {dtype!r} has no whole number of bytes", f"an element has {entry.bits} bits")
+    return entry.bits // 8
+
+
+def swizzle_xor(mode: str) -> list[tuple[int, int]]:
+    """Return the swizzle as a list of (target bit, source bit): target ^= source, on shared byte-address bits.
+
+    Args:
+        mode: A name of ``SWIZZLES``.
+
+    Raises:
+        MalformedError: LA301, unknown name.
+
+    Example:
+        >>> swizzle_xor("128B")
+        [(4, 7), (5, 8), (6, 9)]
+
+    Source: PTX ISA 9.1 section 5.5.7; 32B, 64B and 128B measured.
+    """
+    return list(_XOR[checked_name("swizzle", mode, SWIZZLE_CODES)])
+
+
+def apply_swizzle(mode: str, byte_addresses: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the shared byte addresses at which the engine puts the bytes of the unswizzled addresses.
+
+    Mathematically: an involution, a linear map over F2 on the address bits; sources lie above all targets.
+
+    Args:
+        mode: A name of ``SWIZZLES``.
+        byte_addresses: Integers >= 0, any shape, absolute shared byte addresses (or offsets from a base aligned to the
+            period).
+
+    Returns:
+        int64 array of the same shape.
+
+    Raises:
+        MalformedError: LA301, unknown name; LA303, not integers or negative.
+
+    Example:
+        >>> apply_swizzle("64B", [0, 128, 144, 384]).tolist()
+        [0, 144, 128, 432]
+
+    Source: PTX ISA 9.1 section 5.5.7; 32B, 64B and 128B measured.
+    """
+    pairs = swizzle_xor(mode)
+    given = np.asarray(byte_addresses)
+    if given.size == 0:
+        return np.zeros(given.shape, np.int64)
+    if given.dtype.kind not in "iu" or int(given.min()) < 0 or int(given.max()) >= 1 << 63:
+        raise malformed("LA303", "byte_addresses are not integers in 0..2^63-1", f"dtype {given.dtype}")
+    addresses = given.astype(np.int64)
+    answer = addresses.copy()
+    for target, source in pairs:
+        answer ^= ((addresses >> source) & 1) << target
+    return answer
+
+
+def swizzle_span_bytes(mode: str) -> int:
+    """Return the widest inner box of a swizzle in bytes; 16, the chunk, for ``"NONE"`` (which has no such limit).
+
+    Example:
+        >>> swizzle_span_bytes("64B")
+        64
+
+    Source: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``, swizzle.
+    """
+    return SWIZZLE_SPAN_BYTES[checked_name("swizzle", mode, SWIZZLE_CODES)]
+
+
+def swizzle_period_bytes(mode: str) -> int:
+    """Return after how many bytes of shared memory the pattern repeats; 16, the chunk, for ``"NONE"``.
+
+    Example:
+        >>> swizzle_period_bytes("128B")
+        1024
+
+    Source: PTX ISA 9.1 section 5.5.7.
+    """
+    return SWIZZLE_PERIOD_BYTES[checked_name("swizzle", mode, SWIZZLE_CODES)]
+
+
+def smem_alignment_bytes(mode: str) -> int:
+    """Return the shared-memory alignment that the driver writes into the map: 16, 256, 512, 1024 bytes.
+
+    PTX asks at least 128 bytes of every tile destination; this number is what the map itself records, word 9. For the
+    ATOM swizzles, which were not measured, it is the period of the pattern.
+
+    Example:
+        >>> smem_alignment_bytes("32B")
+        256
+
+    Source: encodings measured on NVIDIA H200, driver 580.159.04.
+    """
+    return SWIZZLE_PERIOD_BYTES[checked_name("swizzle", mode, SWIZZLE_CODES)]
+
+
+def loaded_counts(tm: TensorMap) -> tuple[int, ...]:
+    """Return how many elements one tile holds along each mode.
+
+    Mathematically: box[0], then ceil(box[i] / element_strides[i]); the first element stride is ignored.
+
+    Raises:
+        MalformedError: LA302, no mode, or a box extent or element stride below 1: there is no count.
+
+    Example:
+        >>> loaded_counts(TensorMap("f32", (64, 64), (256,), (8, 5), (2, 2)))
+        (8, 3)
+
+    Source: CUDA driver API 13.0, ``elementStrides``; measured on 1,000 loads.
+    """
+    _require_countable(tm, tm.element_strides[1:])
+    return tuple(extent if mode == 0 else -(-extent // tm.element_strides[mode]) for mode, extent in enumerate(tm.box))
+
+
+def transaction_bytes(tm: TensorMap) -> int:
+    """Return the bytes one tile load completes on its barrier, elements out of bounds included.
+
+    Mathematically: element bytes * product of ``loaded_counts``. Interleave modes count differently, in a way that was
+    not understood, and are refused.
+
+    Raises:
+        MalformedError: LA302, packed element type, or no countable box.
+        TargetRuleError: LA304, interleave.
+
+    Example:
+        >>> transaction_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B"))
+        8192
+
+    Source: measured on NVIDIA H200, 1,000 of 1,000 barrier phases.
+    """
+    refuse_interleave(tm, "transaction_bytes")
+    return element_bytes(tm.dtype) * math.prod(loaded_counts(tm))
+
+
+def row_pitch_bytes(tm: TensorMap) -> int:
+    """Return the distance in shared memory between rows of the tile: the whole swizzle span, or the row without one.
+
+    Example:
+        >>> row_pitch_bytes(TensorMap("bf16", (512, 1024), (1024,), (16, 64), swizzle="128B"))
+        128
+
+    Source: measured on NVIDIA H200.
+    """
+    refuse_interleave(tm, "row_pitch_bytes")
+    row_bytes = loaded_counts(tm)[0] * element_bytes(tm.dtype)
+    return row_bytes if tm.swizzle == "NONE" else max(SWIZZLE_SPAN_BYTES[tm.swizzle], row_bytes)
+
+
+def footprint_bytes(tm: TensorMap) -> int:
+    """Return the bytes of shared memory one tile occupies, the gaps of rows narrower than the swizzle span included.
+
+    Example:
+        >>> footprint_bytes(TensorMap("bf16", (512, 1024), (1024,), (16, 64), swizzle="128B"))
+        8192
+
+    Source: measured on NVIDIA H200; a smaller shared region faults.
+    """
+    return row_pitch_bytes(tm) * math.prod(loaded_counts(tm)[1:])
+
+
+def box_bytes(tm: TensorMap) -> int:
+    """Return the byte count that the driver computes for the box, limits to 233,472 and writes into word 8 of the map.
+
+    Mathematically: element bytes * product over all modes of floor(box[i] / element_strides[i]). It differs from
+    ``transaction_bytes`` where an element stride does not divide its box, and is 0 where a stride exceeds it.
+
+    Raises:
+        MalformedError: LA302, packed element type, or no countable box.
+
+    Example:
+        >>> box_bytes(TensorMap("f32", (64, 64), (256,), (8, 5), (2, 2)))
+        32
+
+    Source: encodings measured on NVIDIA H200, driver 580.159.04.
+    """
+    _require_countable(tm, tm.element_strides)
+    return element_bytes(tm.dtype) * math.prod(e // s for e, s in zip(tm.box, tm.element_strides, strict=True))
+
+
+def is_measured(arch: str) -> bool:
+    """Return whether a device of that architecture was measured, so that enforced rules and bytes are known.
+
+    Raises:
+        MalformedError: LA340, unknown architecture.
+
+    Example:
+        >>> is_measured("sm_90a"), is_measured("sm_100a")
+        (True, False)
+
+    Source: ``targets/registry.py``.
+    """
+    return bool(lookup(arch).measured)
+
+
+def swizzle_supported(mode: str, arch: str) -> bool:
+    """Return whether the architecture has the swizzle: the ATOM modes need compute capability 10.0.
+
+    Raises:
+        MalformedError: LA301, unknown mode; LA340, unknown architecture.
+
+    Example:
+        >>> swizzle_supported("128B", "sm_90a"), swizzle_supported("128B_ATOM_32B", "sm_90a")
+        (True, False)
+
+    Source: rule ARCH_ATOM.
+    """
+    checked_name("swizzle", mode, SWIZZLE_CODES)
+    return "ATOM" not in mode or lookup(arch).compute_capability >= (10, 0)
+
+
+def refuse_interleave(tm: TensorMap, call: str) -> None:
+    """Raise LA304, rule INTERLEAVE_MODEL, for an interleaved map: how the engine lays it out was not understood."""
+    if tm.interleave != "NONE":
+        raise TargetRuleError(
+            Diagnostic(
+                "LA304",
+                f"{call} does not know interleave {tm.interleave!r}",
+                (repr(tm),),
+                "bytes and layout of interleaved tiles differ from the plain reading on the device measured",
+                source="rule INTERLEAVE_MODEL",
+            ),
+            "INTERLEAVE_MODEL",
+        )
+
+
+def _require_countable(tm: TensorMap, steps: tuple[int, ...]) -> None:
+    if not tm.box or min(tm.box) < 1 or (steps and min(steps) < 1):
+        raise malformed(
+            "LA302",
+            "the box holds no countable elements",
+            f"box = {tm.box} and element_strides = {tm.element_strides} must be positive, with at least one mode",
+        )

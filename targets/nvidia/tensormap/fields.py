@@ -1,0 +1,208 @@
+"""The fields of a tiled tensor map, their names and the driver's numbers for them.
+
+Main definitions: ``DType``, ``DTYPES``, ``SWIZZLES``, ``INTERLEAVES``, ``L2_PROMOTIONS``, ``OOB_FILLS``, ``TensorMap``.
+The ``..._CODES`` tables hold the driver's numbers.
+
+Notation: every tuple is innermost first, mode 0 is the contiguous one.
+
+Implementation notes: a ``TensorMap`` may hold values that no device accepts, so that the rules can name them; only
+what is no tensor map at all (wrong types, unknown names, tuples of unequal length) is refused on construction.
+
+References: the enumerations of ``cuTensorMapEncodeTiled`` in ``cuda.h`` 12.0 to 13.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from layoutalg.errors import Diagnostic, MalformedError
+
+_INT_LIMIT = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type of the tensor map.
+
+    Args:
+        name: Name used here.
+        code: The driver's enumerator.
+        bits: Bits of one element in global memory.
+        is_float: Whether the driver treats it as floating point (NaN fill).
+        slot_bytes: For packed types, shared-memory bytes that 16 elements take; None for plain types.
+        format_code: Number in the encoded map's format field; None where no encoding was measured.
+        rounds_tf32: Whether the encoded map asks for rounding to tf32.
+    """
+
+    name: str
+    code: int
+    bits: int
+    is_float: bool
+    slot_bytes: int | None = None
+    format_code: int | None = None
+    rounds_tf32: bool = False
+
+    @property
+    def packed(self) -> bool:
+        """Whether elements are 4 or 6 bits wide and travel in groups of 16."""
+        return self.slot_bytes is not None
+
+
+DTYPES: Mapping[str, DType] = MappingProxyType(
+    {
+        entry.name: entry
+        for entry in (
+            DType("u8", 0, 8, False, None, 0),
+            DType("u16", 1, 16, False, None, 1),
+            DType("u32", 2, 32, False, None, 2),
+            DType("s32", 3, 32, False, None, 3),
+            DType("u64", 4, 64, False, None, 4),
+            DType("s64", 5, 64, False, None, 5),
+            DType("f16", 6, 16, True, None, 6),
+            DType("f32", 7, 32, True, None, 7),
+            DType("f64", 8, 64, True, None, 9),
+            DType("bf16", 9, 16, True, None, 10),
+            DType("f32_ftz", 10, 32, True, None, 8),
+            DType("tf32", 11, 32, True, None, 7, True),
+            DType("tf32_ftz", 12, 32, True, None, 8, True),
+            DType("u4_align8", 13, 4, False, 8),
+            DType("u4_align16", 14, 4, False, 16),
+            DType("u6_align16", 15, 6, False, 16),
+        )
+    }
+)
+INTERLEAVE_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "16B": 1, "32B": 2})
+SWIZZLE_CODES: Mapping[str, int] = MappingProxyType(
+    {
+        "NONE": 0,
+        "32B": 1,
+        "64B": 2,
+        "128B": 3,
+        "128B_ATOM_32B": 4,
+        "128B_ATOM_32B_FLIP_8B": 5,
+        "128B_ATOM_64B": 6,
+    }
+)
+L2_PROMOTION_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "64B": 1, "128B": 2, "256B": 3})
+OOB_FILL_CODES: Mapping[str, int] = MappingProxyType({"ZERO": 0, "NAN": 1})
+SWIZZLES: tuple[str, ...] = tuple(SWIZZLE_CODES)
+INTERLEAVES: tuple[str, ...] = tuple(INTERLEAVE_CODES)
+L2_PROMOTIONS: tuple[str, ...] = tuple(L2_PROMOTION_CODES)
+OOB_FILLS: tuple[str, ...] = tuple(OOB_FILL_CODES)
+PLAIN_DTYPES: tuple[str, ...] = tuple(name for name, entry in DTYPES.items() if not entry.packed)
+FLOAT_DTYPES: tuple[str, ...] = tuple(name for name, entry in DTYPES.items() if entry.is_float)
+CONVERTING_DTYPES: tuple[str, ...] = ("f32_ftz", "tf32", "tf32_ftz")
+BIT_PRESERVING_DTYPES: tuple[str, ...] = tuple(name for name in PLAIN_DTYPES if name not in CONVERTING_DTYPES)
+"""Types whose elements arrive with the bits they had; the three others flush denormals or drop mantissa bits."""
+
+
+def malformed(code: str, what: str, because: str = "", where: tuple[str, ...] = ()) -> MalformedError:
+    """Return the error for input that is no value of the type asked for."""
+    return MalformedError(Diagnostic(code, what, where, because))
+
+
+def checked_int(name: str, value: object, code: str = "LA300") -> int:
+    """Return an integer argument as ``int``; booleans, floats and integers outside 64 signed bits are refused."""
+    if type(value) is int:
+        answer = value
+    elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        answer = int(value)
+    else:
+        raise malformed(code, f"{name} is not an integer", f"{name} = {value!r} is a {type(value).__name__}")
+    if not -_INT_LIMIT <= answer < _INT_LIMIT:
+        raise malformed(code, f"{name} does not fit 64 signed bits", f"{name} = {answer}, allowed -2^63..2^63-1")
+    return answer
+
+
+def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, ...]:
+    """Return a sequence of integers as a tuple of ``int``."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
+        raise malformed(code, f"{name} is not a sequence of integers", f"{name} = {values!r}")
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise malformed(code, f"{name} is not one-dimensional", f"{name} has shape {values.shape}")
+    return tuple([checked_int(f"{name}[{index}]", value, code) for index, value in enumerate(values)])
+
+
+def checked_name(name: str, value: object, allowed: Mapping[str, object], code: str = "LA301") -> str:
+    """Return a name out of a table."""
+    if not isinstance(value, str) or value not in allowed:
+        raise malformed(code, f"{name} {value!r} is not known", f"{name} is one of " + ", ".join(allowed))
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tiled view of a global tensor that the copy engine walks box by box.
+
+    Mathematically: element x of the tensor (0 <= x[i] < dims[i]) lies at byte
+    ``base_address + x[0] * element bytes + sum over i >= 1 of x[i] * strides_bytes[i - 1]``; a box at start s holds
+    the elements ``s[0] + j[0]`` and ``s[i] + j[i] * element_strides[i]``, with 0 <= j[0] < box[0] and
+    0 <= j[i] < ceil(box[i] / element_strides[i]).
+
+    Args:
+        dtype: Element type, a name of ``DTYPES``.
+        dims: Extents of the tensor, elements, innermost first. The rank is their number; any rank is representable.
+        strides_bytes: Distance in bytes between neighbours along modes 1, 2, ...; one fewer than ``dims``.
+        box: Extents of the box, elements of the tensor (before element strides).
+        element_strides: Step along each mode, elements; empty means all 1.
+        interleave: ``"NONE"``, ``"16B"`` or ``"32B"``.
+        swizzle: Shared-memory pattern, a name of ``SWIZZLES``.
+        l2_promotion: L2 fetch size; the default is the driver's zero, ``"NONE"``. It never changes the data.
+        oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
+        base_address: Byte address of element 0.
+
+    Raises:
+        MalformedError: LA300, a field is not an integer (or tuple of them, of the right length); LA301, a name is not
+            known. Values that hardware refuses are representable: ask ``violations``.
+
+    Example:
+        >>> TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B").element_strides
+        (1, 1)
+
+    Source: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``.
+    """
+
+    dtype: str
+    dims: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    interleave: str = "NONE"
+    swizzle: str = "NONE"
+    l2_promotion: str = "NONE"
+    oob_fill: str = "ZERO"
+    base_address: int = 0
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "dtype", checked_name("dtype", self.dtype, DTYPES))
+        put(self, "interleave", checked_name("interleave", self.interleave, INTERLEAVE_CODES))
+        put(self, "swizzle", checked_name("swizzle", self.swizzle, SWIZZLE_CODES))
+        put(self, "l2_promotion", checked_name("l2_promotion", self.l2_promotion, L2_PROMOTION_CODES))
+        put(self, "oob_fill", checked_name("oob_fill", self.oob_fill, OOB_FILL_CODES))
+        put(self, "base_address", checked_int("base_address", self.base_address))
+        put(self, "dims", checked_ints("dims", self.dims))
+        rank = len(self.dims)
+        put(self, "strides_bytes", checked_ints("strides_bytes", self.strides_bytes))
+        put(self, "box", checked_ints("box", self.box))
+        put(self, "element_strides", checked_ints("element_strides", self.element_strides) or (1,) * rank)
+        for name, length, wanted in (
+            ("strides_bytes", len(self.strides_bytes), max(rank - 1, 0)),
+            ("box", len(self.box), rank),
+            ("element_strides", len(self.element_strides), rank),
+        ):
+            if length != wanted:
+                raise malformed(
+                    "LA300",
+                    f"{name} has the wrong length",
+                    f"dims has {rank} entries, so {name} needs {wanted}, not {length}",
+                )
+
+    @property
+    def rank(self) -> int:
+        """Number of modes."""
+        return len(self.dims)

@@ -1,0 +1,344 @@
+"""The rule table of tiled tensor maps, as data: what documents say and what one real driver did.
+
+Main definitions: ``RULES``, ``RULE_IDS_ENFORCED``.
+
+Implementation notes: documented and enforced differ in several places, and both are kept. The predicates live in
+``checks``. "Asked" below means 100,000 parameter sets drawn around the legal boundaries, of which every verdict agrees
+with the enforced reading.
+
+References: CUDA driver API, ``cuTensorMapEncodeTiled`` (``cuda.h`` 12.0 to 13.5); PTX ISA 9.1; measurements on NVIDIA
+H200, driver 580.159.04 (CUDA 13.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from layoutalg.targets.model import Evidence, Finding, Rule, Scope, Source
+
+
+def _api(section: str, version: str = "12.0 to 13.0") -> Source:
+    return Source("CUDA driver API, cuTensorMapEncodeTiled", version, section)
+
+
+def _ptx(section: str) -> Source:
+    return Source("PTX ISA", "9.1", section)
+
+
+def _rule(
+    rule: str,
+    statement: str,
+    limit: str,
+    sources: tuple[Source, ...],
+    finding: Finding,
+    seen: str,
+    scope: Scope = "value",
+) -> Rule:
+    evidence = (Evidence("NVIDIA H200", "580.159.04", finding, seen),)
+    return Rule(rule, statement, limit, sources, bool(sources), evidence, scope)
+
+
+_TABLE = (
+    _rule(
+        "RANK",
+        "The rank is 1 to 5, and 3 to 5 when interleave is on.",
+        "1..5; 3..5",
+        (_api("tensorRank"),),
+        "enforced",
+        "ranks 0 to 5 were asked: 0 is refused, and 1 and 2 with interleave",
+    ),
+    _rule(
+        "ARCH_ATOM",
+        "ATOM swizzles and the packed 4- and 6-bit types need compute capability 10.0 or later.",
+        "cc >= 10.0",
+        (_api("tensorDataType, swizzle", "12.8"), Source("PTX ISA", "9.1", "5.5.7 and 9.7.9.27.1.1")),
+        "enforced",
+        "every such map was refused on cc 9.0",
+    ),
+    _rule(
+        "BASE_ALIGN",
+        "The base address is a multiple of 16 bytes; of 32 for interleave 32B and the two 16-byte packed types.",
+        "16 B; 32 B",
+        (_api("globalAddress"),),
+        "enforced",
+        "as stated; 0 and small addresses pass, the pointer is never dereferenced",
+    ),
+    _rule(
+        "BASE_RANGE",
+        "The base address is one a device can have: 0 to 2^57 - 1.",
+        "0 <= base < 2^57",
+        (),
+        "not asked",
+        "addresses up to 2^47 were asked; larger ones are refused here so that no unmeasured encoding is produced",
+    ),
+    _rule(
+        "DIM_RANGE",
+        "Each extent of the tensor is 1 to 2^32 elements.",
+        "1..2^32; the 13.5 text says 2^31, and coordinates are signed 32-bit",
+        (_api("globalDim", "12.0 to 13.4"), _api("globalDim (2^31)", "13.5")),
+        "enforced",
+        "2^32 passes, 2^32 + 1 is refused",
+    ),
+    _rule(
+        "DIM_EXECUTE",
+        "Extents above 2^31 encode but cannot be used.",
+        "1..2^31",
+        (_api("globalDim (2^31)", "13.5"),),
+        "enforced",
+        "loads through a longer extent raised an illegal instruction; not part of the recorded loads",
+        "use",
+    ),
+    _rule(
+        "PACKED_DIM0",
+        "The innermost extent of a packed type counts single values: a multiple of 128, or of 2 for u4_align8.",
+        "128; 2",
+        (_api("globalDim", "12.8"),),
+        "not asked",
+        "packed types are refused on cc 9.0",
+    ),
+    _rule(
+        "STRIDE_ALIGN",
+        "Each stride is a multiple of 16 bytes; of 32 for interleave 32B and the two 16-byte packed types.",
+        "16 B; 32 B",
+        (_api("globalStrides"),),
+        "enforced",
+        "as stated",
+    ),
+    _rule(
+        "STRIDE_RANGE",
+        "Each stride is below 2^40 bytes and not negative.",
+        "0 <= s < 2^40",
+        (_api("globalStrides"),),
+        "enforced",
+        "2^40 - 16 passes, 2^40 is refused",
+    ),
+    _rule(
+        "STRIDE_NEST",
+        "Strides follow the printed recipe: the first covers a row, each next is the one before times at least its "
+        "extent.",
+        "s[0] >= dim[0] * element bytes; s[i] = s[i-1] * (dim[i] + padding), padding >= 0",
+        (_api("globalStrides, example code", "12.1 to 13.0"),),
+        "not enforced",
+        "non-monotone and overlapping strides pass",
+    ),
+    _rule(
+        "STRIDE_ZERO",
+        "A stride of 0 (broadcast) is inside the documented range, though the printed recipe never produces it.",
+        "0 allowed",
+        (_api("globalStrides"),),
+        "enforced",
+        "stride 0 passes in every mode, and the loads read the same bytes again",
+    ),
+    _rule(
+        "BOX_RANGE",
+        "Each extent of the box is 1 to 256 elements.",
+        "1..256; the 12.0 text misprints 8",
+        (_api("boxDim", "12.1 to 13.0"),),
+        "enforced",
+        "as stated; a box larger than the tensor passes",
+    ),
+    _rule(
+        "BOX_INNER_16B",
+        "The innermost box row is a multiple of 16 bytes.",
+        "box[0] * element bytes % 16 == 0; documented only for interleave NONE",
+        (_api("boxDim"),),
+        "enforced differently",
+        "enforced in every interleave mode",
+    ),
+    _rule(
+        "PACKED_BOX0",
+        "The innermost box extent of the two 16-byte packed types is 128.",
+        "box[0] == 128",
+        (_api("boxDim", "12.8"), _ptx("9.7.9.27.1.1")),
+        "not asked",
+        "packed types are refused on cc 9.0",
+    ),
+    _rule(
+        "ELEM_STRIDE",
+        "Each element stride is 1 to 8; the first is documented as ignored when interleave is NONE.",
+        "1..8",
+        (_api("elementStrides"),),
+        "enforced differently",
+        "entry 0 is range-checked as well, in every interleave mode, though loads ignore it",
+    ),
+    _rule(
+        "SWIZZLE_INNER",
+        "Without interleave, the innermost box row fits the swizzle span.",
+        "box[0] * element bytes <= 32, 64, 128",
+        (_api("interleave"),),
+        "enforced",
+        "as stated",
+    ),
+    _rule(
+        "INTERLEAVE32",
+        "Interleave 32B demands swizzle 32B.",
+        "swizzle == 32B",
+        (_api("swizzle"),),
+        "not enforced",
+        "any swizzle passes with interleave 32B",
+    ),
+    _rule(
+        "PACKED_SWIZZLE",
+        "u6_align16 takes swizzle NONE, 128B, 128B_ATOM_32B or 128B_ATOM_64B (stores only) and no interleave; "
+        "u4_align16 takes NONE, 128B or 128B_ATOM_32B (loads only).",
+        "per type",
+        (_api("swizzle", "12.8 to 13.0"), _ptx("9.7.9.27.1.1")),
+        "not asked",
+        "packed types are refused on cc 9.0",
+    ),
+    _rule(
+        "OOB_NAN",
+        "NaN fill needs a floating-point type; packed types never take it.",
+        "float types",
+        (_api("oobFill"),),
+        "enforced",
+        "as stated",
+    ),
+    _rule(
+        "BOX_SMEM",
+        "The whole box, counted as the product of floor(box / element stride), fits 228 KiB.",
+        "<= 233,472 B",
+        (),
+        "enforced",
+        "no document states it; the count is 0 where an element stride exceeds its box",
+    ),
+    _rule(
+        "MAP_ALIGN",
+        "The map object lies at a multiple of 64 bytes; the C type asks 128 from 13.0.",
+        "64 B; 128 B",
+        (_api("tensorMap"),),
+        "not asked",
+        "",
+        "use",
+    ),
+    _rule(
+        "SMEM_ALIGN",
+        "The tile's shared address is a multiple of 128 bytes; swizzles XOR absolute address bits.",
+        "128 B; patterns repeat at 256, 512, 1024 B",
+        (_ptx("5.5.7"),),
+        "not asked",
+        "only destinations aligned to 1024 bytes were executed",
+        "use",
+    ),
+    _rule(
+        "BOX_ADDR",
+        "The innermost start coordinate is a multiple of 16 bytes.",
+        "coords[0] * element bytes % 16 == 0",
+        (_ptx("5.5.3.1"),),
+        "enforced",
+        "otherwise the load raises an illegal instruction",
+        "use",
+    ),
+    _rule(
+        "COORD_RANGE",
+        "Start coordinates are signed 32-bit integers.",
+        "-2^31..2^31-1",
+        (_ptx("9.7.9.27.1.2"),),
+        "not asked",
+        "no element inside usable extents lies beyond it",
+        "use",
+    ),
+    _rule(
+        "TX",
+        "The barrier's pending count stays within 2^20 - 1 bytes; a tile always completes its full byte count.",
+        "+-(2^20 - 1)",
+        (_ptx("9.7.13.15"),),
+        "enforced",
+        "full count, elements out of bounds included, in 1,000 of 1,000 phases; the range was not asked",
+        "use",
+    ),
+    _rule(
+        "STORE",
+        "Stores start at coordinates >= 0.",
+        "coords >= 0",
+        (_ptx("9.7.9.27.1.1"),),
+        "not asked",
+        "stores were not part of the recorded data",
+        "use",
+    ),
+    _rule(
+        "STORE_CHUNK",
+        "Stores write whole 16-byte chunks: where the innermost extent ends inside a chunk, bytes past it are written.",
+        "dims[0] * element bytes % 16 == 0",
+        (),
+        "not asked",
+        "reported for an H100 in triton#11583; what the extra bytes hold was not measured",
+        "use",
+    ),
+    _rule(
+        "STORE_OVERLAP",
+        "No two elements of a stored tile share a byte with different values: their order is not defined.",
+        "distinct bytes",
+        (),
+        "not asked",
+        "",
+        "use",
+    ),
+    _rule(
+        "SMEM_CAP",
+        "A block owns at most 232,448 bytes of shared memory on cc 9.0.",
+        "232,448 B",
+        (Source("CUDA programming guide", "13.0", "technical specifications per compute capability"),),
+        "not asked",
+        "",
+        "use",
+    ),
+    _rule(
+        "MEMORY_RANGE",
+        "Every element inside the tensor's extents lies inside allocated global memory.",
+        "0 <= address < size",
+        (),
+        "not asked",
+        "",
+        "use",
+    ),
+    _rule(
+        "SMEM_RANGE",
+        "The tile's whole footprint, swizzle gaps included, lies inside shared memory.",
+        "offset + footprint <= size",
+        (),
+        "enforced",
+        "a shared region too small for the pitched rows faults with an illegal address",
+        "use",
+    ),
+    _rule(
+        "INTERLEAVE_MODEL",
+        "What interleaved tiles move is not modelled.",
+        "interleave == NONE",
+        (),
+        "not asked",
+        "transaction bytes and layout differ from the plain reading, and some loads fault",
+        "use",
+    ),
+    _rule(
+        "VALUE_MODEL",
+        "Conversion of NaN, of non-zero denormals and of values that round to infinity is not modelled for tf32 and "
+        "flush-to-zero types.",
+        "normal values",
+        (),
+        "not asked",
+        "only normal values near 2 were loaded",
+        "use",
+    ),
+)
+
+RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
+"""Every rule by id, in the order of the fields they constrain."""
+
+RULE_IDS_ENFORCED: tuple[str, ...] = (
+    "RANK",
+    "ARCH_ATOM",
+    "BASE_ALIGN",
+    "BASE_RANGE",
+    "DIM_RANGE",
+    "STRIDE_ALIGN",
+    "STRIDE_RANGE",
+    "BOX_RANGE",
+    "BOX_INNER_16B",
+    "ELEM_STRIDE",
+    "SWIZZLE_INNER",
+    "OOB_NAN",
+    "BOX_SMEM",
+)
+"""The rules that decide acceptance on the measured device; BASE_RANGE is this library's own caution."""

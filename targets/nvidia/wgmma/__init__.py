@@ -1,0 +1,57 @@
+"""``wgmma`` on sm_90a for f16 and bf16: matrix descriptors, which bytes they read, instruction shapes."""
+
+from __future__ import annotations
+
+from layoutalg.targets.nvidia.wgmma.descriptor import (
+    ADDRESS_LIMIT_BYTES,
+    SWIZZLES,
+    UNIT_BYTES,
+    MatrixDescriptor,
+    decode,
+    swizzle_period_bytes,
+    swizzle_span_bytes,
+)
+from layoutalg.targets.nvidia.wgmma.operand import (
+    MAJORS,
+    ReadPattern,
+    operand_offsets,
+    read_pattern,
+    swizzle_phase,
+    unread_fields,
+)
+from layoutalg.targets.nvidia.wgmma.shapes import (
+    ACCUMULATORS,
+    ARCH,
+    DTYPES,
+    INSTRUCTION_K,
+    INSTRUCTION_M,
+    N_VALUES,
+    accumulator_coordinates,
+    instruction_rows,
+    operand_evidence,
+)
+
+__all__ = [
+    "ACCUMULATORS",
+    "ADDRESS_LIMIT_BYTES",
+    "ARCH",
+    "DTYPES",
+    "INSTRUCTION_K",
+    "INSTRUCTION_M",
+    "MAJORS",
+    "N_VALUES",
+    "SWIZZLES",
+    "UNIT_BYTES",
+    "MatrixDescriptor",
+    "ReadPattern",
+    "accumulator_coordinates",
+    "decode",
+    "instruction_rows",
+    "operand_evidence",
+    "operand_offsets",
+    "read_pattern",
+    "swizzle_period_bytes",
+    "swizzle_phase",
+    "swizzle_span_bytes",
+    "unread_fields",
+]

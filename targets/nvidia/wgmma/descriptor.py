@@ -1,0 +1,219 @@
+"""The 64-bit shared-memory matrix descriptor of ``wgmma``: fields, encoding, decoding.
+
+Main definitions: ``MatrixDescriptor``, ``decode``, ``SWIZZLES``, ``swizzle_span_bytes``, ``swizzle_period_bytes``.
+
+Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
+[51:49] base offset, [63:62] swizzle; every other bit is reserved.
+
+References: PTX ISA 9.1 section 9.7.15.5 (matrix descriptor format).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from layoutalg.errors import Diagnostic, MalformedError
+
+UNIT_BYTES = 16
+ADDRESS_LIMIT_BYTES = 1 << 18
+"""Addresses and strides are below this: 14 bits of 16-byte units."""
+BASE_OFFSET_LIMIT = 8
+SWIZZLES = ("NONE", "32B", "64B", "128B")
+SOURCE = "PTX ISA 9.1 section 9.7.15.5"
+
+SWIZZLE_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "128B": 1, "64B": 2, "32B": 3})
+_NAMES = MappingProxyType({code: name for name, code in SWIZZLE_CODES.items()})
+_ROWS = MappingProxyType({"NONE": 1, "32B": 2, "64B": 4, "128B": 8})
+_RESERVED = ((14, 15), (30, 31), (46, 48), (52, 61))
+_STRIDE_FIELDS = ("start_address_bytes", "leading_bytes", "stride_bytes")
+
+
+def malformed(code: str, what: str, because: str, where: str = "MatrixDescriptor") -> MalformedError:
+    """Return the error for a value that no descriptor can hold."""
+    return MalformedError(Diagnostic(code, what, (where,), because, source=SOURCE))
+
+
+def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -> int:
+    """Return ``value`` as an int; numpy integers count, booleans and floats do not.
+
+    Raises:
+        MalformedError: LA350, not an integer.
+
+    Example:
+        >>> checked_integer("rows", 64)
+        64
+    """
+    if not isinstance(value, bool) and hasattr(type(value), "__index__"):
+        try:
+            return value.__index__()  # type: ignore[attr-defined, no-any-return]
+        except TypeError:  # an array of one element has the method and refuses it
+            pass
+    raise malformed("LA350", f"{name} is not an integer", f"{name} must be an integer, not {value!r}", where)
+
+
+def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
+    """Return a swizzle name of ``SWIZZLES``.
+
+    Raises:
+        MalformedError: LA354, no such swizzle mode.
+
+    Example:
+        >>> checked_swizzle("128B")
+        '128B'
+    """
+    if not isinstance(name, str) or name not in SWIZZLES:
+        because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {name!r}"
+        raise malformed("LA354", "swizzle is no mode of the wgmma descriptor", because, where)
+    return str(name)
+
+
+def swizzle_rows(swizzle: str) -> int:
+    """Return W: the number of 16-byte chunks in the swizzle span, which is also the number of XOR phases.
+
+    Raises:
+        MalformedError: LA354, no such swizzle mode.
+
+    Example:
+        >>> [swizzle_rows(name) for name in SWIZZLES]
+        [1, 2, 4, 8]
+    """
+    return _ROWS[checked_swizzle(swizzle, "swizzle_rows")]
+
+
+def swizzle_span_bytes(swizzle: str) -> int:
+    """Return the bytes of one row of the swizzle pattern.
+
+    Raises:
+        MalformedError: LA354, no such swizzle mode.
+
+    Example:
+        >>> swizzle_span_bytes("64B")
+        64
+    """
+    return UNIT_BYTES * swizzle_rows(swizzle)
+
+
+def swizzle_period_bytes(swizzle: str) -> int:
+    """Return after how many bytes of address the XOR repeats: 16 for NONE, else 256, 512, 1024.
+
+    Raises:
+        MalformedError: LA354, no such swizzle mode.
+
+    Example:
+        >>> swizzle_period_bytes("128B")
+        1024
+    """
+    rows = swizzle_rows(swizzle)
+    return UNIT_BYTES if rows == 1 else 128 * rows
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixDescriptor:
+    """Where one operand of one ``wgmma`` instruction lies in shared memory.
+
+    Args:
+        start_address_bytes: Shared byte address of the first element's chunk; a multiple of 16 below 2^18.
+        leading_bytes: Leading dimension byte offset; a multiple of 16 below 2^18.
+        stride_bytes: Stride dimension byte offset; a multiple of 16 below 2^18.
+        base_offset: 0..7; subtracts from the row phase of the swizzle.
+        swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``.
+
+    Raises:
+        MalformedError: LA350 not an integer, LA351 not a multiple of 16, LA352 outside 18 bits, LA353 base offset
+            outside 0..7, LA354 unknown swizzle.
+
+    Example:
+        >>> d = MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, swizzle="128B")
+        >>> hex(d.encode())
+        '0x4000004000010002'
+        >>> decode(d.encode()) == d
+        True
+
+    Source: PTX ISA 9.1 section 9.7.15.5.
+    """
+
+    start_address_bytes: int
+    leading_bytes: int
+    stride_bytes: int
+    base_offset: int = 0
+    swizzle: str = "NONE"
+
+    def __post_init__(self) -> None:
+        for name in _STRIDE_FIELDS:
+            value = checked_integer(name, getattr(self, name))
+            if value % UNIT_BYTES:
+                because = f"{name} = {value} leaves {value % UNIT_BYTES} modulo 16"
+                raise malformed("LA351", f"{name} is not a multiple of 16", because)
+            if not 0 <= value < ADDRESS_LIMIT_BYTES:
+                because = f"{name} = {value} lies outside 0..{ADDRESS_LIMIT_BYTES - UNIT_BYTES}"
+                raise malformed("LA352", f"{name} does not fit its 18 bits", because)
+            object.__setattr__(self, name, value)
+        offset = checked_integer("base_offset", self.base_offset)
+        if not 0 <= offset < BASE_OFFSET_LIMIT:
+            raise malformed("LA353", "base_offset does not fit its 3 bits", f"base_offset = {offset} lies outside 0..7")
+        object.__setattr__(self, "base_offset", offset)
+        object.__setattr__(self, "swizzle", checked_swizzle(self.swizzle))
+
+    def encode(self) -> int:
+        """Return the 64 bits as an unsigned integer.
+
+        Example:
+            >>> hex(MatrixDescriptor(0, 128, 256, 5, "32B").encode())
+            '0xc00a001000080000'
+        """
+        return (
+            self.start_address_bytes // UNIT_BYTES
+            | self.leading_bytes // UNIT_BYTES << 16
+            | self.stride_bytes // UNIT_BYTES << 32
+            | self.base_offset << 49
+            | SWIZZLE_CODES[self.swizzle] << 62
+        )
+
+    def moved(self, by_bytes: int) -> MatrixDescriptor:
+        """Return the descriptor with its start address moved, all else kept.
+
+        Args:
+            by_bytes: A multiple of 16; the new start address stays in 18 bits.
+
+        Raises:
+            MalformedError: LA350, LA351, LA352, as for the constructor.
+
+        Example:
+            >>> MatrixDescriptor(0, 16, 1024, 0, "128B").moved(32).start_address_bytes
+            32
+        """
+        return replace(self, start_address_bytes=self.start_address_bytes + checked_integer("by_bytes", by_bytes))
+
+
+def decode(raw: int) -> MatrixDescriptor:
+    """Return the descriptor that 64 bits hold; the inverse of ``MatrixDescriptor.encode``.
+
+    Args:
+        raw: Unsigned 64-bit integer.
+
+    Raises:
+        MalformedError: LA350 not an integer, LA355 not unsigned 64-bit, LA356 reserved bits set (which, by position).
+
+    Example:
+        >>> decode(0x4000004000010002)
+        MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, base_offset=0, swizzle='128B')
+
+    Source: PTX ISA 9.1 section 9.7.15.5.
+    """
+    word = checked_integer("raw", raw, "decode")
+    if not 0 <= word < 1 << 64:
+        raise malformed("LA355", "raw is not an unsigned 64-bit integer", f"raw = {word:#x}", "decode")
+    for low, high in _RESERVED:
+        bits = word >> low & ((1 << (high - low + 1)) - 1)
+        if bits:
+            because = f"reserved bits [{high}:{low}] hold {bits:#x} in {word:#018x}; they must be 0"
+            raise malformed("LA356", f"reserved bits [{high}:{low}] are set", because, "decode")
+    return MatrixDescriptor(
+        (word & 0x3FFF) * UNIT_BYTES,
+        (word >> 16 & 0x3FFF) * UNIT_BYTES,
+        (word >> 32 & 0x3FFF) * UNIT_BYTES,
+        word >> 49 & 7,
+        _NAMES[word >> 62],
+    )

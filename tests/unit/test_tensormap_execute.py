@@ -1,0 +1,221 @@
+"""Tile copies: single behaviours, and every refusal by name."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from layoutalg.errors import MalformedError, TargetRuleError
+from layoutalg.targets.nvidia import tensormap
+from layoutalg.targets.nvidia.tensormap import TensorMap, tile_load, tile_store
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def poison(size: int) -> Bytes:
+    return np.full(size, 0xEE, np.uint8)
+
+
+def ramp(size: int) -> Bytes:
+    return np.arange(size, dtype=np.int64).astype(np.uint8)
+
+
+def test_narrow_rows_keep_the_pitch_of_the_span() -> None:
+    tm = TensorMap("u8", (16, 16), (16,), (16, 16), swizzle="128B")
+    memory, image = ramp(256), poison(2048)
+    assert tile_load(tm, (0, 0), memory, image) == 256
+    for row in range(16):
+        at = row * 128 + (row % 8) * 16
+        assert np.array_equal(image[at : at + 16], memory[row * 16 : row * 16 + 16])
+    assert (image != 0xEE).sum() == 255  # the value 0xEE itself occurs once in the ramp
+
+
+def test_nothing_in_bounds_still_fills_everything() -> None:
+    tm = TensorMap("f32", (16, 4), (64,), (8, 4), oob_fill="NAN")
+    image = poison(256)
+    assert tile_load(tm, (-8, 2), np.zeros(0, np.uint8), image) == 128
+    assert (image[:128].view("<u2") == 0x7FF7).all()
+    assert (image[128:] == 0xEE).all()
+    assert tile_load(tm, (2**31 - 4, -(2**31)), np.zeros(0, np.uint8), image) == 128
+
+
+def test_inner_element_stride_is_ignored_and_outer_steps() -> None:
+    tm = TensorMap("u8", (16, 16), (16,), (16, 5), (8, 2))
+    memory, image = ramp(256), poison(64)
+    assert tile_load(tm, (0, 1), memory, image) == 48
+    assert np.array_equal(image[:48].reshape(3, 16)[:, 0], [16, 48, 80])
+
+
+def test_coordinates_up_to_the_last_signed_one() -> None:
+    tm = TensorMap("u8", (16, 2**31), (0,), (16, 2))
+    memory, image = ramp(16), poison(32)
+    assert tile_load(tm, (0, 2**31 - 2), memory, image) == 32
+    assert np.array_equal(image, np.tile(memory, 2))
+    assert tile_load(tm, (0, 2**31 - 1), memory, image) == 32
+    assert np.array_equal(image, [*memory, *[0] * 16])
+
+
+def test_offsets_below_the_period_use_absolute_bits() -> None:
+    tm = TensorMap("u8", (128, 8), (128,), (128, 8), swizzle="128B")
+    memory, image = ramp(1024), poison(2048)
+    tile_load(tm, (0, 0), memory, image, 384)
+    assert np.array_equal(image[tensormap.apply_swizzle("128B", np.arange(384, 384 + 1024))], memory)
+
+
+def test_tf32_rounds_to_nearest_even() -> None:
+    words = [0x40000FFF, 0x40001000, 0x40003000, 0x40001001, 0xC0001001, 0x7F800000, 0x80000000, 0x3FFFF000]
+    wanted = [0x40000000, 0x40000000, 0x40004000, 0x40002000, 0xC0002000, 0x7F800000, 0x80000000, 0x40000000]
+    memory = np.array(words, "<u4").view(np.uint8)
+    image = poison(64)
+    tile_load(TensorMap("tf32", (8,), (), (12,)), (0,), memory, image)
+    assert image[:48].view("<u4").tolist() == [*wanted, 0, 0, 0, 0]
+    tile_load(TensorMap("tf32", (8,), (), (12,), oob_fill="NAN"), (0,), memory, image)
+    assert image[32:48].view("<u4").tolist() == [0x7FF77FF7] * 4
+
+
+@pytest.mark.parametrize(
+    ("dtype", "word", "known"),
+    [
+        ("tf32", 0x7FC00000, False),
+        ("tf32", 0x7F7FF000, False),
+        ("tf32", 0x7F7FEFFF, True),
+        ("tf32", 0x00000001, False),
+        ("tf32_ftz", 0x807FFFFF, False),
+        ("f32_ftz", 0x00000001, False),
+        ("f32_ftz", 0xFF800001, False),
+        ("f32_ftz", 0x7F7FFFFF, True),
+        ("f32", 0x7FC00001, True),
+        ("f32", 0x00000001, True),
+    ],
+)
+def test_values_that_were_not_measured_are_refused(dtype: str, word: int, known: bool) -> None:
+    memory = np.full(4, word, "<u4").view(np.uint8)
+    image = poison(16)
+    if known:
+        assert tile_load(TensorMap(dtype, (4,), (), (4,)), (0,), memory, image) == 16
+        return
+    with pytest.raises(TargetRuleError, match="LA325") as caught:
+        tile_load(TensorMap(dtype, (4,), (), (4,)), (0,), memory, image)
+    assert caught.value.rule == "VALUE_MODEL"
+    assert (image == 0xEE).all()
+
+
+PLAIN: dict[str, Any] = {"dtype": "u16", "dims": (64, 8), "strides_bytes": (128,), "box": (64, 8), "swizzle": "128B"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "code", "rule"),
+    [
+        ({"box": (63, 8)}, {}, "LA320", "BOX_INNER_16B"),
+        ({"dims": (64, 8, 1), "strides_bytes": (128, 128), "box": (64, 8, 1), "interleave": "16B"}, {}, "LA304", None),
+        ({}, {"coords": (4, 0)}, "LA321", "BOX_ADDR"),
+        ({}, {"memory": ramp(1023)}, "LA322", "MEMORY_RANGE"),
+        ({"base_address": 16}, {}, "LA322", "MEMORY_RANGE"),
+        ({"strides_bytes": ((1 << 40) - 16,)}, {}, "LA322", "MEMORY_RANGE"),
+        ({}, {"image": poison(1023)}, "LA323", "SMEM_RANGE"),
+        ({}, {"smem_offset_bytes": 1152}, "LA323", "SMEM_RANGE"),
+        ({}, {"smem_offset_bytes": 64}, "LA324", "SMEM_ALIGN"),
+        ({}, {"smem_offset_bytes": -128}, "LA324", "SMEM_ALIGN"),
+        ({"dims": (64, 2**31 + 1), "strides_bytes": (0,)}, {}, "LA331", "DIM_EXECUTE"),
+        ({}, {"coords": (0,)}, "LA326", None),
+        ({}, {"coords": (0, 0, 0)}, "LA326", None),
+        ({}, {"coords": (0, 2**31)}, "LA326", None),
+        ({}, {"coords": (0, -(2**31) - 1)}, "LA326", None),
+        ({}, {"coords": (0, 0.0)}, "LA326", None),
+        ({}, {"coords": 0}, "LA326", None),
+        ({}, {"memory": bytes(1024)}, "LA327", None),
+        ({}, {"memory": np.zeros(1024, np.int8)}, "LA327", None),
+        ({}, {"memory": np.zeros((2, 1024), np.uint8)}, "LA327", None),
+        ({}, {"memory": np.zeros(4096, np.uint8)[::2]}, "LA327", None),
+        ({}, {"image": np.zeros(4096, np.uint8)[::2]}, "LA327", None),
+        ({}, {"smem_offset_bytes": 0.0}, "LA327", None),
+    ],
+)
+@pytest.mark.parametrize("copy", [tile_load, tile_store])
+def test_refusals(copy: Any, changes: dict[str, Any], arguments: dict[str, Any], code: str, rule: str | None) -> None:
+    tm = TensorMap(**{**PLAIN, **changes})
+    call = {"coords": (0,) * tm.rank, "memory": ramp(1024), "image": poison(2048), "smem_offset_bytes": 0, **arguments}
+    before = [np.array(call[name], copy=True) for name in ("memory", "image") if isinstance(call[name], np.ndarray)]
+    with pytest.raises((TargetRuleError, MalformedError)) as caught:
+        copy(tm, **call)
+    assert caught.value.diagnostic.code == code
+    if rule is not None:
+        assert isinstance(caught.value, TargetRuleError)
+        assert caught.value.rule == rule
+        assert rule in tensormap.RULES
+    after = [call[name] for name in ("memory", "image") if isinstance(call[name], np.ndarray)]
+    assert all(np.array_equal(x, y) for x, y in zip(before, after, strict=True))
+
+
+def test_read_only_buffers() -> None:
+    tm, memory, image = TensorMap(**PLAIN), ramp(1024), poison(1024)
+    for buffer in (memory, image):
+        buffer.flags.writeable = False
+    with pytest.raises(MalformedError, match="image is read-only"):
+        tile_load(tm, (0, 0), memory, image)
+    with pytest.raises(MalformedError, match="memory is read-only"):
+        tile_store(tm, (0, 0), memory, image)
+    assert tile_load(tm, (0, 0), memory, poison(1024)) == 1024
+    assert tile_store(tm, (0, 0), ramp(1024), image) == 1024
+
+
+def test_broadcast_loads() -> None:
+    tm = TensorMap("u8", (16, 4), (0,), (16, 4))
+    memory, image = ramp(16), poison(64)
+    tile_load(tm, (0, 0), memory, image)
+    assert np.array_equal(image.reshape(4, 16), np.tile(memory, (4, 1)))
+
+
+def test_stores_that_depend_on_an_order_are_refused() -> None:
+    tm = TensorMap("u8", (16, 4), (0,), (16, 4))
+    memory = np.zeros(16, np.uint8)
+    with pytest.raises(TargetRuleError, match="LA329") as caught:
+        tile_store(tm, (0, 0), memory, ramp(64))
+    assert caught.value.rule == "STORE_OVERLAP"
+    assert not memory.any()
+    assert tile_store(tm, (0, 0), memory, np.tile(ramp(16), 4)) == 64
+    assert np.array_equal(memory, ramp(16))
+
+
+def test_stores_at_negative_coordinates_must_be_asked_for() -> None:
+    tm = TensorMap("u8", (16, 4), (16,), (16, 4))
+    memory, image = np.zeros(64, np.uint8), ramp(64)
+    with pytest.raises(TargetRuleError, match="LA328") as caught:
+        tile_store(tm, (0, -1), memory, image)
+    assert caught.value.rule == "STORE"
+    assert tile_store(tm, (0, -1), memory, image, allow_negative_coords=True) == 64
+    assert np.array_equal(memory, [*range(16, 64), *[0] * 16])
+
+
+def test_stores_that_end_inside_a_chunk_are_refused() -> None:
+    tm = TensorMap("u8", (24, 2), (32,), (32, 2))
+    memory = np.zeros(64, np.uint8)
+    with pytest.raises(TargetRuleError, match="LA330") as caught:
+        tile_store(tm, (0, 0), memory, ramp(64))
+    assert caught.value.rule == "STORE_CHUNK"
+    narrow = TensorMap("u8", (24, 2), (32,), (16, 2))
+    assert tile_store(narrow, (0, 0), memory, ramp(64)) == 32
+    assert tile_store(tm, (32, 0), memory, ramp(64)) == 64
+
+
+def test_stores_of_tf32_write_values_that_need_no_rounding() -> None:
+    tm = TensorMap("tf32", (4,), (), (4,))
+    memory = np.zeros(16, np.uint8)
+    tile_store(tm, (0,), memory, np.full(4, 0x40002000, "<u4").view(np.uint8))
+    assert (memory.view("<u4") == 0x40002000).all()
+    with pytest.raises(TargetRuleError, match="LA325"):
+        tile_store(tm, (0,), memory, np.full(4, 0x40000001, "<u4").view(np.uint8))
+
+
+def test_fill_and_conversion() -> None:
+    assert tensormap.fill_bytes("f64", "NAN").hex() == "f77f" * 4
+    assert tensormap.fill_bytes("u64", "ZERO") == bytes(8)
+    with pytest.raises(MalformedError, match="LA301"):
+        tensormap.fill_bytes("u8", "NAN")
+    with pytest.raises(MalformedError, match="LA301"):
+        tensormap.load_convert("u4_align8", np.zeros(8, np.uint8))
+    with pytest.raises(MalformedError, match="LA327"):
+        tensormap.load_convert("tf32", np.zeros(6, np.uint8))
+    with pytest.raises(TargetRuleError, match="INTERLEAVE_MODEL"):
+        tensormap.transaction_bytes(TensorMap("u8", (16,) * 3, (16,) * 2, (16, 1, 1), interleave="32B"))

@@ -1,0 +1,136 @@
+"""Matrix descriptors: fields, bits and every refusal."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from layoutalg.errors import MalformedError
+from layoutalg.targets.nvidia import wgmma
+from layoutalg.targets.nvidia.wgmma import MatrixDescriptor, decode
+
+# (CUTLASS name, units of LBO and SBO for an f16 128 x 64 tile, swizzle, word without the address)
+CUTLASS = [
+    ("K_SW128", 1, 64, "128B", 0x4000_0040_0001_0000),
+    ("K_SW64", 1, 32, "64B", 0x8000_0020_0001_0000),
+    ("K_SW32", 1, 16, "32B", 0xC000_0010_0001_0000),
+    ("K_INTER", 128, 8, "NONE", 0x0000_0008_0080_0000),
+    ("MN_SW128", 64, 128, "128B", 0x4000_0080_0040_0000),
+]
+
+
+@pytest.mark.parametrize(("name", "leading", "stride", "swizzle", "word"), CUTLASS)
+def test_words_by_hand(name, leading, stride, swizzle, word):
+    assert MatrixDescriptor(0, 16 * leading, 16 * stride, 0, swizzle).encode() == word
+
+
+def test_each_field_alone_sets_its_own_bits():
+    assert MatrixDescriptor(0x3FFF0, 0, 0).encode() == 0x3FFF
+    assert MatrixDescriptor(0, 0x3FFF0, 0).encode() == 0x3FFF << 16
+    assert MatrixDescriptor(0, 0, 0x3FFF0).encode() == 0x3FFF << 32
+    assert MatrixDescriptor(0, 0, 0, 7).encode() == 7 << 49
+    codes = [MatrixDescriptor(0, 0, 0, 0, name).encode() >> 62 for name in ("NONE", "128B", "64B", "32B")]
+    assert codes == [0, 1, 2, 3]
+
+
+def test_contract_form():
+    d = wgmma.MatrixDescriptor(
+        start_address_bytes=0, leading_bytes=128, stride_bytes=256, base_offset=0, swizzle="128B"
+    )
+    assert decode(d.encode()) == d
+    assert isinstance(d.encode(), int)
+
+
+@pytest.mark.parametrize("field", ["start_address_bytes", "leading_bytes", "stride_bytes"])
+@pytest.mark.parametrize(
+    ("value", "code", "words"),
+    [
+        (8, "LA351", "leaves 8 modulo 16"),
+        (-16, "LA352", "outside 0..262128"),
+        (1 << 18, "LA352", "= 262144"),
+        (True, "LA350", "must be an integer, not True"),
+        (16.0, "LA350", "must be an integer, not 16.0"),
+        ("16", "LA350", "not '16'"),
+        (None, "LA350", "not None"),
+        (np.array([16, 32]), "LA350", "must be an integer"),
+    ],
+)
+def test_unrepresentable_values_are_named(field, value, code, words):
+    values = {"start_address_bytes": 0, "leading_bytes": 16, "stride_bytes": 16, field: value}
+    with pytest.raises(MalformedError) as caught:
+        MatrixDescriptor(**values)
+    assert caught.value.diagnostic.code == code
+    assert field in caught.value.diagnostic.what
+    assert words in caught.value.diagnostic.because
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("value", [-1, 8])
+def test_base_offset_range(value):
+    with pytest.raises(MalformedError, match="LA353 base_offset does not fit its 3 bits"):
+        MatrixDescriptor(0, 16, 16, value)
+
+
+@pytest.mark.parametrize("value", ["128", "128b", "128B_ATOM_32B", 1, None, ["128B"]])
+def test_unknown_swizzle(value):
+    with pytest.raises(MalformedError, match="LA354"):
+        MatrixDescriptor(0, 16, 16, 0, value)
+
+
+@pytest.mark.parametrize(
+    ("bit", "field"),
+    [
+        (14, "15:14"),
+        (15, "15:14"),
+        (30, "31:30"),
+        (31, "31:30"),
+        (46, "48:46"),
+        (48, "48:46"),
+        (52, "61:52"),
+        (61, "61:52"),
+    ],
+)
+def test_reserved_bits_are_named(bit, field):
+    with pytest.raises(MalformedError) as caught:
+        decode(1 << bit)
+    assert str(caught.value).startswith(f"LA356 reserved bits [{field}] are set")
+
+
+def test_every_bit_is_a_field_or_reserved():
+    reserved = {14, 15, 30, 31, 46, 47, 48, *range(52, 62)}
+    for bit in range(64):
+        if bit in reserved:
+            with pytest.raises(MalformedError, match="LA356"):
+                decode(1 << bit)
+        else:
+            assert decode(1 << bit).encode() == 1 << bit
+
+
+@pytest.mark.parametrize(("value", "code"), [(-1, "LA355"), (1 << 64, "LA355"), (1.0, "LA350"), (True, "LA350")])
+def test_decode_refuses_what_is_no_word(value, code):
+    with pytest.raises(MalformedError, match=code):
+        decode(value)
+
+
+def test_value_semantics():
+    d = MatrixDescriptor(np.int64(32), np.uint32(16), 1024, np.uint8(3), "64B")
+    assert type(d.start_address_bytes) is int
+    assert type(d.base_offset) is int
+    assert eval(repr(d)) == d
+    assert pickle.loads(pickle.dumps(d)) == d
+    assert len({d, MatrixDescriptor(32, 16, 1024, 3, "64B")}) == 1
+    assert decode(np.uint64(d.encode())) == d
+    with pytest.raises(FrozenInstanceError):
+        d.base_offset = 0
+
+
+def test_moved():
+    d = MatrixDescriptor(32, 16, 1024, 3, "64B")
+    assert d.moved(-32) == MatrixDescriptor(0, 16, 1024, 3, "64B")
+    with pytest.raises(MalformedError, match="LA352"):
+        d.moved(-48)
+    with pytest.raises(MalformedError, match="LA351"):
+        d.moved(2)
