@@ -2,17 +2,18 @@
 
 Run on a machine with an H200 (or any sm_90 device), from the repository root:
 
-    python3 benchmarks/device_campaign.py all --out RESULTS [--seconds 420] [--problems plans.json]
+    python3 benchmarks/device_campaign.py prepare --problems plans.json      (where the full library is installed)
+    python3 benchmarks/device_campaign.py all --out RESULTS --problems plans.json [--seconds 420]
 
 Sections: ``store`` and ``load`` (bulk tensor copies), ``wgmma`` (which element is read for operand B), ``problems``
-(every plan of a JSON list), ``matmul``. Each section writes ``RESULTS/<section>*.npz`` as soon as it is known and prints
-one table row per group. Every batch runs in a subprocess, because a fault ends a CUDA context; a failing batch is halved
-until the faulting cases stand alone.
+(every plan of a JSON list), ``matmul``. Each section writes ``RESULTS/<section>*.npz`` as soon as it is known and
+prints one table row per group. Every batch runs in a subprocess, because a fault ends a CUDA context; a failing batch
+is halved until the faulting cases stand alone.
 
 ``--backend host`` runs the same kernels through the CPU models, to rehearse a campaign where there is no GPU.
 
-Columns of ``params``: data type, rank, base (bytes from the case's memory), dim0..4, stride1..4 (bytes), box0..4, element
-stride0..4, interleave, swizzle, L2 promotion, fill; numbers are the driver's, unused entries -1.
+Columns of ``params``: data type, rank, base (bytes from the case's memory), dim0..4, stride1..4 (bytes), box0..4,
+element stride0..4, interleave, swizzle, L2 promotion, fill; numbers are the driver's, unused entries -1.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -44,10 +46,20 @@ IMAGE_BYTES = 32768  # shared image of one case
 WINDOW_BYTES = 32768  # global window a store may touch
 MARGIN = 8192  # bytes before the tensor inside that window
 BUFFER_WORDS = 1 << 21  # global buffer of the loads
+SPECIAL_WORDS = (
+    0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F7FE000, 0x7F7FF000, 0x7F7FEFFF,
+    0x7F800000, 0xFF800000, 0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0x7F801FFF, 0xFFBFF000,
+    0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0xBF801000, 0x00001000, 0x00003000, 0x80001001, 0x40490FDB,
+)  # zeros, denormals, largest numbers, infinities, NaNs, ties  # fmt: skip
 COPY_FIELDS = ("params", "coords", "offset", "pattern")
 
 
 # --------------------------------------------------------------------------------------------------------- the driver
+
+
+def struct(raw: bytes) -> object:
+    """Return bytes as a struct passed by value."""
+    return (ctypes.c_ubyte * len(raw)).from_buffer_copy(raw)
 
 
 class Cuda:
@@ -80,11 +92,40 @@ class Cuda:
         return pointer
 
     def write(self, pointer: int, array: np.ndarray) -> None:
-        self.check("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), array.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(array.nbytes))
+        self.check(
+            "cuMemcpyHtoD_v2",
+            ctypes.c_uint64(pointer),
+            array.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_size_t(array.nbytes),
+        )
 
     def download(self, pointer: int, array: np.ndarray) -> np.ndarray:
-        self.check("cuMemcpyDtoH_v2", array.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(pointer), ctypes.c_size_t(array.nbytes))
+        self.check(
+            "cuMemcpyDtoH_v2",
+            array.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_uint64(pointer),
+            ctypes.c_size_t(array.nbytes),
+        )
         return array
+
+    def free(self, pointer: int) -> None:
+        self.check("cuMemFree_v2", ctypes.c_uint64(pointer))
+
+    def filled(self, size: int, value: int) -> int:
+        """Return memory that holds one byte value throughout."""
+        pointer = self.alloc(size)
+        self.check("cuMemsetD8_v2", ctypes.c_uint64(pointer), ctypes.c_ubyte(value), ctypes.c_size_t(size))
+        return pointer
+
+    def repeated(self, block: np.ndarray, size: int) -> int:
+        """Return memory that repeats a block."""
+        pointer = self.alloc(-(-size // block.size) * block.size)
+        self.write(pointer, block)
+        for at in range(block.size, size, block.size):
+            self.check(
+                "cuMemcpyDtoD_v2", ctypes.c_uint64(pointer + at), ctypes.c_uint64(pointer), ctypes.c_size_t(block.size)
+            )
+        return pointer
 
     def launch(self, kernel: KernelSource, cubins: Path, blocks: int, smem: int, args: list[object]) -> None:
         if kernel.name not in self.modules:
@@ -94,7 +135,8 @@ class Cuda:
         function = ctypes.c_void_p()
         self.check("cuModuleGetFunction", ctypes.byref(function), self.modules[kernel.name], kernel.name.encode())
         self.check("cuFuncSetAttribute", function, 8, smem)
-        values = [ctypes.c_uint64(v) if "*" in t else ctypes.c_int(v) for (t, _), v in zip(kernel.parameters, args, strict=True)]
+        values = [struct(v) if isinstance(v, bytes) else ctypes.c_uint64(v) if "*" in t else ctypes.c_int(v)
+                  for (t, _), v in zip(kernel.parameters, args, strict=True)]  # fmt: skip
         pointers = (ctypes.c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
         self.check("cuLaunchKernel", function, blocks, 1, 1, kernel.threads, 1, 1, smem, None, pointers, None)
         self.check("cuCtxSynchronize")
@@ -111,7 +153,8 @@ class Cuda:
         box = (ctypes.c_uint32 * 5)(*[v & 0xFFFFFFFF for v in p[12:17]])
         steps = (ctypes.c_uint32 * 5)(*[v & 0xFFFFFFFF for v in p[17:22]])
         code = self.lib.cuTensorMapEncodeTiled(
-            ctypes.c_void_p(aligned.ctypes.data), p[0], ctypes.c_uint32(rank), ctypes.c_void_p(address), dims, strides, box, steps, *p[22:26]
+            ctypes.c_void_p(aligned.ctypes.data), p[0], ctypes.c_uint32(rank), ctypes.c_void_p(address), dims, strides,
+            box, steps, *p[22:26]
         )  # fmt: skip
         return code, aligned.tobytes() if code == 0 else bytes(128)
 
@@ -140,7 +183,20 @@ class Host:
         ctypes.memmove(array.ctypes.data, pointer, array.nbytes)
         return array
 
-    def launch(self, kernel: KernelSource, cubins: Path, blocks: int, smem: int, args: list[object]) -> None:
+    def free(self, pointer: int) -> None:
+        del self.buffers[pointer]
+
+    def filled(self, size: int, value: int) -> int:
+        """Return memory that holds one byte value throughout."""
+        pointer = self.alloc(size)
+        ctypes.memset(pointer, value, size)
+        return pointer
+
+    def repeated(self, block: np.ndarray, size: int) -> int:
+        """Return memory that repeats a block."""
+        return self.upload(np.resize(block, size))
+
+    def launch(self, kernel: KernelSource, _: Path, blocks: int, smem: int, args: list[object]) -> None:
         from layoutalg.codegen.hostsim import run
 
         regions = [(pointer, buffer.size - 256) for pointer, buffer in self.buffers.items()]
@@ -154,7 +210,15 @@ class Host:
         formats = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7, 8)
         w = [0] * 32
         w[0], w[1] = address & 0xFFFFFFFF, address >> 32 & 0xFFFFFFFF
-        w[2] = (rank - 1) << 4 | formats[p[0]] << 7 | p[22] << 11 | p[23] << 13 | p[25] << 15 | (p[0] >= 11) << 16 | p[24] << 17
+        w[2] = (
+            (rank - 1) << 4
+            | formats[p[0]] << 7
+            | p[22] << 11
+            | p[23] << 13
+            | p[25] << 15
+            | (p[0] >= 11) << 16
+            | p[24] << 17
+        )
         for i in range(rank - 1):
             w[3 + i] = p[8 + i] >> 4 & 0xFFFFFFFF
             w[7] |= (p[8 + i] >> 36) << (4 * i)
@@ -208,7 +272,9 @@ def expect_bytes(p: np.ndarray) -> int:
 
 
 def source_words(kind: int, words: int) -> np.ndarray:
-    """Return the test pattern: distinct words, normal floats (0), denormal floats (1), or random bits (2)."""
+    """Return the test pattern: distinct words, normal floats (0), denormals (1), random (2), special (3)."""
+    if kind == 3:
+        return np.resize(np.array(SPECIAL_WORDS, dtype=np.uint32), words).view(np.uint8)
     if kind == 2:
         return np.random.default_rng(words).integers(0, 2**32, words, dtype=np.uint32).view(np.uint8)
     return (np.arange(words, dtype=np.uint32) + np.uint32(0x40000000 if kind == 0 else 1)).view(np.uint8)
@@ -216,20 +282,25 @@ def source_words(kind: int, words: int) -> np.ndarray:
 
 def predict(kind: str, p: np.ndarray, coords: np.ndarray, offset: int, pattern: int) -> np.ndarray:
     """Return the image a load leaves, or the window a store leaves, by the rules believed so far."""
-    shared, where, inside = walk(p, coords, offset)
     size = ELEMENT_BYTES[p[0]]
+    if kind == "store":  # the inner extent is rounded up to whole 16-byte chunks
+        p = p.copy()
+        p[3] = -(-int(p[3]) * size // 16) * 16 // size
+    shared, where, inside = walk(p, coords, offset)
     lanes = np.arange(size)
     if kind == "load":
         memory, image = source_words(pattern, BUFFER_WORDS), np.full(IMAGE_BYTES, 0xEE, dtype=np.uint8)
         data = np.zeros((shared.size, size), dtype=np.uint8)
         data[inside] = memory[where[inside][:, None] + lanes]
-        if p[0] in (10, 12):
-            bits = data.view(np.uint32)
-            data = np.where(bits & 0x7F800000, bits, bits & 0x80000000).astype(np.uint32).view(np.uint8).reshape(-1, 4)
         if p[0] >= 11:
             bits = data.view(np.uint32)
             rounded = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000
-            data = np.where(bits & 0x7F800000 == 0x7F800000, bits, rounded).astype(np.uint32).view(np.uint8).reshape(-1, 4)
+            data = (
+                np.where(bits & 0x7FFFFFFF > 0x7F800000, 0x7FFFE000, rounded)
+                .astype(np.uint32)
+                .view(np.uint8)
+                .reshape(-1, 4)
+            )
         fill = np.tile(np.array([0xF7, 0x7F], dtype=np.uint8), 4)[:size] if p[25] else np.zeros(size, dtype=np.uint8)
         data[~inside] = fill
         image[shared[:, None] + lanes] = data
@@ -289,7 +360,7 @@ def random_map(rng: np.random.Generator, **fixed: object) -> np.ndarray | None:
 
 
 def random_coords(rng: np.random.Generator, p: np.ndarray, how: str) -> np.ndarray:
-    """Return start coordinates: ``in`` bounds, ``over`` the far edges, or ``neg`` in some mode; inner one on 16 bytes."""
+    """Return start coordinates: ``in`` bounds, ``over`` the far edges, or ``neg`` in some mode."""
     coords = np.zeros(5, dtype=np.int32)
     unit = max(1, 16 // ELEMENT_BYTES[p[0]])
     for j in range(int(p[1])):
@@ -307,7 +378,17 @@ def random_coords(rng: np.random.Generator, p: np.ndarray, how: str) -> np.ndarr
     return coords
 
 
-def copies(kind: str, group: str, number: int, seed: int, how: str = "over", offset: int = 0, pattern: int = 0, edit: object = None, **fixed: object) -> dict[str, object]:
+def copies(
+    kind: str,
+    group: str,
+    number: int,
+    seed: int,
+    how: str = "over",
+    offset: int = 0,
+    pattern: int = 0,
+    edit: object = None,
+    **fixed: object,
+) -> dict[str, object]:
     """Return one group of cases."""
     rng = np.random.default_rng(seed)
     rows, coords = [], []
@@ -329,8 +410,8 @@ def copies(kind: str, group: str, number: int, seed: int, how: str = "over", off
     }  # fmt: skip
 
 
-def edit_negative(mode: int):  # noqa: ANN201
-    def edit(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool:
+def edit_negative(mode: int) -> Callable[..., bool]:
+    def edit(_: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool:
         if mode >= p[1]:
             return False
         c[:] = 0
@@ -347,14 +428,14 @@ def edit_misaligned(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> b
     return int(c[0]) * ELEMENT_BYTES[p[0]] % 16 != 0
 
 
-def edit_stride_zero(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool:
+def edit_stride_zero(rng: np.random.Generator, p: np.ndarray, _: np.ndarray) -> bool:
     if p[1] < 2:
         return False
     p[8 + int(rng.integers(0, p[1] - 1))] = 0
     return True
 
 
-def edit_overlap(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool:
+def edit_overlap(rng: np.random.Generator, p: np.ndarray, _: np.ndarray) -> bool:
     if p[1] < 2:
         return False
     for j in range(int(p[1]) - 1):
@@ -362,21 +443,24 @@ def edit_overlap(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool
     return True
 
 
-def edit_large_dim(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool:
-    """A dimension above 2^31 whose stride is 0, started near 2^31; or a long inner dimension based far below the buffer."""
-    if p[1] < 2:
-        return False
-    if rng.random() < 0.7:
-        j = int(rng.integers(1, p[1]))
-        p[3 + j] = int(rng.choice((2**31 - 1, 2**31, 2**31 + 5, 2**32)))
-        p[7 + j] = 0
-        c[j] = int(rng.choice((2**31 - 1, 2**31 - 2, 2**31 - 3, 7, -1, -2, -(2**31))))
-    else:
-        size = ELEMENT_BYTES[p[0]]
-        p[3] = int(rng.choice((2**31, 2**31 + 64, 2**32)))
-        c[0] = 2**31 - 16
-        p[2] = MARGIN - int(c[0]) * size
-    return True
+def edit_large_dim(extents: tuple[int, ...]) -> Callable[..., bool]:
+    """Return an edit: a long dimension with stride 0, or a long inner one whose base lies far below the buffer."""
+
+    def edit(rng: np.random.Generator, p: np.ndarray, c: np.ndarray) -> bool:
+        if p[1] < 2:
+            return False
+        if rng.random() < 0.7:
+            j = int(rng.integers(1, p[1]))
+            p[3 + j] = int(rng.choice(extents))
+            p[7 + j] = 0
+            c[j] = int(rng.choice((2**31 - 1, 2**31 - 2, 2**31 - 3, 7, -1, -2, -(2**31))))
+        else:
+            p[3] = int(rng.choice(extents))
+            c[0] = 2**31 - 16
+            p[2] = MARGIN - int(c[0]) * ELEMENT_BYTES[p[0]]
+        return True
+
+    return edit
 
 
 def copy_groups(section: str, scale: float) -> list[dict[str, object]]:
@@ -385,21 +469,37 @@ def copy_groups(section: str, scale: float) -> list[dict[str, object]]:
     groups = []
     if section == "store":
         for swizzle in range(4):
-            groups.append(copies("store", f"in_sw{swizzle}", n(60), 100 + swizzle, "in", swizzle=swizzle, box_le_dim=True))
+            groups.append(
+                copies("store", f"in_sw{swizzle}", n(60), 100 + swizzle, "in", swizzle=swizzle, box_le_dim=True)
+            )
             groups.append(copies("store", f"over_sw{swizzle}", n(60), 110 + swizzle, "over", swizzle=swizzle))
             groups.append(copies("store", f"cut_sw{swizzle}", n(50), 120 + swizzle, "over", swizzle=swizzle, cut=True))
         groups.append(copies("store", "element_strides", n(120), 130, "over", steps=True))
         groups.append(copies("store", "element_strides_cut", n(40), 131, "over", steps=True, cut=True))
-        groups += [copies("store", f"negative_mode{j}", n(25), 140 + j, "over", edit=edit_negative(j)) for j in range(5)]
-        groups.append(copies("store", "negative_any", n(80), 146, "neg"))
+        groups += [copies("store", f"negative_mode{j}", n(4), 140 + j, "over", edit=edit_negative(j)) for j in range(5)]
+        groups.append(copies("store", "negative_any", n(8), 146, "neg"))
         groups.append(copies("store", "box_gt_dim", n(40), 150, "over", box_gt_dim=True))
         groups.append(copies("store", "denormal", n(60), 151, "in", pattern=1, box_le_dim=True))
-        groups += [copies("store", f"f32_kinds_{d}", n(16), 160 + d, "in", dtype=d, box_le_dim=True) for d in (7, 10, 11, 12)]
+        groups += [
+            copies("store", f"f32_kinds_{d}", n(16), 160 + d, "in", dtype=d, box_le_dim=True) for d in (7, 10, 11, 12)
+        ]
         groups.append(copies("store", "stride_zero", n(20), 170, "over", edit=edit_stride_zero))
         groups.append(copies("store", "overlap", n(20), 171, "over", edit=edit_overlap))
         groups.append(copies("store", "misaligned_inner", n(6), 172, "in", edit=edit_misaligned))
         for offset in (512, 256, 128, 64, 32, 16):
-            groups += [copies("store", f"source{offset}_sw{s}", n(16 if offset >= 128 else 6), 180 + offset + s, "in", offset=offset, swizzle=s, box_le_dim=True) for s in range(4)]
+            groups += [
+                copies(
+                    "store",
+                    f"source{offset}_sw{s}",
+                    n(16 if offset >= 128 else 6),
+                    180 + offset + s,
+                    "in",
+                    offset=offset,
+                    swizzle=s,
+                    box_le_dim=True,
+                )
+                for s in range(4)
+            ]
     else:
         groups.append(copies("load", "over", n(60), 200, "neg"))
         groups.append(copies("load", "element_strides", n(60), 201, "neg", steps=True))
@@ -407,12 +507,30 @@ def copy_groups(section: str, scale: float) -> list[dict[str, object]]:
         groups.append(copies("load", "box_gt_dim", n(60), 203, "over", box_gt_dim=True))
         groups.append(copies("load", "stride_zero", n(60), 204, "over", edit=edit_stride_zero))
         groups.append(copies("load", "overlap", n(60), 205, "over", edit=edit_overlap))
-        groups.append(copies("load", "large_dim", n(60), 206, "over", edit=edit_large_dim))
+        groups.append(copies("load", "large_dim", n(60), 206, "over", edit=edit_large_dim((2**31 - 1, 2**31))))
+        groups.append(
+            copies("load", "larger_dim", n(8), 208, "over", edit=edit_large_dim((2**31 + 1, 2**32 - 1, 2**32)))
+        )
         groups.append(copies("load", "denormal", n(60), 207, "over", pattern=1))
-        groups += [copies("load", f"f32_kinds_{d}_{p}", n(20), 210 + 3 * d + p, "over", dtype=d, pattern=p) for d in (7, 10, 11, 12) for p in (0, 1, 2)]
+        groups += [
+            copies("load", f"f32_kinds_{d}_{p}", n(20), 210 + 4 * d + p, "over", dtype=d, pattern=p)
+            for d in (7, 10, 11, 12)
+            for p in (0, 1, 2, 3)
+        ]
         groups.append(copies("load", "misaligned_inner", n(6), 240, "in", edit=edit_misaligned))
         for offset in (512, 256, 128, 64, 32, 16):
-            groups += [copies("load", f"dest{offset}_sw{s}", n(16 if offset >= 128 else 6), 250 + offset + s, "over", offset=offset, swizzle=s) for s in range(4)]
+            groups += [
+                copies(
+                    "load",
+                    f"dest{offset}_sw{s}",
+                    n(16 if offset >= 128 else 6),
+                    250 + offset + s,
+                    "over",
+                    offset=offset,
+                    swizzle=s,
+                )
+                for s in range(4)
+            ]
     return [group for group in groups if len(group["params"])]
 
 
@@ -422,8 +540,8 @@ REGION_BYTES = 131072
 WGMMA_N = (8, 64, 128, 256)
 
 _PROBE_B = """
-// Which element is read for B[k][n]: A selects row k of B, shared memory holds every element's own index, one byte of it
-// per pass.
+// Which element is read for B[k][n]: A selects row k of B, shared memory holds every element's own index, one byte
+// of it per pass.
 extern "C" __global__ void __launch_bounds__(128) la_probe_b_{n}({signature})
 {{
     unsigned char* base = la_aligned_shared(1024);
@@ -477,7 +595,14 @@ def probe_b_kernel(n: int) -> KernelSource:
         n=n, registers=n // 2, region=REGION_BYTES, elements=REGION_BYTES // 2,
         signature=", ".join(f"{kind} {name}" for kind, name in parameters),
     )  # fmt: skip
-    return KernelSource(f"la_probe_b_{n}", PRELUDE + wgmma_prelude("f16", n) + body, "sm_90a", 128, REGION_BYTES + 2048 + 1024, parameters)
+    return KernelSource(
+        f"la_probe_b_{n}",
+        PRELUDE + wgmma_prelude("f16", n) + body,
+        "sm_90a",
+        128,
+        REGION_BYTES + 2048 + 1024,
+        parameters,
+    )
 
 
 def wgmma_fields(n: int, number: int, seed: int) -> np.ndarray:
@@ -493,7 +618,16 @@ def wgmma_fields(n: int, number: int, seed: int) -> np.ndarray:
         if rng.random() < 0.5:  # canonical distances: whole swizzle atoms
             atom = (8, 16, 32, 64)[(0, 3, 2, 1)[swizzle]]
             lbo, sbo = (max(1, v // atom) * atom for v in (lbo, sbo))
-        rows.append((start, min(lbo, 16383), min(sbo, 16383), int(rng.integers(0, 8)) if rng.random() < 0.5 else 0, swizzle, trans))
+        rows.append(
+            (
+                start,
+                min(lbo, 16383),
+                min(sbo, 16383),
+                int(rng.integers(0, 8)) if rng.random() < 0.5 else 0,
+                swizzle,
+                trans,
+            )
+        )
     return np.array(rows, dtype=np.int32)
 
 
@@ -525,7 +659,11 @@ def run_copies(device: Cuda | Host, job: dict[str, np.ndarray], cubins: Path) ->
     status, done = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
     answer = np.zeros((n, IMAGE_BYTES if kind == "load" else WINDOW_BYTES), dtype=np.uint8)
     maps = np.zeros((n, 128), dtype=np.uint8)
-    buffers = {int(k): device.upload(source_words(int(k), BUFFER_WORDS)) for k in np.unique(pattern)} if kind == "load" else {}
+    buffers = (
+        {int(k): device.upload(source_words(int(k), BUFFER_WORDS)) for k in np.unique(pattern)}
+        if kind == "load"
+        else {}
+    )
     windows = device.upload(np.full(n * WINDOW_BYTES, 0xA5, dtype=np.uint8)) if kind == "store" else 0
     for i in range(n):
         home = buffers[int(pattern[i])] if kind == "load" else windows + i * WINDOW_BYTES
@@ -536,12 +674,22 @@ def run_copies(device: Cuda | Host, job: dict[str, np.ndarray], cubins: Path) ->
         if not chosen:
             continue
         tables = runner_tables(
-            [(maps[i].tobytes(), [(0, coords[i, :rank].tolist())], expect_bytes(params[i]), int(offset[i])) for i in chosen]
+            [
+                (maps[i].tobytes(), [(0, coords[i, :rank].tolist())], expect_bytes(params[i]), int(offset[i]))
+                for i in chosen
+            ]
         )
         image = np.stack([source_words(int(pattern[i]), IMAGE_BYTES // 4) for i in chosen])
         images = device.upload(image)
         flags = device.upload(np.zeros(len(chosen), dtype=np.int32))
-        args = [device.upload(tables.maps), device.upload(tables.heads), device.upload(tables.issues), images, IMAGE_BYTES, flags]
+        args = [
+            device.upload(tables.maps),
+            device.upload(tables.heads),
+            device.upload(tables.issues),
+            images,
+            IMAGE_BYTES,
+            flags,
+        ]
         device.launch(runner_kernel(rank, kind), cubins, len(chosen), runner_smem_bytes(IMAGE_BYTES), args)
         done[chosen] = device.download(flags, np.zeros(len(chosen), dtype=np.int32))
         if kind == "load":
@@ -569,7 +717,14 @@ def worker(arguments: argparse.Namespace) -> int:
     with np.load(arguments.job, allow_pickle=False) as stored:
         job = dict(stored)
     device = Cuda() if arguments.backend == "cuda" else Host()
-    answer = (run_copies if str(job["kind"]) in ("load", "store") else run_wgmma)(device, job, Path(arguments.cubins))
+    kind = str(job["kind"])
+    if kind in ("problems", "matmul"):
+        import device_problems
+
+        section = device_problems.run_problems if kind == "problems" else device_problems.run_products
+        answer = section(device, job, Path(arguments.cubins))
+    else:
+        answer = (run_wgmma if kind == "wgmma" else run_copies)(device, job, Path(arguments.cubins))
     np.savez(arguments.answer, **answer)
     return 0
 
@@ -589,9 +744,16 @@ class Campaign:
         self.rows: list[tuple[str, ...]] = []
         self.serial = 0
 
-    def compile(self) -> None:
+    def compile(self, sections: list[str]) -> None:
         """Compile every kernel to a cubin: nvcc where it exists, else the library's run-time compiler."""
-        kernels = [runner_kernel(r, d) for r in range(1, 6) for d in ("load", "store")] + [probe_b_kernel(n) for n in WGMMA_N]
+        kernels = [runner_kernel(r, d) for r in range(1, 6) for d in ("load", "store")]
+        if "wgmma" in sections:
+            kernels += [probe_b_kernel(n) for n in WGMMA_N]
+        if "matmul" in sections:
+            import device_problems
+
+            entries = json.loads(Path(self.arguments.problems).read_text())["products"]
+            kernels += [device_problems.product_kernel(entry) for entry in entries]
 
         def one(kernel: KernelSource) -> None:
             source, target = self.scratch / f"{kernel.name}.cu", self.scratch / f"{kernel.name}.cubin"
@@ -612,7 +774,15 @@ class Campaign:
         self.serial += 1
         stem = self.scratch / f"{job['kind']}_{job.get('group', job.get('n'))}_{self.serial}"
         np.savez(f"{stem}_job.npz", **job)
-        command = [sys.executable, __file__, "worker", "--backend", self.arguments.backend, "--cubins", str(self.scratch)]
+        command = [
+            sys.executable,
+            __file__,
+            "worker",
+            "--backend",
+            self.arguments.backend,
+            "--cubins",
+            str(self.scratch),
+        ]
         command += ["--job", f"{stem}_job.npz", "--answer", f"{stem}_answer.npz"]
         try:
             process = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
@@ -624,13 +794,22 @@ class Campaign:
         with np.load(f"{stem}_answer.npz") as stored:
             return dict(stored), ""
 
-    def isolate(self, job: dict[str, object], cases: list[int], found: dict[int, dict[str, np.ndarray]], faults: dict[int, str], budget: list[int]) -> None:
+    def isolate(
+        self,
+        job: dict[str, object],
+        cases: list[int],
+        found: dict[int, dict[str, np.ndarray]],
+        faults: dict[int, str],
+        budget: list[int],
+    ) -> None:
         """Run the cases together; on a fault, halve until the faulting case stands alone or the budget is spent."""
         if time.monotonic() > self.end or budget[0] <= 0:
             faults.update(dict.fromkeys(cases, "not run: budget"))
             return
         budget[0] -= 1
-        part = {name: value[cases] if isinstance(value, np.ndarray) and value.ndim else value for name, value in job.items()}
+        part = {
+            name: value[cases] if isinstance(value, np.ndarray) and value.ndim else value for name, value in job.items()
+        }
         answer, error = self.batch(part)
         if answer is not None:
             for position, case in enumerate(cases):
@@ -657,10 +836,20 @@ class Campaign:
         agree, first = self.compare(job, found)
         name = f"{section}_{job.get('group', job.get('n'))}"
         np.savez_compressed(self.scratch / f"result_{name}.npz", **stored)
-        refused = sum(int(f.get("status", 0) != 0) for f in found.values())
+        refused = sum(int(f.get("status", 0) != 0 or f["done"] == 3) for f in found.values())
         late = sum(int(f["done"] == 2) for f in found.values())
         kinds = ",".join(sorted(set(faults.values())))
-        row = (name, str(n), str(len(found)), str(refused), str(late), str(len(faults)), f"{agree}/{len(found) - refused}", f"{time.monotonic() - began:.1f}", f"{kinds} {first}"[:150])
+        row = (
+            name,
+            str(n),
+            str(len(found)),
+            str(refused),
+            str(late),
+            str(len(faults)),
+            f"{agree}/{len(found) - refused}",
+            f"{time.monotonic() - began:.1f}",
+            f"{kinds} {first}"[:150],
+        )
         self.rows.append(row)
         print(" | ".join(row), flush=True)
 
@@ -668,7 +857,7 @@ class Campaign:
         """Return how many answers match the prediction, and the first that does not."""
         agree, first = 0, ""
         for i, answer in sorted(found.items()):
-            if int(answer.get("status", 0)):
+            if int(answer.get("status", 0)) or int(answer["done"]) == 3:
                 continue
             if job["kind"] in ("load", "store"):
                 p, c = job["params"][i], job["coords"][i]  # type: ignore[index]
@@ -677,6 +866,10 @@ class Campaign:
                 if not same and not first:
                     at = int(np.flatnonzero(wanted != answer["answer"])[0])
                     first = f"case {i}: byte {at} is {answer['answer'][at]:#x}, predicted {wanted[at]:#x}"
+            elif "agree" in answer:
+                same = bool(answer["agree"])
+                if not same and not first:
+                    first = f"case {i}: {answer.get('note', answer.get('error'))}"
             else:
                 wanted = predict_b(job["fields"][i], int(job["n"]))  # type: ignore[index,arg-type]
                 same = np.array_equal(wanted, answer["index"])
@@ -700,7 +893,11 @@ class Campaign:
             jobs: list[tuple[str, dict[str, object], str]] = []
             if section == "wgmma":
                 count = max(8, int(160 * self.arguments.scale))
-                jobs += [(section, {"kind": section, "n": n, "fields": wgmma_fields(n, count, n)}, "fields") for n in WGMMA_N]
+                jobs += [
+                    (section, {"kind": section, "n": n, "fields": wgmma_fields(n, count, n)}, "fields") for n in WGMMA_N
+                ]
+            elif section in ("problems", "matmul"):
+                jobs += self.listed(section)
             else:
                 jobs += [(section, group, "params") for group in copy_groups(section, self.arguments.scale)]
             with ThreadPoolExecutor(self.arguments.jobs) as pool:
@@ -712,9 +909,29 @@ class Campaign:
             self.gather(section)
             self.table(quiet=True)
 
+    def listed(self, section: str) -> list[tuple[str, dict[str, object], str]]:
+        """Return the jobs of a section that runs the entries of the JSON file."""
+        path = Path(self.arguments.problems).resolve()
+        number = len(json.loads(path.read_text())["plans" if section == "problems" else "products"])
+        portion = self.arguments.portion
+        common = {
+            "kind": section,
+            "path": str(path),
+            "origins": self.arguments.origins,
+            "max_bytes": self.arguments.max_bytes,
+        }
+        return [
+            (
+                section,
+                {**common, "group": f"{first:05d}", "cases": np.arange(first, min(first + portion, number))},
+                "cases",
+            )
+            for first in range(0, number, portion)
+        ]
+
     def table(self, quiet: bool = False) -> None:
         """Store the table and print it."""
-        head = ("group", "cases", "run", "refused", "late", "faults", "agree", "s", "notes")
+        head = ("group", "cases", "run", "refused or skipped", "late", "faults", "agree", "s", "notes")
         lines = [" | ".join(row) for row in [head, *sorted(self.rows)]]
         (self.out / "table.txt").write_text("\n".join(lines) + "\n")
         if not quiet:
@@ -732,26 +949,42 @@ def device_text() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("all", "probes", "store", "load", "wgmma", "worker"))
+    parser.add_argument(
+        "what", choices=("all", "probes", "store", "load", "wgmma", "problems", "matmul", "prepare", "worker")
+    )
     parser.add_argument("--out", default="campaign")
     parser.add_argument("--backend", choices=("cuda", "host"), default="cuda")
     parser.add_argument("--seconds", type=float, default=420.0)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of cases")
     parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     parser.add_argument("--isolation", type=int, default=24, help="subprocesses one group may use to isolate faults")
+    parser.add_argument("--problems", default="plans.json", help="plans and products, as written by 'prepare'")
+    parser.add_argument("--tiles", default=str(ROOT / "tests/data/real_tiles.json"), help="problems 'prepare' reads")
+    parser.add_argument("--origins", type=int, default=8, help="tile origins per plan")
+    parser.add_argument("--portion", type=int, default=64, help="plans per subprocess")
+    parser.add_argument("--max-bytes", type=int, default=2**34, help="skip tensors larger than this")
     parser.add_argument("--job")
     parser.add_argument("--answer")
     parser.add_argument("--cubins", default="")
     arguments = parser.parse_args()
     if arguments.what == "worker":
         return worker(arguments)
+    if arguments.what == "prepare":
+        import device_problems
+
+        device_problems.prepare(arguments.tiles, arguments.problems)
+        return 0
     campaign = Campaign(arguments)
+    sections = {"all": ["wgmma", "store", "load", "problems", "matmul"], "probes": ["wgmma", "store", "load"]}.get(
+        arguments.what, [arguments.what]
+    )
     if arguments.backend == "cuda":
-        campaign.compile()
-    sections = ["wgmma", "store", "load"] if arguments.what in ("all", "probes") else [arguments.what]
+        campaign.compile(sections)
     campaign.probes(sections)
     campaign.table()
-    (campaign.out / "about.json").write_text(json.dumps({"backend": arguments.backend, "sections": sections, "device": device_text()}))
+    (campaign.out / "about.json").write_text(
+        json.dumps({"backend": arguments.backend, "sections": sections, "device": device_text()})
+    )
     return 0
 
 

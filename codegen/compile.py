@@ -2,8 +2,8 @@
 
 Main definitions: ``to_cubin``, ``CompileError``.
 
-Implementation notes: the target is always a cubin, because asking for PTX makes the toolchain look for the driver. Cubins
-are kept for the life of the process, keyed by text and architecture.
+Implementation notes: the target is always a cubin, because asking for PTX makes the toolchain look for the driver.
+Cubins are kept for the life of the process, keyed by text and architecture.
 """
 
 from __future__ import annotations

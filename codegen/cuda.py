@@ -90,8 +90,8 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     """Return the kernel that loads one tile and writes the shared-memory image it finds.
 
     The kernel takes ``(map, origin..., image, status)``. The image starts at the aligned tile base and holds
-    ``image_bytes`` bytes: the tile's footprint and a guard behind it, 0xEE wherever no copy wrote. The status is 1, or 2
-    when the expected bytes did not arrive.
+    ``image_bytes`` bytes: the tile's footprint and a guard behind it, 0xEE wherever no copy wrote. The status is 1, or
+    2 when the expected bytes did not arrive.
 
     Args:
         plan: A plan with direction ``"load"``.
@@ -135,8 +135,8 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
 def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     """Return the kernel that fills shared memory from an image and stores it as one tile.
 
-    The kernel takes ``(map, origin..., image, status)`` and reads ``image_bytes`` bytes of the image. It returns when the
-    writes are done.
+    The kernel takes ``(map, origin..., image, status)`` and reads ``image_bytes`` bytes of the image. It returns when
+    the writes are done.
 
     Args:
         plan: A plan with direction ``"store"``.
@@ -267,7 +267,8 @@ def matmul_kernel(
                 )
             )  # fmt: skip
     text = _MATMUL_BODY.format(
-        title=f"A: {_title(plan_a)}\n// B: {_title(plan_b)}", m=m, n=n, k=16 * k_steps, step_n=step_n, threads=128, name=name,
+        title=f"A: {_title(plan_a)}\n// B: {_title(plan_b)}", m=m, n=n, k=16 * k_steps, step_n=step_n, threads=128,
+        name=name,
         signature=_signature(parameters), align=align, b_offset=b_offset, barrier=barrier,
         bytes=plan_a.expect_tx_bytes + plan_b.expect_tx_bytes, issues=issues, status_done=STATUS_DONE,
         status_timeout=STATUS_TIMEOUT, tiles="".join(blocks),
@@ -280,15 +281,24 @@ def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles,
     """Check that the operands fit together; return the number of K steps."""
     k_steps = len(tiles_a.descriptors[0]) if tiles_a.descriptors else 0
     rules = (
-        (plan_a.problem.dtype == plan_b.problem.dtype, f"dtypes {plan_a.problem.dtype} and {plan_b.problem.dtype} differ"),
-        (plan_a.problem.arch == plan_b.problem.arch, f"architectures {plan_a.problem.arch} and {plan_b.problem.arch} differ"),
+        (
+            plan_a.problem.dtype == plan_b.problem.dtype,
+            f"dtypes {plan_a.problem.dtype} and {plan_b.problem.dtype} differ",
+        ),
+        (
+            plan_a.problem.arch == plan_b.problem.arch,
+            f"architectures {plan_a.problem.arch} and {plan_b.problem.arch} differ",
+        ),
         (k_steps > 0 and bool(tiles_b.descriptors), "an operand has no descriptors"),
         (
             all(len(row) == k_steps for row in (*tiles_a.descriptors, *tiles_b.descriptors)),
             "the operands have different numbers of K steps",
         ),
         (tiles_a.mn == 64, f"operand A covers 64 rows per step, not {tiles_a.mn}"),
-        (plan_a.expect_tx_bytes + plan_b.expect_tx_bytes <= MAX_PHASE_BYTES, "one barrier phase cannot count both tiles"),
+        (
+            plan_a.expect_tx_bytes + plan_b.expect_tx_bytes <= MAX_PHASE_BYTES,
+            "one barrier phase cannot count both tiles",
+        ),
     )
     for holds, reason in rules:
         if not holds:
@@ -299,7 +309,9 @@ def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles,
 def _require_direction(plan: TensorMapPlan, direction: str) -> None:
     if plan.direction != direction:
         raise MalformedError(
-            Diagnostic("LA503", f"a {direction} kernel needs a {direction} plan", because=f"the plan is a {plan.direction}")
+            Diagnostic(
+                "LA503", f"a {direction} kernel needs a {direction} plan", because=f"the plan is a {plan.direction}"
+            )
         )
 
 
@@ -324,9 +336,10 @@ def _name(plan: TensorMapPlan) -> str:
 
 def _title(plan: TensorMapPlan) -> str:
     tm = plan.tensor_map
+    copies = "1 copy" if len(plan.issues) == 1 else f"{len(plan.issues)} copies"
     return (
-        f"{plan.direction} of a {plan.problem.dtype} tile {list(plan.problem.tile)}: box {list(tm.box)}, swizzle {tm.swizzle}, "
-        f"{len(plan.issues)} {'copy' if len(plan.issues) == 1 else 'copies'} of {plan.expect_tx_bytes} bytes in all"
+        f"{plan.direction} of a {plan.problem.dtype} tile {list(plan.problem.tile)}: box {list(tm.box)}, swizzle "
+        f"{tm.swizzle}, {copies}, {plan.expect_tx_bytes} bytes in all"
     )
 
 
@@ -374,7 +387,12 @@ def _issues(
             "    {" + ", ".join(str(v) for v in (plan.issues[q].smem_offset_bytes, *plan.issues[q].coords)) + "},"
             for q in group
         ]
-        lines += [f"// Shared byte offset and start coordinates of each copy.", f"static const int {table}[{len(rows)}][{rank + 1}] = {{", *rows, "};"]
+        lines += [
+            "// Shared byte offset and start coordinates of each copy.",
+            f"static const int {table}[{len(rows)}][{rank + 1}] = {{",
+            *rows,
+            "};",
+        ]
         coords = ", ".join(_sum(f"{table}[q][{j + 1}]", shift) for j, shift in enumerate(shifts))
         lines.append(f"for (int q = 0; q < {len(rows)}; ++q)")
         lines.append("    " + call.format(rank=rank, address=f"{address} + {table}[q][0]", coords=coords))

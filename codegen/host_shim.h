@@ -31,7 +31,7 @@ namespace la_host {
 
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
-    TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK
+    TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION
 };
 
 struct Index { unsigned x, y, z; };
@@ -148,13 +148,13 @@ inline Descriptor decode(const la_tensor_map* map)
     return d;
 }
 
-// The value a copy delivers for the bits it found.
+// The value a load delivers for the bits it found: tf32 rounds to nearest, ties to even, and makes every NaN one NaN. The
+// flush-to-zero types were seen to deliver denormals as they are.
 inline la_u64 converted(const Descriptor& d, la_u64 bits)
 {
-    if (d.element != 4 || (d.format != 7 && d.format != 8)) return bits;
-    if (d.format == 8 && !(bits & 0x7F800000)) bits &= 0x80000000;
-    if (d.tf32 && (bits & 0x7F800000) != 0x7F800000) bits = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000;
-    return bits;
+    if (!d.tf32) return bits;
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return 0x7FFFE000;
+    return (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000;
 }
 
 inline void run_copy(const Copy& copy)
@@ -163,6 +163,12 @@ inline void run_copy(const Copy& copy)
     if (d.rank != copy.rank) fault(BAD_DESCRIPTOR);
     if (copy.shared % 128) fault(SHARED_ALIGNMENT);
     if ((long long)copy.coords[0] * d.element % 16) fault(INNER_COORDINATE);
+    for (int i = 0; i < d.rank; ++i) {
+        if (!copy.load && copy.coords[i] < 0) fault(NEGATIVE_STORE);
+        if (d.dim[i] > 1ull << 31) fault(LARGE_DIMENSION);
+    }
+    // A store rounds the inner extent up to whole 16-byte chunks and writes past the tensor there.
+    const la_u64 inner_limit = copy.load ? d.dim[0] : (d.dim[0] * d.element + 15) / 16 * 16 / d.element;
     la_u32 n[5] = {d.box[0], 1, 1, 1, 1};  // mode 0 ignores its element stride
     for (int i = 1; i < d.rank; ++i) n[i] = (d.box[i] + d.step[i] - 1) / d.step[i];
     const la_u32 pitch = d.span ? d.span : n[0] * d.element;
@@ -177,7 +183,7 @@ inline void run_copy(const Copy& copy)
         la_u64 address = d.base;
         for (int j = 0; j < d.rank; ++j) {
             const long long x = (long long)copy.coords[j] + (long long)i[j] * (j ? d.step[j] : 1);
-            inside = inside && x >= 0 && (la_u64)x < d.dim[j];
+            inside = inside && x >= 0 && (la_u64)x < (j ? d.dim[j] : inner_limit);
             address += (la_u64)x * d.stride[j];
         }
         la_u32 where = copy.shared + row * pitch + i[0] * d.element;

@@ -2,8 +2,8 @@
 
 Main definitions: ``run``, ``compiler``, ``FAULTS``.
 
-Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with the
-descriptor encoder or the Python model of the copy engine. Compiled kernels are kept for the life of the process.
+Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with
+the descriptor encoder or the Python model of the copy engine. Compiled kernels are kept for the life of the process.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 
+Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
+"""A kernel argument: a number or an address, the bytes of a struct, or an array."""
 HEADER = Path(__file__).parent / "host_shim.h"
 FAULTS = (
     "none",
@@ -35,6 +39,8 @@ FAULTS = (
     "kernel ended with a load in flight",
     "kernel ended with a store not waited for",
     "deadlock",
+    "store with a negative start coordinate",
+    "bulk copy through a dimension above 2^31",
 )
 """Meaning of the numbers ``run`` returns."""
 
@@ -78,14 +84,16 @@ def _library(kernel: KernelSource) -> ctypes.CDLL:
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         if process.returncode:
             raise LayoutError(
-                Diagnostic("LA521", "the kernel text does not compile as C++", (f"kernel {kernel.name}",), process.stderr)
+                Diagnostic(
+                    "LA521", "the kernel text does not compile as C++", (f"kernel {kernel.name}",), process.stderr
+                )
             )
         return ctypes.CDLL(str(target))
 
 
 def run(
     kernel: KernelSource,
-    arguments: Sequence[int | bytes | np.ndarray],
+    arguments: Sequence[Argument],
     *,
     blocks: int = 1,
     dynamic_smem_bytes: int | None = None,
@@ -96,8 +104,8 @@ def run(
 
     Args:
         kernel: The kernel.
-        arguments: One value per parameter: an array or an address for a pointer, an int, or the bytes of a struct. Arrays
-            are used in place: the kernel writes into them.
+        arguments: One value per parameter: an array or an address for a pointer, an int, or the bytes of a struct.
+            Arrays are used in place: the kernel writes into them.
         blocks: Grid size.
         dynamic_smem_bytes: Dynamic shared memory in bytes; the kernel's own number when left out.
         skew_bytes: Start of dynamic shared memory above a 1024-byte boundary, a multiple of 16.
@@ -134,15 +142,19 @@ def run(
     return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes))
 
 
-def _cell(kind: str, name: str, value: int | bytes | np.ndarray) -> tuple[int, object]:
+def _cell(kind: str, name: str, value: Argument) -> tuple[int, object]:
     """Return the address of a parameter's value and what keeps it alive."""
     if kind.endswith("*"):
         if isinstance(value, np.ndarray):
             if not value.flags.c_contiguous:
-                raise MalformedError(Diagnostic("LA522", "bad launch", (f"parameter {name}",), "the array is not contiguous"))
+                raise MalformedError(
+                    Diagnostic("LA522", "bad launch", (f"parameter {name}",), "the array is not contiguous")
+                )
             value = value.ctypes.data
         if not isinstance(value, int):
-            raise MalformedError(Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a pointer is wanted, not {value!r}"))
+            raise MalformedError(
+                Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a pointer is wanted, not {value!r}")
+            )
         pointer = ctypes.c_void_p(value)
         return ctypes.addressof(pointer), pointer
     if isinstance(value, bytes):
@@ -152,6 +164,8 @@ def _cell(kind: str, name: str, value: int | bytes | np.ndarray) -> tuple[int, o
         ctypes.memmove(address, value, len(value))
         return address, store
     if not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise MalformedError(Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}"))
+        raise MalformedError(
+            Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}")
+        )
     cell = ctypes.c_int(value)
     return ctypes.addressof(cell), cell

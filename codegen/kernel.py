@@ -25,7 +25,8 @@ class KernelSource:
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
 
     Example:
-        >>> kernel = KernelSource("nothing", 'extern "C" __global__ void nothing(int x) {}', "sm_90a", 32, 0, (("int", "x"),))
+        >>> text = 'extern "C" __global__ void nothing(int x) {}'
+        >>> kernel = KernelSource("nothing", text, "sm_90a", 32, 0, (("int", "x"),))
         >>> kernel.parameters
         (('int', 'x'),)
     """

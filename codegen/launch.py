@@ -3,9 +3,9 @@
 Main definitions: ``device``, ``DeviceInfo``, ``run``, ``DeviceTensor``, ``from_dlpack``, ``place_map``, ``load_tile``,
 ``store_tile``, ``upload``, ``download``.
 
-Implementation notes: launches go through the driver bindings, because a descriptor travels as a 128-byte struct by value,
-which cuda.core's launcher takes only as its own descriptor object. numpy arrays are copied to the device and back; device
-tensors are used in place. Every call synchronises.
+Implementation notes: launches go through the driver bindings, because a descriptor travels as a 128-byte struct by
+value, which cuda.core's launcher takes only as its own descriptor object. numpy arrays are copied to the device and
+back; device tensors are used in place. Every call synchronises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.errors import Diagnostic, DeviceMismatchError, MalformedError, MissingExtraError
+from layoutalg.errors import DeviceMismatchError, Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 
@@ -94,7 +94,7 @@ def place_map(raw: bytes, address: int) -> bytes:
 
 
 def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
-    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view where it lies in host memory; nothing is copied.
+    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view of host memory; nothing is copied.
 
     Raises:
         MalformedError: LA531, when the object does not speak DLPack.

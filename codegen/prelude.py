@@ -2,9 +2,9 @@
 
 Main definitions: ``PRELUDE`` (barriers, fences, bulk tensor copies), ``wgmma_prelude`` (one warpgroup multiply).
 
-Implementation notes: a kernel body calls hardware only through these names. The same text compiles as C++ for a CPU when
-``LA_HOST`` is defined: the PTX bodies then disappear and the host header supplies models under the same names. Nothing
-is included, so that a run-time compiler with no header files accepts the text.
+Implementation notes: a kernel body calls hardware only through these names. The same text compiles as C++ for a CPU
+when ``LA_HOST`` is defined: the PTX bodies then disappear and the host header supplies models under the same names.
+Nothing is included, so that a run-time compiler with no header files accepts the text.
 
 References: PTX ISA 9.1, sections on mbarrier, cp.async.bulk.tensor and wgmma.
 """
@@ -14,7 +14,8 @@ from __future__ import annotations
 from layoutalg.errors import Diagnostic, MalformedError
 
 _LOAD = """\
-__device__ __forceinline__ void la_tma_load_{rank}d(la_u32 destination, const la_tensor_map* map, la_u32 barrier, {args})
+__device__ __forceinline__ void la_tma_load_{rank}d(
+    la_u32 destination, const la_tensor_map* map, la_u32 barrier, {args})
 {{
     asm volatile("cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {{{slots}}}], [%2];"

@@ -3,9 +3,9 @@
 Main definitions: ``runner_kernel``, ``HEAD_INTS``, ``ISSUE_INTS``, ``RunnerTables``, ``runner_tables``.
 
 Notation: block i reads the descriptor ``maps[i]``, its head ``heads[HEAD_INTS * i ...]`` = (first issue, number of
-issues, bytes to expect, offset of the tile from the aligned base in bytes), and its issues ``issues[ISSUE_INTS * q ...]``
-= (shared byte offset from the tile, start coordinates innermost first). It owns ``images[image_bytes * i ...]`` and
-``status[i]``.
+issues, bytes to expect, offset of the tile from the aligned base in bytes), and its issues ``issues[ISSUE_INTS * q
+...]`` = (shared byte offset from the tile, start coordinates innermost first). It owns
+``images[image_bytes * i ...]`` and ``status[i]``.
 
 Implementation notes: one compile per (rank, direction) serves every plan of that rank. The head keeps the expected byte
 count apart from the issues, so that a wrong count shows as a status and not as a hang.

@@ -19,9 +19,7 @@ POISON = 0xEE
 """Byte that shared memory holds before a load."""
 
 
-def shared_image(
-    plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Sequence[int]
-) -> npt.NDArray[np.uint8]:
+def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Sequence[int]) -> npt.NDArray[np.uint8]:
     """Return the shared-memory image that one tile load leaves, bytes no copy wrote as ``POISON``.
 
     Args:

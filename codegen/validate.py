@@ -2,9 +2,9 @@
 
 Main definitions: ``validate``, ``ValidationReport``, ``Difference``, ``default_origins``.
 
-Implementation notes: the prediction comes from the problem alone (which element belongs at which shared byte), never from
-the plan's descriptor. The bytes come from the chosen backend: ``cuda`` launches the plan's kernel, ``host`` runs the same
-kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine.
+Implementation notes: the prediction comes from the problem alone (which element belongs at which shared byte), never
+from the plan's descriptor. The bytes come from the chosen backend: ``cuda`` launches the plan's kernel, ``host`` runs
+the same kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def validate(
 def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
     """Return tile origins that show a plan's behaviour, within what its out-of-bounds class promises.
 
-    Inside; at each far edge; wholly outside; before the first element (loads of class exact only). A plan of class weak is
-    asked only for origins in bounds, one of class lost only for tiles wholly inside.
+    Inside; at each far edge; wholly outside; before the first element (loads of class exact only). A plan of class weak
+    is asked only for origins in bounds, one of class lost only for tiles wholly inside.
 
     Returns:
         Origins in elements, outermost first, without repetition.
@@ -233,9 +233,7 @@ def _cubin_bytes(plan: TensorMapPlan) -> int | None:
         return None
 
 
-def _memory(
-    plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.random.Generator
-) -> npt.NDArray[np.uint8]:
+def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return the tensor's memory, aligned like its base, random at least where the tiles' elements lie."""
     problem = plan.problem
     size = element_bytes(problem.dtype)
@@ -243,7 +241,9 @@ def _memory(
     total = (problem.base_elem_offset + last + 1) * size
     if total > MAX_MEMORY_BYTES:
         raise MalformedError(
-            Diagnostic("LA541", "the tensor is too large to model", ("validate",), f"{total} bytes > {MAX_MEMORY_BYTES}")
+            Diagnostic(
+                "LA541", "the tensor is too large to model", ("validate",), f"{total} bytes > {MAX_MEMORY_BYTES}"
+            )
         )
     align = max(problem.base_align_bytes, 16)
     room = -(-total // 16) * 16
@@ -269,9 +269,7 @@ def _random(dtype: str, size: int, rng: np.random.Generator) -> npt.NDArray[np.u
     return ((words & np.uint32(0x807FFFFF)) | exponent).view(np.uint8)[:size]
 
 
-def _elements(
-    plan: TensorMapPlan, origin: tuple[int, ...]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+def _elements(plan: TensorMapPlan, origin: tuple[int, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the global element offset of every tile element and whether it is in bounds."""
     problem = plan.problem
     element = np.full((1,) * len(origin), problem.base_elem_offset, dtype=np.int64)
@@ -301,7 +299,11 @@ def _load(
 
 
 def _store(
-    plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: tuple[int, ...], backend: Backend, image: npt.NDArray[np.uint8]
+    plan: TensorMapPlan,
+    memory: npt.NDArray[np.uint8],
+    origin: tuple[int, ...],
+    backend: Backend,
+    image: npt.NDArray[np.uint8],
 ) -> tuple[int, Difference | None]:
     """Compare one tile store; return the bytes compared and the first difference.
 

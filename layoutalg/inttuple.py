@@ -1,13 +1,14 @@
 """Nested tuples of integers: the shapes, strides and coordinates of CuTe layouts.
 
-Main definitions: ``IntTuple``, ``validate``, ``flatten``, ``unflatten``, ``product``, ``rank``, ``depth``, ``congruent``,
-``compact_col_major``, ``crd2idx``, ``idx2crd``.
+Main definitions: ``IntTuple``, ``validate``, ``flatten``, ``unflatten``, ``product``, ``rank``, ``depth``,
+``congruent``, ``compact_col_major``, ``crd2idx``, ``idx2crd``.
 
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
 runs fastest.
 
 Implementation notes: ``validate`` is the only door for foreign values; it bounds depth and number of leaves first, so
-that every recursion below it is shallow. Values are Python ints; the signed 64-bit range is enforced where values enter.
+that every recursion below it is shallow. Values are Python ints; the signed 64-bit range is enforced where values
+enter.
 
 References: CuTe documentation of NVIDIA CUTLASS, "Layouts" and "Layout algebra".
 """

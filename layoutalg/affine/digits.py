@@ -2,14 +2,14 @@
 
 Main definitions: ``Sum`` (an integer affine expression), ``DigitSystem``, ``digit_system``, ``map_text``.
 
-Implementation notes: a coordinate is its digits, never a flat index with floor and modulo. A swizzle acts on the bits of
-the inner value; only the bits it reads or writes become variables (0 or 1), the runs between them stay whole numbers. An
-xor of bits is ``sum of the bits - 2 q`` with the carry ``q`` as a variable, which has exactly one solution.
+Implementation notes: a coordinate is its digits, never a flat index with floor and modulo. A swizzle acts on the bits
+of the inner value; only the bits it reads or writes become variables (0 or 1), the runs between them stay whole. An xor
+of bits is ``sum of the bits - 2 q`` with the carry ``q`` as a variable, which has exactly one solution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
@@ -35,13 +35,6 @@ class Sum:
         if factor == 0:
             return Sum()
         return Sum(tuple((name, factor * coefficient) for name, coefficient in self.terms), factor * self.constant)
-
-    def substituted(self, values: Mapping[str, Sum]) -> Sum:
-        """Return the sum with variables replaced."""
-        answer = Sum((), self.constant)
-        for name, coefficient in self.terms:
-            answer += values[name].scaled(coefficient) if name in values else Sum(((name, coefficient),))
-        return answer
 
     def __str__(self) -> str:
         parts = [f"{coefficient}*{name}" for name, coefficient in self.terms]
@@ -72,11 +65,6 @@ class DigitSystem:
     variables: tuple[Variable, ...]
     equations: tuple[Sum, ...]
     value: Sum
-
-    def substituted(self, values: Mapping[str, Sum], digits: tuple[tuple[str, int], ...]) -> DigitSystem:
-        """Return the system over new ``digits``, each old digit replaced by its sum."""
-        equations = tuple(equation.substituted(values) for equation in self.equations)
-        return DigitSystem(digits, self.variables, equations, self.value.substituted(values))
 
 
 @dataclass(slots=True)

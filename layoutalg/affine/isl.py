@@ -194,8 +194,17 @@ def _point(points: islpy.Set) -> tuple[int, ...]:
     return tuple(int(chosen.get_coordinate_val(islpy.dim_type.set, i).to_python()) for i in range(count))
 
 
-def first_difference(left: str, right: str, operations: int = DEFAULT_OPERATIONS) -> tuple[int, ...] | None:
-    """Return None where two functions, given as ISL maps with the same domain, agree; else an input where they differ.
+def first_difference(
+    left: str, right: str, links: tuple[str, str] | None = None, operations: int = DEFAULT_OPERATIONS
+) -> tuple[int, ...] | None:
+    """Return None where two functions, given as ISL maps, agree; else an input where they differ.
+
+    Args:
+        left: ISL map, single-valued.
+        right: ISL map, single-valued.
+        links: Maps from common digits to the inputs of either side, with the same domain; None where the inputs are
+            the same already. The answer is a point of the common digits.
+        operations: ISL operation quota.
 
     Raises:
         BudgetError: LA222, the quota ran out.
@@ -203,14 +212,16 @@ def first_difference(left: str, right: str, operations: int = DEFAULT_OPERATIONS
     Example:
         >>> first_difference("{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [x + x] : 0 <= x < 4 }") is None
         True
-        >>> first_difference("{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [x + 3] : 0 <= x <= 3 }") == (3,)
-        False
+        >>> first_difference("{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [2x + floor(x/3)] : 0 <= x < 4 }")
+        (3,)
     """
     import islpy
 
     with _quota(operations, "equality of two maps") as context:
-        first = islpy.Map.read_from_str(context, left)
-        second = islpy.Map.read_from_str(context, right)
+        maps = [islpy.Map.read_from_str(context, text) for text in (left, right)]
+        if links is not None:
+            maps = [islpy.Map.read_from_str(context, link).apply_range(m) for link, m in zip(links, maps, strict=True)]
+        first, second = maps
         difference = first.subtract(second)
         if difference.is_empty():
             difference = second.subtract(first)

@@ -1,7 +1,7 @@
 """From a table of values to the layout that makes it.
 
-Main definitions: ``strided`` (modes of a table, or where that fails), ``linear`` (columns over F2, or where that fails),
-``swizzled`` (a swizzle that makes the rest strided), ``Departure``.
+Main definitions: ``strided`` (modes of a table, or where that fails), ``linear`` (columns over F2, or where that
+fails), ``swizzled`` (a swizzle that makes the rest strided), ``Departure``.
 
 Main statements: the coalesced modes of a table are unique. Its entry at 1 is the first stride; the first extent is the
 first k where the entry at k is not k times that stride; the rest follows on the multiples of that extent.
@@ -21,6 +21,7 @@ from layoutalg.f2.split import swizzle_columns
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
 _PROBE = 256
+_SAFE = 2**61
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def strided(table: IntArray) -> Modes | Departure:
     """Return the coalesced modes (extent, stride), fastest first, of the table less its first entry.
 
     Args:
-        table: At least one entry; differences to the first one below 2**62 in magnitude.
+        table: At least one entry.
 
     Complexity: O(N), one vectorised pass per mode.
 
@@ -44,24 +45,28 @@ def strided(table: IntArray) -> Modes | Departure:
         >>> strided(np.array([7, 9, 8, 10])), strided(np.array([0, 1, 4]))
         (((2, 2), (2, 1)), Departure(coordinate=2, value=4, forced=2))
     """
+    return _walk(table, len(table))
+
+
+def _walk(table: IntArray, total: int) -> Modes | Departure:
+    """Return ``strided`` of a table of ``total`` entries of which only the beginning is given."""
+    if int(table.max()) >= _SAFE or int(table.min()) <= -_SAFE:
+        table = table.astype(object)  # differences and their multiples could wrap around 64 bits
     first = int(table[0])
     count, done = len(table), 1
     modes: list[tuple[int, int]] = []
     while done < count:
         line = table[::done]
         stride = int(line[1]) - first
-        breaks = np.flatnonzero(line != first + stride * np.arange(len(line), dtype=np.int64))
+        breaks = np.flatnonzero(line != first + stride * np.arange(len(line), dtype=np.int64).astype(table.dtype))
         extent = int(breaks[0]) if breaks.size else len(line)
         block = table[: min(done * extent, count)]
-        steps = np.arange(len(block), dtype=np.int64) // done * stride
+        steps = (np.arange(len(block), dtype=np.int64) // done).astype(table.dtype) * stride
         forced = np.resize(table[:done], len(block)) + steps
         wrong = np.flatnonzero(block != forced)
-        if wrong.size:
-            at = int(wrong[0])
-            return Departure(at, int(table[at]), int(forced[at]))
-        if count % (done * extent):
-            at = done * extent
-            return Departure(at, int(table[at]), first + extent * stride)
+        at = int(wrong[0]) if wrong.size else done * extent
+        if wrong.size or (breaks.size and total % at):
+            return Departure(at, int(table[at]), int(forced[at]) if wrong.size else first + extent * stride)
         modes.append((extent, stride))
         done *= extent
     return tuple(modes)
@@ -113,13 +118,11 @@ def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
 def _unswizzled(table: IntArray, bits: int, base: int, shift: int) -> Modes | None:
     """Return the modes of the swizzled table, trying its beginning first."""
     source = ((1 << bits) - 1) << (base + max(shift, 0))
-    for part in (table[:_PROBE], table) if len(table) > _PROBE else (table,):
+    found: Modes = ()
+    for part in (table[:_PROBE], table):
         picked = part & source
-        modes = strided(part ^ (picked >> shift if shift >= 0 else picked << -shift))
+        modes = _walk(part ^ (picked >> shift if shift >= 0 else picked << -shift), len(table))
         if isinstance(modes, Departure):
-            # a probe ends anywhere, so a mode that does not divide it says nothing
-            if len(part) == len(table) or not _cut_short(modes, len(part)):
-                return None
-        elif len(part) == len(table):
-            return modes
-    return None
+            return None
+        found = modes
+    return found

@@ -8,8 +8,8 @@ Notation: ``Sw<3,4,3> o 0 o (64,64):(64,1)``; a stack is written with parenthese
 Main statements: with g the stack of swizzles and offsets, g(x + P) = g(x) + P for P the greatest period in the stack.
 Hence g(x) - x takes finitely many values, and the span of a composed layout is decided on two windows of its values.
 
-Implementation notes: every swizzle of the stack acts on element offsets. A swizzle of byte addresses has another meaning
-for each element width, so it is refused until ``Swizzle.recast_elements`` has fixed the width.
+Implementation notes: every swizzle of the stack acts on element offsets. A swizzle of byte addresses has another
+meaning for each element width, so it is refused until ``Swizzle.recast_elements`` has fixed the width.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ class ComposedLayout:
                     )
                 )
             # A swizzle keeps a number within its aligned block of one period.
-            low, high = low // swizzle.period * swizzle.period, high // swizzle.period * swizzle.period + swizzle.period - 1
+            low, high = (
+                low // swizzle.period * swizzle.period,
+                high // swizzle.period * swizzle.period + swizzle.period - 1,
+            )
 
     @property
     def stages(self) -> tuple[tuple[Swizzle, int], ...]:
@@ -145,7 +148,7 @@ class ComposedLayout:
         """
         if self.size == 0:
             return 0
-        low, high = self._span()
+        low, high = self.value_range()
         return 1 + high - low
 
     def _swizzled(self, values: IntArray) -> IntArray:
@@ -153,7 +156,14 @@ class ComposedLayout:
             values = swizzle.apply(values + offset)
         return values
 
-    def _span(self) -> tuple[int, int]:
+    def value_range(self) -> tuple[int, int]:
+        """Return the least and the greatest value; (0, 0) for an empty layout.
+
+        Raises:
+            BudgetError: LA114, the stack's period or the number of values near the extremes exceeds 2^20.
+        """
+        if self.size == 0:
+            return 0, 0
         flat = radix.merge(self.base.flat)
         if self.size <= SPAN_LIMIT:
             values = self._swizzled(radix.table(flat))

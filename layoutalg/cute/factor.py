@@ -1,6 +1,6 @@
 """Deciding whether i -> A(d i) is a mixed-radix strided function, and whether A adds up over several such runs.
 
-Main definitions: ``Broken``, ``factor_run``, ``first_interaction``.
+Main definitions: ``Broken``, ``GaveUpError``, ``neighbours``, ``factor_run``, ``first_interaction``.
 
 Notation: A is a merged digit list with extents s_k and strides D_k, P_k is the product of the first k extents. With
 E_k = D_k - s_{k-1} D_{k-1}, which is never 0 in a merged list,
@@ -9,24 +9,24 @@ E_k = D_k - s_{k-1} D_{k-1}, which is never 0 in a merged list,
 
 Main statements:
 
-* Along a run x = d i, 0 <= i < s, each term is a linear function plus E_k floor(u i / v) with u/v the reduced fraction
-  (d mod P_k) / P_k. On [0, s) the function floor(u i / v) depends only on the greatest fraction p/q <= u/v with q < s, so
+* Along a run x = d i, 0 <= i < s, each term is a linear function plus E_k floor(i u/v) with u/v the reduced fraction
+  (d mod P_k) / P_k. On [0, s) the function floor(i u/v) depends only on the greatest fraction p/q <= u/v with q < s, so
   fractions are replaced by that representative and equal ones fused. If every numerator left is 1, the terms
   F_q floor(i / q) are a normal form: the run is strided if and only if the q divide one another in turn and the last
-  divides s. A numerator above 1 leaves a short table as the judge.
-* A(x + y) - A(x) - A(y) is the sum of E_k times the carries into digit k. Without carries A is additive; if all carries
-  that occur have coefficients of one sign it is not. Only cancelling carries need a table, and only over the digits
-  between two positions that nothing crosses.
+  divides s. A numerator above 1 alone always breaks the run; together with others it could cancel, and a table decides.
+* A(x + y) - A(x) - A(y) is the sum of E_k times the carries into digit k. Without carries A is additive; if the
+  coefficients of all carries that occur have one sign it is not. Only carries that could cancel need a table, and only
+  over the digits between two positions that nothing crosses.
 
-Implementation notes: no step enumerates a domain larger than ``PREFIX``. Where cancellation on a larger domain cannot be
-decided the search gives up and says so; it never guesses.
+Implementation notes: no step enumerates more than ``PREFIX`` points. Where a cancellation on a larger domain stays open
+the search gives up and says so; it never guesses.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,7 +37,7 @@ PREFIX = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why a run is not strided: at ``index`` a layout of that form would have ``expected``, the function has ``actual``."""
+    """Why a run is not strided: at ``index`` a layout would have ``expected``, the function has ``actual``."""
 
     index: int
     expected: int
@@ -46,11 +46,38 @@ class Broken:
 
 
 class GaveUpError(Exception):
-    """A table longer than ``PREFIX`` would be needed."""
+    """More than ``PREFIX`` points would have to be enumerated."""
+
+
+def neighbours(numerator: int, denominator: int, limit: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the Farey neighbours low <= numerator/denominator < high with denominators at most ``limit``.
+
+    Args:
+        numerator: At least 0 and less than ``denominator``.
+        denominator: At least 1.
+        limit: At least 1.
+
+    Complexity: O(log limit) steps, each a whole run of the Stern-Brocot descent.
+
+    Example:
+        >>> neighbours(3, 8, 4)
+        ((1, 3), (1, 2))
+    """
+    low, high = (0, 1), (1, 1)
+    gap_low, gap_high = numerator, denominator - numerator
+    while low[1] + high[1] <= limit:
+        count = min(gap_low // gap_high, (limit - low[1]) // high[1])
+        low = (low[0] + count * high[0], low[1] + count * high[1])
+        gap_low -= count * gap_high
+        room = (limit - high[1]) // low[1]
+        count = room if gap_low == 0 else min((gap_high - 1) // gap_low, room)
+        high = (high[0] + count * low[0], high[1] + count * low[1])
+        gap_high -= count * gap_low
+    return low, high
 
 
 def factor_run(outer: Flat, step: int, extent: int) -> Flat | Broken:
-    """Return the digit list of i -> outer(step i) on [0, extent), or the first index where none fits.
+    """Return the digit list of i -> outer(step i) on [0, extent), or the index that shows there is none.
 
     Args:
         outer: Merged digit list A.
@@ -71,77 +98,206 @@ def factor_run(outer: Flat, step: int, extent: int) -> Flat | Broken:
     if len(outer) == 1 or step * (extent - 1) < outer[0][0]:
         return ((extent, step * outer[0][1]),)
     terms = _terms(outer, step, extent)
-    if all(fraction.numerator == 1 for fraction in terms):
-        return _chain(outer, step, extent, {fraction.denominator: value for fraction, value in terms.items()})
-    return _by_table(outer, step, extent)
+    if all(fraction[0] == 1 for fraction in terms):
+        return _chain(outer, step, extent, sorted([fraction[1] for fraction in terms]))
+    return _irregular(outer, step, extent, terms)
 
 
-def _terms(outer: Flat, step: int, extent: int) -> dict[Fraction, int]:
+def _terms(outer: Flat, step: int, extent: int) -> dict[tuple[int, int], int]:
     """Return the coefficients F of the terms F floor(i p/q), 0 < p/q < 1, q < extent, that are not linear in i."""
-    terms: dict[Fraction, int] = {}
+    terms: dict[tuple[int, int], int] = {}
     weight = 1
-    for (previous, last), (_, stride) in zip(outer, outer[1:], strict=False):
-        weight *= previous
+    before, stride_before = outer[0]
+    for current, stride in outer[1:]:
+        weight *= before
         residue = step % weight
-        if residue == 0 or residue * (extent - 1) < weight:
-            continue
-        fraction = floor_fraction(residue, weight, extent - 1)
-        terms[fraction] = terms.get(fraction, 0) + stride - previous * last
+        if residue * (extent - 1) >= weight:
+            fraction = (1, weight // residue) if weight % residue == 0 else neighbours(residue, weight, extent - 1)[0]
+            terms[fraction] = terms.get(fraction, 0) + stride - before * stride_before
+        before, stride_before = current, stride
     return {fraction: value for fraction, value in terms.items() if value}
 
 
-def floor_fraction(numerator: int, denominator: int, limit: int) -> Fraction:
-    """Return the greatest fraction <= numerator/denominator whose denominator is at most ``limit``.
-
-    Example:
-        >>> floor_fraction(3, 8, 3)
-        Fraction(1, 3)
-    """
-    value = Fraction(numerator, denominator)
-    if value.denominator <= limit:
-        return value
-    # Descend the Stern-Brocot tree in whole runs: low <= value < high are neighbours throughout.
-    low, high = (value.numerator // value.denominator, 1), (1, 0)
-    p, q = value.numerator, value.denominator
-    while True:
-        # low -> low + k high while it stays <= value
-        gap_low = p * low[1] - q * low[0]
-        gap_high = q * high[0] - p * high[1]
-        steps = gap_low // gap_high if gap_high else 0
-        if high[1]:
-            steps = min(steps, (limit - low[1]) // high[1])
-        low = (low[0] + steps * high[0], low[1] + steps * high[1])
-        gap_low -= steps * gap_high
-        if low[1] + high[1] > limit or gap_low == 0:
-            return Fraction(*low)
-        # high -> high + k low while it stays > value
-        steps = max(1, (gap_high - 1) // gap_low)
-        steps = min(steps, (limit - high[1]) // low[1])
-        high = (high[0] + steps * low[0], high[1] + steps * low[1])
-        if low[1] + high[1] > limit:
-            return Fraction(*low)
-
-
-def _chain(outer: Flat, step: int, extent: int, terms: dict[int, int]) -> Flat | Broken:
-    """Decide a sum of a linear function and terms F floor(i / q) by divisibility of the q."""
+def _chain(outer: Flat, step: int, extent: int, periods: list[int]) -> Flat | Broken:
+    """Decide a run whose jumps lie at the multiples of ``periods``, all below ``extent``."""
     digits: list[tuple[int, int]] = []
     done = 1
-    for period in [*sorted(terms), extent]:
-        stride = evaluate(outer, step * done)
+    for period in periods:
         if period % done:
-            # The first multiple of the digit's period that the new period cuts: the jump falls inside a run.
-            return _compare(outer, step, tuple(digits), done, period)
-        if period == extent:
-            digits.append((extent // done, stride))
-            return tuple(digits)
-        digits.append((period // done, stride))
+            return _mismatch(outer, step, done, period)
+        digits.append((period // done, evaluate(outer, step * done)))
         done = period
+    if extent % done:
+        return _indivisible(digits, done, extent, evaluate(outer, step * done))
+    digits.append((extent // done, evaluate(outer, step * done)))
     return tuple(digits)
 
 
-def _compare(outer: Flat, step: int, digits: Flat, done: int, index: int) -> Broken:
-    """Return the break at ``index``: the value of the digits found so far, continued, against the function."""
-    block, inside = divmod(index, done)
-    # The table up to ``done`` forces the digits; the last one found may still continue, so compare where it cannot.
-    expected = evaluate(outer, step * done * block) + evaluate(digits, inside)
-    return Broken(index, expected, evaluate(outer, step * index), "")
+def _indivisible(digits: list[tuple[int, int]], done: int, extent: int, actual: int) -> Broken:
+    """Return the break of a digit that ends at ``done`` where ``done`` does not divide the extent."""
+    count, stride = digits[-1]
+    return Broken(
+        done, count * stride, actual, f"its steps of {stride} end at index {done}, which does not divide {extent}"
+    )
+
+
+def _mismatch(outer: Flat, step: int, done: int, index: int) -> Broken:
+    """Return the break at ``index`` of a digit forced to end at ``done``: the value is not that of its two parts."""
+    inside = index % done
+    expected = evaluate(outer, step * (index - inside)) + evaluate(outer, step * inside)
+    because = (
+        f"a digit ends at index {done}, so the value at {index} must be those at {index - inside} and {inside} added"
+    )
+    return Broken(index, expected, evaluate(outer, step * index), because)
+
+
+def _irregular(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int], int]) -> Flat | Broken:
+    """Decide a run with a numerator above 1: by its table, or by a few telling indices where the run is long."""
+    if extent > PREFIX:
+        broken = _telling(outer, step, extent, terms)
+        if broken is None:
+            raise GaveUpError
+        return broken
+    values = evaluate_many(outer, np.arange(extent, dtype=np.int64) * step)
+    digits: list[tuple[int, int]] = []
+    done = 1
+    while done < extent:
+        values_left = values[::done]
+        slope = int(values_left[1])
+        off = np.flatnonzero(values_left != np.arange(len(values_left), dtype=np.int64) * slope)
+        count = int(off[0]) if off.size else len(values_left)
+        digits.append((count, slope))
+        done *= count
+        if done < extent and extent % done:
+            return _indivisible(digits, done, extent, int(values[done]))
+        if done < extent:
+            expected = np.add.outer(values[::done], values[:done]).reshape(-1)
+            wrong = np.flatnonzero(expected != values)
+            if wrong.size:
+                return _mismatch(outer, step, done, int(wrong[0]))
+    return tuple(digits)
+
+
+def _telling(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int], int]) -> Broken | None:
+    """Look for a break of a long run at the first jumps of its terms and at their first irregular jumps."""
+    places: set[int] = set()
+    for p, q in terms:
+        first = -(-q // p)
+        excess = p * first - q  # jump m lies at m first - floor(m excess / p)
+        places.update(-(-m * q // p) for m in (1, 2, 3))
+        if excess:
+            places.add(-(-p // excess) * first - 1)
+    ordered = sorted(place for place in places if place < extent)
+    slope = evaluate(outer, step)
+    jumps = [place for place in ordered if evaluate(outer, step * place) != place * slope]
+    if not jumps:
+        return None
+    # The first index off the line, if the line holds up to it, is where the first digit must end.
+    done = jumps[0]
+    if any((done - 1) * p // q for p, q in terms):
+        return None
+    if extent % done:
+        return _indivisible([(done, slope)], done, extent, evaluate(outer, step * done))
+    for place in ordered:
+        broken = _mismatch(outer, step, done, place)
+        if broken.expected != broken.actual:
+            return broken
+    return None
+
+
+def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
+    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None where they always agree.
+
+    Args:
+        outer: Merged digit list A.
+        digits: (extent, step) pairs; each run c -> A(step c) is linear, and all steps together stay inside A.
+
+    Raises:
+        GaveUpError: Carries that could cancel on more than ``PREFIX`` points.
+
+    Example:
+        >>> first_interaction(((6, 1), (2, 7)), ((3, 2), (2, 3)))
+        (2, 1)
+    """
+    carries: list[tuple[int, int, tuple[int, ...]]] = []  # (P_k, E_k, digit values that reach the greatest sum mod P_k)
+    weight = 1
+    before, stride_before = outer[0] if outer else (1, 0)
+    for current, stride in outer[1:]:
+        weight *= before
+        total = 0
+        where = []
+        for extent, step in digits:
+            greatest, at = max_residue(step, extent, weight)
+            total += greatest
+            where.append(at)
+        if total >= weight:
+            carries.append((weight, stride - before * stride_before, tuple(where)))
+        before, stride_before = current, stride
+    if not carries:
+        return None
+    for _, _, where_max in carries:
+        if _differs(outer, digits, where_max):
+            return where_max
+    for low, high in _independent_groups(outer, digits):
+        if any(low < weight < high for weight, _, _ in carries):
+            found = _enumerate_group(outer, digits, low, high)
+            if found is not None:
+                return found
+    return None
+
+
+def max_residue(step: int, extent: int, modulus: int) -> tuple[int, int]:
+    """Return the greatest value of step c mod modulus over 0 <= c < extent, and a c that reaches it.
+
+    Example:
+        >>> max_residue(5, 4, 7)
+        (5, 1)
+    """
+    residue = step % modulus
+    if residue == 0 or extent <= 1:
+        return 0, 0
+    if residue * (extent - 1) < modulus:
+        return residue * (extent - 1), extent - 1
+    # The greatest residue lies closest below a multiple of the modulus: the best approximation of the slope from above.
+    (_, _), (above, at) = neighbours(residue, modulus, extent - 1)
+    return modulus - (above * modulus - residue * at), at
+
+
+def _differs(outer: Flat, digits: Flat, values: tuple[int, ...]) -> bool:
+    parts = [value * step for value, (_, step) in zip(values, digits, strict=True)]
+    return evaluate(outer, sum(parts)) != sum([evaluate(outer, part) for part in parts])
+
+
+def _independent_groups(outer: Flat, digits: Flat) -> list[tuple[int, int]]:
+    """Return ranges of steps [low, high) between positions P_k that no sum of the digits below crosses."""
+    cuts = [1]
+    weight = 1
+    for extent, _ in outer[:-1]:
+        weight *= extent
+        below = [(count, step) for count, step in digits if step % weight]
+        if sum([(count - 1) * step for count, step in below]) < weight:
+            cuts.append(weight)
+    cuts.append(weight * outer[-1][0] + 1)
+    return list(pairwise(cuts))
+
+
+def _enumerate_group(outer: Flat, digits: Flat, low: int, high: int) -> tuple[int, ...] | None:
+    """Compare both sides on all values of the digits with low <= step < high, the other digits being 0."""
+    members = [position for position, (_, step) in enumerate(digits) if low <= step < high]
+    if math.prod([digits[position][0] for position in members]) > PREFIX:
+        raise GaveUpError
+    index: IntArray = np.zeros(1, dtype=np.int64)
+    parts: IntArray = np.zeros(1, dtype=np.int64)
+    for position in members:
+        extent, step = digits[position]
+        run = np.arange(extent, dtype=np.int64)
+        index = np.add.outer(run * step, index).reshape(-1)
+        parts = np.add.outer(run * evaluate(outer, step), parts).reshape(-1)
+    wrong = np.flatnonzero(evaluate_many(outer, index) != parts)
+    if not wrong.size:
+        return None
+    rest = int(wrong[0])
+    values = [0] * len(digits)
+    for position in members:
+        rest, values[position] = divmod(rest, digits[position][0])
+    return tuple(values)

@@ -288,7 +288,8 @@ def _apply(coords: Coords, shape: IntTuple, stride: IntTuple) -> IntArray:
                 Diagnostic(
                     code="LA104",
                     what="the coordinate is malformed",
-                    because=f"a tuple of {len(coords)} coordinate arrays does not fit {shape_text(shape)}, which has {modes}",
+                    because=f"a tuple of {len(coords)} coordinate arrays does not fit {shape_text(shape)}, "
+                    f"which has {modes}",
                 )
             )
         total: IntArray = np.zeros((), dtype=np.int64)
@@ -299,7 +300,11 @@ def _apply(coords: Coords, shape: IntTuple, stride: IntTuple) -> IntArray:
                 if isinstance(error, MalformedError | AdmissibilityError):
                     raise
                 raise MalformedError(
-                    Diagnostic(code="LA104", what="the coordinate is malformed", because=f"the arrays do not broadcast: {error}")
+                    Diagnostic(
+                        code="LA104",
+                        what="the coordinate is malformed",
+                        because=f"the arrays do not broadcast: {error}",
+                    )
                 ) from error
         return total
     index = index_array(coords)

@@ -6,8 +6,8 @@ Notation: a digit list is a tuple of (extent, stride) pairs, fastest first. It s
 coordinate i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
 
 Main statements: ``merge`` is a complete normal form. Two digit lists of equal size are the same function if and only if
-their merged forms are equal: the table fixes the first stride as its entry at 1 and the first extent as the first k where
-the entry at k is not k times that stride; the rest follows by induction.
+their merged forms are equal: the table fixes the first stride as its entry at 1 and the first extent as the first k
+where the entry at k is not k times that stride; the rest follows by induction.
 
 References: J. Cecka, CuTe Layout Representation and Algebra, arXiv:2603.02298.
 """

@@ -4,8 +4,8 @@ Main definitions: ``Swizzle``.
 
 Notation: ``Sw<bits,base,shift>`` acts on element offsets, ``Sw<bits,base,shift,byte>`` on byte addresses.
 
-Main statements: a swizzle is an involution; it is linear over F2 on non-negative numbers; and it commutes with adding its
-period 2^(base + bits + |shift|), so a table of one period describes it everywhere.
+Main statements: a swizzle is an involution; it is linear over F2 on non-negative numbers; and it commutes with adding
+its period 2^(base + bits + |shift|), so a table of one period describes it everywhere.
 
 References: ``cute::Swizzle`` of NVIDIA CUTLASS.
 """
@@ -68,7 +68,10 @@ class Swizzle:
             raise malformed("base", "must be >= 0", self.base, "LA110")
         if abs(self.shift) < self.bits:
             raise malformed(
-                "shift", f"must be at least bits = {self.bits} in magnitude, or source and target overlap", self.shift, "LA110"
+                "shift",
+                f"must be at least bits = {self.bits} in magnitude, or source and target overlap",
+                self.shift,
+                "LA110",
             )
         if self.base + self.bits + abs(self.shift) > 62:
             raise malformed(

@@ -2,8 +2,8 @@
 
 Main definitions: ``one_swizzle``, ``swizzle_columns``.
 
-Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into ``bits`` others. With a positive shift
-the bits from ``base + shift`` up go into those from ``base`` up; with a negative one the bits from ``base`` up go into
+Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others. With a positive shift the
+bits from ``base + shift`` up go into those from ``base`` up; with a negative one the bits from ``base`` up go into
 those from ``base - shift`` up. The two fields do not meet (``bits <= |shift|``), so a swizzle is its own inverse.
 """
 

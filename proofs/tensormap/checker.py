@@ -101,14 +101,31 @@ def _check_bytes(plan: TensorMapPlan) -> None:
     if decoded != plan.tensor_map:
         mine, stated = tensor_map_to_json(decoded), tensor_map_to_json(plan.tensor_map)
         field = next(key for key in stated if stated[key] != mine[key])
-        raise MismatchError("bytes and fields differ", field=field, expected=stated[field], got=mine[field])
+        raise MismatchError(
+            "bytes and fields differ",
+            field=field,
+            expected=stated[field],
+            got=mine[field],
+            first_wrong_element=_first_wrong_element(plan.with_changes(tensor_map=decoded)),
+        )
+
+
+def _first_wrong_element(plan: TensorMapPlan) -> object:
+    """What a plan moves wrongly, None where it moves everything right (a field that steers no data)."""
+    try:
+        _decide(plan)
+    except (MismatchError, UndecidedError) as error:
+        return getattr(error, "witness", str(error))
+    return None
 
 
 def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
     """The target accepts the map; return the documented rules it breaks all the same."""
     target, tm = plan.problem.arch, plan.tensor_map
     documented = hardware.violations(tm, target=target, evidence="documented")
-    refused = hardware.violations(tm, target=target, evidence="enforced") if limits.is_measured(target) else documented
+    if not limits.is_measured(target):
+        raise MismatchError("no device of this architecture was measured", field="arch", got=target)
+    refused = hardware.violations(tm, target=target, evidence="enforced")
     if refused:
         raise MismatchError("the target refuses the map", rule=refused[0].rule, reason=refused[0].message)
     if plan.direction == "load" and tm.oob_fill != plan.problem.oob_fill:
@@ -261,14 +278,12 @@ def _check_claims(plan: TensorMapPlan, oob: str, undocumented: tuple[str, ...]) 
         hardware.swizzle_period_bytes(plan.problem.swizzle),
     )
     footprint = max(issue.smem_offset_bytes for issue in plan.issues) + hardware.footprint_bytes(tm)
-    verdict = "admissible" if limits.is_measured(plan.problem.arch) or not undocumented else "probe"
     claims: tuple[tuple[str, object, object], ...] = (
         ("expect_tx_bytes", len(plan.issues) * hardware.transaction_bytes(tm), plan.expect_tx_bytes),
         ("smem_align_bytes", align, plan.smem_align_bytes),
         ("smem_bytes", footprint, plan.smem_bytes),
         ("oob", oob, plan.oob),
         ("undocumented", undocumented, plan.undocumented),
-        ("verdict", verdict, plan.verdict),
     )
     for field, expected, got in claims:
         if expected != got:

@@ -23,7 +23,7 @@ from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/tensormap-plan/1"
 OOB_CLASSES = ("exact", "weak", "lost")
-VERDICTS = ("admissible", "probe")
+VERDICT = "admissible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ class TensorMapPlan:
         smem_bytes: Shared bytes from the tile base to the end of the last issue's footprint.
         oob: ``"exact"``: right for every tile origin; ``"weak"``: right for every tile whose origin is in bounds;
             ``"lost"``: some tile that starts in bounds receives foreign data where it hangs over.
-        verdict: ``"admissible"``, or ``"probe"`` where only undocumented behaviour carries it and no device was asked.
         undocumented: Rules of the documented text that the measured chip does not enforce and this map uses.
     """
 
@@ -66,7 +65,6 @@ class TensorMapPlan:
     smem_align_bytes: int
     smem_bytes: int
     oob: str
-    verdict: str = "admissible"
     undocumented: tuple[str, ...] = ()
     certificate: Mapping[str, object] | None = None
 
@@ -106,7 +104,7 @@ class TensorMapPlan:
         """Return the document that ``from_json`` reads back to an equal value."""
         return {
             "schema": SCHEMA,
-            "verdict": self.verdict,
+            "verdict": VERDICT,
             "problem": self.problem.to_json(),
             "tensormap": tensor_map_to_json(self.tensor_map),
             "hex": self.hex,
@@ -136,6 +134,7 @@ class TensorMapPlan:
         fields = ("schema", "verdict", "problem", "tensormap", "hex", "issues", "origin_map", "expect_tx_bytes")
         reader.keys((*fields, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"), ("wgmma",))
         reader.schema(SCHEMA)
+        reader.get("verdict").text((VERDICT,))
         problem = TensorMapProblem.from_json(reader.get("problem"))
         tensor_map = tensor_map_from_json(reader.get("tensormap"))
         rank = len(tensor_map.dims)
@@ -160,7 +159,6 @@ class TensorMapPlan:
             reader.get("smem_align_bytes").integer(),
             reader.get("smem_bytes").integer(),
             reader.get("oob").text(OOB_CLASSES),
-            reader.get("verdict").text(VERDICTS),
             tuple(rule.text() for rule in reader.get("undocumented").items()),
             certificate,
         )

@@ -27,6 +27,7 @@ from layoutalg.targets.nvidia.tensormap import limits
 
 SCHEMA = "layoutalg/tensormap-problem/1"
 MAX_TILE_ELEMENTS = 2**24
+MAX_SMEM_REACH = 2**40
 _OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origin_multiple", "oob_required")
 
 
@@ -207,17 +208,10 @@ class TensorMapProblem:
         values = np.empty((*self.tile, size), dtype=np.uint8)
         values[...] = np.frombuffer(limits.fill_bytes(self.dtype, fill), dtype=np.uint8)
         positions = element[inside][:, None] * size + np.arange(size)
-        values[inside] = _arriving(self.dtype, memory[positions])
+        values[inside] = (
+            hardware.load_convert(self.dtype, memory[positions]) if self.direction == "load" else memory[positions]
+        )
         return values, inside
-
-
-def _arriving(dtype: str, raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Elements as a load delivers them: TF32 types round to nearest even at 13 dropped bits, the rest keep theirs."""
-    if not dtype.startswith("tf32"):
-        return raw
-    words = np.ascontiguousarray(raw).view("<u4").astype(np.uint64)
-    rounded = (words + 0xFFF + ((words >> 13) & 1)) & 0xFFFFE000
-    return rounded.astype("<u4").view(np.uint8).reshape(raw.shape)
 
 
 def _read_modes(
@@ -226,8 +220,12 @@ def _read_modes(
     """Read the digits; a tile given as traversed extents (like a TMA box) becomes element counts."""
     modes: list[tuple[tuple[int, int], ...]] = []
     counts: list[int] = []
+    reach = 0
     for dim, entry in enumerate(node.items(len(tile))):
         digits = tuple((pair[0], pair[1]) for pair in _read_pairs(entry))
+        reach += sum((extent - 1) * stride for extent, stride in digits)
+        if reach >= MAX_SMEM_REACH:
+            entry.fail(f"shared-memory offsets stay below {MAX_SMEM_REACH} elements")
         size = math.prod(extent for extent, _ in digits)
         if size not in (tile[dim], -(-tile[dim] // steps[dim])):
             entry.fail(f"the extents must multiply to the tile extent {tile[dim]}")

@@ -135,6 +135,8 @@ def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
     """Return, per walked element, the flat tile index whose requested address it has."""
     size = plan.problem.element_bytes
     wanted = plan.problem.addresses().reshape(-1)
+    if int(wanted.max()) >= limits.MAX_SMEM_BYTES:
+        raise MismatchError("the tile does not fit in shared memory", reach_bytes=int(wanted.max()))
     slots = wanted // size
     table = np.full(int(slots.max()) + 1, -1, dtype=np.int64)
     table[slots] = np.arange(slots.size)

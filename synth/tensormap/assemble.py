@@ -63,7 +63,6 @@ def assemble(problem: TensorMapProblem, candidate: Candidate, oob: str, l2_promo
         smem_align_bytes=max(limits.SMEM_DESTINATION_ALIGN_BYTES, period),
         smem_bytes=max(issue.smem_offset_bytes for issue in issues) + footprint,
         oob=oob,
-        verdict="admissible" if limits.is_measured(problem.arch) or not undocumented else "probe",
         undocumented=undocumented,
     )
 

@@ -3,8 +3,8 @@
 Main definitions: ``Axis``, ``Digit``, ``Frame``, ``frames``.
 
 Notation: an axis is one integer coordinate x of global memory: byte address = base + unit * element bytes * x. It is
-moved by the tile origin (``moves``: tile dimension, numerator, denominator) and by digits: a digit of extent e and place p on
-an axis adds c * p to x and c * stride to the shared element offset, for c = 0..e-1.
+moved by the tile origin (``moves``: tile dimension, numerator, denominator) and by digits: a digit of extent e and
+place p on an axis adds c * p to x and c * stride to the shared element offset, for c = 0..e-1.
 
 Implementation notes: a frame is one way to see the problem. Folding merges axes (contiguous, or by the greatest common
 divisor of their units), renormalising divides an axis by the common step of everything that moves it, promotion reads
@@ -220,7 +220,7 @@ def _covered_pairs(frame: Frame) -> Iterator[tuple[int, int]]:
 
 
 def _coordinate_pairs(frame: Frame) -> list[tuple[int, int]]:
-    """Pairs of axes that may share one coordinate, contiguous ones first; the fast one carries no digits."""
+    """Pairs of axes that may share one coordinate, contiguous ones first; a used fast one keeps its unit."""
     pairs: list[tuple[tuple[int, int], tuple[int, int]]] = []
     used = {digit.axis for digit in frame.digits}
     for fast, axis in enumerate(frame.axes):
@@ -230,8 +230,6 @@ def _coordinate_pairs(frame: Frame) -> list[tuple[int, int]]:
             contiguous = other.unit == axis.unit * axis.extent
             common = math.gcd(axis.unit, other.unit)
             if common * frame.element_bytes % 16 or (fast in used and common != axis.unit):
-                continue
-            if slow in used and common != other.unit and fast in used:
                 continue
             score = (0 if contiguous else 1, len({fast, slow} & used))
             pairs.append((score, (fast, slow)))

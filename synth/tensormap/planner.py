@@ -2,8 +2,8 @@
 
 Main definitions: ``synthesize_tensormap``.
 
-Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the search's candidates it has
- the best cost, in this order: out-of-bounds class not lost, issues, class exact, rank, documented rules kept.
+Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the search's candidates it
+has the best cost, in this order: out-of-bounds class not lost, issues, class exact, rank, documented rules kept.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _plan(problem: TensorMapProblem, clock: _Clock) -> TensorMapPlan | list[Viol
 
 
 def _best(problem: TensorMapProblem, clock: _Clock) -> TensorMapPlan | None:
-    """Search plain elements under the requested swizzle first; wider elements and equal swizzles where they can help."""
+    """Search plain elements under the requested swizzle; wider elements and equal swizzles where they can help."""
     best: TensorMapPlan | None = None
     for swizzle in _swizzles(problem):
         plain = list(frames(problem))

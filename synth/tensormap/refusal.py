@@ -8,8 +8,6 @@ box could be built and are consulted only when the search came back empty.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from layoutalg.errors import Diagnostic, InfeasibleError, Repair
@@ -44,10 +42,24 @@ class InadmissibleError(InfeasibleError, ValueError):
 
 def hard_violations(problem: TensorMapProblem) -> list[Violation]:
     """Return the rules that the problem breaks whatever box is chosen."""
-    found = [*_base(problem), *_fill(problem), *_injective(problem), *_negative(problem)]
+    found = [
+        *_target(problem),
+        *_base(problem),
+        *_fill(problem),
+        *_capacity(problem),
+        *_injective(problem),
+        *_negative(problem),
+    ]
     if problem.direction == "store":
         found += [*_store(problem), *_store_start(problem)]
     return found
+
+
+def _target(problem: TensorMapProblem) -> list[Violation]:
+    if limits.is_measured(problem.arch):
+        return []
+    text = f"no {problem.arch} device was asked, so neither its descriptor bytes nor its engine are known here"
+    return [Violation("ARCH_UNMEASURED", text, "arch")]
 
 
 def _base(problem: TensorMapProblem) -> list[Violation]:
@@ -68,6 +80,15 @@ def _fill(problem: TensorMapProblem) -> list[Violation]:
     if problem.direction == "load" and problem.oob_fill == "NAN" and problem.dtype not in limits.FLOAT_DTYPES:
         return [Violation("OOB_NAN", f"NaN fill needs a float type, and {problem.dtype} is none", "oob_fill")]
     return []
+
+
+def _capacity(problem: TensorMapProblem) -> list[Violation]:
+    modes = [mode for modes in problem.smem_modes for mode in modes]
+    total = (1 + sum((extent - 1) * stride for extent, stride in modes)) * problem.element_bytes
+    if total <= limits.MAX_SMEM_BYTES:
+        return []
+    text = f"the tile reaches over {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
+    return [Violation("SMEM_CAP", text, "smem.modes")]
 
 
 def _injective(problem: TensorMapProblem) -> list[Violation]:
@@ -144,7 +165,7 @@ def _store_start(problem: TensorMapProblem) -> list[Violation]:
 def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     """Return what keeps every box from being built."""
     frame = plain_frame(problem)
-    found = [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame), *_ranks(problem, frame)]
+    found = [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame), *_ranks(frame)]
     if not limits.swizzle_supported(problem.swizzle, problem.arch):
         text = f"swizzle {problem.swizzle} does not exist on {problem.arch}"
         found.insert(0, Violation("ARCH_ATOM", text, "smem.swizzle"))
@@ -269,7 +290,7 @@ def _shared(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
     return []
 
 
-def _ranks(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
+def _ranks(frame: Frame) -> list[Violation]:
     found = []
     if len(frame.axes) > limits.MAX_RANK:
         text = (
@@ -277,8 +298,4 @@ def _ranks(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
             f"{limits.MAX_RANK}"
         )
         found.append(Violation("RANK", text, "global.shape"))
-    total = math.prod(problem.tile) * problem.element_bytes
-    if total > limits.MAX_SMEM_BYTES:
-        text = f"the tile holds {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
-        found.append(Violation("SMEM_CAP", text, "tile"))
     return found

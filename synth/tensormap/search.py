@@ -5,8 +5,8 @@ Main definitions: ``Candidate``, ``candidates``.
 Implementation notes: one copy writes shared memory densely (rows at the swizzle span), so the digits it carries are a
 prefix of the tile's digits in shared-memory order, each starting where those before end. The last carried digit may be
 a part of one. All that remains becomes issues. A digit that is carried needs a map dimension of its own: the first of
-an axis uses the axis itself, a later one cuts the axis in two (x mod Q, x div Q), which is exact only where Q divides the
-axis's extent and everything that moves it.
+an axis uses the axis itself, a later one cuts the axis in two (x mod Q, x div Q), which is exact only where Q divides
+the axis's extent and everything that moves it.
 """
 
 from __future__ import annotations

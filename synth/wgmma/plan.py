@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, LayoutError, TargetRuleError
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.reading import Table, base_phases, differences, linear_addresses
 from layoutalg.synth.wgmma.refusal import refusal
@@ -81,7 +81,7 @@ def find(problem: OperandProblem) -> OperandPlan | None:
     if problem.shape[1] % K:
         return None
     linear = linear_addresses(problem)
-    if int(linear.max()) >= hardware.ADDRESS_LIMIT_BYTES:
+    if int(linear.max()) + base_phases(problem, problem.swizzle)[-1] >= hardware.ADDRESS_LIMIT_BYTES:
         return None
     modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != problem.swizzle)
     for rows in _row_choices(problem):
@@ -105,15 +105,19 @@ def _derive(
     """Return the descriptors of every instruction in one mode; base offsets equal throughout where possible."""
     corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], K)]
     offsets = range(hardware.swizzle_span_bytes(swizzle) // hardware.UNIT_BYTES)
-    wanted = {phase: hardware.swizzle_phase(linear + phase, problem.swizzle) for phase in base_phases(problem, swizzle)}
+    phases = base_phases(problem, swizzle)
+    wanted: dict[int, Table] = {}
+
+    def block(phase: int, mn: int, k: int) -> Table:
+        if phase not in wanted:  # most candidates fail at the first phase, so the others are made on demand
+            wanted[phase] = hardware.swizzle_phase(linear + phase, problem.swizzle)
+        return wanted[phase][mn : mn + rows, k : k + K]
 
     def solve(corner: tuple[int, int], base_offset: int) -> InstructionTile | None:
-        mn, k = corner
-        blocks = {phase: table[mn : mn + rows, k : k + K] for phase, table in wanted.items()}
-        descriptor = _solve(blocks[0], major, swizzle, base_offset)
-        if descriptor is None or not _reads(descriptor, major, blocks):
+        descriptor = _solve(block(0, *corner), major, swizzle, base_offset)
+        if descriptor is None or not all(_reads(descriptor, major, block(phase, *corner), phase) for phase in phases):
             return None
-        return InstructionTile(mn, k, descriptor, descriptor.encode())
+        return InstructionTile(*corner, descriptor, descriptor.encode())
 
     solved: dict[tuple[int, int], InstructionTile] = {}
     for base_offset in offsets:
@@ -146,15 +150,13 @@ def _solve(block: Table, major: str, swizzle: str, base_offset: int) -> hardware
     return hardware.MatrixDescriptor(start, fields["leading_bytes"], fields["stride_bytes"], base_offset, swizzle)
 
 
-def _reads(descriptor: hardware.MatrixDescriptor, major: str, blocks: Mapping[int, Table]) -> bool:
-    """Whether the descriptor, moved with the tile base, reads the blocks."""
+def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phase: int) -> bool:
+    """Whether the descriptor, moved with the tile base, reads the block wanted at that base."""
     try:
-        return all(
-            np.array_equal(hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major), block)
-            for phase, block in blocks.items()
-        )
-    except (TargetRuleError, ValueError):
+        read = hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major)
+    except (TargetRuleError, MalformedError):
         return False
+    return np.array_equal(read, block)
 
 
 def _assemble(

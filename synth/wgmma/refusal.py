@@ -200,9 +200,12 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
 def _closest(problem: OperandProblem) -> dict[str, object] | None:
     """Return the first difference of the candidate that reads most elements right."""
     linear = linear_addresses(problem)
-    if int(linear.max()) >= hardware.ADDRESS_LIMIT_BYTES:
-        at = np.argwhere(linear >= hardware.ADDRESS_LIMIT_BYTES)[0]
-        return {"mn": int(at[0]), "k": int(at[1]), "requested_byte": int(linear[at[0], at[1]])}
+    phase = base_phases(problem, problem.swizzle)[-1]
+    beyond = np.argwhere(linear + phase >= hardware.ADDRESS_LIMIT_BYTES)
+    if beyond.size:
+        mn, k = (int(x) for x in beyond[0])
+        requested = hardware.swizzle_phase(linear[mn : mn + 1, k] + phase, problem.swizzle)
+        return {"mn": mn, "k": k, "requested_byte": int(requested[0]) - phase, "tile_base_bytes": phase}
     best: tuple[int, dict[str, object]] | None = None
     rows = _rows(problem)
     modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != problem.swizzle)
@@ -219,31 +222,37 @@ def _compare(
 ) -> tuple[int, dict[str, object]] | None:
     """Count what one mode reads right with the nearest representable fields, and return its first difference."""
     equal, witness = 0, None
+    corners = [(row, column) for row in range(0, problem.shape[0], rows) for column in range(0, problem.shape[1], K)]
+    aligned = hardware.swizzle_phase(linear, problem.swizzle)
     for phase in base_phases(problem, swizzle):
+        if witness is not None:  # a candidate that outlives a phase has already counted more than one that did not
+            break
         wanted = hardware.swizzle_phase(linear + phase, problem.swizzle)
-        for row in range(0, problem.shape[0], rows):
-            for column in range(0, problem.shape[1], K):
-                block = wanted[row : row + rows, column : column + K]
-                descriptor, read = _nearest(block, major, swizzle)
-                same = read == block
-                equal += int(same.sum())
-                if witness is None and not same.all():
-                    i, j = (int(x) for x in np.argwhere(~same)[0])
-                    witness = {
-                        "mn": row + i,
-                        "k": column + j,
-                        "requested_byte": int(block[i, j]) - phase,
-                        "read_byte": int(read[i, j]) - phase,
-                        "major": major,
-                        "descriptor": f"{descriptor.encode():#018x}",
-                        "swizzle": swizzle,
-                        "tile_base_bytes": phase,
-                    }
+        for row, column in corners:
+            here = np.s_[row : row + rows, column : column + K]
+            descriptor, read = _nearest(aligned[here], major, swizzle, phase)
+            same = read == wanted[here]
+            equal += int(same.sum())
+            if witness is None and not same.all():
+                i, j = (int(x) for x in np.argwhere(~same)[0])
+                witness = {
+                    "mn": row + i,
+                    "k": column + j,
+                    "requested_byte": int(wanted[row + i, column + j]) - phase,
+                    "read_byte": int(read[i, j]) - phase,
+                    "major": major,
+                    "descriptor": f"{descriptor.encode():#018x}",
+                    "swizzle": swizzle,
+                    "tile_base_bytes": phase,
+                }
     return None if witness is None else (equal, witness)
 
 
-def _nearest(block: Table, major: str, swizzle: str) -> tuple[hardware.MatrixDescriptor, Table]:
-    """Return the descriptor whose fields are the block's differences rounded to what a field holds, and its reads."""
+def _nearest(block: Table, major: str, swizzle: str, phase: int) -> tuple[hardware.MatrixDescriptor, Table]:
+    """Return the descriptor whose fields are the block's differences rounded to what a field holds, and its reads.
+
+    The block is wanted at the tile base 0; the reads are those at the base ``phase``.
+    """
 
     def fit(value: int, low: int) -> int:
         return min(max(value // 16 * 16, low), hardware.ADDRESS_LIMIT_BYTES - hardware.UNIT_BYTES)
@@ -252,10 +261,10 @@ def _nearest(block: Table, major: str, swizzle: str) -> tuple[hardware.MatrixDes
     leading, stride = (fit(fields[name], hardware.UNIT_BYTES) for name in ("leading_bytes", "stride_bytes"))
     descriptor = hardware.MatrixDescriptor(fit(start, 0), leading, stride, 0, swizzle)
     try:
-        return descriptor, hardware.operand_offsets(descriptor, rows=block.shape[0], major=major)
-    except TargetRuleError:  # the rounded strides run out of shared memory: take the smallest ones instead
+        return descriptor, hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major)
+    except (TargetRuleError, MalformedError):  # it runs out of shared memory: take the smallest fields instead
         descriptor = hardware.MatrixDescriptor(0, hardware.UNIT_BYTES, hardware.UNIT_BYTES, 0, swizzle)
-        return descriptor, hardware.operand_offsets(descriptor, rows=block.shape[0], major=major)
+        return descriptor, hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major)
 
 
 def _repairs(problem: OperandProblem, find: Find) -> Iterator[Repair]:

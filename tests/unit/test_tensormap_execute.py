@@ -64,8 +64,8 @@ def test_offsets_below_the_period_use_absolute_bits() -> None:
 
 
 def test_tf32_rounds_to_nearest_even() -> None:
-    words = [0x40000FFF, 0x40001000, 0x40003000, 0x40001001, 0xC0001001, 0x7F800000, 0x80000000, 0x3FFFF000]
-    wanted = [0x40000000, 0x40000000, 0x40004000, 0x40002000, 0xC0002000, 0x7F800000, 0x80000000, 0x40000000]
+    words = [0x40000FFF, 0x40001000, 0x40003000, 0x40001001, 0xC0001001, 0xFFD30310, 0x8003EAF4, 0x3FFFF000]
+    wanted = [0x40000000, 0x40000000, 0x40004000, 0x40002000, 0xC0002000, 0x7FFFE000, 0x8003E000, 0x40000000]
     memory = np.array(words, "<u4").view(np.uint8)
     image = poison(64)
     tile_load(TensorMap("tf32", (8,), (), (12,)), (0,), memory, image)
@@ -77,13 +77,16 @@ def test_tf32_rounds_to_nearest_even() -> None:
 @pytest.mark.parametrize(
     ("dtype", "word", "known"),
     [
-        ("tf32", 0x7FC00000, False),
+        ("tf32", 0x7FC00000, True),
+        ("tf32", 0x7F800000, False),
         ("tf32", 0x7F7FF000, False),
         ("tf32", 0x7F7FEFFF, True),
-        ("tf32", 0x00000001, False),
-        ("tf32_ftz", 0x807FFFFF, False),
-        ("f32_ftz", 0x00000001, False),
+        ("tf32", 0x00000001, True),
+        ("tf32_ftz", 0x807FFFFF, True),
+        ("tf32_ftz", 0x7FC00000, False),
+        ("f32_ftz", 0x00000001, True),
         ("f32_ftz", 0xFF800001, False),
+        ("f32_ftz", 0xFF800000, False),
         ("f32_ftz", 0x7F7FFFFF, True),
         ("f32", 0x7FC00001, True),
         ("f32", 0x00000001, True),
@@ -178,34 +181,42 @@ def test_stores_that_depend_on_an_order_are_refused() -> None:
     assert np.array_equal(memory, ramp(16))
 
 
-def test_stores_at_negative_coordinates_must_be_asked_for() -> None:
+def test_stores_at_negative_coordinates_are_refused() -> None:
     tm = TensorMap("u8", (16, 4), (16,), (16, 4))
     memory, image = np.zeros(64, np.uint8), ramp(64)
-    with pytest.raises(TargetRuleError, match="LA328") as caught:
-        tile_store(tm, (0, -1), memory, image)
-    assert caught.value.rule == "STORE"
-    assert tile_store(tm, (0, -1), memory, image, allow_negative_coords=True) == 64
-    assert np.array_equal(memory, [*range(16, 64), *[0] * 16])
+    for coords in ((0, -1), (-16, 0)):
+        with pytest.raises(TargetRuleError, match="LA328") as caught:
+            tile_store(tm, coords, memory, image)
+        assert caught.value.rule == "STORE"
+    assert tile_store(tm, (0, 3), memory, image) == 64
+    assert np.array_equal(memory, [*[0] * 48, *range(16)])
 
 
-def test_stores_that_end_inside_a_chunk_are_refused() -> None:
-    tm = TensorMap("u8", (24, 2), (32,), (32, 2))
-    memory = np.zeros(64, np.uint8)
-    with pytest.raises(TargetRuleError, match="LA330") as caught:
-        tile_store(tm, (0, 0), memory, ramp(64))
-    assert caught.value.rule == "STORE_CHUNK"
-    narrow = TensorMap("u8", (24, 2), (32,), (16, 2))
-    assert tile_store(narrow, (0, 0), memory, ramp(64)) == 32
-    assert tile_store(tm, (32, 0), memory, ramp(64)) == 64
+def test_stores_write_whole_chunks() -> None:
+    tm = TensorMap("u8", (20, 2), (48,), (48, 2))
+    memory, image = np.zeros(80, np.uint8), ramp(96) + np.uint8(1)
+    assert tile_store(tm, (0, 0), memory, image) == 96
+    assert np.array_equal(memory, [*range(1, 33), *[0] * 16, *range(49, 81)])
+    with pytest.raises(TargetRuleError, match="LA322"):
+        tile_store(tm, (0, 0), memory[:79], image)
+    short = poison(96)
+    assert tile_load(tm, (0, 0), memory[:68], short) == 96
+    assert np.array_equal(short[:48], [*range(1, 21), *[0] * 28])
+    before = memory.copy()
+    assert tile_store(tm, (32, 0), memory, image) == 96
+    assert np.array_equal(memory, before)
 
 
-def test_stores_of_tf32_write_values_that_need_no_rounding() -> None:
-    tm = TensorMap("tf32", (4,), (), (4,))
+@pytest.mark.parametrize("dtype", ["tf32", "tf32_ftz", "f32_ftz"])
+def test_stores_keep_the_bits_of_finite_values(dtype: str) -> None:
+    tm = TensorMap(dtype, (4,), (), (4,))
     memory = np.zeros(16, np.uint8)
-    tile_store(tm, (0,), memory, np.full(4, 0x40002000, "<u4").view(np.uint8))
-    assert (memory.view("<u4") == 0x40002000).all()
+    words = np.array([0x40000001, 0x00000001, 0x807FFFFF, 0x7F7FFFFF], "<u4")
+    tile_store(tm, (0,), memory, words.view(np.uint8))
+    assert np.array_equal(memory.view("<u4"), words)
     with pytest.raises(TargetRuleError, match="LA325"):
-        tile_store(tm, (0,), memory, np.full(4, 0x40000001, "<u4").view(np.uint8))
+        tile_store(tm, (0,), memory, np.full(4, 0x7F800000, "<u4").view(np.uint8))
+    assert np.array_equal(memory.view("<u4"), words)
 
 
 def test_fill_and_conversion() -> None:

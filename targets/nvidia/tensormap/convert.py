@@ -2,8 +2,8 @@
 
 Main definitions: ``fill_bytes``, ``load_convert``.
 
-Implementation notes: conversions were measured on normal values near 2 only, where flushing does nothing. What happens
-to NaN, to denormals and to values that round to infinity is refused rather than guessed.
+Implementation notes: conversions were measured on normal and denormal values. What happens to NaN, to infinities and to
+values that round to infinity is refused rather than guessed.
 
 References: measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
 """
@@ -26,6 +26,10 @@ from layoutalg.targets.nvidia.tensormap.fields import (
 
 _NAN_HALF_WORD = b"\xf7\x7f"
 _WORD = np.dtype("<u4")
+_MAGNITUDE = np.uint32(0x7FFFFFFF)
+_INFINITY = np.uint32(0x7F800000)
+_ROUNDS_TO_INFINITY = np.uint32(0x7F7FF000)
+_TF32_NAN = np.uint32(0x7FFFE000)
 
 
 def fill_bytes(dtype: str, oob_fill: str) -> bytes:
@@ -57,7 +61,8 @@ def fill_bytes(dtype: str, oob_fill: str) -> bytes:
 def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return the bytes that arrive in shared memory for elements inside the tensor.
 
-    Mathematically: the identity, except for tf32 and tf32_ftz: round to nearest, ties to even, dropping 13 bits.
+    Mathematically: the identity, except for tf32 and tf32_ftz: round to nearest, ties to even, dropping 13 bits,
+    denormals included. The flush-to-zero types flush no denormal. A tf32 NaN becomes 0x7FFFE000 (one value was seen).
 
     Args:
         dtype: A name of ``PLAIN_DTYPES``.
@@ -65,13 +70,14 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
 
     Raises:
         MalformedError: LA301, unknown or packed type; LA327, no uint8 array of whole elements.
-        TargetRuleError: LA325, rule VALUE_MODEL: a value of a converting type that was not measured.
+        TargetRuleError: LA325, rule VALUE_MODEL: a value of a converting type that was not measured: NaN (but of
+            tf32), infinities, and finite values that round to infinity.
 
     Example:
         >>> load_convert("tf32", np.array([0x40000FFF], "<u4").view(np.uint8)).view("<u4").tolist() == [0x40000000]
         True
 
-    Source: measured on NVIDIA H200.
+    Source: measured on NVIDIA H200, driver 580.159.04.
     """
     size = element_bytes(checked_name("dtype", dtype, dict.fromkeys(PLAIN_DTYPES)))
     if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.ndim == 0 or values.shape[-1] % size:
@@ -79,23 +85,22 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
     if dtype not in CONVERTING_DTYPES:
         return values
     words = np.ascontiguousarray(values).view(_WORD)
-    _require_modelled(dtype, words)
+    magnitude = words & _MAGNITUDE
     if dtype == "f32_ftz":
+        _refuse_values(dtype, words, magnitude >= _INFINITY)
         return words.view(np.uint8)
+    nan = magnitude > _INFINITY
+    _refuse_values(dtype, words, (magnitude >= _ROUNDS_TO_INFINITY) & ~(nan & (dtype == "tf32")))
     odd = (words >> np.uint32(13)) & np.uint32(1)
     rounded = (words + (np.uint32(0xFFF) + odd)) & np.uint32(0xFFFFE000)
-    return rounded.astype(_WORD, copy=False).view(np.uint8)
+    return np.where(nan, _TF32_NAN, rounded).astype(_WORD, copy=False).view(np.uint8)
 
 
-def require_plain_values(dtype: str, values: npt.NDArray[np.uint8]) -> None:
-    """Raise LA325 where a store of a converting type might change a value: no conversion on stores was measured."""
-    if dtype not in CONVERTING_DTYPES:
-        return
-    words = values.view(_WORD)
-    _require_modelled(dtype, words)
-    if dtype.startswith("tf32") and (words & np.uint32(0x1FFF)).any():
-        because = "an element has non-zero bits among the 13 that tf32 drops"
-        raise refused("LA325", "whether stores round to tf32 was not measured", because, "VALUE_MODEL")
+def require_storable(dtype: str, values: npt.NDArray[np.uint8]) -> None:
+    """Raise LA325 for values of a converting type that were never stored: stores kept all others bit for bit."""
+    if dtype in CONVERTING_DTYPES:
+        words = values.view(_WORD)
+        _refuse_values(dtype, words, words & _MAGNITUDE >= _INFINITY)
 
 
 def refused(code: str, what: str, because: str, rule: str, where: tuple[str, ...] = ()) -> TargetRuleError:
@@ -103,13 +108,8 @@ def refused(code: str, what: str, because: str, rule: str, where: tuple[str, ...
     return TargetRuleError(Diagnostic(code, what, where, because, source="rule " + rule), rule)
 
 
-def _require_modelled(dtype: str, words: npt.NDArray[np.uint32]) -> None:
-    """Raise LA325 for float words whose conversion was not measured."""
-    magnitude = words & np.uint32(0x7FFFFFFF)
-    unknown = ((magnitude > 0) & (magnitude < 0x00800000)) | (magnitude > 0x7F800000)
-    if dtype != "f32_ftz":
-        unknown |= (magnitude >= 0x7F7FF000) & (magnitude < 0x7F800000)
+def _refuse_values(dtype: str, words: npt.NDArray[np.uint32], unknown: npt.NDArray[np.bool_]) -> None:
+    """Raise LA325 for float words whose treatment was not measured."""
     if unknown.any():
-        word = int(words[unknown][0])
-        because = f"the word {word:#010x} is NaN, a denormal, or rounds to infinity"
+        because = f"the word {int(words[unknown][0]):#010x} is NaN or infinite, or rounds to infinity"
         raise refused("LA325", f"how {dtype} treats this value was not measured", because, "VALUE_MODEL")

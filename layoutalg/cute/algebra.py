@@ -1,0 +1,186 @@
+"""The one-operand algebra of CuTe layouts: building, measuring, coalescing and filtering.
+
+Main definitions: ``make_layout``, ``size``, ``cosize``, ``rank``, ``depth``, ``flatten``, ``coalesce``,
+``filter_zeros``, ``filter``.
+
+Main statements: ``coalesce`` keeps the function of the 1-D coordinate and is a complete normal form: two layouts are
+the same function of the 1-D coordinate if and only if they coalesce to equal layouts.
+
+References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS.
+"""
+
+from __future__ import annotations
+
+from layoutalg import inttuple
+from layoutalg.cute import radix
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.radix import Flat
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.inttuple import IntTuple, malformed, validate
+
+
+def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
+    """Return the layout with the given modes, or the layout of a shape and an optional stride.
+
+    Args:
+        parts: Layouts, which become the modes; or a shape; or a shape and a stride.
+
+    Raises:
+        MalformedError: LA108, layouts and int tuples are mixed or there are too many int tuples.
+
+    Example:
+        >>> print(make_layout(CuteLayout(4, 2), CuteLayout((2, 2), (1, 8))))
+        (4,(2,2)):(2,(1,8))
+        >>> print(make_layout((4, 8)))
+        (4,8):(1,4)
+    """
+    layouts = [part for part in parts if isinstance(part, CuteLayout)]
+    if len(layouts) == len(parts):
+        return CuteLayout(tuple([part.shape for part in layouts]), tuple([part.stride for part in layouts]))
+    if layouts or len(parts) > 2:
+        raise malformed("parts", "must be layouts only, or a shape and an optional stride", parts, "LA108")
+    return CuteLayout(*[validate(part, "shape") for part in parts])
+
+
+def size(value: CuteLayout | ComposedLayout | IntTuple) -> int:
+    """Return the number of coordinates of a layout or shape.
+
+    Example:
+        >>> size(CuteLayout((4, 8))), size((4, (2, 3)))
+        (32, 24)
+    """
+    if isinstance(value, CuteLayout | ComposedLayout):
+        return value.size
+    return inttuple.product(validate(value, "shape"))
+
+
+def cosize(layout: CuteLayout | ComposedLayout) -> int:
+    """Return 1 + the greatest offset - the least offset; 0 for an empty layout.
+
+    Example:
+        >>> cosize(CuteLayout((4, 8), (16, 1))), cosize(CuteLayout(4, -1))
+        (56, 4)
+    """
+    return layout.cosize
+
+
+def rank(value: CuteLayout | ComposedLayout | IntTuple) -> int:
+    """Return the number of top-level modes of a layout or shape.
+
+    Example:
+        >>> rank(CuteLayout((4, (2, 2))))
+        2
+    """
+    if isinstance(value, CuteLayout | ComposedLayout):
+        return value.rank
+    return inttuple.rank(validate(value, "shape"))
+
+
+def depth(value: CuteLayout | ComposedLayout | IntTuple) -> int:
+    """Return how deep a layout or shape nests.
+
+    Example:
+        >>> depth(CuteLayout((4, (2, 2))))
+        2
+    """
+    if isinstance(value, CuteLayout | ComposedLayout):
+        return value.depth
+    return inttuple.depth(validate(value, "shape"))
+
+
+def flatten(layout: CuteLayout) -> CuteLayout:
+    """Return the layout without nesting: the same leaves in one tuple; an int shape stays an int.
+
+    Example:
+        >>> print(flatten(CuteLayout((4, (2, 2)), (1, (16, 4)))))
+        (4,2,2):(1,16,4)
+    """
+    if isinstance(layout.shape, int):
+        return layout
+    return CuteLayout(inttuple.flatten(layout.shape), inttuple.flatten(layout.stride))
+
+
+def coalesce(layout: CuteLayout, profile: IntTuple | None = None) -> CuteLayout:
+    """Return the layout in the fewest modes with the same function of the 1-D coordinate.
+
+    Mathematically: R with size(R) = size(L), depth at most 1 and R(i) = L(i) for all i < size(L); neighbours fuse where
+    the next stride continues the run. With a profile: each mode at a leaf of the profile is coalesced on its own.
+
+    Args:
+        layout: Any layout. An empty one becomes ``0:0``, one of size 1 becomes ``1:0``.
+        profile: None, or an int tuple with one entry per mode of the layout, nested as deep as modes should be kept
+            apart. Only its structure counts.
+
+    Raises:
+        MalformedError: LA109, the profile does not match the modes.
+
+    Complexity: O(k) for k modes.
+
+    Example:
+        >>> print(coalesce(CuteLayout((2, (1, 6)), (1, (6, 2)))))
+        12:1
+        >>> print(coalesce(CuteLayout((2, (1, 6)), (1, (6, 2))), (1, 1)))
+        (2,6):(1,2)
+
+    Laws: idempotent; keeps ``table``.
+    Source: CuTe ``coalesce``.
+    """
+    if profile is None:
+        return from_flat(radix.merge(layout.flat))
+    return _coalesce_by(layout, validate(profile, "profile"))
+
+
+def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
+    if isinstance(profile, int):
+        return from_flat(radix.merge(layout.flat))
+    if isinstance(layout.shape, int) or len(profile) != layout.rank:
+        raise MalformedError(
+            Diagnostic(
+                code="LA109",
+                what="the profile does not match the layout",
+                where=(f"coalesce({layout}, {inttuple.shape_text(profile)})",),
+                because=f"a profile with {len(profile)} modes cannot hold "
+                + ("an int shape" if isinstance(layout.shape, int) else f"{layout.rank} modes"),
+            )
+        )
+    return make_layout(*[_coalesce_by(layout[position], entry) for position, entry in enumerate(profile)])
+
+
+def from_flat(flat: Flat) -> CuteLayout:
+    """Return the layout of a digit list: no digit gives ``1:0``, one digit an int shape.
+
+    Example:
+        >>> print(from_flat(()), from_flat(((4, 2),)), from_flat(((4, 2), (2, 1))))
+        1:0 4:2 (4,2):(2,1)
+    """
+    if not flat:
+        return CuteLayout(1, 0)
+    if len(flat) == 1:
+        return CuteLayout(*flat[0])
+    return CuteLayout(tuple([extent for extent, _ in flat]), tuple([stride for _, stride in flat]))
+
+
+def filter_zeros(layout: CuteLayout) -> CuteLayout:
+    """Return the layout with the extent of every stride-0 mode set to 1; empty modes stay empty.
+
+    Mathematically: same profile and strides, and the same set of offsets.
+
+    Example:
+        >>> print(filter_zeros(CuteLayout((2, (4, 3)), (0, (1, 0)))))
+        (1,(4,1)):(0,(1,0))
+    """
+    extents = tuple([1 if stride == 0 and extent > 1 else extent for extent, stride in layout.flat])
+    return CuteLayout(inttuple.unflatten(extents, layout.shape), layout.stride)
+
+
+def filter(layout: CuteLayout) -> CuteLayout:
+    """Return the layout without stride-0 and extent-1 modes, coalesced.
+
+    Mathematically: the same set of offsets, each hit as often as the other modes of the layout hit it.
+
+    Example:
+        >>> print(filter(CuteLayout((2, 4, 3), (0, 1, 4))))
+        12:1
+    """
+    return coalesce(filter_zeros(layout))

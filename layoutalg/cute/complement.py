@@ -1,0 +1,142 @@
+"""The complement of a CuTe layout: the offsets it leaves out, as a layout.
+
+Main definitions: ``complement``.
+
+Main statements: sort the modes of an injective layout by stride. If each stride is divisible by stride times extent
+of the mode before it, the gaps between them form a layout C, and the modes of both together, sorted, are one compact
+chain 1, s_1, s_1 s_2, ...; so (L, C) is a bijection onto an interval [0, n). Without that chain no result is given.
+
+References: J. Cecka, arXiv:2603.02298; CuTe ``complement``.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import gcd
+
+from layoutalg.cute import radix
+from layoutalg.cute.algebra import from_flat
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.inttuple import integer, malformed
+
+
+def complement(layout: CuteLayout, cosize: int | None = None) -> CuteLayout:
+    """Return the layout that visits the offsets ``layout`` leaves out.
+
+    Mathematically: the sorted, coalesced C such that, with the stride-0 modes of L dropped, (L, C) is a bijection onto
+    [0, n), where n >= ``cosize`` is the least such bound whose outermost gap is whole.
+
+    Args:
+        layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Elements.
+        cosize: Bound to cover, >= 1; default the cosize of the layout. Elements.
+
+    Returns:
+        The complement, in increasing order of its offsets. Elements.
+
+    Raises:
+        MalformedError: LA130, the bound is not an integer >= 1.
+        AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, not injective, with two coordinates of equal
+            offset; LA134, the strides form no divisible chain, with the two modes.
+
+    Complexity: O(k log k) for k modes, no enumeration.
+
+    Example:
+        >>> print(complement(CuteLayout((2, 2), (1, 6)), 24))
+        (3,2):(2,12)
+        >>> print(complement(CuteLayout(4, 2), 16))
+        (2,2):(1,8)
+
+    Laws: the offsets of L and C only share 0; size(C) * size(filter(L)) = n.
+    Source: CuTe ``complement``.
+    """
+    if cosize is None:
+        bound = max(1, layout.cosize)
+    else:
+        bound = integer(cosize, "cosize", "LA130")
+        if bound < 1:
+            raise malformed("cosize", "must be at least 1", bound, "LA130")
+    where = f"complement({layout}, {bound})"
+    chain = divisible_chain(layout, where)
+    digits: list[tuple[int, int]] = []
+    current = 1
+    for extent, stride, _ in chain:
+        digits.append((stride // current, current))
+        current = extent * stride
+    digits.append((-(-bound // current), current))
+    return from_flat(radix.merge(tuple(digits)))
+
+
+def divisible_chain(layout: CuteLayout, where: str) -> tuple[tuple[int, int, int], ...]:
+    """Return the modes (extent, stride, 1-D weight) sorted by stride, stride-0 and extent-1 modes dropped.
+
+    Args:
+        layout: Any layout.
+        where: The call, for messages.
+
+    Raises:
+        AdmissibilityError: LA131 to LA134 as in ``complement``.
+
+    Example:
+        >>> divisible_chain(CuteLayout((4, 2), (2, 1)), "")
+        ((2, 1, 4), (4, 2, 1))
+    """
+    if layout.size == 0:
+        raise _refusal("LA131", "the layout is empty", where, "an empty layout has no offsets to work with")
+    modes: list[tuple[int, int, int]] = []
+    weight = 1
+    for extent, stride in radix.merge(layout.flat):
+        if stride < 0:
+            raise _refusal(
+                "LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below offset 0"
+            )
+        if stride:
+            modes.append((extent, stride, weight))
+        weight *= extent
+    modes.sort(key=lambda mode: (mode[1], mode[0]))
+    for fast, slow in pairwise(modes):
+        if slow[1] % (fast[0] * fast[1]):
+            raise _no_chain(fast, slow, where)
+    return tuple(modes)
+
+
+def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: str) -> AdmissibilityError:
+    """Return the refusal for two modes that do not follow each other in a divisible chain."""
+    clash = _collision(fast, slow)
+    names = f"{fast[0]}:{fast[1]} and {slow[0]}:{slow[1]}"
+    if clash is None:
+        return _refusal(
+            "LA134",
+            "the strides form no divisible chain",
+            where,
+            f"for the modes {names}, {slow[1]} is not a multiple of {fast[0]} * {fast[1]} = {fast[0] * fast[1]}",
+            {"faster": f"{fast[0]}:{fast[1]}", "slower": f"{slow[0]}:{slow[1]}"},
+        )
+    first, second = clash
+    offset = first // fast[2] * fast[1]
+    return _refusal(
+        "LA133",
+        "the layout is not injective",
+        where,
+        f"the modes {names} overlap",
+        {"coordinate": first, "other": second, "offset": offset},
+    )
+
+
+def _collision(fast: tuple[int, int, int], slow: tuple[int, int, int]) -> tuple[int, int] | None:
+    """Return two 1-D coordinates with equal offset inside two modes, or None where the two modes are injective.
+
+    a d = b e with 0 <= a < s, 0 <= b < t has a solution other than 0 exactly if the least one, a = e/g and b = d/g with
+    g = gcd(d, e), lies inside both extents.
+    """
+    common = gcd(fast[1], slow[1])
+    a, b = slow[1] // common, fast[1] // common
+    if a < fast[0] and b < slow[0]:
+        return a * fast[2], b * slow[2]
+    return None
+
+
+def _refusal(
+    code: str, what: str, where: str, because: str, witness: dict[str, object] | None = None
+) -> AdmissibilityError:
+    return AdmissibilityError(Diagnostic(code=code, what=what, where=(where,), because=because, witness=witness))

@@ -1,0 +1,299 @@
+"""Composition of CuTe layouts, exact or refused.
+
+Main definitions: ``composition``.
+
+Main statements: R = composition(A, B) has R(c) = A(B(c)) on the whole domain of B, and each mode of B keeps its place
+(it may be refined into a nested mode). Such an R exists if and only if every mode of B alone gives a strided run of A
+and A adds up over those runs; ``layoutalg.cute.factor`` decides both without enumerating the domain.
+
+Implementation notes: B must stay inside the domain of A. What a layout does past its end is a convention that differs
+between implementations, so it is not used.
+
+References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, overload
+
+from layoutalg.cute import radix
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.radix import Flat
+from layoutalg.cute.swizzle import Swizzle
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
+
+Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
+
+
+@overload
+def composition(outer: CuteLayout, inner: Tiler) -> CuteLayout: ...
+@overload
+def composition(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout: ...
+@overload
+def composition(outer: ComposedLayout, inner: Tiler | ComposedLayout) -> ComposedLayout: ...
+@overload
+def composition(outer: Swizzle, inner: CuteLayout | ComposedLayout) -> ComposedLayout: ...
+def composition(
+    outer: CuteLayout | ComposedLayout | Swizzle, inner: Tiler | ComposedLayout
+) -> CuteLayout | ComposedLayout:
+    """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
+
+    Mathematically: R with R(c) = outer(inner(c)) for every coordinate c of ``inner``; the shape of R refines the
+        shape of
+    ``inner`` mode by mode.
+
+    Args:
+        outer: A layout, a composed layout or a swizzle.
+        inner: A layout; an int n, meaning ``n:1``; or a tuple with one such entry per mode of ``outer``, applied mode
+            by mode, where None leaves the mode as it is. Offsets of ``inner`` are 1-D coordinates of ``outer``.
+
+    Returns:
+        The composition; each mode in the least number of digits.
+
+    Raises:
+        MalformedError: LA123, the tiler is no tiler or has not one entry per mode.
+        AdmissibilityError: LA120, ``inner`` leaves the domain of ``outer``.
+        RepresentabilityError: LA121, one mode alone is not strided; LA122, the modes do not add up; LA124, a swizzle
+            stands between two layouts.
+        BudgetError: LA125, undecided: carries may cancel on more than 2^20 points.
+
+    Complexity: O(k^2 log) for k modes, independent of the sizes, except where carries may cancel.
+
+    Example:
+        >>> print(composition(CuteLayout((6, 8), (1, 10)), CuteLayout(2, 4)))
+        2:4
+        >>> print(composition(CuteLayout((4, 8), (1, 5)), CuteLayout((2, 8), (16, 2))))
+        (2,(2,4)):(20,(2,5))
+        >>> print(composition(CuteLayout((8, 4, 2)), (4, None, 2)))
+        (4,4,2):(1,8,32)
+
+    Laws: associativity where both sides exist; the identity layout of A's domain is neutral.
+    Source: CuTe ``composition``; arXiv:2603.02298.
+    """
+    if isinstance(outer, Swizzle) and isinstance(inner, CuteLayout | ComposedLayout):
+        return ComposedLayout(outer, 0, inner)
+    if isinstance(outer, ComposedLayout):
+        if not isinstance(inner, ComposedLayout):
+            return outer.rebase(_compose_tiler(outer.base, inner))
+        answer = composition(outer.base, inner)
+        for swizzle, offset in reversed(outer.stages):
+            answer = ComposedLayout(swizzle, offset, answer)
+        return answer
+    if not isinstance(outer, CuteLayout):
+        raise _malformed_tiler("the outer operand must be a layout", outer)
+    if isinstance(inner, ComposedLayout):
+        return _scale(outer, inner)
+    return _compose_tiler(outer, inner)
+
+
+def _compose_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
+    if isinstance(tiler, CuteLayout):
+        return _compose(outer, tiler)
+    if tiler is None:
+        return outer
+    if isinstance(tiler, tuple):
+        if isinstance(outer.shape, int) or len(tiler) != outer.rank:
+            raise _malformed_tiler(
+                f"a tuple needs one entry per mode of {outer}, which has "
+                f"{'no tuple of modes' if isinstance(outer.shape, int) else f'{outer.rank} modes'}; "
+                "None leaves a mode as it is",
+                tiler,
+            )
+        modes = [_compose_tiler(outer[position], entry) for position, entry in enumerate(tiler)]
+        return CuteLayout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
+    if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
+        raise _malformed_tiler("a tiler is a layout, an integer, None or a tuple of tilers", tiler)
+    return _compose(outer, CuteLayout(integer(tiler, "tiler", "LA123"), 1))
+
+
+def _malformed_tiler(rule: str, actual: object) -> MalformedError:
+    shown = repr(actual)
+    shown = shown if len(shown) <= 120 else shown[:117] + "..."
+    return MalformedError(Diagnostic(code="LA123", what="the tiler is malformed", because=f"{rule}; got {shown}"))
+
+
+def _where(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, ...]:
+    return (f"composition({outer}, {inner})",)
+
+
+def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
+    if inner.size == 0:
+        zeros = tuple([0] * len(inner.flat))
+        return CuteLayout(inner.shape, unflatten(zeros, inner.shape))
+    low, high = radix.span(inner.flat)
+    if low < 0 or high >= outer.size:
+        raise _leaves(outer, inner)
+    merged = radix.merge(outer.flat)
+    runs: list[Flat] = []
+    place = 1
+    for position, (extent, step) in enumerate(inner.flat):
+        if extent == 1:
+            runs.append(((1, _beyond(merged, step)),))
+            continue
+        try:
+            run = factor_run(merged, step, extent)
+        except GaveUpError as error:
+            raise _gave_up(outer, inner, f"mode {extent}:{step} has more than {PREFIX} entries") from error
+        if isinstance(run, Broken):
+            raise RepresentabilityError(
+                Diagnostic(
+                    code="LA121",
+                    what="the composition is not a CuTe layout",
+                    where=_where(outer, inner),
+                    because=f"mode {position} of the right operand, {extent}:{step}, gives no strided mode: "
+                    f"{run.because}",
+                    witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
+                    source="layoutalg.convert.to_piecewise holds the exact function",
+                )
+            )
+        runs.append(run)
+        place *= extent
+    if len(runs) > 1:
+        _require_additive(outer, merged, inner, runs)
+    leaves_shape: list[IntTuple] = []
+    leaves_stride: list[IntTuple] = []
+    for run in runs:
+        if len(run) == 1:
+            leaves_shape.append(run[0][0])
+            leaves_stride.append(run[0][1])
+        else:
+            leaves_shape.append(tuple([extent for extent, _ in run]))
+            leaves_stride.append(tuple([stride for _, stride in run]))
+    return CuteLayout(_graft(inner.shape, leaves_shape), _graft(inner.shape, leaves_stride))
+
+
+def _graft(profile: IntTuple, leaves: list[IntTuple]) -> IntTuple:
+    """Return ``profile`` with its leaves replaced from left to right; consumes nothing from ``leaves``."""
+    if isinstance(profile, int):
+        return leaves[0]
+    parts: list[IntTuple] = []
+    used = 0
+    for entry in profile:
+        count = 1 if isinstance(entry, int) else len(flatten(entry))
+        parts.append(_graft(entry, leaves[used : used + count]))
+        used += count
+    return tuple(parts)
+
+
+def _beyond(merged: Flat, step: int) -> int:
+    """Return the stride shown for a mode of extent 1: the last mode of A is continued; 0 where that overflows."""
+    if not merged or step == 0:
+        return 0
+    value = radix.evaluate(((*merged[:-1], (INT_LIMIT * 2, merged[-1][1]))), abs(step)) * (1 if step > 0 else -1)
+    return value if -INT_LIMIT <= value < INT_LIMIT else 0
+
+
+def _leaves(outer: CuteLayout, inner: CuteLayout) -> AdmissibilityError:
+    first = radix.first_outside(inner.flat, outer.size)
+    coordinate = 0 if first is None else first
+    value = radix.evaluate(inner.flat, coordinate)
+    return AdmissibilityError(
+        Diagnostic(
+            code="LA120",
+            what="the right operand leaves the domain of the left operand",
+            where=_where(outer, inner),
+            because=f"the right operand has the value {value} at coordinate {coordinate}, "
+            f"the left operand is defined on [0, {outer.size})",
+            witness={"coordinate": coordinate, "value": value, "size": outer.size},
+        )
+    )
+
+
+def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: list[Flat]) -> None:
+    """Refuse where A does not add up over the modes of B, naming the first coordinate the search can reach."""
+    digits: list[tuple[int, int]] = []
+    weights: list[int] = []  # 1-D coordinate weight in B of each digit
+    place = 1
+    for (extent, step), run in zip(inner.flat, runs, strict=True):
+        inside = 1
+        for count, _ in run if extent > 1 else ():
+            digits.append((count, step * inside))
+            weights.append(place * inside)
+            inside *= count
+        place *= extent
+    if len(digits) < 2:
+        return
+    try:
+        found = first_interaction(merged, tuple(digits))
+    except GaveUpError as error:
+        raise _gave_up(outer, inner, "carries between the modes may cancel") from error
+    if found is None:
+        return
+    flat = tuple([digit for run in runs for digit in run])
+    coordinate = sum([value * weight for value, weight in zip(found, weights, strict=True)])
+    if inner.size <= PREFIX:
+        actual = radix.evaluate_many(merged, radix.table(inner.flat))
+        coordinate = int((actual != radix.table(flat)).argmax())
+    raise RepresentabilityError(
+        Diagnostic(
+            code="LA122",
+            what="the composition is not a CuTe layout",
+            where=_where(outer, inner),
+            because=f"the modes of the right operand carry into each other in {outer}: "
+            f"mode by mode one would get {_joined(flat)}, which is another function",
+            witness={
+                "coordinate": coordinate,
+                "composition": radix.evaluate(merged, radix.evaluate(inner.flat, coordinate)),
+                "layout": radix.evaluate(flat, coordinate),
+            },
+            source="layoutalg.convert.to_piecewise holds the exact function",
+        )
+    )
+
+
+def _joined(flat: Flat) -> str:
+    return f"{shape_text(tuple([extent for extent, _ in flat]))}:{shape_text(tuple([stride for _, stride in flat]))}"
+
+
+def _gave_up(outer: CuteLayout, inner: CuteLayout, because: str) -> BudgetError:
+    return BudgetError(
+        Diagnostic(
+            code="LA125",
+            what="whether the composition is a CuTe layout was not decided",
+            where=_where(outer, inner),
+            because=f"{because}, and the limit is {PREFIX} points",
+        )
+    )
+
+
+def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
+    """Return ``outer`` after a swizzled layout where ``outer`` only multiplies by a power of two."""
+    values = inner.value_range()
+    if inner.size and (values[0] < 0 or values[1] >= outer.size):
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA120",
+                what="the right operand leaves the domain of the left operand",
+                where=_where(outer, inner),
+                because=f"the right operand takes values from {values[0]} to {values[1]}, "
+                f"the left operand is defined on [0, {outer.size})",
+            )
+        )
+    merged = radix.merge(outer.flat)
+    factor = merged[0][1] if len(merged) == 1 else 0
+    if factor <= 0 or factor & (factor - 1):
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA124",
+                what="a layout after a swizzled layout has no form as a swizzled layout",
+                where=_where(outer, inner),
+                because="the left operand is more than a multiplication by a power of two: "
+                f"its normal form is {_joined(merged)}",
+                source="layoutalg.convert.to_linear holds the exact function where all extents are powers of two",
+            )
+        )
+    shift = factor.bit_length() - 1
+    base = inner.base
+    scaled = tuple([stride * factor for _, stride in base.flat])
+    (last, offset), *rest = reversed([(_shifted(swizzle, shift), offset * factor) for swizzle, offset in inner.stages])
+    answer = ComposedLayout(last, offset, CuteLayout(base.shape, unflatten(scaled, base.shape)))
+    for swizzle, offset in rest:
+        answer = ComposedLayout(swizzle, offset, answer)
+    return answer
+
+
+def _shifted(swizzle: Swizzle, shift: int) -> Swizzle:
+    return Swizzle(swizzle.bits, swizzle.base + shift, swizzle.shift)
