@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,8 @@ from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.errors import LayoutError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 
-Bytes = npt.NDArray[np.uint8]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class Backend(Protocol):
@@ -120,10 +121,17 @@ class Cuda:
         return launch.download(self.memory, first, last)
 
 
-def open_backend(name: str, plan: TensorMapPlan, memory: Bytes) -> Backend:
-    """Return the backend called ``"cuda"``, ``"host"`` or ``"simulator"``."""
+def open_backend(name: str, plan: TensorMapPlan, memory: Bytes, spans: Spans | None = None) -> Backend:
+    """Return the backend called ``"cuda"``, ``"host"`` or ``"simulator"``.
+
+    Args:
+        name: Which one.
+        plan: What to run.
+        memory: The tensor's memory; byte 0 is its base address.
+        spans: Byte ranges worth copying to a GPU; None copies everything.
+    """
     if name == "cuda":
-        return Cuda(plan, launch.upload(memory))
+        return Cuda(plan, launch.upload(memory, spans))
     return Host(plan, memory) if name == "host" else Simulator(plan, memory)
 
 

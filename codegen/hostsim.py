@@ -163,7 +163,7 @@ def _cell(kind: str, name: str, value: Argument) -> tuple[int, object]:
         address += -address % 128
         ctypes.memmove(address, value, len(value))
         return address, store
-    if not isinstance(value, int) or not -(2**31) <= value < 2**31:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
         raise MalformedError(
             Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}")
         )

@@ -246,8 +246,12 @@ class _Allocation:
             self._driver.cuMemFree(pointer)
 
 
-def upload(array: npt.NDArray[Any]) -> DeviceTensor:
+def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = None) -> DeviceTensor:
     """Return a copy of a contiguous array in device memory, freed with the last reference to it.
+
+    Args:
+        array: The array.
+        spans: Byte ranges (first, last + 1) to copy; the rest of the device memory then holds anything.
 
     Raises:
         MalformedError: LA533, for an array that is not contiguous.
@@ -256,7 +260,8 @@ def upload(array: npt.NDArray[Any]) -> DeviceTensor:
     if not array.flags.c_contiguous:
         raise MalformedError(Diagnostic("LA533", "bad launch", ("upload",), "the array is not contiguous"))
     owner = _Allocation(array.nbytes)
-    _call(_ready().cuMemcpyHtoD(owner.pointer, array.ctypes.data, array.nbytes))
+    for first, last in ((0, array.nbytes),) if spans is None else spans:
+        _call(_ready().cuMemcpyHtoD(int(owner.pointer) + first, array.ctypes.data + first, last - first))
     strides = tuple(stride // array.itemsize for stride in array.strides)
     return DeviceTensor(int(owner.pointer), array.shape, strides, array.itemsize, owner)
 

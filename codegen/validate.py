@@ -9,6 +9,8 @@ the same kernel text on the CPU with C++ models, ``simulator`` calls the Python 
 
 from __future__ import annotations
 
+import mmap
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.backends import Backend, open_backend
+from layoutalg.codegen.backends import Backend, Spans, open_backend
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import image_bytes, load_kernel, store_kernel
 from layoutalg.codegen.launch import device as gpu
@@ -152,7 +154,7 @@ def validate(
     cubin = None if backend == "simulator" else _cubin_bytes(plan)
     rng = np.random.default_rng(seed)
     memory = _memory(plan, chosen, rng)
-    opened = open_backend(backend, plan, memory)
+    opened = open_backend(backend, plan, memory, _spans(plan, memory, chosen))
     compared = 0
     difference: Difference | None = None
     for origin in chosen:
@@ -240,24 +242,43 @@ def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.ran
     last = sum((n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
     total = (problem.base_elem_offset + last + 1) * size
     if total > MAX_MEMORY_BYTES:
-        raise MalformedError(
-            Diagnostic(
-                "LA541", "the tensor is too large to model", ("validate",), f"{total} bytes > {MAX_MEMORY_BYTES}"
-            )
-        )
-    align = max(problem.base_align_bytes, 16)
-    room = -(-total // 16) * 16
-    store = np.zeros(room + align, dtype=np.uint8)  # untouched pages cost nothing
-    first = -store.ctypes.data % align
-    memory = store[first : first + room]
-    if room <= MAX_FILLED_BYTES:
-        memory[:] = _random(problem.dtype, room, rng)
+        because = f"{total} bytes > {MAX_MEMORY_BYTES}"
+        raise MalformedError(Diagnostic("LA541", "the tensor is too large to model", ("validate",), because))
+    memory = _reserved(-(-total // 16) * 16, max(problem.base_align_bytes, 16))
+    if memory.size <= MAX_FILLED_BYTES:
+        memory[:] = _random(problem.dtype, memory.size, rng)
         return memory
     for origin in origins:
         element, inside = _elements(plan, origin)
         positions = element[inside][:, None] * size + np.arange(size)
         memory[positions] = _random(problem.dtype, positions.size, rng).reshape(positions.shape)
     return memory
+
+
+def _reserved(size: int, align: int) -> npt.NDArray[np.uint8]:
+    """Return zeroed, aligned memory whose untouched pages cost nothing, also where it is larger than the machine's."""
+    if size <= MAX_FILLED_BYTES or not sys.platform.startswith("linux"):
+        store = np.zeros(size + align, dtype=np.uint8)
+    else:
+        no_reserve = 0x4000  # MAP_NORESERVE, which older versions of the mmap module do not name
+        pages = mmap.mmap(-1, size + align, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+        store = np.frombuffer(pages, dtype=np.uint8)
+    first = -store.ctypes.data % align
+    return store[first : first + size]
+
+
+def _spans(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origins: Sequence[tuple[int, ...]]) -> Spans | None:
+    """Return the byte ranges of a large memory that hold the tiles' elements; None stands for all of a small one."""
+    if memory.size <= MAX_FILLED_BYTES:
+        return None
+    size = element_bytes(plan.problem.dtype)
+    found = []
+    for origin in origins:
+        element, inside = _elements(plan, origin)
+        touched = element[inside]
+        if touched.size:
+            found.append((int(touched.min()) * size, (int(touched.max()) + 1) * size))
+    return tuple(found)
 
 
 def _random(dtype: str, size: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
-from layoutalg.affine.digits import digit_system, map_text
+from layoutalg.affine.digits import digit_system, map_text, stage_text
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
@@ -209,7 +209,7 @@ def to_cute(layout: AnyLayout) -> CuteLayout | ComposedLayout:
 
     Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
     disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear layout becomes
-    one top-level mode.
+    one top-level mode; a single axis is not wrapped.
 
     Args:
         layout: Any layout. A CuTe layout, and a composed layout of one swizzle that has no plain form, come back as
@@ -317,8 +317,9 @@ def _no_cute(where: str, because: str, witness: dict[str, object]) -> Representa
 def to_piecewise(layout: AnyLayout) -> PiecewiseLayout:
     """Return the layout as a piecewise quasi-affine function on its digits; always possible in principle.
 
-    The digits are the modes ``c0, c1, ...`` of a CuTe layout, innermost for a stack, and the input bits ``b0, b1, ...``
-    of a linear layout; the output is ``offset``. The flat coordinate is the same.
+    The digits are the modes ``c0, c1, ...`` of a CuTe layout, and the input bits ``b0, b1, ...`` of a linear layout. A
+    stack of swizzles that is affine over F2 gets input bits, any other the modes of its CuTe layout. The output is
+    ``offset``; the flat coordinate is the same.
 
     Args:
         layout: Any layout with at least one point.
@@ -339,7 +340,25 @@ def to_piecewise(layout: AnyLayout) -> PiecewiseLayout:
         raise RepresentabilityError(
             Diagnostic(code="LA236", what="the layout is empty", where=(where,), because="it has no coordinate at all")
         )
+    if isinstance(layout, ComposedLayout):
+        try:
+            linear = to_linear(layout)
+        except (RepresentabilityError, BudgetError):
+            return PiecewiseLayout(_chain_text(layout), ("offset",))
+        return PiecewiseLayout(map_text(digit_system(linear)), ("offset",))
     return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))  # type: ignore[arg-type]
+
+
+def _chain_text(layout: ComposedLayout) -> str:
+    """Return a stack of swizzles on the modes of its CuTe layout as ISL text."""
+    from layoutalg.affine import isl
+
+    names = [f"c{index}" for index in range(len(layout.base.flat))]
+    point = f"[{', '.join(names)}]"
+    value = " + ".join(["0", *(f"{stride}*{name}" for name, (_, stride) in zip(names, layout.base.flat, strict=True))])
+    box = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, (n, _) in zip(names, layout.base.flat, strict=True))])
+    stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
+    return isl.chain([f"{{ {point} -> [{value}] }}", *stages], f"{{ {point} : {box} }}")
 
 
 def recognize(table: npt.ArrayLike) -> CuteLayout | ComposedLayout | LinearLayout:
@@ -365,6 +384,8 @@ def recognize(table: npt.ArrayLike) -> CuteLayout | ComposedLayout | LinearLayou
         (2,3):(4,1) Sw<0,0,0> o 1 o (2,2):(-1,2) Sw<1,0,1> o 0 o (2,2):(2,5)
     """
     values = _table(table)
+    if int(values.max()) - int(values.min()) >= 2**63:
+        raise _no_cute(f"recognize(table of {len(values)} entries)", "its values are 2**63 or more apart", {})
     modes = tables.strided(values)
     first = int(values[0])
     if not isinstance(modes, tables.Departure):

@@ -21,6 +21,7 @@ caret under the place.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -35,6 +36,7 @@ CuteValue: TypeAlias = CuteLayout | Swizzle | ComposedLayout
 
 MAX_TEXT = 100_000
 WINDOW = 100
+STACK_AHEAD = re.compile(r"[(\s]*S")
 
 
 def parse(text: str) -> Any:
@@ -156,7 +158,7 @@ class _Reader:
             self.fail(f"the stack nests more than {2 * MAX_STACK} deep", code="LA191")
         if self.peek() == "S":
             return self.composed(self.swizzle(), level)
-        if self.peek() == "(" and self.text[self.at :].lstrip("( \t\n").startswith("S"):
+        if self.peek() == "(" and STACK_AHEAD.match(self.text, self.at):
             self.at += 1
             inner = self.operand(level + 1)
             self.expect(")", "to close the parenthesis")

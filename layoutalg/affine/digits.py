@@ -162,6 +162,21 @@ def swizzle_sources(swizzle: Swizzle) -> dict[int, int]:
     return {target + position: source + position for position in range(swizzle.bits)}
 
 
+def stage_text(swizzle: Swizzle, offset: int) -> str:
+    """Return ``v -> swizzle(offset + v)`` as ISL text, one floor per bit that is read or written.
+
+    Example:
+        >>> stage_text(Swizzle(1, 0, 2), 3)
+        '{ [v] -> [v + 3 + 1*((floor((v + 3)/1) + floor((v + 3)/4)) mod 2) - 1*(floor((v + 3)/1) mod 2)] }'
+    """
+    value = f"v + {offset}"
+    parts = [value]
+    for target, source in swizzle_sources(swizzle).items():
+        low, high = f"floor(({value})/{1 << target})", f"floor(({value})/{1 << source})"
+        parts.append(f"{1 << target}*(({low} + {high}) mod 2) - {1 << target}*({low} mod 2)")
+    return f"{{ [v] -> [{' + '.join(parts)}] }}"
+
+
 def map_text(system: DigitSystem, condition: str = "") -> str:
     """Return the system as the text of an ISL map from digits to the value.
 

@@ -113,7 +113,16 @@ class PiecewiseLayout:
         return self.apply(coords)
 
     def at(self, index: int) -> tuple[int, ...]:
-        """Return the outputs at a flat index."""
+        """Return the outputs at a flat index.
+
+        Raises:
+            MalformedError: LA223, not an integer in [0, size).
+        """
+        if isinstance(index, (bool, np.bool_)) or not isinstance(index, (int, np.integer)):
+            raise _malformed("index", "must be an integer", index)
+        if not 0 <= index < self.size:
+            raise _malformed("index", f"must be in [0, {self.size})", index)
+        index = int(index)
         coords = {}
         for name, extent in self.inputs:
             index, coords[name] = divmod(index, extent)

@@ -67,12 +67,16 @@ def complement(layout: CuteLayout, cosize: int | None = None) -> CuteLayout:
     return from_flat(radix.merge(tuple(digits)))
 
 
-def divisible_chain(layout: CuteLayout, where: str) -> tuple[tuple[int, int, int], ...]:
+def divisible_chain(layout: CuteLayout, where: str, padded: bool = False) -> tuple[tuple[int, int, int], ...]:
     """Return the modes (extent, stride, 1-D weight) sorted by stride, stride-0 and extent-1 modes dropped.
+
+    Mathematically: each stride must be a multiple of stride times extent of the mode before it; with ``padded``, a
+    multiple of its stride alone and at least stride times extent, as in a matrix with padded rows.
 
     Args:
         layout: Any layout.
         where: The call, for messages.
+        padded: Whether gaps may be no multiple of the mode before them.
 
     Raises:
         AdmissibilityError: LA131 to LA134 as in ``complement``.
@@ -87,39 +91,38 @@ def divisible_chain(layout: CuteLayout, where: str) -> tuple[tuple[int, int, int
     weight = 1
     for extent, stride in radix.merge(layout.flat):
         if stride < 0:
-            raise _refusal(
-                "LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below offset 0"
-            )
+            raise _refusal("LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below 0")
         if stride:
             modes.append((extent, stride, weight))
         weight *= extent
     modes.sort(key=lambda mode: (mode[1], mode[0]))
     for fast, slow in pairwise(modes):
-        if slow[1] % (fast[0] * fast[1]):
-            raise _no_chain(fast, slow, where)
+        width = fast[0] * fast[1]
+        if slow[1] < width or slow[1] % (fast[1] if padded else width):
+            raise _no_chain(fast, slow, where, padded)
     return tuple(modes)
 
 
-def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: str) -> AdmissibilityError:
+def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: str, padded: bool) -> AdmissibilityError:
     """Return the refusal for two modes that do not follow each other in a divisible chain."""
     clash = _collision(fast, slow)
     names = f"{fast[0]}:{fast[1]} and {slow[0]}:{slow[1]}"
     if clash is None:
+        needed = f"{fast[1]}" if padded else f"{fast[0]} * {fast[1]} = {fast[0] * fast[1]}"
         return _refusal(
             "LA134",
             "the strides form no divisible chain",
             where,
-            f"for the modes {names}, {slow[1]} is not a multiple of {fast[0]} * {fast[1]} = {fast[0] * fast[1]}",
+            f"for the modes {names}, {slow[1]} is not a multiple of {needed}",
             {"faster": f"{fast[0]}:{fast[1]}", "slower": f"{slow[0]}:{slow[1]}"},
         )
     first, second = clash
-    offset = first // fast[2] * fast[1]
     return _refusal(
         "LA133",
         "the layout is not injective",
         where,
         f"the modes {names} overlap",
-        {"coordinate": first, "other": second, "offset": offset},
+        {"coordinate": first, "other": second, "offset": first // fast[2] * fast[1]},
     )
 
 

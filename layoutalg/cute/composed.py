@@ -153,7 +153,7 @@ class ComposedLayout:
 
     def _swizzled(self, values: IntArray) -> IntArray:
         for swizzle, offset in reversed(self.stages):
-            values = swizzle.apply(values + offset)
+            values = swizzle.map(values + offset if offset else values)
         return values
 
     def value_range(self) -> tuple[int, int]:
@@ -200,7 +200,7 @@ class ComposedLayout:
 
     def apply(self, coords: Coords) -> IntArray:
         """Return the values at many coordinates, read as by ``CuteLayout.apply``."""
-        return self._swizzled(self.base.apply(coords))
+        return np.asarray(self._swizzled(self.base.apply(coords)))
 
     def table(self) -> IntArray:
         """Return the values at the 1-D coordinates 0, 1, ..., size - 1.

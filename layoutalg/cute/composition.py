@@ -146,7 +146,6 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
                     because=f"mode {position} of the right operand, {extent}:{step}, gives no strided mode: "
                     f"{run.because}",
                     witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
-                    source="layoutalg.convert.to_piecewise holds the exact function",
                 )
             )
         runs.append(run)
@@ -239,7 +238,6 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
                 "composition": radix.evaluate(merged, radix.evaluate(inner.flat, coordinate)),
                 "layout": radix.evaluate(flat, coordinate),
             },
-            source="layoutalg.convert.to_piecewise holds the exact function",
         )
     )
 
@@ -248,7 +246,7 @@ def _joined(flat: Flat) -> str:
     return f"{shape_text(tuple([extent for extent, _ in flat]))}:{shape_text(tuple([stride for _, stride in flat]))}"
 
 
-def _gave_up(outer: CuteLayout, inner: CuteLayout, because: str) -> BudgetError:
+def _gave_up(outer: CuteLayout, inner: CuteLayout | ComposedLayout, because: str) -> BudgetError:
     return BudgetError(
         Diagnostic(
             code="LA125",
@@ -273,16 +271,22 @@ def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
             )
         )
     merged = radix.merge(outer.flat)
-    factor = merged[0][1] if len(merged) == 1 else 0
+    try:
+        run = factor_run(merged, 1, values[1] + 1)  # only the values taken matter
+    except GaveUpError as error:
+        raise _gave_up(outer, inner, f"the values run up to {values[1]}") from error
+    factor = 0
+    if not isinstance(run, Broken) and len(run) < 2:
+        factor = run[0][1] if run else 1  # an empty run: 0 is the only value
     if factor <= 0 or factor & (factor - 1):
         raise RepresentabilityError(
             Diagnostic(
                 code="LA124",
-                what="a layout after a swizzled layout has no form as a swizzled layout",
+                what="a layout after a swizzled layout is only formed where it multiplies by a power of two",
                 where=_where(outer, inner),
-                because="the left operand is more than a multiplication by a power of two: "
-                f"its normal form is {_joined(merged)}",
-                source="layoutalg.convert.to_linear holds the exact function where all extents are powers of two",
+                because=f"the left operand, {_joined(merged)} in normal form, is no such multiplication "
+                f"on the values 0 to {values[1]} of the right operand",
+                source="layoutalg.convert.to_linear gives each operand as a matrix where all extents are powers of two",
             )
         )
     shift = factor.bit_length() - 1

@@ -179,28 +179,29 @@ def _irregular(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int],
 
 
 def _telling(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int], int]) -> Broken | None:
-    """Look for a break of a long run at the first jumps of its terms and at their first irregular jumps."""
-    places: set[int] = set()
-    for p, q in terms:
-        first = -(-q // p)
-        excess = p * first - q  # jump m lies at m first - floor(m excess / p)
-        places.update(-(-m * q // p) for m in (1, 2, 3))
-        if excess:
-            places.add(-(-p // excess) * first - 1)
-    ordered = sorted(place for place in places if place < extent)
-    slope = evaluate(outer, step)
-    jumps = [place for place in ordered if evaluate(outer, step * place) != place * slope]
-    if not jumps:
-        return None
-    # The first index off the line, if the line holds up to it, is where the first digit must end.
-    done = jumps[0]
-    if any((done - 1) * p // q for p, q in terms):
+    """Look for a break of a long run where its first digit ends and where its terms first jump and first stumble."""
+    straight, bent = 1, extent - 1  # linear on [0, straight], not shown linear on [0, bent]
+    while bent - straight > 1:
+        middle = (straight + bent) // 2
+        if _terms(outer, step, middle + 1):
+            bent = middle
+        else:
+            straight = middle
+    done, slope = bent, evaluate(outer, step)
+    if evaluate(outer, step * done) == done * slope:
         return None
     if extent % done:
         return _indivisible([(done, slope)], done, extent, evaluate(outer, step * done))
-    for place in ordered:
-        broken = _mismatch(outer, step, done, place)
-        if broken.expected != broken.actual:
+    places = {2 * done - 1, 2 * done, 2 * done + 1}
+    for p, q in terms:
+        first = -(-q // p)
+        excess = p * first - q  # jump m lies at m first - floor(m excess / p)
+        places.update([-(-m * q // p) for m in (1, 2, 3)])
+        if excess:
+            places.add(-(-p // excess) * first - 1)
+    for place in sorted(places):
+        broken = _mismatch(outer, step, done, place) if done < place < extent else None
+        if broken is not None and broken.expected != broken.actual:
             return broken
     return None
 

@@ -70,10 +70,12 @@ def right_inverse(layout: CuteLayout) -> CuteLayout:
 def left_inverse(layout: CuteLayout) -> CuteLayout:
     """Return R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) always.
 
-    Mathematically: a retraction of L. Offsets that L leaves out are mapped as if the gap digits were 0.
+    Mathematically: a retraction of L. The strides must divide one another in turn; rows may be padded by any amount.
+    Offsets that L leaves out get some value, in whole gaps that of the gap's first offset.
 
     Args:
-        layout: Strides >= 0; once stride-0 modes are dropped, a divisible chain of strides. Elements.
+        layout: Strides >= 0; once stride-0 modes are dropped, each stride is a multiple of the one before it and at
+            least its stride times extent. Elements.
 
     Returns:
         Coalesced layout from offsets to 1-D coordinates, defined on at least [0, cosize).
@@ -89,14 +91,20 @@ def left_inverse(layout: CuteLayout) -> CuteLayout:
         (8,4):(4,1)
         >>> print(left_inverse(CuteLayout(4, 2)))
         (2,4):(0,1)
+        >>> print(left_inverse(CuteLayout((8, 16), (1, 12))))
+        (12,16):(1,8)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective.
-    Source: CuTe ``left_inverse``.
+    Source: CuTe ``left_inverse``, which refuses the padded case.
     """
     digits: list[tuple[int, int]] = []
-    current = 1
-    for extent, stride, weight in divisible_chain(layout, f"left_inverse({layout})"):
-        digits.append((stride // current, 0))
+    end, last = 1, (1, 1, 0)  # where the digits so far end, and the mode that wrote the last of them
+    for mode in divisible_chain(layout, f"left_inverse({layout})", padded=True):
+        extent, stride, weight = mode
+        if stride % end:
+            digits[-1] = (stride // last[1], last[2])  # padding: let the digit before run through the gap
+        else:
+            digits.append((stride // end, 0))
         digits.append((extent, weight))
-        current = extent * stride
+        end, last = extent * stride, mode
     return from_flat(radix.merge(tuple(digits)))

@@ -78,8 +78,8 @@ class CuteLayout:
 
     shape: IntTuple
     stride: IntTuple
-    _flat: Flat = field(repr=False, compare=False)
-    _size: int = field(repr=False, compare=False)
+    _flat: Flat = field(init=False, repr=False, compare=False)
+    _size: int = field(init=False, repr=False, compare=False)
 
     def __init__(self, shape: IntTuple, stride: IntTuple | None = None) -> None:
         shape = validate(shape, "shape")

@@ -123,10 +123,22 @@ class Swizzle:
             >>> Swizzle(1, 0, 1).apply([0, 1, 2, 3]).tolist()
             [0, 1, 3, 2]
         """
-        numbers = index_array(values)
-        picked = numbers & self.source_mask
-        moved = picked >> self.shift if self.shift >= 0 else picked << -self.shift
-        return np.asarray(numbers ^ moved)
+        return np.asarray(self.map(index_array(values)))
+
+    def map(self, numbers: IntArray) -> IntArray:
+        """Return ``apply`` of an array that is known to be int64.
+
+        Example:
+            >>> Swizzle(1, 0, -1).map(np.arange(4, dtype=np.int64)).tolist()
+            [0, 3, 2, 1]
+        """
+        moved = numbers & self.source_mask
+        if self.shift >= 0:
+            moved >>= self.shift
+        else:
+            moved <<= -self.shift
+        moved ^= numbers
+        return moved
 
     def matrix_columns(self, n_bits: int) -> tuple[int, ...]:
         """Return the columns of the F2 matrix: entry i is the image of ``1 << i``.

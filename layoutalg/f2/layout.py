@@ -253,7 +253,7 @@ class LinearLayout:
         """Return the packed outputs over all flat inputs, int64 of length ``size``.
 
         Raises:
-            BudgetError: LA211, more than 28 input bits or 63 output bits.
+            BudgetError: LA211, more than 27 input bits or 63 output bits.
 
         Example:
             >>> LinearLayout.from_bases({"i": [(1, 0), (0, 1)]}, {"row": 4, "col": 2}).table().tolist()

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
 
-TABLE_INPUT_BITS = 28
+TABLE_INPUT_BITS = 27
 TABLE_OUTPUT_BITS = 63
 
 
@@ -255,7 +255,7 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     """Return ``M x xor constant`` for every x, as int64 of length ``2 ** len(columns)``.
 
     Raises:
-        BudgetError: LA211, more than 28 columns, or a value does not fit a signed 64-bit integer.
+        BudgetError: LA211, more than 27 columns, or a value does not fit a signed 64-bit integer.
 
     Complexity: one vectorised xor per column (doubling).
 

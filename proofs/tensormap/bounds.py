@@ -77,6 +77,7 @@ def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
         tuple(walked.extents[index] for index in alone),
         tuple(walked.steps_bytes[index] for index in alone),
         walked.tile_coords,
+        walked.addresses,
     )
     engine = _engine_boxes(walked, [thawed[index] for index in alone], rest)
     wanted = _requested(plan, walked, rest, fixed=frozen)

@@ -41,12 +41,14 @@ class Walk:
         extents: Map extents in problem elements.
         steps_bytes: Byte stride per map dimension, in the same units.
         tile_coords: Per tile dimension the tile coordinate whose requested shared address the element lands on.
+        addresses: Shared byte addresses relative to the tile base.
     """
 
     coords: tuple[IntArray, ...]
     extents: tuple[int, ...]
     steps_bytes: tuple[int, ...]
     tile_coords: tuple[IntArray, ...]
+    addresses: IntArray
 
     def tile_at(self, row: int) -> list[int]:
         """Return the tile coordinate of a row."""
@@ -109,7 +111,7 @@ def walk(plan: TensorMapPlan) -> Walk:
     rows = _owners(plan, addresses)
     tile_coords = tuple(axis.astype(np.int64) for axis in np.unravel_index(rows, problem.tile))
     extents = (tm.dims[0] * ratio, *tm.dims[1:])
-    return Walk(tuple(coords), extents, (size, *tm.strides_bytes), tile_coords)
+    return Walk(tuple(coords), extents, (size, *tm.strides_bytes), tile_coords, addresses)
 
 
 def _axis(values: Sequence[int] | IntArray, position: int, rank: int) -> IntArray:

@@ -1,0 +1,46 @@
+# make demo   set up, then the main job on real tiles (no GPU needed; a Hopper GPU is used where there is one)
+# make test   set up, then all tests that need no GPU
+# make bench  set up, then the benchmarks
+# make lint   style, types and dependency direction
+# make clean  remove what these made
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+.PHONY: demo test bench lint clean
+.DEFAULT_GOAL := test
+
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "layoutalg needs Python >= 3.11 (set PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.run: pyproject.toml $(VENV)/.created
+	$(BIN)/pip install -q -e '.[cuda]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml $(VENV)/.created
+	$(BIN)/pip install -q -e '.[cuda,test]'
+	@touch $@ $(VENV)/.run
+
+demo: $(VENV)/.run
+	$(BIN)/layoutalg demo tests/data/real_tiles.json
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -q --doctest-modules layoutalg --ignore=layoutalg/__main__.py
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/bench.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,224 @@
+"""``layoutalg explain``: what a layout does, what 128 descriptor bytes say, what a problem or plan asks.
+
+Main definitions: ``explain``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from layoutalg import convert
+from layoutalg.cli.exits import PROVED, REFUTED
+from layoutalg.cli.files import read_text
+from layoutalg.cli.plans import plan_lines
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
+from layoutalg.document import load_json, malformed
+from layoutalg.errors import LayoutError, MalformedError, RepresentabilityError
+from layoutalg.f2 import LinearLayout
+from layoutalg.notation import parse
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap.plan import tensor_map_to_json
+from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+Facts = dict[str, object]
+GRID = 8
+MAX_TABLE = 1 << 20
+
+
+def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
+    """Explain a layout in notation, a descriptor in hexadecimal, or a document; return the exit code."""
+    if subject == "-" or os.path.exists(subject):
+        facts, code = _document(load_json(read_text(subject), subject), target)
+    elif re.fullmatch(r"(0x)?[0-9a-fA-F]{64,}", subject):
+        facts, code = _descriptor(subject.removeprefix("0x"), target)
+    else:
+        facts, code = _layout(parse(subject), dtype, target), PROVED
+    if as_json:
+        print(json.dumps(facts))
+    else:
+        _print(facts)
+    return code
+
+
+def _print(facts: Facts) -> None:
+    for key, value in facts.items():
+        lines = value if isinstance(value, list) else str(value).split("\n")
+        for index, line in enumerate(lines):
+            print(f"{key if index == 0 else '':<14}{line}")
+
+
+def _document(document: object, target: str) -> tuple[Facts, int]:
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if isinstance(document, dict) and isinstance(schema, str) and schema.startswith("layoutalg/tensormap-problem/"):
+        try:
+            return {"plan": list(plan_lines(synthesize_tensormap(document)))}, PROVED
+        except InadmissibleError as error:
+            return {"inadmissible": str(error)}, REFUTED
+    if isinstance(document, dict) and isinstance(schema, str) and schema.startswith("layoutalg/tensormap-plan/"):
+        plan = TensorMapPlan.from_json(document)
+        facts, code = _descriptor(plan.hex, target)
+        return {"plan": list(plan_lines(plan)), **facts}, code
+    raise malformed("/schema", "explain reads layoutalg/tensormap-problem/1 and layoutalg/tensormap-plan/1", schema)
+
+
+def _descriptor(text: str, target: str) -> tuple[Facts, int]:
+    """Decode a map; an illegal field is named."""
+    if len(text) != 256:
+        raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(text)} digits")
+    try:
+        tm = hardware.decode(bytes.fromhex(text), target=target)
+    except MalformedError as error:
+        return {"illegal": f"{error.diagnostic.what}: {error.diagnostic.because}"}, REFUTED
+    facts: Facts = {key: str(value) for key, value in tensor_map_to_json(tm).items()}
+    documented = hardware.violations(tm, target=target, evidence="documented")
+    if documented:
+        facts["undocumented"] = [f"{violation.rule}: {violation.message}" for violation in documented]
+    if tm.interleave == "NONE":
+        facts["barrier"] = f"{hardware.transaction_bytes(tm)} bytes a copy"
+        facts["shared"] = (
+            f"{hardware.footprint_bytes(tm)} bytes, base aligned to {hardware.smem_alignment_bytes(tm.swizzle)}"
+        )
+    return facts, PROVED
+
+
+def _layout(layout: CuteLayout | ComposedLayout | LinearLayout, dtype: str, target: str) -> Facts:
+    facts: Facts = {"layout": str(layout)}
+    if isinstance(layout, LinearLayout):
+        facts["rank"] = f"{layout.rank} over F2; injective {layout.is_injective}, surjective {layout.is_surjective}"
+        facts["as CuTe"] = _tried(lambda: str(convert.to_cute(layout)))
+        return facts
+    facts["size"] = f"{layout.size} elements, offsets below {layout.cosize}"
+    if isinstance(layout, CuteLayout):
+        facts["normal form"] = str(coalesce(layout))
+    if layout.size <= MAX_TABLE:
+        table = layout.table()
+        distinct = len(set(table.tolist()))
+        facts["image"] = f"{distinct} distinct offsets" + (
+            ", injective" if distinct == layout.size else ", not injective"
+        )
+        facts["table"] = _grid(layout)
+    facts["over F2"] = _tried(lambda: _columns(convert.to_linear(layout)))
+    facts |= _as_shared_tile(layout, dtype, target)
+    return facts
+
+
+def _tried(ask: object) -> object:
+    """The answer, or the first lines of the refusal."""
+    try:
+        return ask()  # type: ignore[operator]
+    except RepresentabilityError as error:
+        return f"no: {error.diagnostic.because or error.diagnostic.what}" + (
+            f" (at {dict(error.diagnostic.witness)})" if error.diagnostic.witness else ""
+        )
+    except LayoutError as error:
+        return f"not decided: {error.diagnostic.what}"
+
+
+def _columns(linear: LinearLayout) -> str:
+    images = [str(image[0]) for images in linear.bases.values() for image in images]
+    constant = next(iter(linear.offset.values()))
+    return f"linear: coordinate bits map to {', '.join(images) or 'nothing'}" + (
+        f", xor {constant}" if constant else ""
+    )
+
+
+def _extents(layout: CuteLayout | ComposedLayout) -> list[int]:
+    shape = layout.shape
+    return [CuteLayout(mode).size for mode in (shape if isinstance(shape, tuple) else (shape,))]
+
+
+def _grid(layout: CuteLayout | ComposedLayout) -> list[str]:
+    """The corner of the table over the first two modes."""
+    extents = _extents(layout)
+    if len(extents) != 2:
+        return [" ".join(str(value) for value in layout.table()[:32].tolist()) + (" ..." if layout.size > 32 else "")]
+    values = layout.table().reshape(extents[1], extents[0]).T
+    rows = [[str(v) for v in row[:GRID]] + (["..."] if extents[1] > GRID else []) for row in values[:GRID].tolist()]
+    width = max(len(cell) for row in rows for cell in row)
+    lines = [" ".join(cell.rjust(width) for cell in row) for row in rows]
+    return lines + (["..."] if extents[0] > GRID else [])
+
+
+def _as_shared_tile(layout: CuteLayout | ComposedLayout, dtype: str, target: str) -> Facts:
+    """Which TensorMap fills this tile and which wgmma descriptor reads it, for a row-major tensor around it."""
+    if dtype not in limits.PLAIN_DTYPES:
+        raise malformed("--dtype", f"must be one of {', '.join(limits.PLAIN_DTYPES)}", dtype)
+    if target not in limits.ARCHITECTURES:
+        raise malformed("--target", f"must be one of {', '.join(limits.ARCHITECTURES)}", target)
+    tile = _tile_of(layout, hardware.element_bytes(dtype))
+    if tile is None:
+        return {"as a tile": "no two-dimensional tile with one of the hardware's swizzles"}
+    extents, modes, swizzle = tile
+    inner = next((dim for dim in (0, 1) if any(stride == 1 and extent > 1 for extent, stride in modes[dim])), 1)
+    shape = [16 * extents[0], 16 * extents[1]]
+    stride = [shape[1], 1] if inner == 1 else [1, shape[0]]
+    document = {
+        "schema": "layoutalg/tensormap-problem/1",
+        "arch": target,
+        "direction": "load",
+        "global": {"shape": shape, "stride": stride, "dtype": dtype, "base_align_bytes": 256},
+        "tile": extents,
+        "smem": {"modes": modes, "swizzle": swizzle},
+    }
+    facts: Facts = {}
+    try:
+        plan = synthesize_tensormap(document, repair=False)
+        many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
+        facts["TMA"] = (
+            f"box {list(plan.tensor_map.box)}, swizzle {plan.tensor_map.swizzle}, {many}, from {dtype} {shape}:{stride}"
+        )
+    except InadmissibleError as error:
+        facts["TMA"] = [f"{violation.rule}: {violation.message}" for violation in error.violations]
+    if dtype in ("f16", "bf16"):
+        facts["wgmma A"] = _operand("A", extents, modes, swizzle, dtype)
+        facts["wgmma B"] = _operand("B", extents, modes, swizzle, dtype)
+    return facts
+
+
+def _operand(operand: str, extents: list[int], modes: list[list[list[int]]], swizzle: str, dtype: str) -> object:
+    digits = tuple(tuple((extent, stride) for extent, stride in dim) for dim in modes)
+    try:
+        statement = OperandProblem(operand, (extents[0], extents[1]), (digits[0], digits[1]), swizzle, dtype)
+        plan = synthesize_wgmma(statement)
+    except InadmissibleOperandError as error:
+        return list(error.reasons)
+    except MalformedError as error:
+        return error.diagnostic.because
+    first = plan.tiles[0].descriptor
+    return (
+        f"{plan.major}-major, leading {first.leading_bytes} B, stride {first.stride_bytes} B, swizzle {first.swizzle}, "
+        f"{len(plan.tiles)} instruction tiles, first descriptor {plan.tiles[0].encoded:#018x}"
+    )
+
+
+def _tile_of(layout: CuteLayout | ComposedLayout, size: int) -> tuple[list[int], list[list[list[int]]], str] | None:
+    """Return (extents, modes per dimension, swizzle name) of a plain or once-swizzled two-dimensional layout."""
+    inner, swizzle = layout, "NONE"
+    if isinstance(layout, ComposedLayout):
+        name = _swizzle_name(layout.outer, size)
+        if name is None or layout.offset != 0 or not isinstance(layout.inner, CuteLayout):
+            return None
+        inner, swizzle = layout.inner, name
+    if not isinstance(inner, CuteLayout) or inner.rank != 2:
+        return None
+    modes = [[[extent, stride] for extent, stride in inner[dim].flat] for dim in (0, 1)]
+    if any(stride < 0 for dim in modes for _, stride in dim):
+        return None
+    return _extents(inner), modes, swizzle
+
+
+def _swizzle_name(swizzle: Swizzle, size: int) -> str | None:
+    """The hardware's name of a swizzle on elements of ``size`` bytes."""
+    for bits, name in ((1, "32B"), (2, "64B"), (3, "128B")):
+        try:
+            wanted = Swizzle(bits, 4, 3, "byte").recast_elements(size)
+        except LayoutError:
+            continue
+        if swizzle == wanted:
+            return name
+    return None

@@ -1,0 +1,89 @@
+"""Kernel texts compile to machine code with the run-time compiler, with no GPU and no driver."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
+from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
+from layoutalg.codegen.runner import runner_kernel
+from layoutalg.errors import MalformedError, MissingExtraError
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.synth.tensormap import synthesize_tensormap
+
+pytestmark = pytest.mark.compile
+
+
+def plan(direction: str = "load", tile: tuple[int, int] = (64, 64)) -> TensorMapPlan:
+    return synthesize_tensormap(
+        {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": direction,
+            "global": {"shape": [512, 512], "stride": [512, 1], "dtype": "f16", "base_align_bytes": 256},
+            "tile": list(tile), "smem": {"modes": [[[tile[0], 64]], [[64, 1], [tile[1] // 64, tile[0] * 64]]],
+            "swizzle": "128B"},
+        }
+    )  # fmt: skip
+
+
+def is_cubin(code: bytes, name: str) -> bool:
+    return code[:4] == b"\x7fELF" and name.encode() in code
+
+
+def test_load_and_store_kernels() -> None:
+    for kernel in (load_kernel(plan()), load_kernel(plan(tile=(64, 512))), store_kernel(plan("store"))):
+        assert is_cubin(to_cubin(kernel), kernel.name)
+
+
+@pytest.mark.parametrize("direction", ["load", "store"])
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+def test_runners(rank: int, direction: str) -> None:
+    kernel = runner_kernel(rank, direction)
+    assert is_cubin(to_cubin(kernel), kernel.name)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("n", [8, 24, 64, 256])
+def test_every_kind_of_warpgroup_multiply(n: int, dtype: str) -> None:
+    calls = "".join(f"    la_wgmma_m64n{n}k16_{dtype}<{a}, {b}>(d, x, y, {a});\n" for a in range(2) for b in range(2))
+    body = (
+        f'extern "C" __global__ void __launch_bounds__(128) multiply(float* out, la_u64 x, la_u64 y)\n'
+        f"{{\n    float d[{n // 2}];\n    for (int v = 0; v < {n // 2}; ++v) d[v] = out[v];\n    la_wgmma_fence();\n"
+        f"{calls}    la_wgmma_commit();\n    la_wgmma_wait();\n"
+        f"    for (int v = 0; v < {n // 2}; ++v) out[v] = d[v];\n}}\n"
+    )
+    assert is_cubin(to_cubin(PRELUDE + wgmma_prelude(dtype, n) + body), "multiply")
+
+
+def test_matmul_kernel() -> None:
+    line = tuple((32 * s >> 4) | 1 << 16 | 64 << 32 | 1 << 62 for s in range(4))
+    tiles = WgmmaTiles((line,), 0, 64)
+    kernel = matmul_kernel(plan(), plan(), tiles, tiles)
+    assert is_cubin(to_cubin(kernel), kernel.name)
+
+
+def test_the_compilers_log_is_shown() -> None:
+    with pytest.raises(CompileError, match="LA511") as caught:
+        to_cubin('extern "C" __global__ void broken() { nonsense(); }')
+    assert "nonsense" in caught.value.diagnostic.because
+
+
+def test_an_instruction_of_another_architecture_is_refused() -> None:
+    text = PRELUDE + wgmma_prelude("f16", 8) + 'extern "C" __global__ void f() { la_wgmma_fence(); }'
+    with pytest.raises(CompileError, match="wgmma"):
+        to_cubin(text, "sm_80")
+
+
+@pytest.mark.parametrize("arch", ["90a", "sm_9x", "compute_90", "", "gfx942"])
+def test_bad_architecture(arch: str) -> None:
+    with pytest.raises(MalformedError, match="LA512"):
+        to_cubin("", arch)
+
+
+def test_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    _compiled.cache_clear()
+    monkeypatch.setitem(sys.modules, "cuda.core", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "layoutalg\[cuda\]"'):
+        to_cubin("// never compiled")

@@ -1,0 +1,55 @@
+"""Every block of the README runs and prints what it says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from layoutalg.cli import main
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+
+
+def test_the_readme_has_blocks_of_each_kind():
+    assert {kind for kind, _ in BLOCKS} == {"python", "text", "console"}
+
+
+def test_python_blocks_print_the_text_block_that_follows():
+    names: dict[str, object] = {}
+    compared = 0
+    for index, (kind, body) in enumerate(BLOCKS):
+        if kind != "python":
+            continue
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(body, "README.md", "exec"), names)
+        following, text = BLOCKS[index + 1]
+        assert following == "text"
+        assert output.getvalue() == text
+        compared += 1
+    assert compared >= 4
+
+
+@pytest.mark.parametrize("body", [body for kind, body in BLOCKS if kind == "console"])
+def test_console_blocks_run(body, tmp_path, monkeypatch, capsys):
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    monkeypatch.chdir(tmp_path)
+    lines = body.splitlines()
+    assert lines
+    for line in lines:
+        assert line.startswith("$ ")
+        words = shlex.split(line[2:])
+        if words[0] == "make":
+            done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+        else:
+            assert words[0] == "layoutalg"
+            assert main(words[1:]) == 0, capsys.readouterr().err
+            assert capsys.readouterr().out

@@ -1,0 +1,251 @@
+"""The CPU runner catches what hardware would punish, and compiles without warnings it can act on."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.launch import place_map
+from layoutalg.codegen.prelude import PRELUDE
+from layoutalg.codegen.runner import runner_kernel, runner_tables
+from layoutalg.errors import LayoutError, MalformedError, MissingExtraError
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.synth.tensormap import synthesize_tensormap
+
+needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+
+
+def plan(direction: str = "load") -> TensorMapPlan:
+    return synthesize_tensormap(
+        {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": direction,
+            "global": {"shape": [64, 64], "stride": [64, 1], "dtype": "u8", "base_align_bytes": 256},
+            "tile": [16, 32], "smem": {"modes": [[[16, 32]], [[32, 1]]], "swizzle": "32B"},
+        }
+    )  # fmt: skip
+
+
+def run(kernel: KernelSource, made: TensorMapPlan, origin: tuple[int, int] = (0, 0), **options: int) -> tuple[int, int]:
+    memory = np.zeros(64 * 64 + 256, dtype=np.uint8)
+    address = memory.ctypes.data + (-memory.ctypes.data) % 256
+    image, status = np.zeros(kernel.image_bytes, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+    fault = hostsim.run(
+        kernel, [place_map(made.raw, address), *origin, image, status], regions=[(address, 4096)], **options
+    )
+    return fault, int(status[0])
+
+
+def edited(kernel: KernelSource, before: str, after: str) -> KernelSource:
+    assert before in kernel.text
+    return KernelSource(
+        kernel.name, kernel.text.replace(before, after), kernel.arch, kernel.threads, kernel.dynamic_smem_bytes,
+        kernel.parameters, kernel.image_bytes,
+    )  # fmt: skip
+
+
+def reason(kernel: KernelSource, made: TensorMapPlan, **options: int) -> str:
+    return hostsim.FAULTS[run(kernel, made, **options)[0]]
+
+
+@needs_compiler
+def test_a_right_kernel_runs() -> None:
+    assert run(load_kernel(plan()), plan()) == (0, 1)
+    assert run(store_kernel(plan("store")), plan("store")) == (0, 1)
+
+
+@needs_compiler
+@pytest.mark.parametrize("skew", [16, 128, 240])
+def test_the_kernel_aligns_its_tile_itself(skew: int) -> None:
+    assert run(load_kernel(plan()), plan(), skew_bytes=skew) == (0, 1)
+
+
+@needs_compiler
+def test_wrong_byte_count_times_out() -> None:
+    kernel = load_kernel(plan())
+    assert run(edited(kernel, "la_arrive_expect_tx(barrier, 512)", "la_arrive_expect_tx(barrier, 528)"), plan()) == (
+        0,
+        2,
+    )
+
+
+@needs_compiler
+def test_no_wait_is_seen() -> None:
+    kernel = edited(load_kernel(plan()), "bool done = la_wait_parity(barrier, 0);", "bool done = true;")
+    assert reason(kernel, plan()) == "kernel ended with a load in flight"
+
+
+@needs_compiler
+def test_reading_before_the_wait_gives_poison() -> None:
+    kernel = load_kernel(plan())
+    text = kernel.text.replace("    bool done = la_wait_parity(barrier, 0);\n", "")
+    text = text.replace(
+        "    if (threadIdx.x == 0) *status = done",
+        "    bool done = la_wait_parity(barrier, 0);\n    if (threadIdx.x == 0) *status = done",
+    )
+    early = edited(kernel, kernel.text, text)
+    image, status = np.zeros(kernel.image_bytes, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+    memory = np.zeros(4096 + 256, dtype=np.uint8)
+    address = memory.ctypes.data + (-memory.ctypes.data) % 256
+    arguments = [place_map(plan().raw, address), 0, 0, image, status]
+    assert hostsim.run(early, arguments, regions=[(address, 4096)]) == 0
+    assert (image[:512] == 0xEE).any()
+
+
+@needs_compiler
+def test_a_barrier_that_was_not_initialised() -> None:
+    kernel = edited(load_kernel(plan()), "if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);", "")
+    assert "before its initialisation" in reason(kernel, plan())
+
+
+@needs_compiler
+def test_two_arrivals_on_a_barrier_of_one() -> None:
+    call = "la_arrive_expect_tx(barrier, 512);"
+    kernel = edited(load_kernel(plan()), call, call + " " + call)
+    assert "more often than its count" in reason(kernel, plan())
+
+
+@needs_compiler
+def test_a_copy_over_the_barrier() -> None:
+    kernel = load_kernel(plan())
+    barrier = re.search(r"barrier = tile_address \+ (\d+)", kernel.text)
+    assert barrier is not None
+    assert "over a live barrier" in reason(edited(kernel, barrier.group(0), "barrier = tile_address + 256"), plan())
+
+
+@needs_compiler
+def test_a_tile_outside_the_allocation() -> None:
+    assert "outside the block's allocation" in reason(
+        edited(load_kernel(plan()), "la_tma_load_2d(tile_address,", "la_tma_load_2d(tile_address + 4096,"), plan()
+    )
+
+
+@needs_compiler
+def test_a_tile_off_128_bytes() -> None:
+    kernel = edited(load_kernel(plan()), "la_tma_load_2d(tile_address,", "la_tma_load_2d(tile_address + 64,")
+    assert "not a multiple of 128" in reason(kernel, plan())
+
+
+@needs_compiler
+def test_an_inner_coordinate_off_16_bytes() -> None:
+    kernel = load_kernel(plan())
+    assert hostsim.FAULTS[run(kernel, plan(), (0, 8))[0]] == "inner start coordinate not a multiple of 16 bytes"
+
+
+@needs_compiler
+def test_memory_outside_the_tensor() -> None:
+    memory = np.zeros(512, dtype=np.uint8)
+    kernel = load_kernel(plan())
+    image, status = np.zeros(kernel.image_bytes, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+    raw = place_map(plan().raw, memory.ctypes.data)
+    fault = hostsim.run(kernel, [raw, 0, 0, image, status], regions=[(memory.ctypes.data, 512)])
+    assert hostsim.FAULTS[fault] == "global address outside every known region"
+
+
+@needs_compiler
+def test_a_store_without_its_wait_or_commit() -> None:
+    kernel = store_kernel(plan("store"))
+    assert (
+        reason(edited(kernel, "        la_store_wait();\n", ""), plan("store"))
+        == "kernel ended with a store not waited for"
+    )
+    assert (
+        reason(edited(kernel, "        la_store_commit();\n", ""), plan("store"))
+        == "kernel ended with a store not waited for"
+    )
+
+
+@needs_compiler
+def test_a_negative_store() -> None:
+    fault, _ = run(store_kernel(plan("store")), plan("store"), (-16, 0))
+    assert hostsim.FAULTS[fault] == "store with a negative start coordinate"
+
+
+@needs_compiler
+def test_a_barrier_not_all_threads_reach() -> None:
+    text = (
+        'extern "C" __global__ void stuck(int* out) {'
+        " if (threadIdx.x) __syncthreads(); else while (!*(volatile int*)out) la_host::yield(); }"
+    )
+    kernel = KernelSource("stuck", PRELUDE + text, "sm_90a", 4, 0, (("int*", "out"),))
+    assert hostsim.FAULTS[hostsim.run(kernel, [np.zeros(1, dtype=np.int32)])] == "deadlock"
+
+
+@needs_compiler
+def test_a_runner_of_another_rank() -> None:
+    maps = np.zeros(192, dtype=np.uint8)
+    aligned = maps[-maps.ctypes.data % 64 :][:128]
+    aligned[:] = np.frombuffer(plan().raw, dtype=np.uint8)
+    table = runner_tables([(plan().raw, [(0, (0, 0, 0))], 512, 0)])
+    images, status = np.zeros(1024, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+    fault = hostsim.run(runner_kernel(3, "load"), [aligned, table.heads, table.issues, images, 1024, status])
+    assert hostsim.FAULTS[fault] == "descriptor of another rank or an unsupported kind"
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_a_product_of_two_tiles(dtype: str) -> None:
+    operand = synthesize_tensormap(
+        {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+            "global": {"shape": [128, 64], "stride": [64, 1], "dtype": dtype, "base_align_bytes": 256},
+            "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"},
+        }
+    )  # fmt: skip
+    line = tuple((32 * s >> 4) | 1 << 16 | 64 << 32 | 1 << 62 for s in range(4))
+    kernel = matmul_kernel(operand, operand, WgmmaTiles((line,), 0, 64), WgmmaTiles((line,), 0, 64))
+    values = np.random.default_rng(0).integers(-8, 9, (128, 64))
+    bits = values.astype(np.float16).view(np.uint16)
+    if dtype == "bf16":
+        bits = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    memory = np.zeros(128 * 64 + 128, dtype=np.uint16)
+    home = memory[-memory.ctypes.data % 256 // 2 :][: 128 * 64]
+    home[:] = bits.reshape(-1)
+    product, status = np.zeros((64, 64), dtype=np.float32), np.zeros(1, dtype=np.int32)
+    raw = place_map(operand.raw, home.ctypes.data)
+    arguments = [raw, 64, 0, raw, 0, 0, product, status]
+    assert hostsim.run(kernel, arguments, regions=[(home.ctypes.data, home.nbytes)]) == 0
+    assert status[0] == 1
+    assert np.array_equal(product, values[64:] @ values[:64].T)
+
+
+def test_operands_that_do_not_fit() -> None:
+    tiles = WgmmaTiles(((0, 0),), 0, 64)
+    with pytest.raises(MalformedError, match="different numbers of K steps"):
+        matmul_kernel(plan(), plan(), tiles, WgmmaTiles(((0,),), 0, 64))
+    with pytest.raises(MalformedError, match="covers 64 rows"):
+        matmul_kernel(plan(), plan(), WgmmaTiles(((0, 0),), 0, 32), tiles)
+    with pytest.raises(MalformedError, match="LA500"):
+        matmul_kernel(plan(), plan(), tiles, tiles)  # u8 tiles
+    with pytest.raises(MalformedError, match="LA503"):
+        matmul_kernel(plan("store"), plan(), tiles, tiles)
+
+
+def test_arguments_are_checked() -> None:
+    kernel = KernelSource(
+        "f", 'extern "C" __global__ void f(int x, int* y) {}', "sm_90a", 1, 0, (("int", "x"), ("int*", "y"))
+    )
+    for arguments in ([1], [1, "y"], [1, np.zeros((4, 4), dtype=np.int32)[:, 0]]):
+        with pytest.raises(MalformedError, match="LA522"):
+            hostsim.run(kernel, arguments)
+    for number in (2**31, True, 1.0):
+        with pytest.raises(MalformedError, match="LA522"):
+            hostsim.run(kernel, [number, 0])
+
+
+@needs_compiler
+def test_text_that_is_not_cpp() -> None:
+    kernel = KernelSource("f", "this is no kernel", "sm_90a", 1, 0, ())
+    with pytest.raises(LayoutError, match="LA521"):
+        hostsim.run(kernel, [])
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    kernel = KernelSource("never", "// compiled nowhere", "sm_90a", 1, 0, ())
+    with pytest.raises(MissingExtraError, match="LA520"):
+        hostsim.run(kernel, [])

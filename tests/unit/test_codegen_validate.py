@@ -1,0 +1,161 @@
+"""Validation: right plans agree on every backend, every wrong plan is refuted with the first difference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.launch import device
+from layoutalg.codegen.validate import default_origins, validate
+from layoutalg.errors import MalformedError, MissingExtraError
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan
+from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
+from layoutalg.targets.nvidia import tensormap
+
+TILES = json.loads((Path(__file__).parents[1] / "data/real_tiles.json").read_text())["tiles"]
+BACKENDS = [
+    "simulator",
+    pytest.param("host", marks=pytest.mark.skipif(not hostsim.compiler(), reason="no C++ compiler")),
+]
+
+
+def problem(direction: str = "load", dtype: str = "bf16") -> dict[str, object]:
+    return {
+        "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": direction,
+        "global": {"shape": [200, 96], "stride": [96, 1], "dtype": dtype, "base_align_bytes": 256},
+        "tile": [32, 32], "smem": {"modes": [[[32, 32]], [[32, 1]]], "swizzle": "64B"},
+    }  # fmt: skip
+
+
+def plan(direction: str = "load", dtype: str = "bf16") -> TensorMapPlan:
+    return synthesize_tensormap(problem(direction, dtype))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("direction", ["load", "store"])
+def test_a_right_plan_agrees(direction: str, backend: str) -> None:
+    report = validate(plan(direction), device=backend)
+    assert report, str(report)
+    assert report.backend == backend
+    assert report.difference is None
+    assert len(report.origins) > 8
+    assert report.compared_bytes >= 2048 * len(report.origins)
+    assert str(report).startswith("agrees: ")
+    assert json.loads(json.dumps(report.to_json()))["agrees"] is True
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", ["tf32", "f32_ftz", "u8", "f64"])
+def test_types_whose_copies_may_change_values(dtype: str, backend: str) -> None:
+    changed = problem("load", dtype)
+    size = tensormap.element_bytes(dtype)
+    changed["tile"] = [32, 64 // size]
+    changed["smem"] = {"modes": [[[32, 64 // size]], [[64 // size, 1]]], "swizzle": "64B"}
+    assert validate(synthesize_tensormap(changed), device=backend)
+
+
+def wrong_coordinate(right: TensorMapPlan) -> TensorMapPlan:
+    first = right.issues[0]
+    return right.with_changes(issues=(Issue((first.coords[0], first.coords[1] + 1), first.smem_offset_bytes),))
+
+
+def wrong_place(right: TensorMapPlan) -> TensorMapPlan:
+    return right.with_changes(issues=(Issue(right.issues[0].coords, 128),))
+
+
+def wrong_origin(right: TensorMapPlan) -> TensorMapPlan:
+    return right.with_changes(origin_map=(right.origin_map[0], ()))
+
+
+def wrong_swizzle(right: TensorMapPlan) -> TensorMapPlan:
+    fields = {name: getattr(right.tensor_map, name) for name in tensormap.TensorMap.__slots__}
+    changed = tensormap.TensorMap(**{**fields, "swizzle": "NONE"})
+    return right.with_changes(tensor_map=changed, raw=tensormap.encode(changed))
+
+
+def wrong_stride(right: TensorMapPlan) -> TensorMapPlan:
+    fields = {name: getattr(right.tensor_map, name) for name in tensormap.TensorMap.__slots__}
+    changed = tensormap.TensorMap(**{**fields, "strides_bytes": (fields["strides_bytes"][0] - 16,)})
+    return right.with_changes(tensor_map=changed, raw=tensormap.encode(changed))
+
+
+def wrong_bounds(right: TensorMapPlan) -> TensorMapPlan:
+    fields = {name: getattr(right.tensor_map, name) for name in tensormap.TensorMap.__slots__}
+    changed = tensormap.TensorMap(**{**fields, "dims": (fields["dims"][0], fields["dims"][1] - 1)})
+    return right.with_changes(tensor_map=changed, raw=tensormap.encode(changed))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("direction", ["load", "store"])
+@pytest.mark.parametrize(
+    "mutate", [wrong_coordinate, wrong_place, wrong_origin, wrong_swizzle, wrong_stride, wrong_bounds]
+)
+def test_a_wrong_plan_is_refuted(mutate: object, direction: str, backend: str) -> None:
+    report = validate(mutate(plan(direction)), device=backend)  # type: ignore[operator]
+    assert not report
+    assert report.difference is not None
+    assert report.difference.origin in report.origins
+    assert str(report).startswith(f"refuted on {backend}: origin ")
+    assert json.loads(json.dumps(report.to_json()))["difference"]["reason"]
+
+
+def test_the_first_difference_is_named() -> None:
+    report = validate(wrong_coordinate(plan()), [(0, 0)], device="simulator")
+    assert report.difference is not None
+    assert report.difference.coordinate == (0, 0)
+    assert report.difference.address == 0
+    assert report.difference.got != report.difference.expected
+
+
+@pytest.mark.skipif(not hostsim.compiler(), reason="no C++ compiler")
+@pytest.mark.parametrize("expected", [0, 16, 2032, 2064, 4096])
+def test_a_wrong_byte_count_is_a_report_not_a_hang(expected: int) -> None:
+    report = validate(plan().with_changes(expect_tx_bytes=expected), device="host")
+    assert report.difference is not None
+    assert report.difference.got is None
+    assert "did not arrive" in report.difference.reason or "in flight" in report.difference.reason
+
+
+def test_default_origins_follow_the_class() -> None:
+    exact = plan()
+    assert exact.oob == "exact"
+    reach = {"below": False, "beyond": False}
+    for row, _ in default_origins(exact):
+        reach["below"] |= row < 0
+        reach["beyond"] |= row >= 200
+    assert all(reach.values())
+    assert all(0 <= row < 200 and 0 <= column < 96 for row, column in default_origins(exact.with_changes(oob="weak")))
+    assert all(0 <= row <= 168 and column <= 64 for row, column in default_origins(exact.with_changes(oob="lost")))
+    assert all(min(origin) >= 0 for origin in default_origins(plan("store")))
+
+
+@pytest.mark.skipif(device() is not None, reason="a GPU is present")
+def test_without_a_gpu() -> None:
+    report = validate(plan(), [(0, 0)])
+    assert report.backend == "simulator"
+    assert "no GPU is present" in report.note
+    assert report.device is None
+    with pytest.raises(MissingExtraError, match="LA532"):
+        validate(plan(), device="cuda")
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(MalformedError, match="LA540"):
+        validate(plan(), device="gpu")
+    with pytest.raises(MalformedError, match="LA535"):
+        validate(plan(), [(0,)], device="simulator")
+    with pytest.raises(MalformedError, match="LA535"):
+        validate(plan(), [(2**31, 0)], device="simulator")
+
+
+@pytest.mark.parametrize("tile", TILES, ids=lambda tile: tile["name"])
+def test_plans_of_real_tiles_agree_on_the_simulator(tile: dict[str, object]) -> None:
+    try:
+        found = synthesize_tensormap(tile["problem"])  # type: ignore[arg-type]
+    except InadmissibleError:
+        pytest.skip("inadmissible")
+    report = validate(found, default_origins(found)[:6], device="simulator")
+    assert report, str(report)

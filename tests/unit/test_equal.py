@@ -1,0 +1,104 @@
+"""Equality: budgets, unknowns, odd operands and the engine that is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from layoutalg import convert
+from layoutalg.affine import PiecewiseLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.equal import Budget, equivalent
+from layoutalg.errors import MalformedError
+from layoutalg.f2 import LinearLayout
+from layoutalg.verdict import Proved, Refuted, Unknown
+
+
+def test_huge_layouts_are_decided_by_normal_form() -> None:
+    f, g = CuteLayout((1 << 30, 1 << 30), (1, 1 << 30)), CuteLayout(1 << 60, 1)
+    assert isinstance(equivalent(f, g), Proved)
+    wrong = CuteLayout((1 << 30, 1 << 30), (1, 1))
+    assert equivalent(f, wrong) == Refuted("normal-form", {"coordinate": 1 << 30, "f": 1 << 30, "g": 1})
+
+
+def test_swizzled_tile_equals_its_matrix() -> None:
+    tile = ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((1 << 20, 64), (64, 1)))
+    answer = equivalent(tile, convert.to_linear(tile))
+    assert isinstance(answer, Proved)
+    assert answer.engine == "normal-form"
+    other = LinearLayout((("i", 26),), (("o", 26),), convert.to_linear(tile).columns, 1)
+    assert equivalent(tile, other) == Refuted("normal-form", {"coordinate": 0, "f": 0, "g": 1})
+
+
+def test_a_strided_layout_with_a_carry_is_no_linear_layout() -> None:
+    carry = CuteLayout((4, 4), (1, 2))
+    columns = tuple(carry(1 << bit) for bit in range(4))
+    linear = LinearLayout((("i", 4),), (("o", 4),), columns)
+    assert equivalent(carry, linear) == Refuted("normal-form", {"coordinate": 6, "f": 4, "g": 0})
+    assert equivalent(linear, carry) == Refuted("normal-form", {"coordinate": 6, "f": 0, "g": 4})
+
+
+def test_different_sizes_are_refuted_with_both() -> None:
+    assert equivalent(CuteLayout(4), CuteLayout(5)) == Refuted("size", {"size of f": 4, "size of g": 5})
+    assert equivalent(CuteLayout(0), CuteLayout((3, 0))) == Proved("size", {"size": 0})
+
+
+def test_piecewise_layouts_compare_by_table_isl_or_z3() -> None:
+    f = PiecewiseLayout("{ [i] -> [i mod 3] : 0 <= i < 12 }")
+    g = PiecewiseLayout("{ [a, b] -> [a] : 0 <= a < 3 and 0 <= b < 4 }")
+    wrong = PiecewiseLayout("{ [i] -> [i mod 3] : 0 <= i < 11; [i] -> [7] : i = 11 }")
+    for engine in ("table", "isl", "smt"):
+        answer = equivalent(f, g, _engines=(engine,))
+        assert isinstance(answer, Proved)
+        assert answer.engine == engine
+        assert equivalent(f, wrong, _engines=(engine,)) == Refuted(engine, {"coordinate": 11, "f": 2, "g": 7})
+    assert isinstance(equivalent(f, g, _engines=("normal-form",)), Unknown)
+
+
+def test_several_outputs() -> None:
+    f = PiecewiseLayout("{ [i] -> [i mod 3, floor(i/3)] : 0 <= i < 12 }")
+    g = PiecewiseLayout("{ [a, b] -> [a, b] : 0 <= a < 3 and 0 <= b < 4 }")
+    swapped = PiecewiseLayout("{ [a, b] -> [b, a] : 0 <= a < 3 and 0 <= b < 4 }")
+    for engine in ("table", "isl", "smt"):
+        assert isinstance(equivalent(f, g, _engines=(engine,)), Proved)
+        assert isinstance(equivalent(f, swapped, _engines=(engine,)), Refuted)
+    assert equivalent(f, swapped).witness == {"coordinate": 1, "f": (1, 0), "g": (0, 1)}  # type: ignore[union-attr]
+    assert equivalent(f, CuteLayout(12)) == Refuted("outputs", {"outputs of f": 2, "outputs of g": 1})
+
+
+def test_giving_up_says_what_every_engine_ran_into() -> None:
+    f = ComposedLayout(Swizzle(2, 1, 3), 5, CuteLayout((3, 1 << 20), (7, 11)))
+    g = ComposedLayout(Swizzle(2, 1, -3), 5, CuteLayout((3, 1 << 20), (7, 11)))
+    answer = equivalent(f, g, Budget(isl_operations=1, smt_milliseconds=1), _engines=("normal-form", "table", "isl"))
+    assert isinstance(answer, Unknown)
+    assert answer.tried == ("normal-form", "table", "isl")
+    assert "normal-form: swizzles differ and the size is not a power of two" in answer.reason
+    assert "table: 3145728 points are more than 1048576" in answer.reason
+    assert "isl: the quota of 1 operations ran out" in answer.reason
+    with pytest.raises(ValueError, match="unknown"):
+        bool(answer)
+
+
+def test_the_full_ladder_finds_the_difference_of_a_large_pair() -> None:
+    f = ComposedLayout(Swizzle(2, 1, 3), 5, CuteLayout((3, 1 << 20), (7, 11)))
+    g = ComposedLayout(Swizzle(2, 1, 3), 5, CuteLayout((3, 1 << 20), (7, 13)))
+    answer = equivalent(f, g)
+    assert isinstance(answer, Refuted)
+    assert f(answer.witness["coordinate"]) == answer.witness["f"] != answer.witness["g"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [None, 3, "4:1", (4, 1)])
+def test_operands_must_be_layouts(bad: Any) -> None:
+    with pytest.raises(MalformedError) as caught:
+        equivalent(CuteLayout(4), bad)
+    assert caught.value.diagnostic.code == "LA240"
+    assert "g" in caught.value.diagnostic.where
+
+
+@pytest.mark.parametrize("fields", [{"table_points": -1}, {"isl_operations": 0}, {"smt_milliseconds": True}])
+def test_budgets_are_checked(fields: Any) -> None:
+    with pytest.raises(MalformedError):
+        Budget(**fields)
+    with pytest.raises(MalformedError):
+        equivalent(CuteLayout(4), CuteLayout(4), 3)  # type: ignore[arg-type]

@@ -1,0 +1,102 @@
+"""Importing the package is cheap: numpy and nothing heavier; and this test can fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"islpy", "z3", "sympy", "networkx", "cuda", "matplotlib", "hypothesis", "torch", "triton"}
+
+
+def loaded_after(statement: str) -> set[str]:
+    """Top-level modules in a fresh interpreter after a statement."""
+    code = (
+        f"import sys, json\n{statement}\nprint(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import layoutalg",
+        "import layoutalg.cli",
+        "import layoutalg as la; la.parse('(4,8):(1,4)')",
+        "import layoutalg.synth, layoutalg.proofs, layoutalg.targets.nvidia.tensormap, layoutalg.codegen",
+    ],
+)
+def test_imports_stay_light(statement):
+    assert not loaded_after(statement) & HEAVY
+
+
+def test_importing_the_package_brings_numpy_only_on_use():
+    assert "argparse" not in loaded_after("import layoutalg")
+
+
+def test_this_test_can_fail():
+    assert "islpy" in loaded_after("import layoutalg, islpy")
+    heavy = loaded_after("import layoutalg as la; la.convert.to_piecewise(la.parse('(4,8):(1,4)'))")
+    assert "islpy" in heavy
+
+
+def test_every_package_is_listed_for_the_build():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    found = set()
+    for folder in ("layoutalg", "synth", "targets", "proofs", "codegen"):
+        for init in (ROOT / folder).rglob("__init__.py"):
+            if any(parent.is_symlink() for parent in init.parents):
+                continue
+            relative = init.parent.relative_to(ROOT)
+            name = ".".join(relative.parts)
+            found.add(name if folder == "layoutalg" else f"layoutalg.{name}")
+    assert found == set(settings["packages"])
+
+
+@pytest.mark.parametrize("name", ["synth", "targets", "proofs", "codegen"])
+def test_the_folders_are_no_packages_of_their_own(name):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {name}"], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode != 0
+    assert f"import layoutalg.{name}, not {name}" in done.stderr
+
+
+def test_public_names_resolve():
+    import layoutalg as la
+
+    for name in la.__all__:
+        assert getattr(la, name) is not None
+    assert set(la.__all__) <= set(dir(la))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        la.nonsense  # noqa: B018
+
+
+def test_a_checkout_without_links_still_imports(tmp_path):
+    import shutil
+
+    for folder in ("layoutalg", "synth", "targets", "proofs", "codegen"):
+        shutil.copytree(
+            ROOT / folder,
+            tmp_path / folder,
+            ignore=lambda _, names: [n for n in names if n == "__pycache__"],
+            symlinks=True,
+        )
+    for folder in ("synth", "targets", "proofs", "codegen"):
+        (tmp_path / "layoutalg" / folder).unlink()
+    code = "import layoutalg, layoutalg.synth as s; print(layoutalg.__file__); print(s.synthesize_tensormap.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path) in done.stdout

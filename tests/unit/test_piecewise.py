@@ -1,0 +1,126 @@
+"""Piecewise layouts: reading, refusing, evaluating."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutalg.affine import PiecewiseLayout, isl
+from layoutalg.errors import BudgetError, MalformedError
+
+
+def test_pieces_with_floors_are_evaluated_as_isl_means_them() -> None:
+    layout = PiecewiseLayout("{ [x] -> [x] : 0 <= x < 4; [x] -> [2x + floor((x - 9)/3)] : 4 <= x < 10 }")
+    assert layout.table().tolist() == [x if x < 4 else 2 * x + (x - 9) // 3 for x in range(10)]
+    assert layout(x=7) == {"y0": 13}
+    assert layout.at(7) == (13,)
+    assert layout.in_dims == {"x": 10}
+
+
+def test_nested_floors_and_negative_values() -> None:
+    layout = PiecewiseLayout("{ [x, y] -> [floor((x + 3*floor((y - 5)/2))/4) - x] : 0 <= x < 6 and 0 <= y < 7 }")
+    wanted = [(x + 3 * ((y - 5) // 2)) // 4 - x for y in range(7) for x in range(6)]
+    assert layout.table().tolist() == wanted
+
+
+def test_relations_that_are_functions_are_accepted() -> None:
+    layout = PiecewiseLayout("{ [x] -> [y] : 3y <= x < 3y + 3 and 0 <= x < 20 }")
+    assert layout.table().tolist() == [x // 3 for x in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "part"),
+    [
+        ("{ [x] -> [y", "LA220", "ISL says"),
+        ("{ [x] : 0 <= x < 3 }", "LA221", ""),
+        ("[n] -> { [x] -> [n] : 0 <= x < 3 }", "LA221", "it has the parameter n"),
+        ("{ [x] -> [x] }", "LA221", "empty or unbounded"),
+        ("{ [x] -> [x] : 0 <= x < 0 }", "LA221", "empty or unbounded"),
+        ("{ [x] -> [x] : 1 <= x < 3 }", "LA221", "input 0 does not start at 0"),
+        ("{ [x, y] -> [x] : 0 <= x < 3 and 0 <= y <= x }", "LA221", "no value everywhere in the box (3, 3)"),
+        ("{ [x] -> [y] : 0 <= x < 3 and 0 <= y < 2 }", "LA221", "two values at one point"),
+        ("{ [x] -> [x] : 0 <= x < 4; [x] -> [2x] : 0 <= x < 2 }", "LA221", "two values at one point\n  at     at=(1,)"),
+    ],
+)
+def test_what_is_no_function_on_a_box_is_refused(text: str, code: str, part: str) -> None:
+    with pytest.raises(MalformedError) as caught:
+        PiecewiseLayout(text)
+    assert caught.value.diagnostic.code == code
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("outputs", [("a",), ("a", "a"), ("a", "b c"), ["a", "b"], ("a", 3)])
+def test_output_names_are_checked(outputs: Any) -> None:
+    text = "{ [x] -> [x, 2x] : 0 <= x < 3 }"
+    with pytest.raises(MalformedError):
+        PiecewiseLayout(text, outputs)
+    assert PiecewiseLayout(text, ("a", "b")).out_dims == ("a", "b")
+    assert PiecewiseLayout("{ [x] -> [u = x, v = 2x] : 0 <= x < 3 }").out_dims == ("u", "v")
+    with pytest.raises(MalformedError):
+        PiecewiseLayout(3)  # type: ignore[arg-type]
+
+
+def test_values_survive_text_repr_and_pickle() -> None:
+    layout = PiecewiseLayout("{ [i, j] -> [off = 10i + floor(j/2)] : 0 <= i < 2 and 0 <= j < 3 }")
+    assert eval(repr(layout), {"PiecewiseLayout": PiecewiseLayout}) == layout
+    assert pickle.loads(pickle.dumps(layout)) == layout
+    assert pickle.loads(pickle.dumps(layout)).inputs == layout.inputs
+    assert PiecewiseLayout(str(layout), ("off",)) == layout
+    assert len({layout, PiecewiseLayout(layout.text, layout.outputs)}) == 1
+
+
+def test_arrays_broadcast_and_stay_exact_beyond_64_bits() -> None:
+    layout = PiecewiseLayout("{ [i, j] -> [10i + j] : 0 <= i < 4 and 0 <= j < 8 }")
+    found = layout.apply({"i": np.arange(4)[:, None], "j": np.arange(8)})["y0"]
+    assert np.array_equal(found, 10 * np.arange(4)[:, None] + np.arange(8))
+    big = PiecewiseLayout(f"{{ [i] -> [{2**70} * i] : 0 <= i < 3 }}")
+    assert big.table().tolist() == [0, 2**70, 2**71]
+    assert big(i=2) == {"y0": 2**71}
+    wide = PiecewiseLayout(f"{{ [i] -> [floor(i/{2**40})] : 0 <= i < {2**62} }}")
+    assert wide(i=2**61 + 5) == {"y0": 2**21}
+    with pytest.raises(BudgetError):
+        wide.table()
+
+
+@pytest.mark.parametrize("bad", [4, -1, 1.5, True, "1", np.array([4]), None])
+def test_coordinates_are_checked(bad: Any) -> None:
+    layout = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")
+    with pytest.raises(MalformedError):
+        layout.apply({"i": bad})
+    with pytest.raises(MalformedError):
+        layout.apply({"j": 0})
+
+
+@pytest.mark.parametrize("bad", [12, -1, 1.0, True, None])
+def test_flat_indices_are_checked(bad: Any) -> None:
+    layout = PiecewiseLayout("{ [i, j] -> [10i + j] : 0 <= i < 3 and 0 <= j < 4 }")
+    assert layout.at(np.int64(4)) == (11,)
+    with pytest.raises(MalformedError):
+        layout.at(bad)
+
+
+def test_a_point_without_axes() -> None:
+    layout = PiecewiseLayout("{ [] -> [3] }")
+    assert layout.size == 1
+    assert layout.table().tolist() == [3]
+    assert layout() == {"y0": 3}
+
+
+def test_equality_ignores_names_but_not_boxes() -> None:
+    f = PiecewiseLayout("{ [i] -> [i mod 2] : 0 <= i < 8 }")
+    assert f.is_equal(PiecewiseLayout("{ [x] -> [z = x - 2*floor(x/2)] : 0 <= x < 8 }"))
+    assert not f.is_equal(PiecewiseLayout("{ [i] -> [i mod 2] : 0 <= i < 6 }"))
+    assert not f.is_equal(PiecewiseLayout("{ [i] -> [i mod 2, i] : 0 <= i < 8 }"))
+    assert not f.is_equal(PiecewiseLayout("{ [i] -> [(i + 1) mod 2] : 0 <= i < 8 }"))
+
+
+def test_a_quota_that_runs_out_is_not_a_syntax_error() -> None:
+    for operations in (1, 3, 20, 100):
+        with pytest.raises(BudgetError) as caught:
+            isl.read_function("{ [x] -> [x + floor(x/3)] : 0 <= x <= 3 }", operations)
+        assert caught.value.diagnostic.code == "LA222"
+    with pytest.raises(BudgetError):
+        isl.chain(["{ [x] -> [x + floor(x/3)] }"] * 2, "{ [x] : 0 <= x <= 3 }", 10)
