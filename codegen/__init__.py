@@ -1,6 +1,46 @@
-"""Kernel text, compilation, launch and validation on a device or on the simulator."""
+"""CUDA text for plans; compile, launch, run on the CPU, simulate, validate.
+
+Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``, ``runner_kernel``;
+``to_cubin``; ``shared_image``, ``store_memory``; ``load_tile``, ``store_tile``, ``device``; ``validate``, ``ValidationReport``.
+
+Implementation notes: importing this package loads numpy and nothing heavier; cuda.core and the driver bindings are
+imported where they are used.
+"""
 
 from __future__ import annotations
 
 if __name__ != "layoutalg.codegen":
     raise ImportError("import layoutalg.codegen, not codegen: this folder is only its source location")
+
+from layoutalg.codegen.compile import CompileError, to_cubin
+from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
+from layoutalg.codegen.runner import RunnerTables, runner_kernel, runner_tables
+from layoutalg.codegen.simulate import shared_image, store_memory
+from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
+
+__all__ = [
+    "CompileError",
+    "DeviceInfo",
+    "DeviceTensor",
+    "Difference",
+    "KernelSource",
+    "RunnerTables",
+    "ValidationReport",
+    "WgmmaTiles",
+    "default_origins",
+    "device",
+    "load_kernel",
+    "load_tile",
+    "matmul_kernel",
+    "place_map",
+    "runner_kernel",
+    "runner_tables",
+    "shared_image",
+    "store_kernel",
+    "store_memory",
+    "store_tile",
+    "to_cubin",
+    "validate",
+]

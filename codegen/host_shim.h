@@ -5,14 +5,13 @@
 // bytes. Descriptors are decoded here from their 128 raw bytes, apart from the Python models: box walk, row pitch at the
 // swizzle span, XOR on absolute shared addresses, fill, element strides, byte counts. What the hardware would punish with
 // a fault or a hang becomes a fault number or the kernel's own time-out status.
+//
+// Includes little and allocates statically: every kernel compiles behind this header, so it has to compile fast.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <utility>
-#include <vector>
 #include <ucontext.h>
 
 typedef unsigned int la_u32;
@@ -31,32 +30,42 @@ namespace la_host {
 
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
-    TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION
+    TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
+    MODEL_LIMIT
 };
 
 struct Index { unsigned x, y, z; };
 struct Fiber { ucontext_t context; Index thread; bool done; };
-struct Barrier { la_u32 count, pending; long long bytes; la_u32 phase; };
+struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier; };
 struct Region { const unsigned char* first; size_t bytes; };
 
 constexpr la_u32 RESERVED = 1024;  // shared bytes below the dynamic part, as on sm_90
 constexpr la_u32 CAPACITY = 233472 + 65536;
 constexpr size_t STACK = 96 * 1024;
+constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 64, MAX_COPIES = 8192, MAX_REGIONS = 4096;
+
+template <class T, int capacity>
+struct List {
+    T items[capacity];
+    int size;
+    T* begin() { return items; }
+    T* end() { return items + size; }
+};
 
 alignas(1024) static unsigned char arena[CAPACITY];
-static std::vector<Fiber> fibers;
-static std::vector<char> stacks;
+static List<Fiber, MAX_THREADS> fibers;
+static char* stacks;
 static Fiber* current;
 static ucontext_t scheduler;
-static std::function<void()> body;
+static void (*body)();
 static Index block, grid, block_size;
 static la_u32 dynamic_first, dynamic_bytes;
 static unsigned waiting, generation;
 static int fault_code;
-static std::map<la_u32, Barrier> barriers;
-static std::vector<Copy> queue, uncommitted, committed;
-static std::vector<Region> regions;
+static List<Barrier, MAX_BARRIERS> barriers;
+static List<Copy, MAX_COPIES> queue, uncommitted, committed;
+static List<Region, MAX_REGIONS> regions;
 
 inline void yield() { swapcontext(&current->context, &scheduler); }
 
@@ -64,6 +73,13 @@ inline void fault(Fault code)
 {
     fault_code = code;
     for (;;) yield();  // never resumed
+}
+
+template <class T, int capacity>
+inline void append(List<T, capacity>& list, const T& item)
+{
+    if (list.size == capacity) fault(MODEL_LIMIT);
+    list.items[list.size++] = item;
 }
 
 inline unsigned live()
@@ -105,9 +121,10 @@ inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
 
 inline Barrier& barrier_at(la_u32 address)
 {
-    auto found = barriers.find(address);
-    if (found == barriers.end()) fault(BARRIER_MISUSE);
-    return found->second;
+    for (Barrier& barrier : barriers)
+        if (barrier.address == address) return barrier;
+    fault(BARRIER_MISUSE);
+    return barriers.items[0];
 }
 
 inline void settle(Barrier& barrier)
@@ -190,8 +207,8 @@ inline void run_copy(const Copy& copy)
         if (d.span) where ^= (where >> 7 & (d.span / 16 - 1)) << 4;
         unsigned char* local = shared_bytes(where, d.element);
         if (copy.load) {
-            for (const auto& entry : barriers)
-                if (where < entry.first + 8 && entry.first < where + d.element) fault(BARRIER_OVERWRITTEN);
+            for (const Barrier& barrier : barriers)
+                if (where < barrier.address + 8 && barrier.address < where + d.element) fault(BARRIER_OVERWRITTEN);
             la_u64 bits = d.nan_fill ? 0x7FF77FF77FF77FF7ull : 0;
             if (inside) {
                 bits = 0;
@@ -212,10 +229,10 @@ inline void run_copy(const Copy& copy)
 
 inline void engine_step()
 {
-    if (queue.empty()) return;
-    const Copy copy = queue.back();
-    queue.pop_back();
-    run_copy(copy);
+    if (queue.size) {
+        const Copy copy = queue.items[--queue.size];
+        run_copy(copy);
+    }
 }
 
 // ------------------------------------------------------------------------------------------------------------ wgmma
@@ -281,28 +298,28 @@ inline void enter()
     release_if_complete();
 }
 
-inline int launch(unsigned blocks, unsigned threads, la_u32 bytes, la_u32 skew, std::function<void()> kernel)
+inline int launch(unsigned blocks, unsigned threads, la_u32 bytes, la_u32 skew, void (*kernel)())
 {
     if (bytes + skew + RESERVED > CAPACITY) return SHARED_RANGE;
+    if (threads > MAX_THREADS) return MODEL_LIMIT;
     fault_code = NONE;
-    body = std::move(kernel);
+    body = kernel;
     grid = {blocks, 1, 1};
     block_size = {threads, 1, 1};
     dynamic_first = RESERVED + skew;
     dynamic_bytes = bytes;
-    stacks.resize(STACK * threads);
+    stacks = (char*)std::malloc(STACK * threads);
+    if (!stacks) return MODEL_LIMIT;
     for (unsigned b = 0; b < blocks && !fault_code; ++b) {
         block = {b, 0, 0};
         waiting = 0;
-        barriers.clear();
-        queue.clear();
-        uncommitted.clear();
-        committed.clear();
+        barriers.size = queue.size = uncommitted.size = committed.size = 0;
         std::memset(arena, 0xCD, sizeof arena);
-        fibers.assign(threads, {});
+        fibers.size = (int)threads;
         for (unsigned t = 0; t < threads; ++t) {
-            Fiber& fiber = fibers[t];
+            Fiber& fiber = fibers.items[t];
             fiber.thread = {t, 0, 0};
+            fiber.done = false;
             getcontext(&fiber.context);
             fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
             fiber.context.uc_stack.ss_size = STACK;
@@ -320,9 +337,10 @@ inline int launch(unsigned blocks, unsigned threads, la_u32 bytes, la_u32 skew, 
             idle = live() == before && generation == phase ? idle + 1 : 0;
             if (idle > (1u << 20)) fault_code = DEADLOCK;
         }
-        if (!fault_code && !queue.empty()) fault_code = COPY_IN_FLIGHT;
-        if (!fault_code && (!uncommitted.empty() || !committed.empty())) fault_code = STORE_NOT_COMMITTED;
+        if (!fault_code && queue.size) fault_code = COPY_IN_FLIGHT;
+        if (!fault_code && (uncommitted.size || committed.size)) fault_code = STORE_NOT_COMMITTED;
     }
+    std::free(stacks);
     return fault_code;
 }
 
@@ -348,7 +366,9 @@ static inline void la_mbarrier_init(la_u32 barrier, la_u32 count)
 {
     if (barrier % 8 || count == 0) la_host::fault(la_host::BARRIER_MISUSE);
     la_host::shared_bytes(barrier, 8);
-    la_host::barriers[barrier] = {count, count, 0, 0};
+    for (la_host::Barrier& old : la_host::barriers)
+        if (old.address == barrier) la_host::fault(la_host::BARRIER_MISUSE);
+    la_host::append(la_host::barriers, {barrier, count, count, 0, 0});
 }
 
 static inline void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes)
@@ -375,16 +395,15 @@ static inline void la_fence_tensor_map(const la_tensor_map*) {}
 
 static inline void la_store_commit()
 {
-    for (const la_host::Copy& copy : la_host::uncommitted) la_host::committed.push_back(copy);
-    la_host::uncommitted.clear();
+    for (const la_host::Copy& copy : la_host::uncommitted) la_host::append(la_host::committed, copy);
+    la_host::uncommitted.size = 0;
 }
 
 static inline void la_store_wait()
 {
     la_host::yield();  // the other threads go on first
-    while (!la_host::committed.empty()) {
-        const la_host::Copy copy = la_host::committed.back();
-        la_host::committed.pop_back();
+    while (la_host::committed.size) {
+        const la_host::Copy copy = la_host::committed.items[--la_host::committed.size];
         la_host::run_copy(copy);
     }
 }
@@ -392,11 +411,11 @@ static inline void la_store_wait()
 #define LA_HOST_COPIES(rank, args, list)                                                                       \
     static inline void la_tma_load_##rank##d(la_u32 destination, const la_tensor_map* map, la_u32 barrier, args) \
     {                                                                                                          \
-        la_host::queue.push_back({true, map, {list}, rank, destination, barrier});                              \
+        la_host::append(la_host::queue, {true, map, {list}, rank, destination, barrier});                       \
     }                                                                                                          \
     static inline void la_tma_store_##rank##d(const la_tensor_map* map, la_u32 source, args)                     \
     {                                                                                                          \
-        la_host::uncommitted.push_back({false, map, {list}, rank, source, 0});                                  \
+        la_host::append(la_host::uncommitted, {false, map, {list}, rank, source, 0});                           \
     }
 #define LA_COMMA ,
 LA_HOST_COPIES(1, int c0, c0)

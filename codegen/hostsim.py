@@ -26,6 +26,7 @@ from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExt
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""
 HEADER = Path(__file__).parent / "host_shim.h"
+MAX_REGIONS = 4096
 FAULTS = (
     "none",
     "shared memory outside the block's allocation",
@@ -41,19 +42,24 @@ FAULTS = (
     "deadlock",
     "store with a negative start coordinate",
     "bulk copy through a dimension above 2^31",
+    "more threads, barriers, copies or regions than the models hold",
 )
 """Meaning of the numbers ``run`` returns."""
 
 _ENTRY = """
 extern "C" void la_host_regions(const unsigned char* const* first, const size_t* bytes, unsigned n)
 {{
-    la_host::regions.clear();
-    for (unsigned i = 0; i < n; ++i) la_host::regions.push_back({{first[i], bytes[i]}});
+    la_host::regions.size = 0;
+    for (unsigned i = 0; i < n; ++i) la_host::append(la_host::regions, {{first[i], bytes[i]}});
 }}
+
+static void** la_host_arguments;
+static void la_host_kernel() {{ {name}({values}); }}
 
 extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew)
 {{
-    return la_host::launch(blocks, threads, bytes, skew, [&] {{ {name}({values}); }});
+    la_host_arguments = arguments;
+    return la_host::launch(blocks, threads, bytes, skew, la_host_kernel);
 }}
 """
 
@@ -75,7 +81,7 @@ def _library(kernel: KernelSource) -> ctypes.CDLL:
                 "neither g++ nor clang++ is on the PATH",
             )
         )
-    values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(kernel.parameters))
+    values = ", ".join(f"*({kind}*)la_host_arguments[{i}]" for i, (kind, _) in enumerate(kernel.parameters))
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
         source.write_text(f"{kernel.text}\n{_ENTRY.format(name=kernel.name, values=values)}", encoding="utf-8")
@@ -135,6 +141,9 @@ def run(
         cells.append(keep)
         if isinstance(value, np.ndarray) and not regions:
             known.append((value.ctypes.data, value.nbytes))
+    if len(known) > MAX_REGIONS:
+        because = f"at most {MAX_REGIONS} regions, not {len(known)}"
+        raise MalformedError(Diagnostic("LA522", "bad launch", (f"kernel {kernel.name}",), because))
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
     library.la_host_regions(first, sizes, len(known))

@@ -7,7 +7,7 @@ Notation: the first axis sits in the low bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ Axes: TypeAlias = tuple[tuple[str, int], ...]
 
 
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
+    """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
     shown = repr(actual)
     return MalformedError(
         Diagnostic(
@@ -54,16 +55,17 @@ def pairs(value: object, argument: str) -> list[tuple[str, object]]:
         entries = value
     else:
         raise malformed(argument, "must be a mapping or a sequence of (name, entry) pairs", value)
-    pairs: list[tuple[str, object]] = []
+    found: dict[str, object] = {}
     for entry in entries:
         if not isinstance(entry, (tuple, list)) or len(entry) != 2:
             raise malformed(argument, "must hold (name, entry) pairs", entry)
-        check_name(entry[0], argument, {name for name, _ in pairs})
-        pairs.append((entry[0], entry[1]))
-    return pairs
+        check_name(entry[0], argument, found)
+        found[entry[0]] = entry[1]
+    return list(found.items())
 
 
 def check_name(name: object, argument: str, seen: Iterable[str]) -> None:
+    """Refuse a name that is not an identifier or was seen before."""
     if not isinstance(name, str) or not name.isidentifier():
         raise malformed(argument, "axis names must be identifiers", name)
     if name in seen:
@@ -79,25 +81,44 @@ def fields(axes: Axes) -> Iterator[tuple[str, int, int]]:
 
 
 def unpack(value: int, axes: Axes) -> dict[str, int]:
+    """Return the coordinates of a packed point.
+
+    Example:
+        >>> unpack(0b110, (("row", 1), ("col", 2)))
+        {'row': 0, 'col': 3}
+    """
     return {name: value >> position & ((1 << bits) - 1) for name, position, bits in fields(axes)}
 
 
-def pack(image: object, outputs: Axes, argument: str) -> int:
-    """Return one point of the codomain as a packed integer."""
+def pack(image: object, places: Sequence[tuple[str, int, int]], argument: str, bit: int | None = None) -> int:
+    """Return one point of the codomain as a packed integer.
+
+    Args:
+        image: One component per output axis.
+        places: ``fields`` of the output axes.
+        argument: Name for messages; ``bit`` is its index where it has one.
+        bit: See ``argument``.
+    """
     if isinstance(image, np.ndarray):
         image = image.tolist()
-    if not isinstance(image, (tuple, list)) or len(image) != len(outputs):
-        raise malformed(argument, f"must have {len(outputs)} components, one per output axis", image)
+    if not isinstance(image, (tuple, list)) or len(image) != len(places):
+        raise malformed(_place(argument, bit), f"must have {len(places)} components, one per output axis", image)
     packed = 0
-    for component, (name, low, bits) in zip(image, fields(outputs), strict=True):
-        value = integer(component, argument)
-        if not 0 <= value < 1 << bits:
-            raise malformed(argument, f"component {name} must be in [0, {1 << bits})", value)
+    for component, (name, low, bits) in zip(image, places, strict=True):
+        value = component if type(component) is int else integer(component, _place(argument, bit))
+        # a negative number shifts to -1, never to 0
+        if value >> bits:
+            raise malformed(_place(argument, bit), f"component {name} must be in [0, {1 << bits})", value)
         packed |= value << low
     return packed
 
 
+def _place(argument: str, bit: int | None) -> str:
+    return argument if bit is None else f"{argument}[{bit}]"
+
+
 def pack_offset(offset: object, outputs: Axes) -> int:
+    """Return an offset, by name or in order or None, as a packed integer."""
     if offset is None:
         return 0
     if isinstance(offset, Mapping):
@@ -106,4 +127,4 @@ def pack_offset(offset: object, outputs: Axes) -> int:
             if name not in names:
                 raise malformed("offset", f"axes must be among {names}", name)
         offset = [offset.get(name, 0) for name in names]
-    return pack(offset, outputs, "offset")
+    return pack(offset, tuple(fields(outputs)), "offset")

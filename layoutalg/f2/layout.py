@@ -77,7 +77,7 @@ class LinearLayout:
         if not isinstance(self.columns, tuple) or len(self.columns) != self.in_bits:
             raise malformed("columns", f"must be a tuple of {self.in_bits} integers, one per input bit", self.columns)
         for argument, value in (("constant", self.constant), *(("columns", column) for column in self.columns)):
-            if type(value) is not int or not 0 <= value < 1 << self.out_bits:
+            if type(value) is not int or value < 0 or value.bit_length() > self.out_bits:
                 raise malformed(argument, f"must be an integer in [0, 2**{self.out_bits})", value)
 
     @classmethod
@@ -104,6 +104,7 @@ class LinearLayout:
         """
         out_pairs = pairs(out_dims, "out_dims")
         outputs = tuple((name, log2(size, f"out_dims[{name!r}]")) for name, size in out_pairs)
+        places = tuple(fields(outputs))
         inputs: list[tuple[str, int]] = []
         columns: list[int] = []
         for name, images in pairs(bases, "bases"):
@@ -112,8 +113,8 @@ class LinearLayout:
             if not isinstance(images, (tuple, list)):
                 raise malformed(f"bases[{name!r}]", "must be a sequence of images, one per bit", images)
             inputs.append((name, len(images)))
-            columns += [pack(image, outputs, f"bases[{name!r}][{bit}]") for bit, image in enumerate(images)]
-        return cls(tuple(inputs), outputs, tuple(columns), pack_offset(offset, outputs))
+            columns += [pack(image, places, f"bases[{name!r}]", bit) for bit, image in enumerate(images)]
+        return _trusted(tuple(inputs), outputs, tuple(columns), pack_offset(offset, outputs))
 
     @classmethod
     def identity(cls, dims: Mapping[str, int] | Sequence[tuple[str, int]]) -> LinearLayout:
@@ -271,6 +272,9 @@ class LinearLayout:
         """
         if not isinstance(inner, LinearLayout):
             return NotImplemented
+        if inner.outputs == self.inputs:
+            constant = self.constant ^ matrix.apply(self.columns, inner.constant)
+            return _trusted(inner.inputs, self.outputs, matrix.multiply(self.columns, inner.columns), constant)
         needed, given = self.in_dims, inner.out_dims
         for name in (*needed, *given):
             if name not in needed or name not in given or given[name] > needed[name]:
@@ -288,14 +292,12 @@ class LinearLayout:
         def move(value: int) -> int:
             return sum(part << placed[name] for name, part in unpack(value, inner.outputs).items())
 
-        same = inner.outputs == self.inputs
-        columns = inner.columns if same else tuple(move(column) for column in inner.columns)
-        constant = inner.constant if same else move(inner.constant)
+        columns = tuple(move(column) for column in inner.columns)
         return LinearLayout(
             inner.inputs,
             self.outputs,
             matrix.multiply(self.columns, columns),
-            self.constant ^ matrix.apply(self.columns, constant),
+            self.constant ^ matrix.apply(self.columns, move(inner.constant)),
         )
 
     def then(self, outer: LinearLayout) -> LinearLayout:
@@ -324,7 +326,7 @@ class LinearLayout:
                 f"rank {reduced.rank} is less than the {self.out_bits} output bits", {"missed": missed}
             )
         columns = tuple([columns for _, columns in reduced.pivots])
-        return LinearLayout(self.outputs, self.inputs, columns, matrix.apply(columns, self.constant))
+        return _trusted(self.outputs, self.inputs, columns, matrix.apply(columns, self.constant))
 
     def __invert__(self) -> LinearLayout:
         """Return ``inverse()``."""
@@ -386,3 +388,11 @@ class LinearLayout:
     def __repr__(self) -> str:
         offset = f", {tuple(self.offset.values())!r}" if self.constant else ""
         return f"LinearLayout.from_bases({self.bases!r}, {self.out_dims!r}{offset})"
+
+
+def _trusted(inputs: Axes, outputs: Axes, columns: tuple[int, ...], constant: int) -> LinearLayout:
+    """Return a layout whose fields are valid by construction, without checking them again."""
+    layout = object.__new__(LinearLayout)
+    for name, value in (("inputs", inputs), ("outputs", outputs), ("columns", columns), ("constant", constant)):
+        object.__setattr__(layout, name, value)
+    return layout

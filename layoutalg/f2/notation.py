@@ -13,6 +13,9 @@ from typing import NoReturn
 from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.f2.layout import LinearLayout
 
+MAX_DIGITS = 4000
+"""Longest number that is read; Python itself refuses to print much longer ones."""
+
 _TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+)|(?P<name>[^\W\d]\w*)|(?P<mark>->|[\[\](),:=^]))")
 
 
@@ -50,7 +53,7 @@ class _Tokens:
     def take(self, kind: str, expected: str) -> str:
         """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""
         found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", len(self.text))
-        if kind not in (found, spelling):
+        if kind not in (found, spelling) or (found == "number" and len(spelling) > MAX_DIGITS):
             self.fail(expected, position)
         self.next += 1
         return spelling

@@ -104,7 +104,9 @@ def test_exact_or_rightly_refused(pair: tuple[CuteLayout, CuteLayout]) -> None:
         assert truth == "no"
         witness = error.diagnostic.witness
         assert witness is not None
-        assert witness["composition"] == left[right[witness["coordinate"]]] != witness["layout"]
+        index = witness["coordinate"]
+        assert isinstance(index, int)
+        assert witness["composition"] == left[right[index]] != witness["layout"]
     except AdmissibilityError as error:
         assert truth == "leaves"
         witness = error.diagnostic.witness
@@ -120,7 +122,7 @@ def test_exact_or_rightly_refused(pair: tuple[CuteLayout, CuteLayout]) -> None:
 def seeded_pairs(seed: int, count: int) -> list[tuple[CuteLayout, CuteLayout]]:
     """Pairs with tiny extents and strides, where carries cancel often."""
     generator = np.random.default_rng(seed)
-    answer = []
+    answer: list[tuple[CuteLayout, CuteLayout]] = []
     while len(answer) < count:
         rank = int(generator.integers(2, 6))
         extents = tuple(int(x) for x in generator.integers(2, 4, rank))
@@ -147,6 +149,47 @@ def test_cancelling_carries_are_decided() -> None:
             assert truth == "yes", (outer, inner)
             assert np.array_equal(result.table(), enumerate_layout(outer.flat)[enumerate_layout(inner.flat)])
     assert min(seen.values()) > 300
+
+
+@st.composite
+def large_pairs(draw: st.DrawFn) -> tuple[CuteLayout, CuteLayout]:
+    """Layouts of up to 2^45 elements: smooth extents, steps near the products of the outer extents."""
+    factor = st.sampled_from([2, 3, 4, 8, 12, 64, 96, 1000, 1024, 4096])
+    extents = draw(st.lists(factor, min_size=2, max_size=4))
+    strides = draw(st.lists(st.integers(-9, 2**14), min_size=len(extents), max_size=len(extents)))
+    outer = CuteLayout(tuple(extents), tuple(strides))
+    weights = [1]
+    for extent in extents:
+        weights += [weights[-1] * extent, weights[-1] * extent // 2, weights[-1] * extent + 1, weights[-1] * extent - 1]
+    modes = []
+    room = outer.size - 1
+    for _ in range(draw(st.integers(1, 3))):
+        step = draw(st.sampled_from(weights))
+        extent = draw(factor)
+        while extent > 1 and step * (extent - 1) > room:
+            extent //= 2
+        room -= step * (extent - 1)
+        modes.append((extent, step))
+    return outer, CuteLayout(tuple([mode[0] for mode in modes]), tuple([mode[1] for mode in modes]))
+
+
+@given(large_pairs(), st.lists(st.integers(0, 2**62), min_size=1, max_size=50))
+@settings(max_examples=400, deadline=None)
+def test_large_domains(pair: tuple[CuteLayout, CuteLayout], samples: list[int]) -> None:
+    outer, inner = pair
+    try:
+        result = composition(outer, inner)
+    except RepresentabilityError as error:
+        witness = error.diagnostic.witness
+        assert witness is not None
+        index = witness["coordinate"]
+        assert isinstance(index, int)
+        assert witness["composition"] == outer(inner(index)) != witness["layout"]
+    else:
+        assert result.size == inner.size
+        for sample in [*samples, -1]:
+            index = sample % inner.size
+            assert result(index) == outer(inner(index))
 
 
 @given(pairs(), st.lists(st.integers(1, 4), min_size=1, max_size=2))

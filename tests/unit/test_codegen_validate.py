@@ -12,7 +12,7 @@ from layoutalg.codegen.launch import device
 from layoutalg.codegen.validate import default_origins, validate
 from layoutalg.errors import MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
-from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
+from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap
 
 TILES = json.loads((Path(__file__).parents[1] / "data/real_tiles.json").read_text())["tiles"]
@@ -151,11 +151,10 @@ def test_bad_arguments() -> None:
         validate(plan(), [(2**31, 0)], device="simulator")
 
 
-@pytest.mark.parametrize("tile", TILES, ids=lambda tile: tile["name"])
+@pytest.mark.parametrize(
+    "tile", [tile for tile in TILES if tile["expect"] == "admissible"], ids=lambda tile: tile["name"]
+)
 def test_plans_of_real_tiles_agree_on_the_simulator(tile: dict[str, object]) -> None:
-    try:
-        found = synthesize_tensormap(tile["problem"])  # type: ignore[arg-type]
-    except InadmissibleError:
-        pytest.skip("inadmissible")
+    found = synthesize_tensormap(tile["problem"])  # type: ignore[arg-type]
     report = validate(found, default_origins(found)[:6], device="simulator")
     assert report, str(report)

@@ -121,7 +121,7 @@ def test_composition_by_mode() -> None:
     )
     for bad in ("4", 4.0, True, (4, True), [4, 4]):
         with pytest.raises(MalformedError, match="LA123"):
-            composition(read("(8,4):(1,8)"), bad)  # type: ignore[call-overload]
+            composition(read("(8,4):(1,8)"), bad)  # type: ignore[arg-type]
 
 
 def test_composition_that_leaves_the_domain() -> None:

@@ -102,3 +102,25 @@ def test_budgets_are_checked(fields: Any) -> None:
         Budget(**fields)
     with pytest.raises(MalformedError):
         equivalent(CuteLayout(4), CuteLayout(4), 3)  # type: ignore[arg-type]
+
+
+def test_z3_running_out_of_time_is_unknown() -> None:
+    # dense parity is what z3 on integers cannot do; the columns are those of a fixed linear feedback sequence
+    state, columns = 1, []
+    for _ in range(40):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        columns.append(state >> 24)
+    f = LinearLayout((("i", 40),), (("o", 40),), tuple(columns))
+    g = LinearLayout((("a", 15), ("b", 25)), (("o", 40),), tuple(columns))
+    answer = equivalent(f, g, Budget(smt_milliseconds=1), _engines=("table", "smt"))
+    assert isinstance(answer, Unknown)
+    assert "smt: no answer within 1 ms" in answer.reason
+    assert isinstance(equivalent(f, g), Proved)
+
+
+def test_z3_decides_a_swizzle_taken_apart_on_a_large_ragged_tile() -> None:
+    whole = ComposedLayout(Swizzle(2, 1, 3), 5, CuteLayout((3, 1 << 20), (7, 11)))
+    parts = ComposedLayout(Swizzle(1, 1, 3), 0, ComposedLayout(Swizzle(1, 2, 3), 5, CuteLayout((3, 1 << 20), (7, 11))))
+    answer = equivalent(whole, parts, Budget(smt_milliseconds=20_000), _engines=("normal-form", "table", "smt"))
+    assert isinstance(answer, Proved)
+    assert answer.engine == "smt"
