@@ -1,7 +1,8 @@
 """CUDA text for plans; compile, launch, run on the CPU, simulate, validate.
 
 Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``, ``runner_kernel``;
-``to_cubin``; ``shared_image``, ``store_memory``; ``load_tile``, ``store_tile``, ``device``; ``validate``, ``ValidationReport``.
+``to_cubin``; ``shared_image``, ``store_memory``; ``load_tile``, ``store_tile``, ``device``; ``validate``,
+``ValidationReport``.
 
 Implementation notes: importing this package loads numpy and nothing heavier; cuda.core and the driver bindings are
 imported where they are used.

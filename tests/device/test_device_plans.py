@@ -42,6 +42,8 @@ def test_plans_of_real_tiles(tile: dict[str, object], direction: str) -> None:
         found = synthesize_tensormap(problem)
     except InadmissibleError:
         pytest.skip("inadmissible")
+    except ImportError as error:  # a device machine may lack the solver that some plans need
+        pytest.skip(str(error))
     origins = default_origins(found)
     report = validate(found, origins[:: max(1, len(origins) // 5)], device="cuda")
     assert report, str(report)
