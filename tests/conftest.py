@@ -6,6 +6,7 @@ Main definitions: the options ``--update-golden`` and ``--require-device``, the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "house")
 
 GOLDEN = Path(__file__).parent / "golden"
 

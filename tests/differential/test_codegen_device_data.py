@@ -124,7 +124,7 @@ def test_recorded_probes(name: str, direction: str) -> None:
                 wrong = np.flatnonzero((answers != data["answer"][chosen]).any(axis=1))
                 assert not wrong.size, (group, data["params"][chosen[wrong[0]]].tolist())
                 compared += len(chosen)
-    assert compared == {"load": 858, "store": 1236}[direction]
+    assert compared == {"load": 947, "store": 1236}[direction]
 
 
 @pytest.mark.parametrize(("name", "direction"), [("tma_load_probe_dev.npz", "load"), ("tma_store_dev.npz", "store")])

@@ -86,7 +86,7 @@ _TABLE = (
         "1..2^31",
         (_api("globalDim (2^31)", "13.5"),),
         "enforced",
-        "5 of 5 loads through a longer extent raised an illegal instruction, 6 of 6 at 2^31 or just below ran",
+        "8 of 8 loads through a longer extent raised an illegal instruction, 15 of 15 at 2^31 or just below ran",
         "use",
     ),
     _rule(
@@ -313,12 +313,12 @@ _TABLE = (
     ),
     _rule(
         "VALUE_MODEL",
-        "Conversion of NaN (but of tf32), of infinities and of values that round to infinity is not modelled for tf32 "
-        "and flush-to-zero types.",
+        "Stores of NaN and infinities of tf32 and flush-to-zero types are not modelled.",
         "finite values",
         (),
         "not asked",
-        "denormals are rounded like other values and never flushed; one tf32 NaN became 0x7FFFE000; stores keep bits",
+        "loads: tf32 rounds denormals and overflow like other values, every NaN becomes 0x7FFFE000, nothing is "
+        "flushed; stores keep the bits of finite values",
         "use",
     ),
 )
