@@ -17,6 +17,7 @@ from layoutalg.codegen.compile import CompileError, to_cubin
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
+from layoutalg.codegen.product import Operand, ProductReport, product_kernel, validate_product, wgmma_tiles
 from layoutalg.codegen.runner import RunnerTables, runner_kernel, runner_tables
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
@@ -27,6 +28,8 @@ __all__ = [
     "DeviceTensor",
     "Difference",
     "KernelSource",
+    "Operand",
+    "ProductReport",
     "RunnerTables",
     "ValidationReport",
     "WgmmaTiles",
@@ -36,6 +39,7 @@ __all__ = [
     "load_tile",
     "matmul_kernel",
     "place_map",
+    "product_kernel",
     "runner_kernel",
     "runner_tables",
     "shared_image",
@@ -44,4 +48,6 @@ __all__ = [
     "store_tile",
     "to_cubin",
     "validate",
+    "validate_product",
+    "wgmma_tiles",
 ]

@@ -92,9 +92,11 @@ class Reader:
             self.fail(f"must be at most {maximum}")
         return int(value)
 
-    def integers(self, length: int | None = None, minimum: int = -INT_LIMIT) -> tuple[int, ...]:
-        """Return a list of integers as a tuple."""
-        return tuple(entry.integer(minimum) for entry in self.items(length))
+    def integers(
+        self, length: int | None = None, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1
+    ) -> tuple[int, ...]:
+        """Return a list of integers of [minimum, maximum] as a tuple."""
+        return tuple(entry.integer(minimum, maximum) for entry in self.items(length))
 
     def text(self, choices: Sequence[str] | None = None) -> str:
         """Return a string, one of ``choices`` where given."""

@@ -2,8 +2,8 @@
 
 Main definitions: ``prove_handoff``, ``written_elements``, ``operand_view``.
 
-Main statements: the certificate of a TensorMap plan ties shared bytes to tile elements; the operand plan ties (mn, k) to
-shared bytes; the composition is the identity on tile elements, decided by walking both for the whole tile.
+Main statements: the certificate of a TensorMap plan ties shared bytes to tile elements; the operand plan ties (mn, k)
+to shared bytes; the composition is the identity on tile elements, decided by walking both for the whole tile.
 
 Implementation notes: the origin never moves shared addresses, so one walk speaks for every tile.
 """

@@ -28,6 +28,9 @@ from layoutalg.targets.nvidia.tensormap import limits
 SCHEMA = "layoutalg/tensormap-problem/1"
 MAX_TILE_ELEMENTS = 2**24
 MAX_SMEM_REACH = 2**40
+MAX_EXTENT = 2**48
+MAX_STEP = 2**24
+"""Extents, strides, offsets and origin steps stay below this, so that sums of their products are exact in 64 bits."""
 _OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origin_multiple", "oob_required")
 
 
@@ -92,29 +95,29 @@ class TensorMapProblem:
         direction = reader.get("direction").text(("load", "store"))
         tensor = reader.get("global")
         tensor.keys(("shape", "stride", "dtype"), ("base_align_bytes",))
-        shape = tensor.get("shape").integers(minimum=1)
+        shape = tensor.get("shape").integers(minimum=1, maximum=MAX_EXTENT)
         rank = len(shape)
         if not 1 <= rank <= 16:
             tensor.get("shape").fail("a tensor has 1 to 16 dimensions")
-        strides = tensor.get("stride").integers(rank)
+        strides = tensor.get("stride").integers(rank, minimum=-MAX_EXTENT, maximum=MAX_EXTENT)
         dtype = tensor.get("dtype").text(limits.PLAIN_DTYPES)
-        align = tensor.get("base_align_bytes").integer(1) if tensor.has("base_align_bytes") else 16
+        align = tensor.get("base_align_bytes").integer(1, MAX_EXTENT) if tensor.has("base_align_bytes") else 16
         if align & (align - 1):
             tensor.get("base_align_bytes").fail("must be a power of two")
         tile = reader.get("tile").integers(rank, minimum=1)
         if math.prod(tile) > MAX_TILE_ELEMENTS:
             reader.get("tile").fail(f"a tile has at most {MAX_TILE_ELEMENTS} elements")
         steps = (
-            reader.get("element_strides").integers(rank, minimum=1) if reader.has("element_strides") else (1,) * rank
+            reader.get("element_strides").integers(rank, 1, MAX_STEP) if reader.has("element_strides") else (1,) * rank
         )
         smem = reader.get("smem")
         smem.keys(("modes", "swizzle"))
         swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
         modes, tile = _read_modes(smem.get("modes"), tile, steps)
-        offset = reader.get("base_elem_offset").integer(0) if reader.has("base_elem_offset") else 0
+        offset = reader.get("base_elem_offset").integer(0, MAX_EXTENT) if reader.has("base_elem_offset") else 0
         bounds = _read_bounds(reader.get("bounds"), shape) if reader.has("bounds") else tuple((0, n) for n in shape)
         multiple = (
-            reader.get("origin_multiple").integers(rank, minimum=0)
+            reader.get("origin_multiple").integers(rank, 0, MAX_EXTENT)
             if reader.has("origin_multiple")
             else tuple(0 if t * e >= b[1] else t * e for t, e, b in zip(tile, steps, bounds, strict=True))
         )

@@ -20,7 +20,8 @@ from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray = npt.NDArray[np.int64]
-MAX_WALK = 2**25
+MAX_WALK = 2**20
+MAX_COEFFICIENT = 2**60
 ADDRESS_LIMIT = 2**62
 
 
@@ -186,6 +187,8 @@ def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
                     "an origin term does not divide", origin=origin, map_dim=j, term=[dim, numerator, denominator]
                 )
             row[dim] = row.get(dim, 0) + step // denominator * (ratio if j == 0 else 1)
+        if any(abs(value) > MAX_COEFFICIENT for value in row.values()):
+            raise MismatchError("an origin term leaves 60 bits", map_dim=j)
         answer.append({dim: value for dim, value in row.items() if value})
     return answer
 

@@ -46,8 +46,7 @@ def hard_violations(problem: TensorMapProblem) -> list[Violation]:
         *_target(problem),
         *_base(problem),
         *_fill(problem),
-        *_capacity(problem),
-        *_injective(problem),
+        *(_capacity(problem) or _injective(problem)),
         *_negative(problem),
     ]
     if problem.direction == "store":

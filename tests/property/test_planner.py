@@ -93,9 +93,8 @@ def mutate(document: dict, rng: random.Random) -> dict | None:
         return mutant
     path, value = rng.choice([leaf for leaf in leaves(mutant) if leaf[0] != ("hex",) and leaf[1] is not None])
     if isinstance(value, int):
-        new = rng.choice(
-            (value + 1, value - 1, 2 * value, 0, value + 16, value + rng.randrange(1, 1000), value + 2**32)
-        )
+        near = (value + 1, value - 1, 2 * value, 0, value + 16, value + rng.randrange(1, 1000))
+        new = rng.choice((*near, value + 2**32, -value, 2**47, 2**62, -(2**62)))
     else:
         new = rng.choice(NAMES.get(path[-1], (value + "x",)))
     if new == value:

@@ -1,0 +1,202 @@
+"""A tile product end to end: two proved copies, the descriptors that read them, one kernel, one exact comparison.
+
+Main definitions: ``Operand``, ``wgmma_tiles``, ``product_kernel``, ``validate_product``, ``ProductReport``.
+
+Main statements: with small integers as values every partial sum is exact in float, so the kernel's result must equal
+the integer product of the tiles that the problems describe, out-of-bounds zeros included.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.codegen import hostsim, launch
+from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
+from layoutalg.proofs.handoff import OperandView
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.wgmma import OperandPlan
+
+LARGEST = 8
+"""Values are integers of [-8, 8]: products of up to 2^17 terms stay exact in float."""
+MAX_MEMORY_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A copy into shared memory, how its tile is a matrix, and the descriptors that read it.
+
+    Args:
+        copy: Load plan of the tile.
+        view: Which tile dimensions are MN and K.
+        consumer: Descriptors for the same tile base.
+    """
+
+    copy: TensorMapPlan
+    view: OperandView
+    consumer: OperandPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ProductReport:
+    """What a product validation found: true exactly when every element is right.
+
+    Args:
+        backend: ``"cuda"`` or ``"host"`` (the same kernel text on the CPU with C++ models).
+        device: Name of the GPU; None without one.
+        shape: (M, N, K).
+        difference: First wrong element ``(row, column, expected, got)``, or None.
+        note: What ended the kernel early, or empty.
+        seconds: Wall-clock time.
+    """
+
+    backend: str
+    device: str | None
+    shape: tuple[int, int, int]
+    difference: tuple[int, int, float, float] | None
+    note: str
+    seconds: float
+
+    def __bool__(self) -> bool:
+        return self.difference is None and not self.note
+
+
+def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
+    """Return an operand plan's descriptors as the table that ``matmul_kernel`` takes."""
+    rows: dict[int, dict[int, int]] = {}
+    for tile in consumer.tiles:
+        rows.setdefault(tile.mn, {})[tile.k] = tile.encoded
+    table = tuple(tuple(line[k] for k in sorted(line)) for _, line in sorted(rows.items()))
+    return WgmmaTiles(table, consumer.transpose, consumer.rows)
+
+
+def product_kernel(a: Operand, b: Operand, name: str = "la_product") -> KernelSource:
+    """Return the kernel that loads both tiles and writes D = A B^T in float.
+
+    Raises:
+        MalformedError: LA505, the operands do not fit together; LA503, a store plan.
+        InfeasibleError: LA504, both tiles do not fit a block's shared memory.
+    """
+    return matmul_kernel(a.copy, b.copy, wgmma_tiles(a.consumer), wgmma_tiles(b.consumer), name)
+
+
+def validate_product(
+    a: Operand,
+    b: Operand,
+    origins: tuple[Sequence[int], Sequence[int]] | None = None,
+    *,
+    device: str = "auto",
+    seed: int = 0,
+) -> ProductReport:
+    """Run the product of two tiles on random integers and compare every element with the exact result.
+
+    Args:
+        a: Operand A, tile [M, K].
+        b: Operand B, tile [N, K].
+        origins: Tile origins of A and B; 0 when left out.
+        device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU where there is one, else the CPU models.
+        seed: Seed of the values.
+
+    Raises:
+        MalformedError: LA542, an unknown backend, or a tensor too large for this test.
+        MissingExtraError: LA532, LA510 or LA520, a backend asked for by name is not there.
+    """
+    if device not in ("auto", "cuda", "host"):
+        raise MalformedError(Diagnostic("LA542", "no such backend", ("validate_product",), f"not {device!r}"))
+    info = launch.device()
+    usable = info is not None and info.runs(a.copy.problem.arch)
+    if device == "cuda" and not usable:
+        raise MissingExtraError(Diagnostic("LA532", "no usable GPU", ("validate_product",)))
+    backend = "cuda" if usable and device != "host" else "host"
+    began = time.perf_counter()
+    rng = np.random.default_rng(seed)
+    starts = origins or ((0,) * a.copy.problem.rank, (0,) * b.copy.problem.rank)
+    memories = [_memory(operand.copy, rng) for operand in (a, b)]
+    tiles = [_matrix(operand, memory, start) for operand, memory, start in zip((a, b), memories, starts, strict=True)]
+    wanted = tiles[0] @ tiles[1].T
+    got, note = _run(product_kernel(a, b), (a, b), memories, starts, wanted.shape, backend)
+    wrong = np.argwhere(got != wanted)
+    difference = None
+    if wrong.size and not note:
+        row, column = (int(v) for v in wrong[0])
+        difference = (row, column, float(wanted[row, column]), float(got[row, column]))
+    shape = (wanted.shape[0], wanted.shape[1], tiles[0].shape[1])
+    name = info.name if backend == "cuda" and info is not None else None
+    return ProductReport(backend, name, shape, difference, note, round(time.perf_counter() - began, 4))
+
+
+def _memory(plan: TensorMapPlan, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """Random small integers in the plan's element type, over the whole tensor."""
+    problem = plan.problem
+    last = sum((n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
+    count = problem.base_elem_offset + last + 1
+    if 2 * count > MAX_MEMORY_BYTES:
+        because = f"{2 * count} bytes > {MAX_MEMORY_BYTES}"
+        raise MalformedError(
+            Diagnostic("LA542", "the tensor is too large for this test", ("validate_product",), because)
+        )
+    values = rng.integers(-LARGEST, LARGEST + 1, count)
+    if problem.dtype == "f16":
+        bits = values.astype("<f2").view("<u2")
+    else:
+        bits = (values.astype("<f4").view("<u4") >> 16).astype("<u2")
+    store = np.zeros(2 * count + 512, dtype=np.uint8)
+    aligned = store[-store.ctypes.data % 256 :][: 2 * count]
+    aligned[:] = bits.view(np.uint8)
+    return aligned
+
+
+def _matrix(operand: Operand, memory: npt.NDArray[np.uint8], origin: Sequence[int]) -> npt.NDArray[np.float64]:
+    """The operand's matrix [MN, K] as its problem describes it."""
+    problem = operand.copy.problem
+    raw, _ = problem.expected(memory, origin)
+    words = np.ascontiguousarray(raw).view("<u2").reshape(problem.tile)
+    if problem.dtype == "f16":
+        values = words.view("<f2").astype(np.float64)
+    else:
+        values = (words.astype("<u4") << 16).view("<f4").astype(np.float64)
+    matrix = np.moveaxis(values, (operand.view.mn_dim, operand.view.k_dim), (-2, -1))
+    return matrix.reshape(operand.view.problem.shape)
+
+
+def _run(
+    kernel: KernelSource,
+    operands: tuple[Operand, Operand],
+    memories: list[npt.NDArray[np.uint8]],
+    starts: tuple[Sequence[int], Sequence[int]],
+    shape: tuple[int, ...],
+    backend: str,
+) -> tuple[npt.NDArray[np.float64], str]:
+    result = np.full(shape, np.nan, dtype=np.float32)
+    status = np.zeros(1, dtype=np.int32)
+    fault = 0
+    if backend == "cuda":
+        tensors = [launch.upload(memory) for memory in memories]
+        launch.run(kernel, _arguments(operands, [t.pointer for t in tensors], starts, result, status))
+    else:
+        addresses = [memory.ctypes.data for memory in memories]
+        regions = [(memory.ctypes.data, memory.nbytes) for memory in memories]
+        fault = hostsim.run(kernel, _arguments(operands, addresses, starts, result, status), regions=regions)
+    note = hostsim.FAULTS[fault] if fault else "" if status[0] == 1 else "the bytes did not arrive in time"
+    return result.astype(np.float64), note
+
+
+def _arguments(
+    operands: tuple[Operand, Operand],
+    addresses: list[int],
+    starts: tuple[Sequence[int], Sequence[int]],
+    result: npt.NDArray[np.float32],
+    status: npt.NDArray[np.int32],
+) -> list[hostsim.Argument]:
+    """(map, origin...) of A, the same of B, the result, the status."""
+    words: list[hostsim.Argument] = []
+    for operand, address, start in zip(operands, addresses, starts, strict=True):
+        words.append(launch.place_map(operand.copy.raw, address))
+        words.extend(launch.origin_arguments(operand.copy, start))
+    return [*words, result, status]
