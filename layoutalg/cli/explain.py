@@ -67,13 +67,10 @@ def _document(document: object, target: str) -> tuple[Facts, int]:
 
 
 def _descriptor(text: str, target: str) -> tuple[Facts, int]:
-    """Decode a map; an illegal field is named."""
+    """Decode a map; bytes that are no map raise the error that names the illegal field and its bits."""
     if len(text) != 256:
         raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(text)} digits")
-    try:
-        tm = hardware.decode(bytes.fromhex(text), target=target)
-    except MalformedError as error:
-        return {"illegal": f"{error.diagnostic.what}: {error.diagnostic.because}"}, REFUTED
+    tm = hardware.decode(bytes.fromhex(text), target=target)
     facts: Facts = {key: str(value) for key, value in tensor_map_to_json(tm).items()}
     documented = hardware.violations(tm, target=target, evidence="documented")
     if documented:
