@@ -52,54 +52,18 @@ def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
 
     Raises:
         MismatchError: some element that the problem calls in bounds is not read or written by the engine.
-        UndecidedError: coupled dimensions that neither intervals nor ISL decide.
+        UndecidedError: folded modes that ISL does not decide within its quota.
     """
-    problem = plan.problem
-    dims = [dim for dim in range(problem.rank) if problem.origin_multiple[dim]]
-    limits = {dim: _in_range(plan, dim) for dim in dims}
-    wanted = _requested(plan, walked, dims)
-    touched = {dim: _touch_range(plan, dim) for dim in dims}
-    coupled = [row for row in moves if len(row) > 1]
-    if not coupled:
-        engine = _engine_boxes(walked, moves, dims)
-        _must_cover(plan, walked, wanted, engine)
-        if _foreign(wanted, engine) is None:
-            return "exact", "intervals"
-    # Dimensions that only the origin 0 can reach stop moving: what remains is the claim about in-range tiles.
-    frozen = [dim for dim in dims if touched[dim] == (0, 0)]
-    thawed = [{dim: value for dim, value in row.items() if dim not in frozen} for row in moves]
-    joint = _joint_dims(thawed)
-    folded = presburger.classify_folded(plan, walked, thawed, joint) if joint else "exact"
-    rest = [dim for dim in dims if dim not in frozen and dim not in joint]
-    alone = [index for index, row in enumerate(thawed) if not joint.intersection(row)]
-    walked = Walk(
-        tuple(walked.coords[index] for index in alone),
-        tuple(walked.extents[index] for index in alone),
-        tuple(walked.steps_bytes[index] for index in alone),
-        walked.tile_coords,
-        walked.addresses,
-    )
-    engine = _engine_boxes(walked, [thawed[index] for index in alone], rest)
-    wanted = _requested(plan, walked, rest, fixed=frozen)
-    if coupled:
-        _must_cover(plan, walked, wanted, engine)
-    inside = {dim: limits[dim] for dim in rest}
-    if _foreign(wanted.clipped(inside), engine.clipped(inside)) is None:
-        return ("lost" if folded == "lost" else "weak"), ("isl" if joint else "intervals")
-    return "lost", ("isl" if joint else "intervals")
-
-
-def _joint_dims(moves: list[dict[int, int]]) -> set[int]:
-    """Tile dimensions that share a map dimension with another one, directly or through a third."""
-    joint: set[int] = set()
-    for row in moves:
-        if len(row) > 1:
-            joint.update(row)
-    while True:
-        linked = {dim for row in moves if joint.intersection(row) for dim in row}
-        if linked <= joint:
-            return joint
-        joint |= linked
+    if any(len(row) > 1 for row in moves):
+        return presburger.classify_by_isl(plan, walked, moves), "isl"
+    dims = [dim for dim in range(plan.problem.rank) if plan.problem.origin_multiple[dim]]
+    wanted, engine = _requested(plan, walked, dims), _engine_boxes(walked, moves, dims)
+    _must_cover(plan, walked, wanted, engine)
+    if _foreign(wanted, engine) is None:
+        return "exact", "intervals"
+    inside = {dim: _in_range(plan, dim) for dim in dims}
+    weak = _foreign(wanted.clipped(inside), engine.clipped(inside)) is None
+    return ("weak" if weak else "lost"), "intervals"
 
 
 def _in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
@@ -108,16 +72,8 @@ def _in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
     return -(-low // step), (high - 1) // step
 
 
-def _touch_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
-    """Lattice points whose tile has any coordinate in bounds."""
-    problem = plan.problem
-    (low, high), step = problem.bounds[dim], problem.origin_multiple[dim]
-    reach = problem.element_strides[dim] * (problem.tile[dim] - 1)
-    return -(-(low - reach) // step), (high - 1) // step
-
-
-def _requested(plan: TensorMapPlan, walked: Walk, dims: list[int], fixed: list[int] | None = None) -> Boxes:
-    """The problem's in-bounds boxes over the free dimensions ``dims``; ``fixed`` dimensions stay at the origin 0."""
+def _requested(plan: TensorMapPlan, walked: Walk, dims: list[int]) -> Boxes:
+    """The problem's in-bounds boxes over the free dimensions ``dims``."""
     problem = plan.problem
     low: dict[int, IntArray] = {}
     high: dict[int, IntArray] = {}
@@ -129,7 +85,7 @@ def _requested(plan: TensorMapPlan, walked: Walk, dims: list[int], fixed: list[i
             step = problem.origin_multiple[dim]
             low[dim] = -((x - bottom) // step)
             high[dim] = (top - 1 - x) // step
-        elif problem.origin_multiple[dim] == 0 or dim in (fixed or ()):
+        else:
             holds &= (x >= bottom) & (x < top)
     return Boxes(low, high, holds)
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import random
+from pathlib import Path
 
 import pytest
 
 from layoutalg.errors import LayoutError
 from layoutalg.proofs.tensormap import check
+from layoutalg.proofs.tensormap.presburger import classify_by_isl
+from layoutalg.proofs.tensormap.walk import coefficients, walk
 from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
 from layoutalg.testing.problems import random_problem
 from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
@@ -55,6 +58,18 @@ def test_every_repair_is_admissible(seed):
                 shown += 1
                 assert isinstance(synthesize_tensormap(json.loads(json.dumps(repair.document))), TensorMapPlan)
     assert shown > 10
+
+
+def test_isl_gives_the_same_class():
+    tiles = json.loads((Path(__file__).parents[1] / "data" / "real_tiles.json").read_text(encoding="utf-8"))["tiles"]
+    plans = [synthesize_tensormap(tile["problem"]) for tile in tiles if tile["expect"] == "admissible"]
+    classes = set()
+    for plan in (*plans, *random_plans(21, 120)):
+        walked = walk(plan)
+        found = classify_by_isl(plan, walked, coefficients(plan))
+        assert found == plan.oob
+        classes.add(found)
+    assert {"exact", "weak"} <= classes
 
 
 def leaves(node, path=()):
