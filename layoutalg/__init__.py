@@ -15,8 +15,8 @@ if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checko
     _checkout.install()
 
 if TYPE_CHECKING:
-    from layoutalg import convert, cute
-    from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+    from layoutalg import convert, cute, promote
+    from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
     from layoutalg.equal import equivalent
     from layoutalg.errors import (
         AdmissibilityError,
@@ -49,18 +49,21 @@ _HOMES = {
     "LinearLayout": "layoutalg.f2",
     "MalformedError": "layoutalg.errors",
     "MissingExtraError": "layoutalg.errors",
+    "NestMorphism": "layoutalg.cute",
+    "PaddedMorphism": "layoutalg.cute",
     "Proved": "layoutalg.verdict",
     "Refuted": "layoutalg.verdict",
     "Repair": "layoutalg.errors",
     "RepresentabilityError": "layoutalg.errors",
     "Swizzle": "layoutalg.cute",
     "TargetRuleError": "layoutalg.errors",
+    "TupleMorphism": "layoutalg.cute",
     "Unknown": "layoutalg.verdict",
     "Verdict": "layoutalg.verdict",
     "equivalent": "layoutalg.equal",
     "parse": "layoutalg.notation",
 }
-_MODULES = ("convert", "cute")
+_MODULES = ("convert", "cute", "promote")
 
 __all__ = [
     "AdmissibilityError",
@@ -74,18 +77,22 @@ __all__ = [
     "LinearLayout",
     "MalformedError",
     "MissingExtraError",
+    "NestMorphism",
+    "PaddedMorphism",
     "Proved",
     "Refuted",
     "Repair",
     "RepresentabilityError",
     "Swizzle",
     "TargetRuleError",
+    "TupleMorphism",
     "Unknown",
     "Verdict",
     "convert",
     "cute",
     "equivalent",
     "parse",
+    "promote",
 ]
 
 

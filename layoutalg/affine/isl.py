@@ -204,6 +204,68 @@ def chain(stages: Sequence[str], domain: str, operations: int = DEFAULT_OPERATIO
         return str(total.intersect_domain(islpy.Set.read_from_str(context, domain)).coalesce())
 
 
+def pullback(outer: str, link: str | None, inner: str, operations: int = DEFAULT_OPERATIONS) -> str | tuple[int, ...]:
+    """Return the text of ``outer`` after ``link`` after ``inner``, or an input that ``outer`` has no value for.
+
+    Args:
+        outer: ISL text of a function.
+        link: ISL text from the outputs of ``inner`` to the inputs of ``outer``; None where they are the same.
+        inner: ISL text of a function; the answer has its domain.
+        operations: ISL operation quota.
+
+    Raises:
+        BudgetError: LA222, the quota ran out.
+
+    Example:
+        >>> pullback("{ [x] -> [2x] : 0 <= x < 9 }", None, "{ [i] -> [3i] : 0 <= i < 3 }")
+        '{ [i] -> [(6i)] : 0 <= i <= 2 }'
+        >>> pullback("{ [x] -> [2x] : 0 <= x < 6 }", None, "{ [i] -> [3i] : 0 <= i < 3 }")
+        (2,)
+    """
+    import islpy
+
+    with _quota(operations, "a composition of two functions") as context:
+        below, above = (islpy.PwMultiAff.read_from_str(context, text) for text in (inner, outer))
+        if link is not None:
+            below = islpy.PwMultiAff.read_from_str(context, link).pullback_pw_multi_aff(below)
+        outside = below.as_map().subtract_range(above.domain())
+        if not outside.is_empty():
+            return _point(outside.domain())
+        return str(above.pullback_pw_multi_aff(below).coalesce())
+
+
+def left_inverse(text: str, extents: Sequence[int], operations: int = DEFAULT_OPERATIONS) -> str:
+    """Return the text of the function from values to the flat index of their only input, 0 between the values.
+
+    Args:
+        text: ISL text of an injective function with one output, none negative, on the box of ``extents``.
+        extents: Extents of the box, fastest first.
+        operations: ISL operation quota.
+
+    Raises:
+        BudgetError: LA222, the quota ran out.
+
+    Example:
+        >>> left_inverse("{ [a] -> [2a] : 0 <= a < 4 }", (4,)).split(";")[0]
+        '{ [v] -> [(0)] : (1 + v) mod 2 = 0 and 0 < v <= 5'
+    """
+    import islpy
+
+    with _quota(operations, "the inverse of a function") as context:
+        function = islpy.Map.read_from_str(context, text)
+        names = [f"x{position}" for position in range(len(extents))]
+        weight, terms = 1, ["0"]
+        for name, extent in zip(names, extents, strict=True):
+            terms.append(f"{weight}*{name}")
+            weight *= extent
+        index = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] }}")
+        inverse = function.reverse().apply_range(index)
+        top = int(function.range().dim_max_val(0).to_python())
+        rest = islpy.Set.read_from_str(context, f"{{ [v] : 0 <= v <= {top} }}").subtract(inverse.domain())
+        zero = islpy.Map.read_from_str(context, "{ [v] -> [0] }").intersect_domain(rest)
+        return str(islpy.PwMultiAff.from_map(inverse.union(zero).coalesce()).coalesce())
+
+
 def _name(relation: islpy.Map, kind: islpy.dim_type, position: int, fallback: str) -> str:
     """Return the name of an axis, or ``fallback`` with the position where it has none."""
     name = relation.get_dim_name(kind, position) if relation.has_dim_name(kind, position) else None

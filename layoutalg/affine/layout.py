@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.affine import isl
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 TABLE_POINTS = 2**24
@@ -179,6 +179,56 @@ class PiecewiseLayout:
             return False
         return isl.first_difference(self.text, other.text) is None
 
+    def __matmul__(self, inner: PiecewiseLayout) -> PiecewiseLayout:
+        """Return ``self`` after ``inner``, on the axes of ``inner``.
+
+        Mathematically: the outputs of ``inner`` are the inputs of ``self``, in order; a single output that meets
+        several inputs is their flat (colexicographic) index.
+
+        Raises:
+            AdmissibilityError: LA650, the numbers of outputs and inputs differ; LA651, ``inner`` leaves the domain,
+                with a point that shows it.
+            BudgetError: LA222, ISL's operation quota ran out.
+
+        Example:
+            >>> f = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")
+            >>> print(f @ PiecewiseLayout("{ [i] -> [4i + 1] : 0 <= i < 8 }"))
+            { [i] -> [(8 + i)] : 0 <= i <= 7 }
+        """
+        if not isinstance(inner, PiecewiseLayout):
+            return NotImplemented
+        link = None
+        if len(inner.out_dims) != len(self.inputs):
+            if len(inner.out_dims) != 1:
+                raise AdmissibilityError(
+                    Diagnostic(
+                        code="LA650",
+                        what="the piecewise layouts do not compose",
+                        where=(self.text[:200], f"after {inner.text[:200]}"),
+                        because=f"{len(inner.out_dims)} outputs meet {len(self.inputs)} inputs",
+                    )
+                )
+            link = flat_link([extent for _, extent in self.inputs])
+        found = isl.pullback(self.text, link, inner.text)
+        if not isinstance(found, str):
+            point = dict(zip(inner.in_dims, found, strict=True))
+            values = inner.apply(point)
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA651",
+                    what="the right operand leaves the domain of the left operand",
+                    where=(self.text[:200], f"after {inner.text[:200]}"),
+                    because=f"the inner layout has the value {tuple(values.values())} at {point}, "
+                    f"the outer one is defined on {self.in_dims}",
+                    witness={"at": point, "value": tuple(values.values())},
+                )
+            )
+        return PiecewiseLayout(found, self.outputs)
+
+    def then(self, outer: PiecewiseLayout) -> PiecewiseLayout:
+        """Return ``outer`` after ``self``."""
+        return outer @ self
+
     def __str__(self) -> str:
         return self.text
 
@@ -199,6 +249,22 @@ class PiecewiseLayout:
                 found = _value(value, digits, _floors(floors, digits, shape), shape)
                 answer[...] = np.where(inside, found, answer)
         return answers
+
+
+def flat_link(extents: Sequence[int]) -> str:
+    """Return the ISL map from a flat index to the digits of a box, the last digit not wrapped.
+
+    Example:
+        >>> flat_link((4, 8))
+        '{ [v] -> [v mod 4, floor(v/4)] }'
+    """
+    parts = []
+    weight = 1
+    for position, extent in enumerate(extents):
+        digit = f"floor(v/{weight})" if weight > 1 else "v"
+        parts.append(digit if position == len(extents) - 1 else f"{digit} mod {extent}")
+        weight *= extent
+    return f"{{ [v] -> [{', '.join(parts)}] }}"
 
 
 def _floors(

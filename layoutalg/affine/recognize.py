@@ -9,6 +9,7 @@ first k where the entry at k is not k times that stride; the rest follows on the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.split import swizzle_columns
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
 _PROBE = 256
 _SAFE = 2**61
+_TOP = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +93,10 @@ def linear(table: IntArray) -> tuple[tuple[int, ...], int] | Departure:
 def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
     """Return (swizzle (bits, base, shift), modes, offset) such that the swizzle of the table is offset plus modes.
 
-    Swizzles of at least one bit whose read and written bits lie within the bit width of the table are tried, fewest
-    bits first, then lowest base, then shortest shift; the first that fits is returned, None where none fits.
+    The first of ``swizzled_forms``; None is the proof that no swizzle at all makes the table strided.
 
     Args:
-        table: Non-negative values below 2**62.
+        table: Values of magnitude below 2**61, at least one.
 
     Complexity: O(width^3) probes of a prefix; the whole table only where the prefix fits.
 
@@ -104,24 +104,53 @@ def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
         >>> swizzled(np.array([0, 1, 2, 4, 5, 6, 9, 8, 11]))
         ((1, 0, 3), ((3, 1), (3, 4)), 0)
     """
-    width = int(table.max()).bit_length()
-    for bits in range(1, width // 2 + 1):
-        for base in range(width - 2 * bits + 1):
-            for distance in range(bits, width - base - bits + 1):
+    for (bits, base, shift), modes in swizzled_forms(table):
+        return (bits, base, shift), modes, _moved(table[:1], bits, base, shift).tolist()[0]
+    return None
+
+
+def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Modes]]:
+    """Yield every swizzle of at least one bit that makes the table strided, with the modes; up to repetition, all.
+
+    Fewest bits first, then lowest base, then shortest shift. With w the bit width of the table and n entries: bits read
+    above w are 0, or the sign; bits written from w + log2(n) + 2 up are copies of one another that must be strided by
+    themselves, so that a table with such a form is strided already. What is left is tried.
+
+    Args:
+        table: Values of magnitude below 2**61, at least one.
+
+    Example:
+        >>> next(swizzled_forms(np.array([0, 5, 2])))
+        ((1, 0, -2), ((3, 1),))
+    """
+    low, high = int(table.min()), int(table.max())
+    width = max(high.bit_length(), low.bit_length())
+    written = min(_TOP, width + len(table).bit_length() + 1)
+    read = written if low < 0 else width
+    both = (written, read)
+    for bits in range(1, max(both) // 2 + 1):
+        for base in range(max(both) - 2 * bits + 1):
+            for distance in range(bits, _TOP - base - bits + 1):
                 for shift in (distance, -distance):
+                    source, target = (base + distance, base) if shift > 0 else (base, base + distance)
+                    # a bit read above the width is 0, so the same swizzle with fewer bits came before
+                    if source + bits > read or target + bits > written:
+                        continue
                     found = _unswizzled(table, bits, base, shift)
                     if found is not None:
-                        return (bits, base, shift), found, swizzle_columns(bits, base, shift, (int(table[0]),))[0]
-    return None
+                        yield (bits, base, shift), found
+
+
+def _moved(table: IntArray, bits: int, base: int, shift: int) -> IntArray:
+    picked = table & ((1 << bits) - 1) << (base + max(shift, 0))
+    return table ^ (picked >> shift if shift >= 0 else picked << -shift)
 
 
 def _unswizzled(table: IntArray, bits: int, base: int, shift: int) -> Modes | None:
     """Return the modes of the swizzled table, trying its beginning first."""
-    source = ((1 << bits) - 1) << (base + max(shift, 0))
     found: Modes = ()
-    for part in (table[:_PROBE], table):
-        picked = part & source
-        modes = _walk(part ^ (picked >> shift if shift >= 0 else picked << -shift), len(table))
+    for part in (table[:_PROBE], table) if len(table) > _PROBE else (table,):
+        modes = _walk(_moved(part, bits, base, shift), len(table))
         if isinstance(modes, Departure):
             return None
         found = modes

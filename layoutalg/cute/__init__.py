@@ -1,7 +1,7 @@
 """CuTe layouts, swizzles, swizzled layouts and their algebra. Every operation is exact or refused.
 
 ``from layoutalg.cute import *`` makes every ``repr`` of the family readable again. It leaves Python's own ``filter``
-alone; the operation is ``layoutalg.cute.filter``.
+and ``slice`` alone; the operations are ``layoutalg.cute.filter`` and ``layoutalg.cute.slice``.
 """
 
 from layoutalg.cute.algebra import (
@@ -15,27 +15,123 @@ from layoutalg.cute.algebra import (
     size,
 )
 from layoutalg.cute.algebra import filter as filter
+from layoutalg.cute.at_coordinates import at_coordinates
+from layoutalg.cute.basis import Basis, E
+from layoutalg.cute.common import domain_distribute, max_common_layout, max_common_vector, nullspace
 from layoutalg.cute.complement import complement
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
+from layoutalg.cute.coordinates import CoordinateLayout, make_identity_layout
+from layoutalg.cute.coords import crd2crd, crd2idx, idx2crd
+from layoutalg.cute.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from layoutalg.cute.inverse import left_inverse, right_inverse
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.morphism import (
+    MutualRefinement,
+    NestMorphism,
+    PaddedMorphism,
+    Tractability,
+    TupleMorphism,
+    certify_functoriality,
+    check_functoriality,
+    find_isomorphism,
+    is_tractable,
+    mutual_refinement,
+    weak_composite,
+)
+from layoutalg.cute.offset import OffsetLayout
+from layoutalg.cute.parity import complement_as, composition_as, cosize_as
+from layoutalg.cute.partition import local_partition, local_tile, thread_value_partition
+from layoutalg.cute.product import (
+    blocked_product,
+    flat_product,
+    logical_product,
+    raked_product,
+    tiled_product,
+    zipped_product,
+)
+from layoutalg.cute.recast import downcast, max_alignment, recast, upcast
+from layoutalg.cute.reshape import append, group, prepend, replace, select, take, unflatten
+from layoutalg.cute.shapes import ceil_div, compatible, product_each
+from layoutalg.cute.slicing import dice, domain_offset, slice_and_offset
+from layoutalg.cute.slicing import slice as slice
 from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.tiling import make_layout_like, make_ordered_layout, tile_to_shape
 
 __all__ = [
+    "Basis",
     "ComposedLayout",
+    "CoordinateLayout",
     "CuteLayout",
+    "E",
+    "MutualRefinement",
+    "NestMorphism",
+    "OffsetLayout",
+    "PaddedMorphism",
     "Swizzle",
+    "Tractability",
+    "TupleMorphism",
+    "append",
+    "at_coordinates",
+    "blocked_product",
+    "ceil_div",
+    "certify_functoriality",
+    "check_functoriality",
     "coalesce",
+    "compatible",
     "complement",
+    "complement_as",
     "composition",
+    "composition_as",
     "cosize",
+    "cosize_as",
+    "crd2crd",
+    "crd2idx",
     "depth",
+    "dice",
+    "domain_distribute",
+    "domain_offset",
+    "downcast",
     "filter_zeros",
+    "find_isomorphism",
+    "flat_divide",
+    "flat_product",
     "flatten",
+    "group",
+    "idx2crd",
+    "is_tractable",
     "left_inverse",
+    "local_partition",
+    "local_tile",
+    "logical_divide",
+    "logical_product",
+    "make_identity_layout",
     "make_layout",
+    "make_layout_like",
+    "make_ordered_layout",
+    "max_alignment",
+    "max_common_layout",
+    "max_common_vector",
+    "mutual_refinement",
+    "nullspace",
+    "prepend",
+    "product_each",
+    "raked_product",
     "rank",
+    "recast",
+    "replace",
     "right_inverse",
+    "select",
     "size",
+    "slice_and_offset",
+    "take",
+    "thread_value_partition",
+    "tile_to_shape",
+    "tiled_divide",
+    "tiled_product",
+    "unflatten",
+    "upcast",
+    "weak_composite",
+    "zipped_divide",
+    "zipped_product",
 ]

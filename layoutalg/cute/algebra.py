@@ -11,10 +11,12 @@ References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from layoutalg import inttuple
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.radix import Flat
 from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.inttuple import IntTuple, malformed, validate
@@ -127,8 +129,13 @@ def coalesce(layout: CuteLayout, profile: IntTuple | None = None) -> CuteLayout:
     Source: CuTe ``coalesce``.
     """
     if profile is None:
-        return from_flat(radix.merge(layout.flat))
+        return _coalesced(layout)
     return _coalesce_by(layout, validate(profile, "profile"))
+
+
+@lru_cache(maxsize=4096)
+def _coalesced(layout: CuteLayout) -> CuteLayout:
+    return from_flat(radix.merge(layout.flat))
 
 
 def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
@@ -157,8 +164,8 @@ def from_flat(flat: Flat) -> CuteLayout:
     if not flat:
         return CuteLayout(1, 0)
     if len(flat) == 1:
-        return CuteLayout(*flat[0])
-    return CuteLayout(tuple([extent for extent, _ in flat]), tuple([stride for _, stride in flat]))
+        return trusted(*flat[0], flat)
+    return trusted(tuple([extent for extent, _ in flat]), tuple([stride for _, stride in flat]), flat)
 
 
 def filter_zeros(layout: CuteLayout) -> CuteLayout:

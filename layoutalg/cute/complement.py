@@ -11,33 +11,41 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``complement``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.inttuple import integer, malformed
+from layoutalg.cute.shapes import ceil_div
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.inttuple import IntTuple, flatten, integer, malformed, product, shape_text, validate
 
 
-def complement(layout: CuteLayout, cosize: int | None = None) -> CuteLayout:
+def complement(layout: CuteLayout, cosize: IntTuple | None = None) -> CuteLayout:
     """Return the layout that visits the offsets ``layout`` leaves out.
 
     Mathematically: the sorted, coalesced C such that, with the stride-0 modes of L dropped, (L, C) is a bijection onto
     [0, n), where n >= ``cosize`` is the least such bound whose outermost gap is whole.
 
+    With a shape as bound, whole steps of the outermost gap are counted mode by mode, each count rounded up: for S and
+    the outermost step t, n = t * size(ceil_div(S, t)), which is size(S) where t divides S mode by mode.
+
     Args:
         layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Elements.
-        cosize: Bound to cover, >= 1; default the cosize of the layout. Elements.
+        cosize: Bound to cover, >= 1, or a shape of extents >= 1; default the cosize of the layout. Elements.
 
     Returns:
         The complement, in increasing order of its offsets. Elements.
 
     Raises:
-        MalformedError: LA130, the bound is not an integer >= 1.
+        MalformedError: LA130, the bound is not an integer >= 1 or a shape of extents >= 1; LA102, n leaves the
+            signed 64-bit range.
         AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, not injective, with two coordinates of equal
-            offset; LA134, the strides form no divisible chain, with the two modes.
+            offset; LA134, the strides form no divisible chain, with the two modes; LA148, the steps counted mode by
+            mode do not cover the shape.
 
     Complexity: O(k log k) for k modes, no enumeration.
 
@@ -46,28 +54,57 @@ def complement(layout: CuteLayout, cosize: int | None = None) -> CuteLayout:
         (3,2):(2,12)
         >>> print(complement(CuteLayout(4, 2), 16))
         (2,2):(1,8)
+        >>> print(complement(CuteLayout(4), 24), complement(CuteLayout(4), (6, 4)))
+        6:4 8:4
 
     Laws: the offsets of L and C only share 0; size(C) * size(filter(L)) = n.
     Source: CuTe ``complement``.
     """
-    if cosize is None:
-        bound = max(1, layout.cosize)
-    else:
-        bound = integer(cosize, "cosize", "LA130")
-        if bound < 1:
-            raise malformed("cosize", "must be at least 1", bound, "LA130")
-    where = f"complement({layout}, {bound})"
+    bound: IntTuple = max(1, layout.cosize) if cosize is None else _bound(cosize)
+    return _complement(layout, bound)
+
+
+@lru_cache(maxsize=4096)
+def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
+    def where() -> str:
+        return f"complement({layout}, {shape_text(bound)})"
+
     chain = divisible_chain(layout, where)
     digits: list[tuple[int, int]] = []
     current = 1
     for extent, stride, _ in chain:
         digits.append((stride // current, current))
         current = extent * stride
-    digits.append((-(-bound // current), current))
+    steps = -(-bound // current) if isinstance(bound, int) else product(ceil_div(bound, current))
+    if steps * current < product(bound):
+        raise _refusal(
+            "LA148",
+            "the outermost step does not divide the shape mode by mode",
+            where(),
+            f"mode by mode, {steps} steps of {current} are counted, which end before {product(bound)}",
+            {"covered": steps * current, "size": product(bound)},
+        )
+    digits.append((steps, current))
     return from_flat(radix.merge(tuple(digits)))
 
 
-def divisible_chain(layout: CuteLayout, where: str, padded: bool = False) -> tuple[tuple[int, int, int], ...]:
+def _bound(cosize: IntTuple) -> IntTuple:
+    if isinstance(cosize, tuple):
+        try:
+            bound = validate(cosize, "cosize")
+        except MalformedError as error:
+            raise malformed("cosize", "must be an integer or a shape", cosize, "LA130") from error
+    else:
+        bound = integer(cosize, "cosize", "LA130")
+    if any(extent < 1 for extent in flatten(bound)):
+        rule = "must have extents >= 1" if isinstance(bound, tuple) else "must be at least 1"
+        raise malformed("cosize", rule, bound, "LA130")
+    return bound
+
+
+def divisible_chain(
+    layout: CuteLayout, where: str | Callable[[], str], padded: bool = False
+) -> tuple[tuple[int, int, int], ...]:
     """Return the modes (extent, stride, 1-D weight) sorted by stride, stride-0 and extent-1 modes dropped.
 
     Mathematically: each stride must be a multiple of stride times extent of the mode before it; with ``padded``, a
@@ -75,7 +112,7 @@ def divisible_chain(layout: CuteLayout, where: str, padded: bool = False) -> tup
 
     Args:
         layout: Any layout.
-        where: The call, for messages.
+        where: The call, for messages, or what gives it.
         padded: Whether gaps may be no multiple of the mode before them.
 
     Raises:
@@ -86,12 +123,14 @@ def divisible_chain(layout: CuteLayout, where: str, padded: bool = False) -> tup
         ((2, 1, 4), (4, 2, 1))
     """
     if layout.size == 0:
-        raise _refusal("LA131", "the layout is empty", where, "an empty layout has no offsets to work with")
+        raise _refusal("LA131", "the layout is empty", _text(where), "an empty layout has no offsets to work with")
     modes: list[tuple[int, int, int]] = []
     weight = 1
     for extent, stride in radix.merge(layout.flat):
         if stride < 0:
-            raise _refusal("LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below 0")
+            raise _refusal(
+                "LA132", "the layout has a negative stride", _text(where), f"mode {extent}:{stride} runs below 0"
+            )
         if stride:
             modes.append((extent, stride, weight))
         weight *= extent
@@ -99,8 +138,12 @@ def divisible_chain(layout: CuteLayout, where: str, padded: bool = False) -> tup
     for fast, slow in pairwise(modes):
         width = fast[0] * fast[1]
         if slow[1] < width or slow[1] % (fast[1] if padded else width):
-            raise _no_chain(fast, slow, where, padded)
+            raise _no_chain(fast, slow, _text(where), padded)
     return tuple(modes)
+
+
+def _text(where: str | Callable[[], str]) -> str:
+    return where if isinstance(where, str) else where()
 
 
 def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: str, padded: bool) -> AdmissibilityError:

@@ -14,12 +14,13 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TypeAlias, overload
 
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError
@@ -31,34 +32,39 @@ Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 @overload
 def composition(outer: CuteLayout, inner: Tiler) -> CuteLayout: ...
 @overload
-def composition(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout: ...
+def composition(outer: CuteLayout, inner: ComposedLayout | Swizzle) -> CuteLayout | ComposedLayout: ...
 @overload
-def composition(outer: ComposedLayout, inner: Tiler | ComposedLayout) -> ComposedLayout: ...
+def composition(outer: ComposedLayout, inner: Tiler | ComposedLayout | Swizzle) -> ComposedLayout: ...
 @overload
 def composition(outer: Swizzle, inner: CuteLayout | ComposedLayout) -> ComposedLayout: ...
+@overload
+def composition(outer: Swizzle, inner: Swizzle) -> Swizzle: ...
 def composition(
-    outer: CuteLayout | ComposedLayout | Swizzle, inner: Tiler | ComposedLayout
-) -> CuteLayout | ComposedLayout:
+    outer: CuteLayout | ComposedLayout | Swizzle, inner: Tiler | ComposedLayout | Swizzle
+) -> CuteLayout | ComposedLayout | Swizzle:
     """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
 
-    Mathematically: R with R(c) = outer(inner(c)) for every coordinate c of ``inner``; the shape of R refines the
-        shape of
-    ``inner`` mode by mode.
+    Mathematically: R with R(c) = outer(inner(c)) for every coordinate c of ``inner``; the shape of R refines the shape
+    of ``inner`` mode by mode.
 
     Args:
         outer: A layout, a composed layout or a swizzle.
-        inner: A layout; an int n, meaning ``n:1``; or a tuple with one such entry per mode of ``outer``, applied mode
-            by mode, where None leaves the mode as it is. Offsets of ``inner`` are 1-D coordinates of ``outer``.
+        inner: A layout; an int n, meaning ``n:1``; a tuple with one such entry per mode of ``outer``, applied mode
+            by mode, where None leaves the mode as it is; or a swizzle, which permutes the 1-D coordinates of ``outer``.
+            Offsets of ``inner`` are 1-D coordinates of ``outer``.
 
     Returns:
-        The composition; each mode in the least number of digits.
+        The composition; each mode in the least number of digits. A layout after a swizzled one, or after a swizzle, is
+        at most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
 
     Raises:
         MalformedError: LA123, the tiler is no tiler or has not one entry per mode.
         AdmissibilityError: LA120, ``inner`` leaves the domain of ``outer``.
-        RepresentabilityError: LA121, one mode alone is not strided; LA122, the modes do not add up; LA124, a swizzle
-            stands between two layouts.
-        BudgetError: LA125, undecided: carries may cancel on more than 2^20 points.
+        RepresentabilityError: LA121, one mode alone is not strided; LA122, the modes do not add up; LA124 or LA643, a
+            swizzle stands between two layouts and the whole has no form with one swizzle on the outside; LA640, the
+            product of two swizzles is none. ``layoutalg.promote.composition`` gives the function in another family.
+        BudgetError: LA125 or LA644, undecided: carries may cancel, or a function that is not affine over F2 has more
+            than 2^20 points.
 
     Complexity: O(k^2 log) for k modes, independent of the sizes, except where carries may cancel.
 
@@ -73,20 +79,46 @@ def composition(
     Laws: associativity where both sides exist; the identity layout of A's domain is neutral.
     Source: CuTe ``composition``; arXiv:2603.02298.
     """
+    if type(outer) is CuteLayout and type(inner) is CuteLayout:
+        return _compose(outer, inner)
+    if isinstance(inner, Swizzle) and isinstance(outer, Swizzle | CuteLayout | ComposedLayout):
+        from layoutalg.cute import swizzled
+
+        if isinstance(outer, Swizzle):
+            return swizzled.swizzle_after_swizzle(outer, inner)
+        return swizzled.layout_after_swizzle(outer, inner)
     if isinstance(outer, Swizzle) and isinstance(inner, CuteLayout | ComposedLayout):
         return ComposedLayout(outer, 0, inner)
     if isinstance(outer, ComposedLayout):
-        if not isinstance(inner, ComposedLayout):
-            return outer.rebase(_compose_tiler(outer.base, inner))
-        answer = composition(outer.base, inner)
-        for swizzle, offset in reversed(outer.stages):
-            answer = ComposedLayout(swizzle, offset, answer)
-        return answer
+        return _under_swizzles(outer, inner)
     if not isinstance(outer, CuteLayout):
         raise _malformed_tiler("the outer operand must be a layout", outer)
     if isinstance(inner, ComposedLayout):
-        return _scale(outer, inner)
+        return _after_swizzled(outer, inner)
     return _compose_tiler(outer, inner)
+
+
+def _under_swizzles(outer: ComposedLayout, inner: Tiler | ComposedLayout) -> ComposedLayout:
+    """Return a composed layout after a layout: composed at the bottom, or where that fails found as a whole."""
+    from layoutalg.cute import swizzled
+
+    try:
+        if not isinstance(inner, ComposedLayout):
+            return outer.rebase(_compose_tiler(outer.base, inner))
+        return swizzled.restack(outer, _after_swizzled(outer.base, inner))
+    except (RepresentabilityError, BudgetError) as refusal:
+        # The bottom alone has no form; the swizzles above may still mend it.
+        whole = inner if isinstance(inner, ComposedLayout) else _one_layout(outer.base, inner)
+        try:
+            found = swizzled.after(outer, whole)
+        except (RepresentabilityError, BudgetError):
+            raise refusal from None
+        return found if isinstance(found, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, found)
+
+
+def _one_layout(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
+    """Return a valid tiler as one layout into the 1-D coordinates of ``outer``."""
+    return _compose_tiler(CuteLayout(outer.shape), tiler)
 
 
 def _compose_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
@@ -119,6 +151,7 @@ def _where(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, 
     return (f"composition({outer}, {inner})",)
 
 
+@lru_cache(maxsize=4096)
 def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
     if inner.size == 0:
         zeros = tuple([0] * len(inner.flat))
@@ -146,6 +179,7 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
                     because=f"mode {position} of the right operand, {extent}:{step}, gives no strided mode: "
                     f"{run.because}",
                     witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
+                    source=_offer(outer, inner),
                 )
             )
         runs.append(run)
@@ -161,7 +195,8 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
         else:
             leaves_shape.append(tuple([extent for extent, _ in run]))
             leaves_stride.append(tuple([stride for _, stride in run]))
-    return CuteLayout(_graft(inner.shape, leaves_shape), _graft(inner.shape, leaves_stride))
+    flat = tuple([digit for run in runs for digit in run])
+    return trusted(_graft(inner.shape, leaves_shape), _graft(inner.shape, leaves_stride), flat)
 
 
 def _graft(profile: IntTuple, leaves: list[IntTuple]) -> IntTuple:
@@ -238,8 +273,17 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
                 "composition": radix.evaluate(merged, radix.evaluate(inner.flat, coordinate)),
                 "layout": radix.evaluate(flat, coordinate),
             },
+            source=_offer(outer, inner),
         )
     )
+
+
+def _offer(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> str:
+    """Return which family holds the composition, for the refusal."""
+    from layoutalg.cute import swizzled
+
+    family = swizzled.family_after(outer, inner)
+    return f"layoutalg.promote.composition, which gives it as {family} layout"
 
 
 def _joined(flat: Flat) -> str:
@@ -255,6 +299,23 @@ def _gave_up(outer: CuteLayout, inner: CuteLayout | ComposedLayout, because: str
             because=f"{because}, and the limit is {PREFIX} points",
         )
     )
+
+
+def _after_swizzled(outer: CuteLayout, inner: ComposedLayout) -> CuteLayout | ComposedLayout:
+    """Return ``outer`` after a swizzled layout: by moving the swizzle outside, or found as a whole."""
+    from layoutalg.cute import swizzled
+
+    try:
+        return _scale(outer, inner)
+    except (RepresentabilityError, BudgetError) as refusal:
+        try:
+            return swizzled.after(outer, inner)
+        except BudgetError:
+            if isinstance(refusal, BudgetError):
+                raise refusal from None
+            raise
+        except RepresentabilityError:
+            raise refusal from None
 
 
 def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
@@ -282,11 +343,11 @@ def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
         raise RepresentabilityError(
             Diagnostic(
                 code="LA124",
-                what="a layout after a swizzled layout is only formed where it multiplies by a power of two",
+                what="the composition is not shape:stride behind at most one swizzle",
                 where=_where(outer, inner),
-                because=f"the left operand, {_joined(merged)} in normal form, is no such multiplication "
-                f"on the values 0 to {values[1]} of the right operand",
-                source="layoutalg.convert.to_linear gives each operand as a matrix where all extents are powers of two",
+                because=f"the left operand, {_joined(merged)} in normal form, is no multiplication by a power of two "
+                f"on the values 0 to {values[1]} of the right operand, and no other swizzle fits",
+                source=_offer(outer, inner),
             )
         )
     shift = factor.bit_length() - 1

@@ -10,18 +10,31 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``left_inverse``, ``right_inverse``
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import pairwise
+from typing import overload
+
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.complement import divisible_chain
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.errors import AdmissibilityError, Diagnostic
 
+DRIFT_TRIALS = 4096
 
-def right_inverse(layout: CuteLayout) -> CuteLayout:
+
+@overload
+def right_inverse(layout: CuteLayout) -> CuteLayout: ...
+@overload
+def right_inverse(layout: ComposedLayout) -> CuteLayout | ComposedLayout: ...
+def right_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
     """Return R with layout(R(i)) = i for all i < size(R).
 
     Mathematically: a section of L over [0, size(R)), found by following the strides 1, s, s t, ... through the modes;
-    modes that do not continue the chain are left out, so R may be as small as ``1:0``.
+    modes that do not continue the chain are left out, so R may be as small as ``1:0``. Of a swizzled layout: that of
+    the layout at the bottom after the swizzles undone, as far as these stay inside it; see
+    ``layoutalg.cute.swizzled_inverse``.
 
     Args:
         layout: Any layout that is not empty; stride-0 and negative modes are left out. Elements.
@@ -31,6 +44,8 @@ def right_inverse(layout: CuteLayout) -> CuteLayout:
 
     Raises:
         AdmissibilityError: LA131, the layout is empty.
+        RepresentabilityError: LA643, a swizzled layout whose inverse has no CuTe form.
+        BudgetError: LA644 or LA648, a swizzled layout, not decided.
 
     Complexity: O(k log k) for k modes.
 
@@ -43,6 +58,15 @@ def right_inverse(layout: CuteLayout) -> CuteLayout:
     Laws: composition(L, R) is the identity on [0, size(R)).
     Source: CuTe ``right_inverse``.
     """
+    if isinstance(layout, ComposedLayout):
+        from layoutalg.cute.swizzled_inverse import right_inverse_of
+
+        return right_inverse_of(layout)
+    return _right_inverse(layout)
+
+
+@lru_cache(maxsize=4096)
+def _right_inverse(layout: CuteLayout) -> CuteLayout:
     if layout.size == 0:
         raise AdmissibilityError(
             Diagnostic(
@@ -67,10 +91,15 @@ def right_inverse(layout: CuteLayout) -> CuteLayout:
     return from_flat(radix.merge(tuple(digits)))
 
 
-def left_inverse(layout: CuteLayout) -> CuteLayout:
+@overload
+def left_inverse(layout: CuteLayout) -> CuteLayout: ...
+@overload
+def left_inverse(layout: ComposedLayout) -> CuteLayout | ComposedLayout: ...
+def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
     """Return R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) always.
 
-    Mathematically: a retraction of L. The strides must divide one another in turn; rows may be padded by any amount.
+    Mathematically: a retraction of L. The strides must divide one another in turn, up to a drift of all modes together
+    that stays below the least stride, ``(2,3):(3,16)`` say; rows may be padded by any amount.
     Offsets that L leaves out get some value, in whole gaps that of the gap's first offset.
 
     Args:
@@ -82,7 +111,10 @@ def left_inverse(layout: CuteLayout) -> CuteLayout:
 
     Raises:
         AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, modes overlap, with two coordinates of equal
-            offset; LA134, the strides form no divisible chain, with the two modes.
+            offset; LA134, the strides form no divisible chain, with the two modes; LA649, a swizzled layout with a
+            negative value.
+        RepresentabilityError: LA643, a swizzled layout whose inverse has no CuTe form.
+        BudgetError: LA114 or LA644, a swizzled layout, not decided.
 
     Complexity: O(k log k) for k modes.
 
@@ -97,9 +129,25 @@ def left_inverse(layout: CuteLayout) -> CuteLayout:
     Laws: composition(R, L) is the identity on L's domain where L is injective.
     Source: CuTe ``left_inverse``, which refuses the padded case.
     """
+    if isinstance(layout, ComposedLayout):
+        from layoutalg.cute.swizzled_inverse import left_inverse_of
+
+        return left_inverse_of(layout)
+    return _left_inverse(layout)
+
+
+@lru_cache(maxsize=4096)
+def _left_inverse(layout: CuteLayout) -> CuteLayout:
+    try:
+        chain = divisible_chain(layout, lambda: f"left_inverse({layout})", padded=True)
+    except AdmissibilityError as error:
+        found = _drifting(layout) if error.diagnostic.code == "LA134" else None
+        if found is None:
+            raise
+        return found
     digits: list[tuple[int, int]] = []
     end, last = 1, (1, 1, 0)  # where the digits so far end, and the mode that wrote the last of them
-    for mode in divisible_chain(layout, f"left_inverse({layout})", padded=True):
+    for mode in chain:
         extent, stride, weight = mode
         if stride % end:
             digits[-1] = (stride // last[1], last[2])  # padding: let the digit before run through the gap
@@ -108,3 +156,33 @@ def left_inverse(layout: CuteLayout) -> CuteLayout:
         digits.append((extent, weight))
         end, last = extent * stride, mode
     return from_flat(radix.merge(tuple(digits)))
+
+
+def _drifting(layout: CuteLayout) -> CuteLayout | None:
+    """Return a left inverse for strides that form a divisible chain up to a small drift, or None.
+
+    With periods w_1 | w_2 | ... and w_k <= d_k, an offset is the sum of c_k w_k and of a drift c_k (d_k - w_k). While
+    the whole drift stays below w_1 it changes no digit of the periods, so these read the coordinates back.
+    """
+    modes: list[tuple[int, int, int]] = []
+    weight = 1
+    for extent, stride in radix.merge(layout.flat):
+        if stride:
+            modes.append((stride, extent, weight))
+        weight *= extent
+    modes.sort()
+    for first in range(modes[0][0], max(0, modes[0][0] - DRIFT_TRIALS), -1):
+        digits: list[tuple[int, int]] = [(first, 0)]
+        drift = (modes[0][1] - 1) * (modes[0][0] - first)
+        period = first
+        for (_, extent, below), (stride, count, _) in pairwise(modes):
+            ratio = stride // period
+            if ratio < extent:
+                break
+            digits.append((ratio, below))
+            period *= ratio
+            drift += (count - 1) * (stride - period)
+        else:
+            if drift < first:
+                return from_flat(radix.merge((*digits, (modes[-1][1], modes[-1][2]))))
+    return None

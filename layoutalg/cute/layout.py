@@ -163,6 +163,10 @@ class CuteLayout:
         point: IntTuple = coord[0] if len(coord) == 1 else coord
         if type(point) is int and 0 <= point < self._size:
             return radix.evaluate(self._flat, point)
+        if type(point) is tuple:
+            quick = _quick_offset(point, self.shape, self.stride)
+            if quick is not None:
+                return quick
         return offset_of(validate(point, "coordinate"), self.shape, self.stride)
 
     def apply(self, coords: Coords) -> IntArray:
@@ -257,6 +261,54 @@ class CuteLayout:
 
     def __repr__(self) -> str:
         return f"CuteLayout({self.shape!r}, {self.stride!r})"
+
+
+def _quick_offset(point: Any, shape: Any, stride: Any) -> int | None:
+    """Return the offset at a coordinate nested exactly as the shape and inside it; None for every other coordinate."""
+    if type(point) is int:
+        if type(shape) is int and 0 <= point < shape:
+            return int(point * stride)
+        return None
+    if type(point) is not tuple or type(shape) is not tuple or len(point) != len(shape):
+        return None
+    total = 0
+    for entry, extent, step in zip(point, shape, stride, strict=True):
+        if type(entry) is int and type(extent) is int:
+            if not 0 <= entry < extent:
+                return None
+            total += entry * step
+        else:
+            part = _quick_offset(entry, extent, step)
+            if part is None:
+                return None
+            total += part
+    return total
+
+
+def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
+    """Return a layout whose shape and stride are congruent by construction; only its range is checked.
+
+    Args:
+        shape: Extents, plain ints >= 0.
+        stride: Strides, congruent to the shape.
+        flat: The leaves of both.
+
+    Example:
+        >>> print(trusted((2, 3), (1, 2), ((2, 1), (3, 2))))
+        (2,3):(1,2)
+    """
+    size = 1
+    for extent, _ in flat:
+        size *= extent
+    low, high = radix.span(flat)
+    if size >= INT_LIMIT or low < -INT_LIMIT or high >= INT_LIMIT or high - low >= INT_LIMIT:
+        return CuteLayout(shape, stride)  # the constructor says what is wrong
+    layout = object.__new__(CuteLayout)
+    object.__setattr__(layout, "shape", shape)
+    object.__setattr__(layout, "stride", stride)
+    object.__setattr__(layout, "_flat", flat)
+    object.__setattr__(layout, "_size", size)
+    return layout
 
 
 def _bounded(value: IntTuple) -> str:

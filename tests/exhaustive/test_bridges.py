@@ -118,7 +118,7 @@ def test_to_cute_and_recognize_return_the_function_or_refuse() -> None:
                 continue
             kinds.add(type(answer).__name__)
             assert np.array_equal(answer.table(), values)
-    assert kinds == {"CuteLayout", "ComposedLayout", "refused"}
+    assert kinds == {"CuteLayout", "ComposedLayout"}  # one swizzle over a layout is always found again
 
 
 def test_every_two_mode_table_is_recognised_as_its_coalesced_layout() -> None:

@@ -150,7 +150,8 @@ def test_composition_of_a_mode_that_is_not_strided() -> None:
         "  in     composition((6,2):(1,10), (1,4):(0,2))\n"
         "  since  mode 1 of the right operand, 4:2, gives no strided mode: "
         "its steps of 2 end at index 3, which does not divide 4\n"
-        "  at     coordinate=3, composition=10, layout=6"
+        "  at     coordinate=3, composition=10, layout=6\n"
+        "  see    layoutalg.promote.composition, which gives it as a piecewise layout"
     )
 
 
@@ -162,7 +163,8 @@ def test_composition_whose_modes_interact() -> None:
         "  in     composition((6,2):(1,7), (3,2):(2,3))\n"
         "  since  the modes of the right operand carry into each other in (6,2):(1,7): "
         "mode by mode one would get (3,2):(2,3), which is another function\n"
-        "  at     coordinate=5, composition=8, layout=7"
+        "  at     coordinate=5, composition=8, layout=7\n"
+        "  see    layoutalg.promote.composition, which gives it as a piecewise layout"
     )
 
 
@@ -206,7 +208,7 @@ def test_composition_gives_up_rather_than_guess(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(factor, "PREFIX", 2)
     with pytest.raises(BudgetError, match="LA125 whether the composition is a CuTe layout was not decided"):
-        composition(read("(2,2,3):(1,5,7)"), read("(2,2):(3,1)"))
+        composition(read("(2,2,3):(10,50,70)"), read("(2,2):(3,1)"))
 
 
 def test_composition_with_swizzles() -> None:
@@ -272,9 +274,31 @@ def test_complement_refuses(text: str, code: str, detail: str) -> None:
 
 
 def test_complement_bound_is_a_positive_integer() -> None:
-    for bound in (0, -4, (6, 4), 4.0, True):
+    for bound in (0, -4, (6, 0), (6, (-1,)), (6, 4.0), 4.0, True):
         with pytest.raises(MalformedError, match="LA130"):
             complement(read("4:1"), bound)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "expected"),
+    [
+        ("4:1", (6, 4), "8:4"),
+        ("4:1", (8, 3), "6:4"),
+        ("4:1", ((2, 2), 6), "6:4"),
+        ("4:1", (), "1:0"),
+        ("4:2", (8, 3), "(2,3):(1,8)"),
+        ("4:2", 6, "2:1"),
+        ("2:0", (6, 4), "24:1"),
+    ],
+)
+def test_complement_of_a_shape_counts_steps_mode_by_mode(text: str, bound: tuple[int, ...], expected: str) -> None:
+    assert str(complement(read(text), bound)) == expected
+
+
+def test_complement_of_a_shape_that_its_step_does_not_divide() -> None:
+    with pytest.raises(AdmissibilityError, match="LA148") as caught:
+        complement(read("4:2"), (6, 4))
+    assert "2 steps of 8 are counted, which end before 24" in str(caught.value)
 
 
 def test_inverses() -> None:

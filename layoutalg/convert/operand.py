@@ -1,0 +1,59 @@
+"""What the conversions take, and the refusals they share.
+
+Main definitions: ``AnyLayout``, ``LinearForm``, ``CONFIRM_POINTS``, ``OFFSET_BITS``, ``checked``, ``one_output``,
+``malformed``, ``undecided``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from layoutalg.affine import PiecewiseLayout
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.f2 import LinearLayout
+
+AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
+LinearForm: TypeAlias = tuple[tuple[int, ...], int]
+
+CONFIRM_POINTS = 2**20
+OFFSET_BITS = 62
+
+
+def checked(layout: object, where: str) -> AnyLayout:
+    """Return a value that is a layout, or refuse it (LA234)."""
+    if not isinstance(layout, (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout)):
+        raise malformed(where[:80], "must be a CuteLayout, ComposedLayout, LinearLayout or PiecewiseLayout", layout)
+    return layout
+
+
+def one_output(layout: PiecewiseLayout, where: str) -> None:
+    """Refuse a piecewise layout with several outputs (LA234)."""
+    if len(layout.out_dims) != 1:
+        raise malformed(where[:80], "must have one output", list(layout.out_dims))
+
+
+def malformed(argument: str, rule: str, actual: object) -> MalformedError:
+    """Return the refusal of an argument (LA234)."""
+    shown = repr(actual)
+    return MalformedError(
+        Diagnostic(
+            code="LA234",
+            what="this cannot be converted",
+            where=(argument,),
+            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+        )
+    )
+
+
+def undecided(layout: AnyLayout, because: str) -> BudgetError:
+    """Return the refusal of a question that was not decided (LA233)."""
+    return BudgetError(
+        Diagnostic(
+            code="LA233",
+            what="whether the layout has this form was not decided",
+            where=(str(layout)[:200],),
+            because=f"{because}; {layout.size} points, the limit is {CONFIRM_POINTS}",
+            witness={"size": layout.size},
+        )
+    )

@@ -1,0 +1,239 @@
+"""What layouts have in common, and what they send to 0: nullspace, common layouts, distributed domains.
+
+Main definitions: ``nullspace``, ``max_common_layout``, ``max_common_vector``, ``domain_distribute``.
+
+References: CuTe ``nullspace``, ``max_common_layout``, ``max_common_vector``, ``domain_distribute``.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from layoutalg.cute import radix
+from layoutalg.cute.algebra import from_flat
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.radix import Flat
+from layoutalg.cute.tilers import Parity, check_parity, refusal
+from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.inttuple import IntTuple, flatten, integer, malformed, shape_text, validate
+
+EVENTS = 4096
+
+
+def nullspace(layout: CuteLayout) -> CuteLayout:
+    """Return the layout of the 1-D coordinates that the stride-0 modes reach.
+
+    Mathematically: R injective with L(R(i)) = 0 and size(R) = size(L) / size(filter(L)). It is all of the kernel where
+    ``filter(L)`` takes 0 once; values that cancel between strides of both signs are not looked for.
+
+    Args:
+        layout: A layout that is not empty. Elements.
+
+    Returns:
+        Coalesced layout of 1-D coordinates.
+
+    Raises:
+        AdmissibilityError: LA165, the layout is empty.
+
+    Example:
+        >>> print(nullspace(CuteLayout((4, 2, 3), (0, 1, 0))))
+        (4,3):(1,8)
+        >>> print(nullspace(CuteLayout(4)))
+        1:0
+
+    Source: CuTe ``nullspace``.
+    """
+    if layout.size == 0:
+        raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout reaches no coordinate")
+    digits: list[tuple[int, int]] = []
+    weight = 1
+    for extent, stride in radix.merge(layout.flat):
+        if stride == 0:
+            digits.append((extent, weight))
+        weight *= extent
+    return from_flat(radix.merge(tuple(digits)))
+
+
+def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
+    """Return R with a(R(i)) = b(R(i)) = i for all i < size(R), as long as it can be found.
+
+    Mathematically: the strides 1, s, s t, ... are followed through the modes of b as far as a agrees; the last step may
+    use a part of a mode. Where b is injective with strides >= 0, R is unique and the result is the longest; else a
+    longer R may exist, reached through modes that overlap or run against each other.
+
+    Args:
+        a: A layout. Elements.
+        b: A layout of 1-D coordinates in the same order. Elements.
+
+    Returns:
+        Coalesced layout of 1-D coordinates common to both.
+
+    Raises:
+        AdmissibilityError: LA165, a layout is empty.
+
+    Complexity: O(k^2) for k modes; no enumeration.
+
+    Example:
+        >>> print(max_common_layout(CuteLayout((4, 8), (8, 1)), CuteLayout((4, 4), (16, 1))))
+        4:4
+        >>> print(max_common_layout(CuteLayout(8), CuteLayout((4, 2), (1, 8))))
+        4:1
+
+    Laws: composition(a, R) and composition(b, R) are the identity.
+    Source: CuTe ``max_common_layout``.
+    """
+    for layout in (a, b):
+        if layout.size == 0:
+            raise refusal(
+                "LA165", "a layout is empty", f"max_common_layout({a}, {b})", f"{layout} does not even reach offset 0"
+            )
+    first = radix.merge(a.flat)
+    modes: list[tuple[int, int, int]] = []  # extent, stride, weight
+    weight = 1
+    for extent, stride in radix.merge(b.flat):
+        modes.append((extent, stride, weight))
+        weight *= extent
+    digits: list[tuple[int, int]] = []
+    current = 1
+    while True:
+        best: tuple[int, int, int] | None = None
+        for mode in modes:
+            if mode[1] == current:
+                count = _agreement(first, digits, mode[0], mode[2], current, a.size)
+                if count > 1 and (best is None or count > best[0]):
+                    best = (count, mode[2], mode[0])
+        if best is None:
+            return from_flat(radix.merge(tuple(digits)))
+        digits.append(best[:2])
+        current *= best[0]
+        if best[0] < best[2]:
+            return from_flat(radix.merge(tuple(digits)))
+        modes = [mode for mode in modes if mode[2] != best[1]]
+
+
+def _agreement(outer: Flat, digits: list[tuple[int, int]], extent: int, weight: int, current: int, size: int) -> int:
+    """Return the greatest count <= extent for which the digits and (count, weight) together are the identity in a."""
+    reach = sum([(count - 1) * step for count, step in digits])
+    count = min(extent, _straight(outer, weight, current, extent))
+    if reach + (count - 1) * weight >= size:
+        count = (size - 1 - reach) // weight + 1
+    while count > 1 and not _identity(outer, (*digits, (count, weight)), current * count):
+        count = _shorter(outer, digits, weight, current, count)
+    return count
+
+
+def _straight(outer: Flat, step: int, slope: int, extent: int) -> int:
+    """Return the least i < extent with outer(step i) != slope i, or extent where there is none nearby."""
+    places: list[tuple[int, int]] = []  # (residue, weight): digits carry where i residue passes a multiple of weight
+    size = 1
+    for width, _ in outer:
+        size *= width
+    inside = min(extent, (size - 1) // step + 1)
+    weight = 1
+    for width, _ in outer[:-1]:
+        weight *= width
+        if step % weight:
+            places.append((step % weight, weight))
+    if inside > 1 and radix.evaluate(outer, step) != slope:
+        return 1
+    index = 1
+    for _ in range(EVENTS):
+        following = [-(-(index * residue // weight + 1) * weight // residue) for residue, weight in places]
+        index = min([place for place in following if place < inside], default=inside)
+        if index >= inside:
+            return inside
+        if radix.evaluate(outer, step * index) != slope * index:
+            return index
+    return index
+
+
+def _identity(outer: Flat, digits: tuple[tuple[int, int], ...], size: int) -> bool:
+    """Return whether outer after the digits is the identity on [0, size)."""
+    from layoutalg.cute.composition import composition
+
+    try:
+        answer = composition(from_flat(outer), CuteLayout(*_columns(digits)))
+    except (AdmissibilityError, ValueError):
+        return False
+    return radix.merge(answer.flat) == ((size, 1),)
+
+
+def _columns(digits: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple([count for count, _ in digits]), tuple([step for _, step in digits])
+
+
+def _shorter(outer: Flat, digits: list[tuple[int, int]], weight: int, current: int, count: int) -> int:
+    """Return the greatest shorter count that is the identity; identity on a prefix is monotone, so it is bisected."""
+    low, high = 1, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _identity(outer, (*digits, (middle, weight)), current * middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def max_common_vector(a: CuteLayout, b: CuteLayout) -> int:
+    """Return how many elements, from offset 0 on, both layouts place alike: the size of ``max_common_layout``.
+
+    Example:
+        >>> max_common_vector(CuteLayout((4, 8), (8, 1)), CuteLayout((4, 4), (16, 1)))
+        4
+
+    Source: CuTe ``max_common_vector``.
+    """
+    return max_common_layout(a, b).size
+
+
+def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") -> CuteLayout:
+    """Return ``count`` coordinates of ``shape``, as many as possible from each mode in turn.
+
+    Mathematically: R increasing with size(R) = N, taking from mode k the greatest common divisor of its extent and of
+    what is left of N, at the mode's own weight. It exists if and only if N divides the size of the shape.
+
+    Args:
+        shape: Extents >= 1.
+        count: N >= 1.
+        parity: ``"strict"`` refuses where fewer than N are found; CuTe C++ returns what it found. pycute has no such
+            function and follows strict.
+
+    Returns:
+        Coalesced layout of 1-D coordinates of the shape.
+
+    Raises:
+        MalformedError: LA166, an extent or the count is below 1; LA144, no such parity.
+        AdmissibilityError: LA167, N does not divide the size.
+
+    Example:
+        >>> print(domain_distribute((15, 14), 6))
+        (3,2):(1,15)
+        >>> print(domain_distribute((15, 14), 4, parity="cute_cpp"))
+        2:15
+
+    Laws: zipped_divide(CuteLayout(shape), R) exists.
+    Source: CuTe ``domain_distribute``.
+    """
+    check_parity(parity)
+    extents = flatten(validate(shape, "shape"))
+    total = integer(count, "count", "LA166")
+    if any(extent < 1 for extent in extents) or total < 1:
+        raise malformed("shape, count", "must be at least 1", (validate(shape, "shape"), total), "LA166")
+    digits: list[tuple[int, int]] = []
+    left, weight = total, 1
+    for extent in extents:
+        taken = gcd(extent, left)
+        digits.append((taken, weight))
+        left //= taken
+        weight *= extent
+    if left > 1 and parity != "cute_cpp":
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA167",
+                what="the count cannot be spread over the shape",
+                where=(f"domain_distribute({shape_text(validate(shape, 'shape'))}, {total})",),
+                because=f"{total} does not divide the size {weight}; {total // left} are found",
+                witness={"found": total // left, "left": left},
+            )
+        )
+    return from_flat(radix.merge(tuple(digits)))

@@ -1,0 +1,217 @@
+"""Dividing a layout by a tiler: logical, zipped, tiled and flat.
+
+Main definitions: ``logical_divide``, ``zipped_divide``, ``tiled_divide``, ``flat_divide``.
+
+Main statements: with C = complement(T, size(A)), the pair (T, C) is a bijection onto [0, size(A)) once the stride-0
+modes of T are dropped, and logical_divide(A, T) = A o (T, C). A layout R with that function exists if and only if C
+exists, (T, C) ends at size(A), and the composition is a CuTe layout; each is decided without enumeration. C is unique:
+the least offset that T has not covered yet must start the next copy of T.
+
+Notation: ``A / T``; a tiler in angle brackets works mode by mode.
+
+References: J. Cecka, arXiv:2603.02298; CuTe ``logical_divide``, ``zipped_divide``, ``tiled_divide``, ``flat_divide``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from layoutalg.cute import radix
+from layoutalg.cute.algebra import make_layout
+from layoutalg.cute.complement import complement
+from layoutalg.cute.composition import composition
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.parity import complement_as, composition_as, padded_shape
+from layoutalg.cute.tilers import (
+    AnyLayout,
+    Parity,
+    Tiler,
+    as_layout,
+    by_mode,
+    check_parity,
+    lift,
+    read_tiler,
+    refusal,
+    tiler_text,
+    within,
+)
+from layoutalg.errors import AdmissibilityError, RepresentabilityError
+
+Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
+
+
+def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+    """Return ``layout`` split into (tile, rest): mode 0 walks one tile, mode 1 walks from tile to tile.
+
+    Mathematically: A o (T, C) with C = complement(T, size(A)). A tuple of tilers divides mode by mode and keeps the
+    modes it leaves out; None leaves a mode as it is.
+
+    Args:
+        layout: A layout of any family.
+        tiler: A layout of 1-D coordinates of ``layout`` (or of its mode), an int n meaning ``n:1``, None, or a tuple.
+        parity: ``"strict"`` refuses a tiler that does not divide. ``"cute_cpp"`` rounds the rest up mode by mode, as
+            CuTe C++ does: the result is larger than the layout and may have offsets outside it. ``"pycute"`` bounds
+            the rest by the size and refuses by pycute's divisibility check only. Neither checks the function.
+
+    Returns:
+        The divided layout, of rank 2 for a layout or int tiler.
+
+    Raises:
+        MalformedError: LA141, the tiler is no tiler or has too many entries; LA144, no such parity.
+        AdmissibilityError: LA140, the tiler does not divide, with the first element that would fall outside; LA131 to
+            LA134, the tile has no complement.
+        RepresentabilityError: LA142, the divided function is no CuTe layout, with the first coordinate; LA145, a peer
+            refuses.
+        BudgetError: LA125, undecided.
+
+    Complexity: as ``composition``; independent of the sizes.
+
+    Example:
+        >>> print(logical_divide(CuteLayout((4, 2, 3), (2, 1, 8)), CuteLayout(4, 2)))
+        ((2,2),(2,3)):((4,1),(2,8))
+        >>> print(logical_divide(CuteLayout((6, 4), (1, 10)), (2, 4)))
+        ((2,3),(4,1)):((1,2),(10,0))
+        >>> print(logical_divide(CuteLayout((6, 4), (1, 10)), 4, parity="cute_cpp"))
+        (4,(2,4)):(1,(4,10))
+
+    Laws: the table of the result is that of the layout, reordered by (T, C).
+    Source: CuTe ``logical_divide``.
+    """
+    check_parity(parity)
+    where = f"logical_divide({layout}, {tiler_text(tiler)})"
+    known = read_tiler(tiler, where)
+    return lift(layout, lambda base: _logical(base, known, _splitter(parity, where), where))
+
+
+def zipped_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+    """Return ``layout`` split into ((tile modes), (rest modes)).
+
+    Mathematically: ``logical_divide`` with the tiles of all modes gathered in mode 0 and the rests in mode 1. Modes
+    without a tiler go to the rest. None takes one element as the tile and puts the whole mode into the rest, as in
+    pycute; CuTe C++ does not compile it.
+
+    Args:
+        layout: A layout of any family.
+        tiler: As in ``logical_divide``; may nest.
+        parity: As in ``logical_divide``; ``"cute_cpp"`` also refuses None.
+
+    Raises:
+        As ``logical_divide``; MalformedError: LA143, None under ``"cute_cpp"``.
+
+    Example:
+        >>> print(zipped_divide(CuteLayout((4, 6, 5)), (2, 3)))
+        ((2,3),(2,2,5)):((1,4),(2,12,24))
+
+    Laws: slicing mode 1 gives one tile, slicing mode 0 the same element of every tile.
+    Source: CuTe ``zipped_divide``.
+    """
+    check_parity(parity)
+    where = f"zipped_divide({layout}, {tiler_text(tiler)})"
+    known = read_tiler(tiler, where)
+    return lift(layout, lambda base: unzip(base, known, _splitter(parity, where), parity, where))
+
+
+def tiled_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+    """Return ``layout`` split into ((tile modes), rest mode, rest mode, ...).
+
+    Args and errors as in ``zipped_divide``.
+
+    Example:
+        >>> print(tiled_divide(CuteLayout((4, 6, 5)), (2, 3)))
+        ((2,3),2,2,5):((1,4),2,12,24)
+
+    Source: CuTe ``tiled_divide``.
+    """
+    return lift(zipped_divide(layout, tiler, parity), tiled)
+
+
+def flat_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+    """Return ``layout`` split into (tile mode, tile mode, ..., rest mode, rest mode, ...).
+
+    Args and errors as in ``zipped_divide``.
+
+    Example:
+        >>> print(flat_divide(CuteLayout((4, 6, 5)), (2, 3)))
+        (2,3,2,2,5):(1,4,2,12,24)
+
+    Source: CuTe ``flat_divide``.
+    """
+    return lift(zipped_divide(layout, tiler, parity), flat)
+
+
+def tiled(zipped: CuteLayout) -> CuteLayout:
+    """Return a rank-2 layout with the modes of its second mode laid open."""
+    return make_layout(zipped[0], *zipped[1])
+
+
+def flat(zipped: CuteLayout) -> CuteLayout:
+    """Return a rank-2 layout with the modes of both modes laid open."""
+    return make_layout(*zipped[0], *zipped[1])
+
+
+def unzip(layout: CuteLayout, tiler: Tiler, split: Split, parity: Parity, where: str) -> CuteLayout:
+    """Return the rank-2 layout of gathered first and gathered second parts; ``split`` divides or multiplies a mode."""
+    if tiler is None:
+        if parity == "cute_cpp":
+            raise refusal("LA143", "CuTe C++ refuses a blank tiler here", where, "_ is neither tile nor rest")
+        return make_layout(CuteLayout(1, 0), layout)
+    if not isinstance(tiler, tuple):
+        return split(layout, tiler)
+    by_mode(layout, tiler, where)
+    parts = [unzip(layout[position], entry, split, parity, where) for position, entry in enumerate(tiler)]
+    kept = [layout[position] for position in range(len(tiler), layout.rank)]
+    return make_layout(make_layout(*[part[0] for part in parts]), make_layout(*[part[1] for part in parts], *kept))
+
+
+def _logical(layout: CuteLayout, tiler: Tiler, split: Split, where: str) -> CuteLayout:
+    if tiler is None:
+        return layout
+    if not isinstance(tiler, tuple):
+        return split(layout, tiler)
+    by_mode(layout, tiler, where)
+    modes = [_logical(layout[position], entry, split, where) for position, entry in enumerate(tiler)]
+    return make_layout(*modes, *[layout[position] for position in range(len(tiler), layout.rank)])
+
+
+def _splitter(parity: Parity, where: str) -> Split:
+    def split(layout: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
+        tile = as_layout(tiler)
+        if parity == "strict":
+            return _divide(layout, tile, where)
+        rest = complement_as(tile, padded_shape(layout), parity)
+        return composition_as(layout, make_layout(tile, rest), parity)
+
+    return split
+
+
+def _divide(layout: CuteLayout, tile: CuteLayout, where: str) -> CuteLayout:
+    """Return A o (T, C), exact or refused."""
+    if layout.size == 0:  # (T, C) covers nothing: C is empty
+        return composition(layout, make_layout(tile, CuteLayout(0, 0)))
+    _inside(layout, tile, tile, where)
+    try:
+        rest = complement(tile, layout.size)
+    except AdmissibilityError as error:
+        raise within(error, where) from error
+    whole = make_layout(tile, rest)
+    _inside(layout, tile, whole, where)
+    try:
+        return composition(layout, whole)
+    except RepresentabilityError as error:
+        raise within(error, where, "LA142", "the divided layout is not a CuTe layout") from error
+
+
+def _inside(layout: CuteLayout, tile: CuteLayout, whole: CuteLayout, where: str) -> None:
+    """Refuse tiles that reach past the layout, naming the first coordinate of (tile, rest) that does."""
+    first = radix.first_outside(whole.flat, layout.size)
+    if first is None:
+        return
+    element = radix.evaluate(whole.flat, first)
+    copy, inside = divmod(first, tile.size)
+    raise refusal(
+        "LA140",
+        "the tiler does not divide the layout",
+        where,
+        f"{tile} does not tile [0, {layout.size}): element {inside} of tile {copy} is {element}, which falls outside",
+        {"coordinate": (inside, copy), "element": element, "size": layout.size},
+    )

@@ -1,0 +1,175 @@
+"""From a function on a shape to ``[Sw o offset o] shape:stride`` on that shape, or to the proof that there is none.
+
+Main definitions: ``over_f2`` (from an affine map over F2), ``over_table`` (from the values), ``Fit``.
+
+Main statements: a function f on a shape is ``Sw o (offset + L)`` for a layout L whose shape refines the given one
+exactly when Sw f is strided along the flat coordinate and along every leaf of the shape. Over F2 one elimination
+decides every Sw at once (``layoutalg.f2.split``). For values without that structure all swizzles that matter are tried:
+with values below 2^w and n of them, bits written above w + log2 n + 1 only repeat what is below, and bits read above w
+are 0 (or the sign).
+
+Implementation notes: nothing here knows where the function came from; callers choose the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from layoutalg.cute import radix
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.factor import Broken, GaveUpError, factor_run, first_interaction
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.radix import Flat, IntArray
+from layoutalg.cute.swizzle import Swizzle
+from layoutalg.errors import MalformedError
+from layoutalg.f2.split import one_swizzle
+from layoutalg.inttuple import IntTuple, flatten
+
+Fit: TypeAlias = "CuteLayout | ComposedLayout"
+
+WIDEST = 62
+IDENTITY = Swizzle(0, 0, 0)
+
+
+def over_f2(columns: Sequence[int], constant: int, shape: IntTuple) -> Fit | None:
+    """Return ``[Sw o offset o] shape:stride`` equal to ``x -> M x xor constant``, or None where there is none.
+
+    Args:
+        columns: Image of each bit of the flat coordinate, two's complement integers.
+        constant: Value at 0.
+        shape: Extents are powers of two and multiply to ``2 ** len(columns)``.
+
+    Complexity: O(width^2).
+
+    Example:
+        >>> print(over_f2((1, 2, 5), 0, (2, 4)), over_f2((3, 1, 1), 0, 8))
+        Sw<1,0,2> o 0 o (2,4):(1,2) None
+    """
+    width = max(value.bit_length() for value in (constant, *columns, 0))
+    if width > WIDEST:
+        return None
+    if min((constant, *columns, 0)) < 0:
+        width = min(WIDEST, 2 * width + 2)  # room for as many copies of the sign as a swizzle may read
+    mask = (1 << width) - 1
+    fields = one_swizzle([column & mask for column in columns])
+    if fields is None:
+        return None
+    swizzle = Swizzle(*fields)
+    offset = swizzle(constant)
+    seen = 0
+    digits: list[tuple[int, int]] = []
+    for column in [swizzle(value) for value in columns]:
+        if seen & column:
+            return None
+        seen |= column
+        digits.append((2, (offset ^ column) - offset))
+    leaves: list[Flat] = []
+    position = 0
+    for extent in flatten(shape):
+        bits = extent.bit_length() - 1
+        leaves.append(radix.merge(tuple(digits[position : position + bits])))
+        position += bits
+    return _assembled(swizzle, offset, shape, leaves)
+
+
+def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
+    """Return ``[Sw o offset o] shape:stride`` with the given table, or None where there is none.
+
+    Args:
+        values: One per point of ``shape``, at least one; magnitudes below 2**61.
+        shape: The domain; every leaf keeps its place and may be refined.
+
+    Complexity: O(width^3) probes of the beginning of the table; the whole table only where the beginning fits.
+
+    Example:
+        >>> import numpy as np
+        >>> print(over_table(np.array([0, 5, 2]), 3))
+        Sw<1,0,-2> o 0 o 3:1
+        >>> over_table(np.array([0, 1, 5]), 3) is None
+        True
+    """
+    from layoutalg.affine import recognize
+
+    if not len(values) & (len(values) - 1):
+        form = recognize.linear(values)
+        if not isinstance(form, recognize.Departure):
+            return over_f2(*form, shape)
+    for fields, modes in _strided_forms(values):
+        leaves = _leaves(modes, shape)
+        if leaves is not None:
+            swizzle = Swizzle(*fields)
+            try:
+                return _assembled(swizzle, swizzle(int(values[0])), shape, leaves)
+            except MalformedError:  # the swizzled numbers leave 64 bits
+                continue
+    return None
+
+
+def _strided_forms(values: IntArray) -> Iterator[tuple[tuple[int, int, int], Flat]]:
+    from layoutalg.affine import recognize
+
+    modes = recognize.strided(values)
+    if not isinstance(modes, recognize.Departure):
+        yield (0, 0, 0), modes
+    yield from recognize.swizzled_forms(values)
+
+
+def _leaves(modes: Flat, shape: IntTuple) -> list[Flat] | None:
+    """Return the digits of each leaf of ``shape``, or None where a leaf alone is not strided or leaves do not add up.
+
+    This is the composition of the modes with the shape's own compact layout.
+    """
+    leaves: list[Flat] = []
+    digits: list[tuple[int, int]] = []
+    weight = 1
+    for extent in flatten(shape):
+        if extent == 1:
+            leaves.append(())
+            continue
+        try:
+            run = factor_run(modes, weight, extent)
+        except GaveUpError:
+            return None
+        if isinstance(run, Broken):
+            return None
+        leaves.append(run)
+        inside = weight
+        for count, _ in run:
+            digits.append((count, inside))
+            inside *= count
+        weight *= extent
+    try:
+        additive = len(digits) < 2 or first_interaction(modes, tuple(digits)) is None
+    except GaveUpError:
+        return None
+    return leaves if additive else None
+
+
+def _assembled(swizzle: Swizzle, offset: int, shape: IntTuple, leaves: Sequence[Flat]) -> Fit:
+    shapes: list[IntTuple] = []
+    strides: list[IntTuple] = []
+    for leaf in leaves:
+        modes = leaf or ((1, 0),)
+        shapes.append(modes[0][0] if len(modes) == 1 else tuple([extent for extent, _ in modes]))
+        strides.append(modes[0][1] if len(modes) == 1 else tuple([stride for _, stride in modes]))
+    plain = CuteLayout(graft(shape, shapes), graft(shape, strides))
+    return plain if swizzle.bits == 0 and offset == 0 else ComposedLayout(swizzle, offset, plain)
+
+
+def graft(profile: IntTuple, leaves: Sequence[IntTuple]) -> IntTuple:
+    """Return ``profile`` with its leaves replaced from left to right.
+
+    Example:
+        >>> graft((4, (2, 2)), [1, (7, 8), 3])
+        (1, ((7, 8), 3))
+    """
+    if isinstance(profile, int):
+        return leaves[0]
+    parts: list[IntTuple] = []
+    used = 0
+    for entry in profile:
+        count = len(flatten(entry))
+        parts.append(graft(entry, leaves[used : used + count]))
+        used += count
+    return tuple(parts)

@@ -1,0 +1,258 @@
+"""Morphisms of layouts across objects: mutual refinements, weak composites, isomorphic objects; and the whole family.
+
+Main definitions: ``MutualRefinement``, ``mutual_refinement``, ``weak_composite``, ``find_isomorphism``; re-exported:
+``TupleMorphism``, ``NestMorphism``, ``PaddedMorphism``, ``Tractability``, ``is_tractable``, ``certify_functoriality``,
+``check_functoriality``.
+
+Main statements:
+* Two nested tuples S and T have a mutual refinement if and only if the prefix products of both, sorted, form a chain in
+  which each divides the next. Cutting at all of them is the least one: every refinement of S (of T) keeps the prefix
+  products of S (of T), so a common one has at least these cuts.
+* If f : S -> T and g : U -> V, and T and U have a mutual refinement, then f pulled back and g pushed forward along it
+  compose, and the layout of the composite is the function |g| after |f|.
+
+References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, Categorical Foundations for CuTe Layouts, arXiv:2601.05972.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import overload
+
+from layoutalg.cute import radix
+from layoutalg.cute.certificate import certify_functoriality, check_functoriality
+from layoutalg.cute.composition import composition
+from layoutalg.cute.nest_morphism import NestMorphism
+from layoutalg.cute.padded_morphism import PaddedMorphism
+from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
+from layoutalg.cute.realize import Tractability, is_tractable
+from layoutalg.cute.tuple_morphism import TupleMorphism
+from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, Repair
+from layoutalg.inttuple import IntTuple, flatten, product, shape_text
+
+__all__ = [
+    "MutualRefinement",
+    "NestMorphism",
+    "PaddedMorphism",
+    "Tractability",
+    "TupleMorphism",
+    "certify_functoriality",
+    "check_functoriality",
+    "find_isomorphism",
+    "is_tractable",
+    "mutual_refinement",
+    "weak_composite",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MutualRefinement:
+    """Two refinements whose flattenings agree up to the end of the shorter one.
+
+    Args:
+        first: Refines the first nested tuple; leaves of extent 1 became ``()``.
+        second: Refines the second nested tuple; leaves of extent 1 became ``()``.
+    """
+
+    first: IntTuple
+    second: IntTuple
+
+
+def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
+    """Return the least refinements of two nested tuples with a common flattening.
+
+    Mathematically: first' refines ``first``, second' refines ``second``, and the flattening of the one with fewer
+    elements is a prefix of the other's (they are equal where the sizes are). No other pair has fewer leaves. Leaves of
+    extent 1 hold no digit and refine to the empty tuple.
+
+    Args:
+        first: Int or nested tuple of extents >= 1.
+        second: Int or nested tuple of extents >= 1.
+
+    Raises:
+        AdmissibilityError: LA600, two prefix products of which neither divides the other; names both.
+
+    Complexity: O(k log k) for k leaves.
+
+    Example:
+        >>> mutual_refinement((6, 6), (12, 3))
+        MutualRefinement(first=(6, (2, 3)), second=((6, 2), 3))
+        >>> mutual_refinement((4,), (2, 6))
+        MutualRefinement(first=((2, 2),), second=(2, (2, 3)))
+
+    Source: arXiv:2601.05972, mutual refinements.
+    """
+    left = check_extents(first, "first")
+    right = check_extents(second, "second")
+    cuts = sorted({*prefix_products(flatten(left)), *prefix_products(flatten(right))})
+    for low, high in pairwise(cuts):
+        if high % low:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA600",
+                    what="the nested tuples have no mutual refinement",
+                    where=(f"mutual_refinement({shape_text(left)}, {shape_text(right)})",),
+                    because=f"modes end after {low} and after {high} elements, and {low} does not divide {high}",
+                    witness={"cuts": (low, high)},
+                    source=SOURCE,
+                )
+            )
+    return MutualRefinement(_cut(left, cuts), _cut(right, cuts))
+
+
+def _cut(shape: IntTuple, cuts: list[int]) -> IntTuple:
+    """Return the refinement of ``shape`` with all the cuts inside it; every prefix product of it is among them."""
+    blocks: list[IntTuple] = []
+    position = 0
+    for extent in flatten(shape):
+        end = cuts[position] * extent
+        digits: list[int] = []
+        while cuts[position] < end:
+            digits.append(cuts[position + 1] // cuts[position])
+            position += 1
+        blocks.append(digits[0] if len(digits) == 1 else tuple(digits))
+    return graft(shape, blocks)
+
+
+@overload
+def weak_composite(inner: TupleMorphism, outer: TupleMorphism, *, by_layout: bool = ...) -> TupleMorphism: ...
+@overload
+def weak_composite(inner: NestMorphism, outer: NestMorphism, *, by_layout: bool = ...) -> NestMorphism: ...
+@overload
+def weak_composite(
+    inner: TupleMorphism | NestMorphism, outer: PaddedMorphism, *, by_layout: bool = ...
+) -> PaddedMorphism: ...
+def weak_composite(
+    inner: TupleMorphism | NestMorphism,
+    outer: TupleMorphism | NestMorphism | PaddedMorphism,
+    *,
+    by_layout: bool = False,
+) -> TupleMorphism | NestMorphism | PaddedMorphism:
+    """Return ``outer`` after ``inner`` where their middle objects differ, by refining both.
+
+    Mathematically: for f : S -> T and g : U -> V a morphism h : S' -> V' with S' a refinement of S and |h| the function
+    |g| after |f|. Before the mutual refinement f goes to standard form and g is coalesced: neither changes the layout's
+    function, and both only remove cuts. S' refines each leaf of S in place; leaves of extent 1 stay, with stride 0.
+
+    Args:
+        inner: f, with offsets below the size of the domain of ``outer``.
+        outer: g; a padded morphism gives a padded composite.
+        by_layout: A mutual refinement is sufficient, not necessary: ``(4,6):(6,1)`` after ``2:3`` is ``2:18`` without
+            one. With True, where there is none, the answer is the morphism in standard form of the composition of the
+            layouts, if that is tractable (padded, for a padded g); its codomain then has nothing to do with V.
+
+    Raises:
+        AdmissibilityError: LA601, f leaves the domain of g, with the first coordinate; LA600, no mutual refinement; a
+            repair names the layout where the composition exists all the same.
+        RepresentabilityError: with ``by_layout``, as ``composition`` and ``from_layout``.
+        BudgetError: with ``by_layout``, as ``composition``.
+        MalformedError: LA604, the operands are not morphisms of one kind.
+
+    Example:
+        >>> f = NestMorphism(12, (3, 12), (1,))
+        >>> g = NestMorphism((6, 6), (6, 5, 6), (2, 0))
+        >>> print(weak_composite(f, g))
+        (2,6) --(3,0)--> (6,5,(3,2))
+
+    Laws: its table is that of composition(|g|, |f|).
+    Source: arXiv:2601.05972, weak composites.
+    """
+    _check_kinds(inner, outer)
+    f = (inner.nested() if isinstance(inner, TupleMorphism) else inner).standard_form()
+    g = (outer.nested() if isinstance(outer, TupleMorphism) else outer).coalesce()
+    first = radix.first_outside(f.to_layout().flat, product(g.domain))
+    if first is not None:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA601",
+                what="the inner morphism leaves the domain of the outer one",
+                where=(f"weak_composite({inner}, {outer})",),
+                because=f"the inner value at {first} is {f(first)}, the outer domain has {product(g.domain)} elements",
+                witness={"coordinate": first, "value": f(first)},
+                source=SOURCE,
+            )
+        )
+    try:
+        common = mutual_refinement(f.codomain, g.domain)
+    except AdmissibilityError as error:
+        if not by_layout:
+            raise _with_repair(error, inner, outer) from error
+        return type(outer).from_layout(composition(outer.to_layout(), inner.to_layout()))
+    pulled = f.pullback(common.first)
+    pushed = g.pushforward(common.second)
+    into = flatten(common.second)  # the flattening of common.first is a prefix of it
+    flat = NestMorphism.reshape(into, pushed.domain)
+    answer = pushed @ flat @ NestMorphism(pulled.domain, into, pulled.map)
+    if isinstance(inner, TupleMorphism) and isinstance(answer, NestMorphism):
+        return answer.flatten()
+    return answer
+
+
+def _check_kinds(inner: object, outer: object) -> None:
+    partners = {TupleMorphism: (TupleMorphism, PaddedMorphism), NestMorphism: (NestMorphism, PaddedMorphism)}
+    if not isinstance(outer, partners.get(type(inner), ())):
+        actual = f"{type(inner).__name__} and {type(outer).__name__}"
+        raise MalformedError(
+            Diagnostic(
+                code="LA604",
+                what="the operands do not belong together",
+                because="needed are two TupleMorphisms, two NestMorphisms, or one of them and then a PaddedMorphism, "
+                f"not {actual}",
+            )
+        )
+
+
+def _with_repair(
+    error: AdmissibilityError,
+    inner: TupleMorphism | NestMorphism,
+    outer: TupleMorphism | NestMorphism | PaddedMorphism,
+) -> AdmissibilityError:
+    """Return the refusal with the composition of the layouts as a repair, where that exists."""
+    try:
+        layout = composition(outer.to_layout(), inner.to_layout())
+    except LayoutError:
+        repairs: tuple[Repair, ...] = ()
+    else:
+        repairs = (Repair("compose the layouts", f"composition({outer.to_layout()}, {inner.to_layout()}) = {layout}"),)
+    return AdmissibilityError(
+        Diagnostic(
+            code="LA600",
+            what="the morphisms have no weak composite",
+            where=(f"weak_composite({inner}, {outer})",),
+            because=error.diagnostic.because,
+            witness=error.diagnostic.witness,
+            repairs=repairs,
+            source=SOURCE,
+        )
+    )
+
+
+def find_isomorphism(first: IntTuple, second: IntTuple) -> NestMorphism | None:
+    """Return an isomorphism between two nested tuples, or None where there is none.
+
+    Mathematically: an isomorphism is a bijection of leaves that keeps extents, so one exists exactly if both have the
+    same extents with the same multiplicities. Equal extents are matched from left to right.
+
+    Example:
+        >>> print(find_isomorphism((2, (3, 2)), (3, (2, 2))))
+        (2,(3,2)) --(1,0,2)--> (3,(2,2))
+        >>> print(find_isomorphism((2, 3), 6))
+        None
+
+    Source: arXiv:2601.05972, isomorphisms of Nest.
+    """
+    left = check_extents(first, "first")
+    right = check_extents(second, "second")
+    places: dict[int, list[int]] = {}
+    for place, extent in reversed(list(enumerate(flatten(right)))):
+        places.setdefault(extent, []).append(place)
+    images: list[int] = []
+    for extent in flatten(left):
+        free = places.get(extent)
+        if not free:
+            return None
+        images.append(free.pop())
+    if len(images) != len(flatten(right)):
+        return None
+    return NestMorphism(left, right, tuple(images))

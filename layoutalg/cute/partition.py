@@ -1,0 +1,236 @@
+"""Tiles and partitions of a layout as layout plus offset: one tile, one thread's elements, one thread's values.
+
+Main definitions: ``local_tile``, ``local_partition``, ``thread_value_partition``.
+
+Main statements: a tile is a slice of the rest mode of ``zipped_divide``, a partition a slice of its tile mode; all
+tiles together, and all partitions together, hold every element of the layout exactly once.
+
+References: CuTe ``local_tile``, ``local_partition``, ``inner_partition``, ``outer_partition``.
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+from layoutalg.cute.algebra import make_layout
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.composition import composition
+from layoutalg.cute.divide import zipped_divide
+from layoutalg.cute.inverse import left_inverse
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.offset import OffsetLayout
+from layoutalg.cute.shapes import product_each
+from layoutalg.cute.slicing import Coord, slice_and_offset
+from layoutalg.cute.tilers import Tiler, refusal, tiler_text, within
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError
+from layoutalg.inttuple import idx2crd, integer, malformed
+
+
+@overload
+def local_tile(layout: CuteLayout, tiler: Tiler, coord: Coord, keep: Coord = None) -> OffsetLayout: ...
+@overload
+def local_tile(layout: ComposedLayout, tiler: Tiler, coord: Coord, keep: Coord = None) -> ComposedLayout: ...
+def local_tile(
+    layout: CuteLayout | ComposedLayout, tiler: Tiler, coord: Coord, keep: Coord = None
+) -> OffsetLayout | ComposedLayout:
+    """Return one tile of ``layout``, with the offset of its first element.
+
+    Mathematically: with Z = zipped_divide(layout, tiler), the function (x, y) -> Z(x, coord with y at None). Modes of
+    the tile come first, then the modes of the rest that ``coord`` leaves open.
+
+    Args:
+        layout: A layout or a swizzled layout. Elements.
+        tiler: As in ``zipped_divide``: the shape of a tile, or layouts.
+        coord: Which tile: an int, the 1-D number of the tile; or one entry per mode of the rest, None keeping the mode.
+            Entries left out at the end count as None.
+        keep: None, or a tuple of ints and None with one entry per mode of ``tiler`` and of ``coord``: entries at None
+            are taken out of both, as CuTe does with a projection.
+
+    Returns:
+        ``OffsetLayout``; for a swizzled layout a ``ComposedLayout``.
+
+    Raises:
+        As ``zipped_divide`` and ``slice``; MalformedError: LA176, coord or keep does not fit the tiler.
+
+    Example:
+        >>> print(local_tile(CuteLayout((64, 32)), (16, 8), (1, 2)))
+        1040 + (16,8):(1,64)
+        >>> print(local_tile(CuteLayout((64, 32)), (16, 8), (1, None)))
+        16 + (16,8,4):(1,64,512)
+        >>> print(local_tile(CuteLayout((64, 32)), (16, 4, 8), (1, 0, 2), keep=(1, None, 1)))
+        1040 + (16,8):(1,64)
+
+    Laws: the tiles of all coordinates hold every element once.
+    Source: CuTe ``local_tile``.
+    """
+    where = f"local_tile({layout}, {tiler_text(tiler)}, {tiler_text(coord)})"
+    if keep is not None:
+        tiler, coord = _project(tiler, coord, keep, where)
+    return _slice_zipped(_zipped(layout, tiler), coord, 1, where)
+
+
+def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler, Coord]:
+    if not isinstance(keep, tuple) or not isinstance(tiler, tuple) or not isinstance(coord, tuple):
+        raise _unfit(where, "with keep, the tiler and the coordinate are tuples as long as keep")
+    if not len(keep) == len(tiler) == len(coord):
+        raise _unfit(where, f"keep has {len(keep)} entries, the tiler {len(tiler)}, the coordinate {len(coord)}")
+    chosen = [position for position, entry in enumerate(keep) if entry is not None]
+    return tuple([tiler[position] for position in chosen]), tuple([coord[position] for position in chosen])
+
+
+def _zipped(layout: CuteLayout | ComposedLayout, tiler: Tiler) -> CuteLayout | ComposedLayout:
+    if isinstance(layout, ComposedLayout):
+        return layout.rebase(zipped_divide(layout.base, tiler))
+    return zipped_divide(layout, tiler)
+
+
+def _slice_zipped(
+    zipped: CuteLayout | ComposedLayout, coord: Coord, side: int, where: str
+) -> OffsetLayout | ComposedLayout:
+    """Slice mode ``side`` of a zipped layout at ``coord``; the modes of the other side stay, laid open."""
+    base: CuteLayout = zipped.base if isinstance(zipped, ComposedLayout) else zipped
+    sliced: CuteLayout = base[side]
+    other: CuteLayout = base[1 - side]
+    if isinstance(coord, tuple):
+        if len(coord) > sliced.rank:
+            raise _unfit(where, f"{len(coord)} entries for {sliced.rank} modes")
+        filled = (*coord, *[None] * (sliced.rank - len(coord)))
+        coord = filled[0] if isinstance(sliced.shape, int) else filled
+    other_coord: Coord = tuple([None] * other.rank) if isinstance(other.shape, tuple) else None
+    if coord is None and isinstance(sliced.shape, tuple):
+        coord = tuple([None] * sliced.rank)
+    whole = (other_coord, coord) if side == 1 else (coord, other_coord)
+    try:
+        if isinstance(zipped, ComposedLayout):
+            return slice_and_offset(whole, zipped)
+        return slice_and_offset(whole, zipped)
+    except LayoutError as error:
+        raise within(error, where) from error
+
+
+def _unfit(where: str, because: str) -> MalformedError:
+    return MalformedError(
+        Diagnostic(code="LA176", what="the coordinate does not fit the tiler", where=(where,), because=because)
+    )
+
+
+@overload
+def local_partition(layout: CuteLayout, threads: CuteLayout, index: int) -> OffsetLayout: ...
+@overload
+def local_partition(layout: ComposedLayout, threads: CuteLayout, index: int) -> ComposedLayout: ...
+def local_partition(
+    layout: CuteLayout | ComposedLayout, threads: CuteLayout, index: int
+) -> OffsetLayout | ComposedLayout:
+    """Return the elements of one thread, where the threads lie over ``layout`` as tiles and repeat.
+
+    Mathematically: with Z = zipped_divide(layout, shape of ``threads`` mode by mode) and c the coordinate that
+    ``threads`` sends to ``index``, the function y -> Z(c, y).
+
+    Args:
+        layout: A layout or a swizzled layout. Elements.
+        threads: Layout from coordinates of a tile to thread numbers; injective, with strides as for ``left_inverse``.
+        index: Thread number.
+
+    Returns:
+        ``OffsetLayout`` over the tiles; for a swizzled layout a ``ComposedLayout``.
+
+    Raises:
+        As ``zipped_divide``; LA131 to LA134, ``threads`` is not injective or no chain; LA177, no coordinate has this
+        thread number.
+
+    Example:
+        >>> print(local_partition(CuteLayout((64, 32)), CuteLayout((8, 4), (4, 1)), 6))
+        129 + (8,8):(8,256)
+
+    Laws: the partitions of all threads hold every element once.
+    Source: CuTe ``local_partition``.
+    """
+    number = integer(index, "index", "LA177")
+    where = f"local_partition({layout}, {threads}, {number})"
+    sizes: tuple[int, ...] | int = product_each(threads.shape)
+    if isinstance(threads.shape, int):
+        sizes = threads.shape
+    place = _coordinate(threads, number, where)
+    zipped = _zipped(layout, sizes)
+    tops = tuple([CuteLayout(threads.shape)[mode].size for mode in range(threads.rank)])
+    coord = idx2crd(place, tops if isinstance(threads.shape, tuple) else threads.shape)
+    return _slice_zipped(zipped, coord, 0, where)
+
+
+def _coordinate(threads: CuteLayout, number: int, where: str) -> int:
+    """Return the 1-D coordinate that ``threads`` sends to ``number``."""
+    for extent, stride in threads.flat:
+        if stride == 0 and extent > 1:
+            raise refusal(
+                "LA133", "the thread layout is not injective", where, f"the mode {extent}:0 repeats thread numbers"
+            )
+    try:
+        back = left_inverse(threads)
+    except LayoutError as error:
+        raise within(error, where) from error
+    if 0 <= number < back.size:
+        place = back(number)
+        if 0 <= place < threads.size and threads(place) == number:
+            return place
+    raise refusal(
+        "LA177", "there is no such thread", where, f"{threads} takes the value {number} nowhere", {"index": number}
+    )
+
+
+@overload
+def thread_value_partition(
+    layout: CuteLayout, thread_value: CuteLayout, thread: int, tiler: Tiler = None
+) -> OffsetLayout: ...
+@overload
+def thread_value_partition(
+    layout: ComposedLayout, thread_value: CuteLayout, thread: int, tiler: Tiler = None
+) -> ComposedLayout: ...
+def thread_value_partition(
+    layout: CuteLayout | ComposedLayout, thread_value: CuteLayout, thread: int, tiler: Tiler = None
+) -> OffsetLayout | ComposedLayout:
+    """Return the values of one thread under a thread-value layout.
+
+    Mathematically: v -> layout(thread_value(thread, v)); with a tiler, (v, y) -> Z(thread_value(thread, v), y) with
+    Z = zipped_divide(layout, tiler).
+
+    Args:
+        layout: A layout or a swizzled layout. Elements.
+        thread_value: Rank-2 layout from (thread, value) to the 1-D coordinate in ``layout``, or in one tile of it.
+        thread: Number of the thread, in [0, size of mode 0).
+        tiler: None, or the tile that ``thread_value`` covers.
+
+    Returns:
+        ``OffsetLayout`` over the values, then the tiles; for a swizzled layout a ``ComposedLayout``.
+
+    Raises:
+        As ``composition``, ``zipped_divide`` and ``slice``; MalformedError: LA178, ``thread_value`` has not two modes.
+
+    Example:
+        >>> accumulator = CuteLayout(((4, 8), (2, 2)), ((32, 1), (16, 8)))
+        >>> print(thread_value_partition(CuteLayout((16, 8), (8, 1)), accumulator, 5))
+        10 + ((2,2)):((1,64))
+
+    Source: CuTe thread-value layouts of ``TiledCopy`` and ``TiledMMA``.
+    """
+    if not isinstance(thread_value, CuteLayout) or thread_value.rank != 2:
+        raise malformed("thread_value", "must be a layout with two modes, threads and values", thread_value, "LA178")
+    where = f"thread_value_partition({layout}, {thread_value}, {thread})"
+    number = integer(thread, "thread", "LA178")
+    try:
+        if tiler is None:
+            composed = composition(layout.base if isinstance(layout, ComposedLayout) else layout, thread_value)
+            return _sliced(layout, composed, (number, None))
+        zipped = _zipped(layout, tiler)
+        base: CuteLayout = zipped.base if isinstance(zipped, ComposedLayout) else zipped
+        rest: list[CuteLayout] = list(base[1])
+        by_value = make_layout(*composition(base[0], thread_value), *rest)
+        return _sliced(layout, by_value, (number, None, *[None] * len(rest)))
+    except LayoutError as error:
+        raise within(error, where) from error
+
+
+def _sliced(layout: CuteLayout | ComposedLayout, base: CuteLayout, coord: Coord) -> OffsetLayout | ComposedLayout:
+    """Slice ``base``, under the swizzles of ``layout`` where it has any."""
+    if isinstance(layout, ComposedLayout):
+        return slice_and_offset(coord, layout.rebase(base))
+    return slice_and_offset(coord, base)

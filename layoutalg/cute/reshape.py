@@ -1,0 +1,188 @@
+"""Rearranging the modes of a layout; no offset is computed.
+
+Main definitions: ``group``, ``select``, ``take``, ``append``, ``prepend``, ``replace``, ``unflatten``.
+
+Main statements: each result is the layout after a map of its coordinates, so the functions work on swizzled and on
+coordinate layouts as well. ``group`` and ``unflatten`` keep the function of the 1-D coordinate; ``select`` and ``take``
+restrict it to the kept modes, the others at 0.
+
+References: CuTe ``group``, ``select``, ``take``, ``append``, ``prepend``, ``replace``.
+"""
+
+from __future__ import annotations
+
+from layoutalg import inttuple
+from layoutalg.cute.algebra import make_layout
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.tilers import AnyLayout, lift
+from layoutalg.inttuple import MAX_MODES, IntTuple, integer, malformed, shape_text, validate
+
+
+def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
+    """Return the layout with the modes begin, ..., end - 1 put into one mode.
+
+    Args:
+        layout: A layout of any family.
+        begin: First mode of the group, >= 0.
+        end: One past its last mode, at most the rank.
+
+    Raises:
+        MalformedError: LA155, not 0 <= begin < end <= rank.
+
+    Example:
+        >>> print(group(CuteLayout((2, 3, 5, 7)), 1, 3))
+        (2,(3,5),7):(1,(2,6),30)
+
+    Laws: same function of the 1-D coordinate.
+    Source: CuTe ``group``.
+    """
+
+    def grouped(base: CuteLayout) -> CuteLayout:
+        first, last = _range(base, begin, end)
+        modes = list(base)
+        return make_layout(*modes[:first], make_layout(*modes[first:last]), *modes[last:])
+
+    return lift(layout, grouped)
+
+
+def select(layout: AnyLayout, *modes: int) -> AnyLayout:
+    """Return the layout with the given modes, in the given order.
+
+    Raises:
+        MalformedError: LA107, there is no such mode; LA155, a mode is named twice.
+
+    Example:
+        >>> print(select(CuteLayout((2, 3, 5)), 2, 0))
+        (5,2):(6,1)
+
+    Source: CuTe ``select``.
+    """
+    if len(set(modes)) != len(modes):
+        raise malformed("modes", "must name each mode at most once", modes, "LA155")
+    return lift(layout, lambda base: make_layout(*[base[mode] for mode in modes]))
+
+
+def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
+    """Return the modes begin, ..., end - 1 as a layout.
+
+    Raises:
+        MalformedError: LA155, not 0 <= begin < end <= rank.
+
+    Example:
+        >>> print(take(CuteLayout((2, 3, 5)), 1, 3))
+        (3,5):(2,6)
+
+    Source: CuTe ``take``.
+    """
+
+    def taken(base: CuteLayout) -> CuteLayout:
+        first, last = _range(base, begin, end)
+        return make_layout(*list(base)[first:last])
+
+    return lift(layout, taken)
+
+
+def append(layout: CuteLayout, mode: CuteLayout | None = None, rank: int | None = None) -> CuteLayout:
+    """Return the layout with ``mode`` added behind its modes, once or until it has ``rank`` modes.
+
+    Args:
+        layout: A layout; an int shape counts as one mode.
+        mode: What to add; default ``1:0``.
+        rank: None to add once; else a rank, not below that of the layout. At equal rank the layout stays as it is.
+
+    Raises:
+        MalformedError: LA155, a rank below the layout's or above 10,000.
+
+    Example:
+        >>> print(append(CuteLayout((4, 8)), CuteLayout(2, 32)), append(CuteLayout(4), rank=3))
+        (4,8,2):(1,4,32) (4,1,1):(1,0,0)
+
+    Source: CuTe ``append``.
+    """
+    extra = _extra(layout, mode, rank)
+    return make_layout(*layout, *extra) if extra else layout
+
+
+def prepend(layout: CuteLayout, mode: CuteLayout | None = None, rank: int | None = None) -> CuteLayout:
+    """Return the layout with ``mode`` added before its modes, once or until it has ``rank`` modes.
+
+    Args and errors as in ``append``.
+
+    Example:
+        >>> print(prepend(CuteLayout((4, 8)), CuteLayout(2, 32)))
+        (2,4,8):(32,1,4)
+
+    Source: CuTe ``prepend``.
+    """
+    extra = _extra(layout, mode, rank)
+    return make_layout(*extra, *layout) if extra else layout
+
+
+def replace(layout: CuteLayout, position: int, mode: CuteLayout) -> CuteLayout:
+    """Return the layout with one top-level mode exchanged.
+
+    Raises:
+        MalformedError: LA107, there is no such mode; LA155, ``mode`` is no layout.
+
+    Example:
+        >>> print(replace(CuteLayout((4, 8)), 1, CuteLayout((2, 2), (4, 16))))
+        (4,(2,2)):(1,(4,16))
+
+    Source: CuTe ``replace``.
+    """
+    if not isinstance(mode, CuteLayout):
+        raise malformed("mode", "must be a CuteLayout", mode, "LA155")
+    modes = list(layout)
+    layout[position]  # refuses a mode that does not exist
+    modes[integer(position, "position")] = mode
+    return make_layout(*modes)
+
+
+def unflatten(layout: AnyLayout, profile: IntTuple) -> AnyLayout:
+    """Return the leaves of the layout nested like ``profile``; only the structure of ``profile`` counts.
+
+    Raises:
+        MalformedError: LA155, the number of leaves differs.
+
+    Example:
+        >>> print(unflatten(CuteLayout((2, 3, 5)), (0, (0, 0))))
+        (2,(3,5)):(1,(2,6))
+
+    Laws: same function of the 1-D coordinate; ``flatten`` undoes it.
+    Source: CuTe ``unflatten``.
+    """
+    nested = validate(profile, "profile")
+
+    def unflattened(base: CuteLayout) -> CuteLayout:
+        leaves = len(inttuple.flatten(nested))
+        if leaves != len(base.flat):
+            raise malformed(
+                "profile", f"must have {len(base.flat)} leaves, as many as {shape_text(base.shape)}", nested, "LA155"
+            )
+        return CuteLayout(
+            inttuple.unflatten(tuple([extent for extent, _ in base.flat]), nested),
+            inttuple.unflatten(tuple([stride for _, stride in base.flat]), nested),
+        )
+
+    return lift(layout, unflattened)
+
+
+def _range(layout: CuteLayout, begin: int, end: int) -> tuple[int, int]:
+    first, last = integer(begin, "begin", "LA155"), integer(end, "end", "LA155")
+    if not 0 <= first < last <= layout.rank:
+        raise malformed("begin, end", f"must satisfy 0 <= begin < end <= {layout.rank}", (first, last), "LA155")
+    return first, last
+
+
+def _extra(layout: CuteLayout, mode: CuteLayout | None, rank: int | None) -> list[CuteLayout]:
+    if not isinstance(layout, CuteLayout):
+        raise malformed("layout", "must be a CuteLayout", layout, "LA155")
+    if mode is not None and not isinstance(mode, CuteLayout):
+        raise malformed("mode", "must be a CuteLayout", mode, "LA155")
+    added = CuteLayout(1, 0) if mode is None else mode
+    if rank is None:
+        return [added]
+    target = integer(rank, "rank", "LA155")
+    if not layout.rank <= target <= MAX_MODES:
+        raise malformed("rank", f"must be in [{layout.rank}, {MAX_MODES}]", target, "LA155")
+    return [added] * (target - layout.rank)

@@ -1,0 +1,211 @@
+"""Fixing some coordinates of a layout: slices, their offsets, and the dropped part.
+
+Main definitions: ``Coord``, ``slice``, ``dice``, ``slice_and_offset``, ``domain_offset``.
+
+Notation: a coordinate holds None, written ``_``, where a mode is kept, and integers where it is fixed.
+
+Main statements: with c a coordinate that fixes some modes, L(x) = L(c with _ at 0) + slice(c, L)(the rest of x).
+
+References: CuTe ``slice``, ``dice``, ``slice_and_offset``, ``domain_offset``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, overload
+
+from layoutalg.cute.algebra import make_layout
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.offset import OffsetLayout
+from layoutalg.cute.tilers import Parity, check_parity, refusal
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.inttuple import MAX_DEPTH, IntTuple, flatten, integer, product, shape_text, validate
+from layoutalg.inttuple import unflatten as nest
+
+Coord: TypeAlias = "int | tuple[Coord, ...] | None"
+
+
+def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLayout:
+    """Return the modes of ``layout`` where ``coord`` holds None.
+
+    Mathematically: R with L(x) = L(x with kept modes at 0) + R(kept part of x). Kept modes inside a nested mode come up
+    one level each, as in CuTe.
+
+    Args:
+        coord: None to keep everything; an int, fixing the whole mode by its 1-D coordinate; or a tuple of such entries,
+            one per mode.
+        layout: A layout.
+        parity: ``"pycute"`` wraps the result of a bare None in one more level; else all conventions agree.
+
+    Returns:
+        The kept modes; rank 0, ``():()``, where none is kept. The offset of the fixed part is lost here:
+        ``slice_and_offset`` keeps it.
+
+    Raises:
+        MalformedError: LA156, the coordinate does not fit the structure; LA144, no such parity.
+        AdmissibilityError: LA157, a fixed coordinate lies outside its mode.
+
+    Example:
+        >>> layout = CuteLayout((4, (2, 3)), (6, (3, 1)))
+        >>> print(slice((1, None), layout), slice((None, (None, 2)), layout), slice(None, layout))
+        ((2,3)):((3,1)) (4,2):(6,3) (4,(2,3)):(6,(3,1))
+        >>> print(slice(None, CuteLayout((4, 8)), parity="pycute"))
+        ((4,8)):((1,4))
+
+    Source: CuTe ``slice``; pycute ``slice_``.
+    """
+    check_parity(parity)
+    where = f"slice({coord_text(coord)}, {layout})"
+    if coord is None:
+        return make_layout(layout) if parity == "pycute" else layout
+    _fixed(coord, layout, where, 0)
+    return make_layout(*_kept(coord, layout, True))
+
+
+def dice(coord: Coord, layout: CuteLayout) -> CuteLayout:
+    """Return the modes of ``layout`` where ``coord`` holds an integer: what ``slice`` drops.
+
+    Args:
+        coord: As in ``slice``.
+        layout: A layout.
+
+    Raises:
+        As ``slice``.
+
+    Example:
+        >>> layout = CuteLayout((4, (2, 3)), (6, (3, 1)))
+        >>> print(dice((1, None), layout), dice((None, (None, 2)), layout), dice(5, layout))
+        (4):(6) (3):(1) (4,(2,3)):(6,(3,1))
+
+    Source: CuTe ``dice``.
+    """
+    _fixed(coord, layout, f"dice({coord_text(coord)}, {layout})", 0)
+    return make_layout(*_kept(coord, layout, False)) if isinstance(coord, tuple) or coord is None else layout
+
+
+@overload
+def slice_and_offset(coord: Coord, layout: CuteLayout) -> OffsetLayout: ...
+@overload
+def slice_and_offset(coord: Coord, layout: ComposedLayout) -> ComposedLayout: ...
+def slice_and_offset(coord: Coord, layout: CuteLayout | ComposedLayout) -> OffsetLayout | ComposedLayout:
+    """Return the kept modes together with the offset of the fixed ones.
+
+    Mathematically: (o, R) with L(x) = o + R(kept part of x) for every x that agrees with ``coord``. For a swizzled
+    layout the offset joins the one under the innermost swizzle, so the result is again a swizzled layout, exactly.
+
+    Args and errors as in ``slice``.
+
+    Example:
+        >>> print(slice_and_offset((1, None), CuteLayout((4, 8), (8, 1))))
+        8 + (8):(1)
+        >>> from layoutalg.cute.swizzle import Swizzle
+        >>> print(slice_and_offset((None, 1), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 4)))))
+        Sw<1,0,1> o 2 o (2):(1)
+
+    Source: CuTe ``slice_and_offset``.
+    """
+    base = layout.base if isinstance(layout, ComposedLayout) else layout
+    offset = _fixed(coord, base, f"slice({coord_text(coord)}, {layout})", 0)
+    rest = base if coord is None else make_layout(*_kept(coord, base, True))
+    if isinstance(layout, CuteLayout):
+        return OffsetLayout(offset, rest)
+    (swizzle, first), *stack = reversed(layout.stages)
+    answer = ComposedLayout(swizzle, first + offset, rest)
+    for swizzle, first in stack:
+        answer = ComposedLayout(swizzle, first, answer)
+    return answer
+
+
+def domain_offset(coord: IntTuple, layout: CuteLayout, parity: Parity = "strict") -> OffsetLayout:
+    """Return the layout read from ``coord`` on.
+
+    Mathematically: c -> L(coord + c), leaf by leaf. Strict shortens each extent to what is left behind the coordinate,
+    so that the result stays inside L; CuTe C++ keeps the shape, and the result then reads past the end of a mode.
+
+    Args:
+        coord: A coordinate inside the layout; a 1-D coordinate of a mode is split into its digits.
+        layout: A layout.
+        parity: ``"cute_cpp"`` keeps the shape; pycute has no such function and follows strict.
+
+    Raises:
+        MalformedError: LA156, the coordinate does not fit the structure.
+        AdmissibilityError: LA157, it lies outside the layout.
+
+    Example:
+        >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1))))
+        10 + (3,6):(8,1)
+        >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1)), parity="cute_cpp"))
+        10 + (4,8):(8,1)
+
+    Source: CuTe ``domain_offset``.
+    """
+    check_parity(parity)
+    start = validate(coord, "coordinate")
+    where = f"domain_offset({shape_text(start)}, {layout})"
+    offset = _fixed(start, layout, where, 0)
+    if parity == "cute_cpp":
+        return OffsetLayout(offset, layout)
+    digits = _digits(start, layout.shape)
+    left = tuple([extent - digit for (extent, _), digit in zip(layout.flat, digits, strict=True)])
+    return OffsetLayout(offset, CuteLayout(nest(left, layout.shape), layout.stride))
+
+
+def coord_text(coord: object) -> str:
+    """Return a coordinate in the field's notation.
+
+    Example:
+        >>> coord_text((1, (None, 2)))
+        '(1,(_,2))'
+    """
+    if coord is None:
+        return "_"
+    if isinstance(coord, tuple):
+        text = "(" + ",".join([coord_text(entry) for entry in coord[:32]]) + ")"
+        return text if len(text) <= 120 else text[:117] + "..."
+    return repr(coord)
+
+
+def _fixed(coord: Coord, layout: CuteLayout, where: str, level: int) -> int:
+    """Return the offset of the fixed part, or refuse a coordinate that does not fit."""
+    if coord is None:
+        return 0
+    if isinstance(coord, tuple):
+        if isinstance(layout.shape, int) or len(coord) != layout.rank or level >= MAX_DEPTH:
+            modes = "no modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
+            raise MalformedError(
+                Diagnostic(
+                    code="LA156",
+                    what="the coordinate does not fit the layout",
+                    where=(where,),
+                    because=f"{coord_text(coord)} has {len(coord)} entries, {shape_text(layout.shape)} has {modes}",
+                )
+            )
+        return sum([_fixed(entry, layout[position], where, level + 1) for position, entry in enumerate(coord)])
+    value = integer(coord, "coordinate", "LA156")
+    if not 0 <= value < layout.size:
+        raise refusal(
+            "LA157",
+            "the coordinate lies outside the layout",
+            where,
+            f"{value} is not in [0, {layout.size}), the extent of {shape_text(layout.shape)}",
+            {"coordinate": value, "size": layout.size},
+        )
+    return layout(value)
+
+
+def _kept(coord: Coord, layout: CuteLayout, blank: bool) -> list[CuteLayout]:
+    """Return the modes at None (``blank``) or at integers, brought up to one level."""
+    if isinstance(coord, tuple):
+        return [mode for position, entry in enumerate(coord) for mode in _kept(entry, layout[position], blank)]
+    return [layout] if (coord is None) == blank else []
+
+
+def _digits(coord: IntTuple, shape: IntTuple) -> list[int]:
+    if isinstance(coord, tuple) and isinstance(shape, tuple):
+        return [digit for c, s in zip(coord, shape, strict=True) for digit in _digits(c, s)]
+    rest = product(coord)
+    digits = []
+    for extent in flatten(shape):
+        rest, digit = divmod(rest, extent)
+        digits.append(digit)
+    return digits

@@ -1,0 +1,365 @@
+"""What is known about symbolic sizes, and conditions on them.
+
+Main definitions: ``Condition``, ``condition``, ``conditions``, ``Assumptions``, ``SideCondition``.
+
+Notation: ``M % 16 == 0``, ``N >= 64``, ``64 <= M <= 128``, ``K == M``, ``K != 0``. A name is a size, an integer of at
+least 1, unless it is listed in ``integers``; then it is any integer.
+
+Main statements: a condition has a truth value at every assignment of integers to its names; where it divides by a name
+that is 0 there, it is false. ``Assumptions.entails`` answers True only where the condition holds at every assignment
+the assumptions allow, False only where it fails at every one of them, else None.
+
+References: ``layoutalg.cute.symbolic.decide`` holds the decision procedure.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from layoutalg.cute.symbolic.terms import MAX_TEXT, ONE, Term, TermLike, from_tree, name_of, names_of, term
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.inttuple import malformed
+
+if TYPE_CHECKING:
+    from layoutalg.cute.symbolic.decide import Decision
+
+Kind: TypeAlias = Literal["zero", "nonzero", "nonnegative", "integral"]
+KINDS = ("zero", "nonzero", "nonnegative", "integral")
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Condition:
+    """One condition on a term: that it is 0, is not 0, is at least 0, or is an integer.
+
+    Args:
+        kind: ``"zero"``, ``"nonzero"``, ``"nonnegative"`` or ``"integral"``.
+        value: The term. It is brought to lowest terms, so that equal conditions usually compare equal.
+
+    Raises:
+        MalformedError: LA620, another kind.
+
+    Example:
+        >>> Condition("integral", term("M/64")), Condition("nonnegative", term("M/2 - 4"))
+        (condition('M % 64 == 0'), condition('M >= 8'))
+    """
+
+    kind: Kind
+    value: Term
+
+    def __init__(self, kind: Kind, value: TermLike) -> None:
+        if kind not in KINDS:
+            raise malformed("kind", f"must be one of {', '.join(KINDS)}", kind, "LA620")
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "value", _lowest(kind, term(value)))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that occur."""
+        return self.value.names
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Return whether the condition holds at ``sizes``; dividing by 0 makes it false.
+
+        Example:
+            >>> condition("M % 64 == 0").holds({"M": 128})
+            True
+        """
+        try:
+            value = self.value.value(sizes)
+        except ZeroDivisionError:
+            return False
+        match self.kind:
+            case "zero":
+                return value == 0
+            case "nonzero":
+                return value != 0
+            case "nonnegative":
+                return value >= 0
+            case "integral":
+                return value.denominator == 1
+
+    def __str__(self) -> str:
+        if self.kind == "integral":
+            above, below = self.value.split()
+            return f"{_factor(above)} % {_factor(below)} == 0"
+        sign = {"zero": "==", "nonzero": "!=", "nonnegative": ">="}[self.kind]
+        left = Term(tuple([(monomial, value) for monomial, value in self.value.monomials if value > 0]))
+        return f"{left} {sign} {left - self.value}"
+
+    def __repr__(self) -> str:
+        return f"condition({str(self)!r})"
+
+
+def _factor(value: Term) -> str:
+    text = str(value)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _lowest(kind: Kind, value: Term) -> Term:
+    """Return an equivalent term in lowest terms: coprime integer coefficients, or coefficients in [0, 1)."""
+    if kind == "integral":
+        kept = [
+            (monomial, coefficient % 1 if all(power > 0 for _, power in monomial) else coefficient)
+            for monomial, coefficient in value.monomials
+        ]
+        return Term(tuple([(monomial, coefficient) for monomial, coefficient in kept if coefficient]))
+    if not value.monomials:
+        return value
+    scale = lcm(*[coefficient.denominator for _, coefficient in value.monomials])
+    common = gcd(*[int(coefficient * scale) for _, coefficient in value.monomials])
+    factor = Fraction(scale, common)
+    if kind != "nonnegative" and value.monomials[-1][1] < 0:
+        factor = -factor
+    return Term(tuple([(monomial, coefficient * factor) for monomial, coefficient in value.monomials]))
+
+
+def conditions(value: Any) -> tuple[Condition, ...]:
+    """Return the conditions of a text, which may be a chain such as ``64 <= M <= 128``; a ``Condition`` is kept.
+
+    Raises:
+        MalformedError: LA620, no comparison of terms.
+
+    Example:
+        >>> conditions("64 <= M < 128")
+        (condition('M >= 64'), condition('127 >= M'))
+    """
+    if isinstance(value, Condition):
+        return (value,)
+    if hasattr(value, "free_symbols") and hasattr(value, "rel_op"):
+        return (_compare(term(value.lhs), str(value.rel_op), term(value.rhs), str(value)),)
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise malformed("condition", "must be a Condition or text such as 'M % 16 == 0'", value, "LA620")
+    try:
+        tree = ast.parse(value.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        raise malformed("condition", "must be a comparison", value, "LA620") from error
+    if not isinstance(tree, ast.Compare):
+        raise malformed("condition", "must be a comparison", value, "LA620")
+    sides = [tree.left, *tree.comparators]
+    found: list[Condition] = []
+    for left, operator, right in zip(sides, tree.ops, sides[1:], strict=False):
+        sign = _SIGNS.get(type(operator))
+        if sign is None:
+            raise malformed("condition", "may compare with == != >= <= > < only", value, "LA620")
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
+            if sign != "==":
+                raise malformed("condition", "may compare a remainder with == only", value, "LA620")
+            remainder = from_tree(left.left, value) - from_tree(right, value)
+            found.append(divisible(remainder, from_tree(left.right, value)))
+        else:
+            found.append(_compare(from_tree(left, value), sign, from_tree(right, value), value))
+    return tuple(found)
+
+
+_read_all = conditions  # under a name that the argument of ``Assumptions`` does not hide
+
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.GtE: ">=",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.Lt: "<",
+}
+
+
+def _compare(left: Term, sign: str, right: Term, text: str) -> Condition:
+    match sign:
+        case "==":
+            return Condition("zero", left - right)
+        case "!=":
+            return Condition("nonzero", left - right)
+        case ">=":
+            return Condition("nonnegative", left - right)
+        case "<=":
+            return Condition("nonnegative", right - left)
+        case ">" | "<":
+            gap = Condition("nonnegative", left - right if sign == ">" else right - left).value
+            if not gap.whole:
+                raise malformed("condition", "may be strict only between integers; use >= or <=", text, "LA620")
+            return Condition("nonnegative", gap - 1)
+    raise malformed("condition", "may compare with == != >= <= > < only", text, "LA620")
+
+
+def condition(value: object) -> Condition:
+    """Return the one condition of a text.
+
+    Raises:
+        MalformedError: LA620, no comparison of terms, or several.
+
+    Example:
+        >>> print(condition("N > 63"))
+        N >= 64
+    """
+    found = conditions(value)
+    if len(found) != 1:
+        raise malformed("condition", "must be one comparison, not a chain", value, "LA620")
+    return found[0]
+
+
+def divisible(value: TermLike, divisor: TermLike) -> Condition:
+    """Return the condition that ``divisor`` divides ``value``.
+
+    Raises:
+        MalformedError: LA620, the divisor is 0, or a sum that does not divide the value as a polynomial.
+
+    Example:
+        >>> divisible("M*N", "K")
+        condition('(M*N) % K == 0')
+    """
+    quotient = term(value).quotient(term(divisor))
+    if quotient is None:
+        raise malformed("divisor", f"must be one product, or divide {term(value)} exactly", str(term(divisor)), "LA620")
+    return Condition("integral", quotient)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Assumptions:
+    """What is known about the sizes.
+
+    Mathematically: the set of assignments of integers to names at which all conditions hold and every name outside
+    ``integers`` is at least 1.
+
+    Args:
+        conditions: Conditions, or texts of them.
+        integers: Names that may be any integer; all other names are at least 1.
+
+    Raises:
+        MalformedError: LA620, not conditions or names; LA621, no assignment can meet them all (where that is seen by
+            intervals and congruences).
+
+    Example:
+        >>> known = Assumptions(("M % 16 == 0", "N >= 64"))
+        >>> print(known)
+        M % 16 == 0, N >= 64
+        >>> known.entails("M >= 16"), known.entails("N <= 32"), known.entails("M % 64 == 0")
+        (True, False, None)
+    """
+
+    conditions: tuple[Condition, ...]
+    integers: tuple[str, ...]
+
+    def __init__(self, conditions: Iterable[object] | str = (), integers: Iterable[object] = ()) -> None:
+        texts: Iterable[object] = (conditions,) if isinstance(conditions, str) else conditions
+        found: dict[Condition, None] = {}
+        try:
+            for entry in texts:
+                found.update(dict.fromkeys(_read_all(entry)))
+            names = sorted({name_of(name) for name in integers})
+        except TypeError as error:
+            raise malformed("assumptions", "must be a sequence of conditions", conditions, "LA620") from error
+        object.__setattr__(self, "conditions", tuple(found))
+        object.__setattr__(self, "integers", tuple(names))
+        from layoutalg.cute.symbolic.facts import facts_of
+
+        if facts_of(self).contradiction:
+            raise contradiction(self)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names the conditions speak about."""
+        return names_of([entry.value for entry in self.conditions])
+
+    def extended(self, extra: Iterable[object] = (), integers: Iterable[str] = ()) -> Assumptions:
+        """Return the assumptions with more conditions and more unrestricted names."""
+        return Assumptions((*self.conditions, *extra), (*self.integers, *integers))
+
+    def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
+        """Return the first condition that fails at ``sizes``, including that sizes are at least 1; None where all hold.
+
+        Example:
+            >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
+            condition('M % 16 == 0')
+        """
+        for name in sorted(sizes):
+            if name not in self.integers and sizes[name] < 1:
+                return Condition("nonnegative", term(name) - ONE)
+        for entry in self.conditions:
+            if not entry.holds(sizes):
+                return entry
+        return None
+
+    def decide(self, claim: object, timeout_ms: int = 200) -> Decision:
+        """Return whether a condition follows, with the engine that decided and the sizes that show it.
+
+        Args:
+            claim: A condition or its text.
+            timeout_ms: Limit of each of at most two solver calls, in milliseconds.
+
+        Example:
+            >>> Assumptions(("M % 16 == 0",)).decide("M % 64 == 0").fails_at
+            (('M', 16),)
+        """
+        from layoutalg.cute.symbolic.decide import decide
+
+        return decide(self, condition(claim), timeout_ms)
+
+    def entails(self, claim: object, timeout_ms: int = 200) -> bool | None:
+        """Return True where the claim always holds, False where it never holds, None where neither was shown.
+
+        Example:
+            >>> Assumptions(("K == M",)).entails("K*N == M*N")
+            True
+        """
+        return self.decide(claim, timeout_ms).status
+
+    def __str__(self) -> str:
+        parts = [str(entry) for entry in self.conditions] + [f"{name} any integer" for name in self.integers]
+        return ", ".join(parts) if parts else "nothing but sizes >= 1"
+
+    def __repr__(self) -> str:
+        texts = tuple([str(entry) for entry in self.conditions])
+        return f"Assumptions({texts!r}, {self.integers!r})" if self.integers else f"Assumptions({texts!r})"
+
+
+def contradiction(assumptions: Assumptions) -> MalformedError:
+    """Return the error for assumptions that no assignment meets."""
+    return MalformedError(
+        Diagnostic(code="LA621", what="the assumptions contradict each other", because=f"no sizes meet {assumptions}")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SideCondition:
+    """A condition a result needs, and what is known about it.
+
+    Args:
+        condition: The condition.
+        status: True where the assumptions and the conditions before it entail it, None where that is open. A condition
+            that never holds has no place here: the operation refuses.
+        reason: The engine that decided, or why it is open.
+
+    Example:
+        >>> print(SideCondition(condition("M % 64 == 0"), None, "both possible"))
+        M % 64 == 0 [open: both possible]
+    """
+
+    condition: Condition
+    status: bool | None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.condition} [{'proved' if self.status else 'open'}: {self.reason}]"
+
+
+def sizes_of(values: Mapping[object, object], code: str = "LA623") -> dict[str, int]:
+    """Return a checked map from names to integers; keys may be sympy symbols.
+
+    Raises:
+        MalformedError: ``code``, a key is no name or a value no integer.
+    """
+    if not isinstance(values, Mapping):
+        raise malformed("sizes", "must map names to integers", values, code)
+    answer: dict[str, int] = {}
+    for key, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise malformed(f"sizes[{name_of(key)!r}]", "must be an integer", value, code)
+        answer[name_of(key)] = int(value)
+    return answer

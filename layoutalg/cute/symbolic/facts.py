@@ -1,0 +1,328 @@
+"""Intervals, congruences and solved equalities drawn from assumptions, and what they prove about terms.
+
+Main definitions: ``Facts``, ``facts_of``, ``is_nonnegative``, ``is_integral``, ``never_integral``.
+
+Main statements: each name has an interval [low, high] and a class r mod m. A polynomial is shown to be at least 0 by
+moving each name to the end of its interval and looking at signs, by its interval, or after a non-negative multiple of
+a known inequality was taken off. A term is shown to be an integer by writing each name as m n + r and dividing known
+integers out of its monomials. Every rule is sound; none is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, floor, gcd, lcm
+from typing import TYPE_CHECKING
+
+from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, term
+from layoutalg.errors import MalformedError
+
+if TYPE_CHECKING:
+    from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
+
+ROUNDS = 6
+
+
+@dataclass(slots=True)
+class Facts:
+    """What was drawn from assumptions; built once by ``facts_of`` and only read afterwards."""
+
+    solved: dict[str, Term] = field(default_factory=dict)
+    low: dict[str, int] = field(default_factory=dict)
+    high: dict[str, int] = field(default_factory=dict)
+    residue: dict[str, tuple[int, int]] = field(default_factory=dict)
+    nonnegative: list[Term] = field(default_factory=list)
+    integral: list[Term] = field(default_factory=list)
+    contradiction: bool = False
+
+    def reduce(self, value: Term) -> Term:
+        """Return the term with solved names replaced, where that stays a term."""
+        try:
+            return value.replace(self.solved)
+        except MalformedError:
+            return value
+
+    def by_class(self, value: Term) -> Term:
+        """Return the term with each name x of class r mod m written as m x + r, x now any integer."""
+        values: dict[str, Term] = {}
+        below = {name for monomial, _ in value.monomials for name, power in monomial if power < 0}
+        for name in value.names:
+            modulus, rest = self.residue.get(name, (1, 0))
+            if modulus > 1 and (rest == 0 or name not in below):
+                values[name] = term(name) * modulus + rest
+        return value.replace(values)
+
+
+@lru_cache(maxsize=2048)
+def facts_of(assumptions: Assumptions, names: frozenset[str] = frozenset()) -> Facts:
+    """Return the facts of assumptions; ``names`` are further names the question speaks about."""
+    facts = Facts()
+    signed = set(assumptions.integers)
+    everything = assumptions.names | names
+    open_conditions: list[Condition] = list(assumptions.conditions)
+    for name in everything - signed:
+        facts.low[name] = 1
+    for _ in range(ROUNDS):
+        before = (dict(facts.solved), dict(facts.low), dict(facts.high), dict(facts.residue))
+        facts.nonnegative, facts.integral = [], []
+        for entry in open_conditions:
+            _learn(facts, entry.kind, facts.reduce(entry.value))
+        for name, solution in list(facts.solved.items()):
+            if name not in signed:
+                _learn(facts, "nonnegative", facts.reduce(solution) - ONE)
+        for name in list(facts.low.keys() | facts.high.keys()):
+            _tighten(facts, name)
+        if facts.contradiction or before == (facts.solved, facts.low, facts.high, facts.residue):
+            break
+    return facts
+
+
+def _learn(facts: Facts, kind: str, value: Term) -> None:
+    constant = value.constant
+    if constant is not None:
+        facts.contradiction |= not {
+            "zero": constant == 0,
+            "nonzero": constant != 0,
+            "nonnegative": constant >= 0,
+            "integral": constant.denominator == 1,
+        }[kind]
+        return
+    if kind == "zero":
+        if not _solve(facts, value):
+            facts.nonnegative += [value, -value]
+        return
+    linear = _linear(value)
+    if kind == "nonnegative":
+        facts.nonnegative.append(value)
+        if linear is not None:
+            name, slope, shift = linear
+            bound = -shift / slope
+            if slope > 0:
+                facts.low[name] = max(facts.low.get(name, ceil(bound)), ceil(bound))
+            else:
+                facts.high[name] = min(facts.high.get(name, floor(bound)), floor(bound))
+    elif kind == "integral":
+        facts.integral.append(value)
+        if linear is not None:
+            _learn_class(facts, *linear)
+        elif len(value.monomials) == 1 and value.monomials[0][1] > 0 and _positive(facts, value):
+            facts.nonnegative.append(value - ONE)  # a positive integer is at least 1
+
+
+def _linear(value: Term) -> tuple[str, Fraction, Fraction] | None:
+    """Return (x, a, b) where the term is a x + b."""
+    name, slope, shift = "", Fraction(0), Fraction(0)
+    for monomial, coefficient in value.monomials:
+        if not monomial:
+            shift = coefficient
+        elif len(monomial) == 1 and monomial[0][1] == 1 and not name:
+            name, slope = monomial[0][0], coefficient
+        else:
+            return None
+    return (name, slope, shift) if name else None
+
+
+def _positive(facts: Facts, value: Term) -> bool:
+    return all(facts.low.get(name, 0) >= 1 for name in value.names)
+
+
+def _solve(facts: Facts, value: Term) -> bool:
+    """Enter x = rest where the equation has the monomial x alone with coefficient 1 or -1 and the rest is whole."""
+    for monomial, coefficient in reversed(value.monomials):
+        if len(monomial) != 1 or monomial[0][1] != 1 or abs(coefficient) != 1:
+            continue
+        name = monomial[0][0]
+        rest = (value - term(name) * _fraction(coefficient)) * _fraction(-coefficient)
+        if name in rest.names or not rest.whole or name in facts.solved:
+            continue
+        replacement = {name: rest}
+        facts.solved = {key: known.replace(replacement) for key, known in facts.solved.items()}
+        facts.solved[name] = rest
+        low, high = facts.low.get(name), facts.high.get(name)
+        modulus, residue = facts.residue.get(name, (1, 0))
+        if low is not None:
+            _learn(facts, "nonnegative", rest - low)
+        if high is not None:
+            _learn(facts, "nonnegative", -rest + high)
+        if modulus > 1:
+            _learn(facts, "integral", (rest - residue) / modulus)
+        return True
+    return False
+
+
+def _fraction(value: Fraction) -> Term:
+    return Term((((), value),)) if value else ZERO
+
+
+def _learn_class(facts: Facts, name: str, slope: Fraction, shift: Fraction) -> None:
+    """Enter the class of x from a x + b being an integer."""
+    scale = lcm(slope.denominator, shift.denominator)
+    factor, offset = int(slope * scale), int(shift * scale)
+    common = gcd(factor, scale)
+    if offset % common:
+        facts.contradiction = True
+        return
+    modulus = scale // common
+    if modulus == 1:
+        return
+    residue = -(offset // common) * pow(factor // common, -1, modulus) % modulus
+    known, rest = facts.residue.get(name, (1, 0))
+    shared = gcd(known, modulus)
+    if (residue - rest) % shared:
+        facts.contradiction = True
+        return
+    step = (residue - rest) // shared * pow(known // shared, -1, modulus // shared) if modulus // shared > 1 else 0
+    total = lcm(known, modulus)
+    facts.residue[name] = (total, (rest + known * step) % total)
+
+
+def _tighten(facts: Facts, name: str) -> None:
+    """Move the ends of the interval into the class; a single value becomes a solution."""
+    modulus, rest = facts.residue.get(name, (1, 0))
+    low, high = facts.low.get(name), facts.high.get(name)
+    if low is not None:
+        facts.low[name] = low = low + (rest - low) % modulus
+    if high is not None:
+        facts.high[name] = high = high - (high - rest) % modulus
+    if low is not None and high is not None:
+        if low > high:
+            facts.contradiction = True
+        elif low == high and name not in facts.solved:
+            replacement = {name: term(low)}
+            facts.solved = {key: known.replace(replacement) for key, known in facts.solved.items()}
+            facts.solved[name] = term(low)
+
+
+def is_nonnegative(facts: Facts, value: Term, depth: int = 2) -> bool:
+    """Return whether the term was shown to be at least 0 wherever the assumptions hold."""
+    above, below = facts.reduce(value).split()
+    if not _positive(facts, below):
+        return False
+    return _sign(facts, above, depth)
+
+
+def is_positive(facts: Facts, value: Term) -> bool:
+    """Return whether the term was shown to be above 0 wherever the assumptions hold."""
+    above, below = facts.reduce(value).split()
+    return _positive(facts, below) and _sign(facts, above - ONE, 2)
+
+
+def _sign(facts: Facts, value: Term, depth: int) -> bool:
+    if _at_ends(facts, value):
+        return True
+    if depth == 0:
+        return False
+    for known in facts.nonnegative:
+        above, below = known.split()
+        if not _positive(facts, below):
+            continue
+        for bad, coefficient in value.monomials:
+            if coefficient > 0:
+                continue
+            for good, weight in above.monomials:
+                if weight > 0:
+                    continue
+                factor = Term(((bad, coefficient / weight),)) / Term(((good, Fraction(1)),))
+                ((monomial, _),) = factor.monomials
+                if all(power > 0 and facts.low.get(name, -1) >= 0 for name, power in monomial) and _sign(
+                    facts, value - factor * above, depth - 1
+                ):
+                    return True
+    return False
+
+
+def _at_ends(facts: Facts, value: Term) -> bool:
+    """Return whether the polynomial is at least 0 on the box, by signs after moving names to an end of their range."""
+    values: dict[str, Term] = {}
+    room: dict[str, int | None] = {}
+    for name in value.names:
+        low, high = facts.low.get(name), facts.high.get(name)
+        if low is not None:
+            values[name] = term(name) + low
+            room[name] = None if high is None else high - low
+        elif high is not None:
+            values[name] = -term(name) + high
+            room[name] = None
+        else:
+            room[name] = None
+    free = {name for name in value.names if name not in values}
+    least = Fraction(0)
+    for monomial, coefficient in value.replace(values).monomials:
+        if any(name in free and power % 2 for name, power in monomial):
+            return False
+        if coefficient > 0:
+            least += 0 if monomial else coefficient
+            continue
+        greatest = coefficient
+        for name, power in monomial:
+            limit = room[name]
+            if limit is None:
+                return False
+            greatest *= limit**power
+        least += greatest
+    return least >= 0
+
+
+def is_integral(facts: Facts, value: Term) -> bool:
+    """Return whether the term was shown to be an integer wherever the assumptions hold."""
+    value = facts.reduce(value)
+    rest = _fractional(facts.by_class(value))
+    if not rest.monomials:
+        return True
+    known = [facts.by_class(facts.reduce(entry)) for entry in facts.integral]
+    for entry in known:
+        if not _fractional(rest - entry).monomials or not _fractional(rest + entry).monomials:
+            return True
+    single = [entry for entry in known if len(entry.monomials) == 1]
+    return all(_integral_monomial(Term((entry,)), single, 3) for entry in rest.monomials)
+
+
+def _integral_monomial(value: Term, known: list[Term], depth: int) -> bool:
+    if not _fractional(value).monomials:
+        return True
+    if depth == 0:
+        return False
+    for entry in known:
+        (monomial, _), (divided, _) = value.monomials[0], entry.monomials[0]
+        if not {name for name, _ in monomial} & {name for name, _ in divided}:
+            continue
+        if _integral_monomial(value / entry, known, depth - 1):
+            return True
+    return False
+
+
+def _fractional(value: Term) -> Term:
+    """Return the monomials that are not integers at all integers, coefficients reduced to [0, 1) where allowed."""
+    kept = []
+    for monomial, coefficient in value.monomials:
+        if all(power > 0 for _, power in monomial):
+            coefficient = coefficient % 1
+        if coefficient:
+            kept.append((monomial, coefficient))
+    return Term(tuple(kept))
+
+
+def never_integral(facts: Facts, value: Term) -> bool:
+    """Return whether the term was shown to be no integer wherever the assumptions hold."""
+    value = facts.reduce(value)
+    rest = _fractional(facts.by_class(value)).constant
+    if rest is not None and rest:
+        return True
+    return is_positive(facts, value) and is_positive(facts, ONE - value)
+
+
+def completed(facts: Facts, sizes: Mapping[str, int]) -> dict[str, int] | None:
+    """Return the assignment with solved names filled in; None where one has no integer value."""
+    answer = dict(sizes)
+    for name, solution in facts.solved.items():
+        try:
+            value = solution.value(answer)
+        except ZeroDivisionError:
+            return None
+        if value.denominator != 1:
+            return None
+        answer[name] = int(value)
+    return answer

@@ -1,0 +1,151 @@
+"""Offsets of symbolic coordinates: as a term where the digits resolve, else as an expression with floor and remainder.
+
+Main definitions: ``offset_term``, ``offset_expression``.
+
+Main statements: to split x by an extent s, the monomials of x that s divides are taken out; if what is left is known to
+lie in [0, s) the digit is that rest, exactly. Otherwise quotient and remainder become new names with
+x = s q + r, 0 <= r < s, and the search goes on with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layoutalg.cute.symbolic.assumptions import Condition
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, leaves, product_of, text_of
+from layoutalg.cute.symbolic.terms import ZERO, Term, term
+from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
+
+
+class _Digits:
+    """Splits coordinates into digits; ``names`` holds what each new name stands for."""
+
+    def __init__(self, ledger: Ledger, expressions: bool) -> None:
+        self.ledger = ledger
+        self.known = ledger.known
+        self.expressions = expressions
+        self.names: list[tuple[str, str, Term, Term]] = []  # quotient, remainder, dividend, divisor
+
+    def inside(self, coord: Term, extent: Term) -> None:
+        """Note that a coordinate lies in [0, extent): the caller's promise for expressions, else a condition."""
+        bounds = [at_least(coord, 0), at_least(extent - 1, coord)]
+        if not coord.whole:
+            bounds.append(Condition("integral", coord))
+        if self.expressions:
+            for entry in bounds:
+                if self.known.entails(entry) is None:
+                    self.known = self.known.extended((entry,))
+            return
+        for entry in bounds:
+            self.ledger.require(entry)
+        self.known = self.ledger.known
+
+    def offset(self, coord: Nested, shape: Nested, stride: Nested) -> Term:
+        if isinstance(coord, Term):
+            flat = tuple(zip(leaves(shape), leaves(stride), strict=True))
+            self.inside(coord, product_of([extent for extent, _ in flat]))
+            return self.split(coord, flat)
+        if isinstance(shape, Term) or isinstance(stride, Term) or len(coord) != len(shape):
+            raise MalformedError(
+                Diagnostic(
+                    code="LA628",
+                    what="the coordinate does not fit the shape",
+                    where=(self.ledger.where,),
+                    because=f"{text_of(coord)} has other modes than {text_of(shape)}",
+                )
+            )
+        total = ZERO
+        for entry, extent, step in zip(coord, shape, stride, strict=True):
+            total = total + self.offset(entry, extent, step)
+        return total
+
+    def split(self, coord: Term, flat: tuple[tuple[Term, Term], ...]) -> Term:
+        total, rest = ZERO, coord
+        kept = [(extent, step) for extent, step in flat if extent.as_int() != 1]
+        for position, (extent, step) in enumerate(kept):
+            if position == len(kept) - 1:
+                return total + rest * step
+            rest, digit = self.divide(rest, extent)
+            total = total + digit * step
+        return total
+
+    def divide(self, value: Term, divisor: Term) -> tuple[Term, Term]:
+        """Return quotient and remainder."""
+        if self.fits(value, divisor):
+            return ZERO, value
+        whole, rest = ZERO, ZERO
+        for entry in value.monomials:
+            part = Term((entry,))
+            quotient = part.quotient(divisor)
+            if quotient is not None and self.known.entails(Condition("integral", quotient)) is True:
+                whole = whole + quotient
+            else:
+                rest = rest + part
+        if self.fits(rest, divisor):
+            return whole, rest
+        exact = value.quotient(divisor)
+        if exact is not None and self.known.entails(Condition("integral", exact)) is True:
+            return exact, ZERO
+        if not self.expressions:
+            raise RepresentabilityError(
+                Diagnostic(
+                    code="LA629",
+                    what="the offset has no form without floor",
+                    where=(self.ledger.where,),
+                    because=f"neither that {divisor} divides {rest} nor that {rest} lies in [0, {divisor}) is known",
+                    source="SymbolicLayout.expression answers with floor and remainder",
+                )
+            )
+        for quotient_name, remainder_name, dividend, by in self.names:
+            if (dividend, by) == (rest, divisor):
+                return whole + term(quotient_name), term(remainder_name)
+        quotient_name, remainder_name = self.fresh("quotient"), self.fresh("remainder")
+        self.names.append((quotient_name, remainder_name, rest, divisor))
+        q, r = term(quotient_name), term(remainder_name)
+        facts = [Condition("zero", rest - divisor * q - r), at_least(r, 0), at_least(divisor - 1, r)]
+        if self.known.entails(at_least(rest, 0)) is True:
+            facts.append(at_least(q, 0))
+        self.known = self.known.extended(facts, (quotient_name, remainder_name))
+        return whole + q, r
+
+    def fits(self, value: Term, divisor: Term) -> bool:
+        return (
+            self.known.entails(at_least(value, 0)) is True and self.known.entails(at_least(divisor - 1, value)) is True
+        )
+
+    def fresh(self, stem: str) -> str:
+        taken = self.known.names | set(self.known.integers) | self.ledger.known.names
+        number = len(self.names)
+        while f"{stem}_{number}" in taken:
+            number += 1
+        return f"{stem}_{number}"
+
+
+def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) -> Term:
+    """Return the offset as a term; the ledger gets the conditions that put the coordinate inside the domain.
+
+    Raises:
+        MalformedError: LA628, the coordinate does not fit the shape.
+        RepresentabilityError: LA629, a digit needs a floor.
+    """
+    return _Digits(ledger, expressions=False).offset(coord, shape, stride)
+
+
+def offset_expression(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger, symbols: dict[str, Any]) -> Any:
+    """Return the offset as a sympy expression; ``symbols`` are the caller's own sympy symbols by name.
+
+    Raises:
+        MalformedError: LA628, the coordinate does not fit the shape.
+    """
+    import sympy
+
+    digits = _Digits(ledger, expressions=True)
+    value = digits.offset(coord, shape, stride)
+    table = dict(symbols)
+    for name in ledger.known.integers:
+        table.setdefault(name, sympy.Symbol(name, integer=True))
+    for quotient_name, remainder_name, dividend, divisor in digits.names:
+        above, below = dividend.to_sympy(table), divisor.to_sympy(table)
+        table[quotient_name] = sympy.floor(above / below)
+        table[remainder_name] = sympy.Mod(above, below)
+    return value.to_sympy(table)

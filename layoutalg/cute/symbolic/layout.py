@@ -1,0 +1,372 @@
+"""The CuTe layout with symbolic extents and strides.
+
+Main definitions: ``SymbolicLayout``, ``SymbolicValue``, ``symbolic``.
+
+Notation: ``(M,N):(1,M)`` with the assumptions and the side conditions after it.
+
+Main statements: the value stands for one concrete layout per assignment of sizes that meets the assumptions and all
+side conditions; nothing is claimed at other sizes, and ``subs`` refuses them. All extents are at least 1 there.
+
+References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS, "Layouts".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition, sizes_of
+from layoutalg.cute.symbolic.index import offset_expression, offset_term
+from layoutalg.cute.symbolic.ledger import (
+    Ledger,
+    Nested,
+    alike,
+    at_least,
+    graft,
+    leaves,
+    nest_of,
+    product_of,
+    text_of,
+)
+from layoutalg.cute.symbolic.terms import ONE, Term, TermLike, names_of
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.inttuple import integer, malformed
+
+__all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicValue:
+    """A symbolic integer that is claimed where its side conditions hold.
+
+    Args:
+        value: The value.
+        assumptions: What is known about the sizes.
+        conditions: Side conditions with their status.
+
+    Example:
+        >>> answer = SymbolicLayout(("M", "N"), ("N", 1))(2, "j")
+        >>> print(answer)
+        2*N + j where M >= 3, j >= 0, N >= j + 1
+    """
+
+    value: Term
+    assumptions: Assumptions
+    conditions: tuple[SideCondition, ...] = ()
+
+    def subs(self, sizes: Mapping[Any, int]) -> int:
+        """Return the value at ``sizes``; the assumptions and side conditions are checked as in a layout's ``subs``."""
+        names = self.value.names | names_of([entry.condition.value for entry in self.conditions])
+        return int(self.value.value(_checked(sizes, names, self.assumptions, self.conditions, str(self.value))))
+
+    def __str__(self) -> str:
+        return f"{self.value}{_where_text(self.conditions)}"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class SymbolicLayout:
+    """A CuTe layout ``shape:stride`` whose extents and strides may be symbolic.
+
+    Mathematically: for all sizes that meet the assumptions and side conditions, the function c -> sum of c_k d_k from
+    the coordinates of ``shape`` to the integers.
+
+    Args:
+        shape: Extents: nested tuples of integers, text such as ``"M/64"``, terms or sympy expressions; each at least 1.
+        stride: Strides, nested alike. Default: compact column-major. Elements.
+        assumptions: ``Assumptions``, or conditions to make them from. Names are sizes of at least 1 unless listed as
+            ``integers`` there.
+        conditions: Side conditions carried over. That every extent and stride is an integer and every extent at least 1
+            is added where it does not follow from the form.
+
+    Raises:
+        MalformedError: LA620, a leaf is no term; LA621, contradictory assumptions; LA622, shape and stride nest
+            differently.
+        AdmissibilityError: LA626, an extent is never an integer or never at least 1.
+
+    Example:
+        >>> layout = SymbolicLayout(("M", "N"), ("P", 1), ("P >= N",))
+        >>> print(layout)
+        (M,N):(P,1)
+        >>> print(layout.subs({"M": 4, "N": 8, "P": 10}))
+        (4,8):(10,1)
+
+    Source: CuTe dynamic layouts; unlike them, nothing is assumed silently.
+    """
+
+    shape: Nested
+    stride: Nested
+    assumptions: Assumptions
+    conditions: tuple[SideCondition, ...]
+
+    def __init__(
+        self,
+        shape: object,
+        stride: object = None,
+        assumptions: Assumptions | Iterable[object] = (),
+        conditions: Iterable[SideCondition] = (),
+    ) -> None:
+        extents = nest_of(shape, "shape")
+        steps = _compact(extents) if stride is None else nest_of(stride, "stride")
+        if not alike(extents, steps):
+            raise MalformedError(
+                Diagnostic(
+                    code="LA622",
+                    what="shape and stride nest differently",
+                    where=(f"{text_of(extents)}:{text_of(steps)}",),
+                    because="every extent needs exactly one stride at the same place",
+                )
+            )
+        known = assumptions if isinstance(assumptions, Assumptions) else Assumptions(assumptions)
+        carried = tuple(conditions)
+        for entry in carried:
+            if not isinstance(entry, SideCondition):
+                raise malformed("conditions", "must be SideCondition values", entry, "LA622")
+        ledger = Ledger(known, carried, f"{text_of(extents)}:{text_of(steps)}")
+        for extent in leaves(extents):
+            if not extent.whole:
+                ledger.require(Condition("integral", extent))
+            ledger.require(at_least(extent, 1))
+        for step in leaves(steps):
+            if not step.whole:
+                ledger.require(Condition("integral", step))
+        object.__setattr__(self, "shape", extents)
+        object.__setattr__(self, "stride", steps)
+        object.__setattr__(self, "assumptions", known)
+        object.__setattr__(self, "conditions", ledger.conditions)
+
+    @property
+    def flat(self) -> tuple[tuple[Term, Term], ...]:
+        """The modes without nesting: (extent, stride) pairs, fastest first."""
+        return tuple(zip(leaves(self.shape), leaves(self.stride), strict=True))
+
+    @property
+    def size(self) -> Term:
+        """Number of coordinates."""
+        return product_of(leaves(self.shape))
+
+    @property
+    def rank(self) -> int:
+        """Number of top-level modes; 1 where the shape is a single extent."""
+        return 1 if isinstance(self.shape, Term) else len(self.shape)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names in shape, stride and side conditions."""
+        values = [*leaves(self.shape), *leaves(self.stride), *[entry.condition.value for entry in self.conditions]]
+        return names_of(values)
+
+    @property
+    def open_conditions(self) -> tuple[Condition, ...]:
+        """The side conditions that neither follow nor fail: the caller has to see to them."""
+        return tuple([entry.condition for entry in self.conditions if entry.status is not True])
+
+    def __getitem__(self, mode: int) -> SymbolicLayout:
+        """Return one top-level mode; ``M:1`` is its own mode 0.
+
+        Raises:
+            MalformedError: LA622, there is no such mode.
+        """
+        position = integer(mode, "mode", "LA622")
+        if not 0 <= position < self.rank:
+            raise malformed("mode", f"must be in [0, {self.rank}), the modes of {self}", position, "LA622")
+        if isinstance(self.shape, Term) or isinstance(self.stride, Term):
+            return self
+        return SymbolicLayout(self.shape[position], self.stride[position], self.assumptions, self.conditions)
+
+    def subs(self, sizes: Mapping[Any, int]) -> CuteLayout:
+        """Return the concrete layout at ``sizes``.
+
+        Args:
+            sizes: A size for each name of the layout, its side conditions and its assumptions.
+
+        Raises:
+            MalformedError: LA623, a size is missing, unknown or no integer.
+            AdmissibilityError: LA624, an assumption fails at the sizes; LA625, a side condition fails.
+
+        Example:
+            >>> print(SymbolicLayout(("M/4", 4), (4, 1)).subs({"M": 32}))
+            (8,4):(4,1)
+        """
+        values = _checked(sizes, self.symbols, self.assumptions, self.conditions, str(self))
+        return CuteLayout(int_nest(self.shape, values), int_nest(self.stride, values))
+
+    def __call__(self, *coord: object, assumptions: Iterable[object] = ()) -> SymbolicValue:
+        """Return the offset at a coordinate as a term, with the side conditions that put it inside the domain.
+
+        Args:
+            coord: A 1-D coordinate, or one entry per mode, nested as far as wanted; terms. Names the layout does not
+                know are taken as any integer.
+            assumptions: Further conditions, for example on the names of the coordinate.
+
+        Raises:
+            MalformedError: LA628, the coordinate does not fit the shape.
+            AdmissibilityError: LA626, the coordinate lies outside for all sizes.
+            RepresentabilityError: LA629, the digits need a floor that no assumption resolves; use ``expression``.
+
+        Example:
+            >>> layout = SymbolicLayout(("M", "N"), ("N", 1))
+            >>> print(layout("M*j + 1", assumptions=("M >= 2", "j >= 0", "j <= N - 1")).value)
+            N + j
+        """
+        point, ledger = self._point(coord, assumptions)
+        value = offset_term(point, self.shape, self.stride, ledger)
+        return SymbolicValue(value, ledger.assumptions, ledger.conditions)
+
+    def expression(self, *coord: object, assumptions: Iterable[object] = ()) -> Any:
+        """Return the offset at a coordinate as a sympy expression, its divisions and remainders simplified.
+
+        Mathematically: an expression equal to the layout's value for all sizes that meet the assumptions and side
+        conditions and all coordinates inside the domain; nothing is claimed outside.
+
+        Args:
+            coord: As for a call; text, terms or sympy expressions.
+            assumptions: Further conditions, for example on the names of the coordinate.
+
+        Raises:
+            MalformedError: LA628, the coordinate does not fit the shape.
+
+        Example:
+            >>> layout = SymbolicLayout(("M", "N"), ("N", 1))
+            >>> layout.expression("i")
+            N*(Mod(i, M)) + floor(i/M)
+            >>> layout.expression("i", "j")
+            N*i + j
+            >>> layout.expression("M*j + i", assumptions=("0 <= i < M",))
+            N*i + j
+        """
+        symbols: dict[str, Any] = {}
+        _collect_symbols(coord, symbols)
+        _collect_symbols((self.shape, self.stride), symbols)
+        point, ledger = self._point(coord, assumptions)
+        return offset_expression(point, self.shape, self.stride, ledger, symbols)
+
+    def _point(self, coord: tuple[object, ...], assumptions: Iterable[object]) -> tuple[Nested, Ledger]:
+        point = nest_of(coord[0] if len(coord) == 1 else coord, "coordinate")
+        extra = Assumptions(assumptions)
+        names = names_of(leaves(point)) | extra.names
+        fresh = names - self.symbols - self.assumptions.names
+        known = self.assumptions.extended(extra.conditions, fresh)
+        where = f"({self})({text_of(point).removeprefix('(').removesuffix(')')})"
+        return point, Ledger(known, self.conditions, where)
+
+    def __matmul__(self, inner: object) -> SymbolicLayout:
+        """Return ``self`` after ``inner``: (f @ g)(c) = f(g(c)), with the side conditions it needs."""
+        from layoutalg.cute.symbolic.operations import composition
+
+        if not isinstance(inner, SymbolicLayout | CuteLayout):
+            return NotImplemented
+        return composition(self, inner)
+
+    def then(self, outer: SymbolicLayout | CuteLayout) -> SymbolicLayout:
+        """Return ``outer`` after ``self``."""
+        return symbolic(outer) @ self
+
+    def __str__(self) -> str:
+        return f"{text_of(self.shape)}:{text_of(self.stride)}{_where_text(self.conditions)}"
+
+    def __repr__(self) -> str:
+        return (
+            f"SymbolicLayout({_repr_nest(self.shape)}, {_repr_nest(self.stride)}, {self.assumptions!r}, "
+            f"{self.conditions!r})"
+        )
+
+
+def symbolic(value: SymbolicLayout | CuteLayout | TermLike, assumptions: Assumptions | None = None) -> SymbolicLayout:
+    """Return ``value`` as a symbolic layout; a size n means ``n:1``.
+
+    Raises:
+        MalformedError: LA620, no layout and no size.
+        AdmissibilityError: LA626, an extent of a concrete layout is 0.
+
+    Example:
+        >>> print(symbolic(CuteLayout((4, 8), (8, 1))), symbolic("M"))
+        (4,8):(8,1) M:1
+    """
+    if isinstance(value, SymbolicLayout):
+        return value
+    known = Assumptions() if assumptions is None else assumptions
+    if isinstance(value, CuteLayout):
+        return SymbolicLayout(value.shape, value.stride, known)
+    if isinstance(value, tuple):
+        raise malformed("layout", "must be a layout or a size", value, "LA620")
+    return SymbolicLayout(value, 1, known)
+
+
+def _compact(shape: Nested) -> Nested:
+    steps: list[Term] = []
+    current = ONE
+    for extent in leaves(shape):
+        steps.append(current)
+        current = current * extent
+    return graft(shape, steps)
+
+
+def _where_text(conditions: tuple[SideCondition, ...]) -> str:
+    stated = [str(entry.condition) for entry in conditions if entry.status is not True]
+    return f" where {', '.join(stated)}" if stated else ""
+
+
+def _repr_nest(value: Nested) -> str:
+    if isinstance(value, Term):
+        plain = value.as_int()
+        return repr(str(value)) if plain is None else str(plain)
+    return "(" + ", ".join([_repr_nest(entry) for entry in value]) + (",)" if len(value) == 1 else ")")
+
+
+def int_nest(value: Nested, sizes: Mapping[str, int]) -> Any:
+    """Return the nested integers at ``sizes``, every name given."""
+    if isinstance(value, Term):
+        return int(value.value(sizes))
+    return tuple([int_nest(entry, sizes) for entry in value])
+
+
+def _collect_symbols(value: object, found: dict[str, Any]) -> None:
+    """Enter the sympy symbols the caller used, so that the answer is written with the same ones."""
+    if isinstance(value, tuple):
+        for entry in value:
+            _collect_symbols(entry, found)
+    elif hasattr(value, "free_symbols"):
+        for symbol in value.free_symbols:
+            found.setdefault(symbol.name, symbol)
+
+
+def _checked(
+    sizes: Mapping[Any, int],
+    names: frozenset[str],
+    assumptions: Assumptions,
+    conditions: tuple[SideCondition, ...],
+    where: str,
+) -> dict[str, int]:
+    values = sizes_of(sizes)
+    needed = names | assumptions.names
+    for rule, wrong in (("needs a size for", needed - values.keys()), ("has no name", values.keys() - needed)):
+        if wrong and not (rule == "has no name" and wrong <= set(assumptions.integers)):
+            raise MalformedError(
+                Diagnostic(
+                    code="LA623",
+                    what="the sizes do not fit the layout",
+                    where=(where,),
+                    because=f"it {rule} {', '.join(sorted(wrong))}",
+                )
+            )
+    broken = assumptions.violated_by(values)
+    if broken is not None:
+        raise _fails("LA624", "an assumption", broken, values, where)
+    for entry in conditions:
+        if not entry.condition.holds(values):
+            raise _fails("LA625", "a side condition", entry.condition, values, where)
+    return values
+
+
+def _fails(code: str, what: str, broken: Condition, sizes: Mapping[str, int], where: str) -> AdmissibilityError:
+    return AdmissibilityError(
+        Diagnostic(
+            code=code,
+            what=f"{what} fails at these sizes",
+            where=(where,),
+            because=f"{broken} is false",
+            witness=dict(sizes),
+        )
+    )

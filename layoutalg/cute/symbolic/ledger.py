@@ -1,0 +1,157 @@
+"""The conditions an operation asks for, kept while it runs.
+
+Main definitions: ``Ledger``, ``Nested``, ``leaves``, ``graft``, ``nest_of``, ``text_of``.
+
+Main statements: a condition that follows is noted as proved, one that never holds is refused with sizes that show it,
+any other is noted as open. Later questions may use the open ones, since the result is only claimed where they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition, contradiction
+from layoutalg.cute.symbolic.decide import decide, decide_quickly, find_sizes
+from layoutalg.cute.symbolic.terms import ONE, Term, term
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.inttuple import MAX_DEPTH, MAX_MODES, malformed
+
+MERGE_MS = 100
+"""Solver limit for questions whose answer only makes a result shorter, in milliseconds."""
+
+Nested: TypeAlias = "Term | tuple[Nested, ...]"
+
+
+class Ledger:
+    """Side conditions of one result under construction.
+
+    Args:
+        assumptions: What is known.
+        conditions: Side conditions the operands already carry.
+        where: The call, for messages.
+    """
+
+    def __init__(self, assumptions: Assumptions, conditions: Iterable[SideCondition], where: str) -> None:
+        self.assumptions = assumptions
+        self.where = where
+        self.entries: dict[Condition, SideCondition] = {}
+        self.known = assumptions
+        for entry in conditions:
+            self.require(entry.condition)  # decided anew: what is known may have grown
+
+    @property
+    def conditions(self) -> tuple[SideCondition, ...]:
+        """The side conditions so far."""
+        return tuple(self.entries.values())
+
+    def holds(self, claim: Condition) -> bool:
+        """Return whether the claim follows from what is known and noted."""
+        return decide(self.known, claim, MERGE_MS).status is True
+
+    def require(self, claim: Condition) -> None:
+        """Note a condition the result needs, or refuse it.
+
+        Raises:
+            AdmissibilityError: LA626, it holds for no sizes; names the condition and sizes that break it.
+        """
+        if claim in self.entries:
+            return
+        decision = decide(self.known, claim)
+        if decision.status is True:
+            by_form = decide_quickly(Assumptions((), self.assumptions.integers), claim)
+            if by_form is None or not by_form[0]:  # what holds for all sizes is no side condition
+                self.entries[claim] = SideCondition(claim, True, decision.reason)
+            return
+        if decision.status is False:
+            raise self.refusal(claim)
+        try:
+            self.known = self.known.extended((claim,))
+        except MalformedError as error:
+            raise self.refusal(claim) from error
+        self.entries[claim] = SideCondition(claim, None, decision.reason)
+
+    def refusal(self, claim: Condition) -> AdmissibilityError | MalformedError:
+        """Return the error for a condition that holds for no sizes."""
+        sizes = find_sizes(self.known, claim, wanted=False)
+        if sizes is None and decide(self.known, Condition("zero", ONE)).status is True:
+            return contradiction(self.known)
+        return AdmissibilityError(
+            Diagnostic(
+                code="LA626",
+                what="a condition the operation needs is violated",
+                where=(self.where,),
+                because=f"{claim} holds for no sizes with {self.known}",
+                witness=None if sizes is None else dict(sizes),
+            )
+        )
+
+
+def at_least(value: Term, bound: Term | int) -> Condition:
+    """Return the condition value >= bound."""
+    return Condition("nonnegative", value - bound)
+
+
+def equal(left: Term, right: Term) -> Condition:
+    """Return the condition left == right."""
+    return Condition("zero", left - right)
+
+
+def leaves(value: Nested) -> tuple[Term, ...]:
+    """Return the leaves from left to right."""
+    if isinstance(value, Term):
+        return (value,)
+    return tuple([leaf for entry in value for leaf in leaves(entry)])
+
+
+def graft(profile: Nested, parts: Iterable[Nested]) -> Nested:
+    """Return ``profile`` with its leaves replaced from left to right."""
+    source = iter(parts)
+
+    def walk(value: Nested) -> Nested:
+        return next(source) if isinstance(value, Term) else tuple([walk(entry) for entry in value])
+
+    return walk(profile)
+
+
+def nest_of(value: object, argument: str) -> Nested:
+    """Return ``value`` with every leaf read as a term.
+
+    Raises:
+        MalformedError: LA620, a leaf is no term; LA622, nested deeper than 64 or more than 10,000 leaves.
+    """
+    seen = [0]
+
+    def walk(entry: object, level: int) -> Nested:
+        if not isinstance(entry, tuple):
+            seen[0] += 1
+            if seen[0] > MAX_MODES:
+                raise malformed(argument, f"must have at most {MAX_MODES} modes", "more", "LA622")
+            return term(entry)
+        if level >= MAX_DEPTH:
+            raise malformed(argument, f"must nest at most {MAX_DEPTH} deep", "deeper", "LA622")
+        return tuple([walk(part, level + 1) for part in entry])
+
+    return walk(value, 0)
+
+
+def alike(a: Nested, b: Nested) -> bool:
+    """Return whether both values nest alike."""
+    if isinstance(a, Term) or isinstance(b, Term):
+        return isinstance(a, Term) and isinstance(b, Term)
+    return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
+
+
+def text_of(value: Nested, show: Callable[[Term], str] = str) -> str:
+    """Return the value in the field's notation."""
+    if isinstance(value, Term):
+        return show(value)
+    return "(" + ",".join([text_of(entry, show) for entry in value]) + ")"
+
+
+def product_of(values: Iterable[Term]) -> Term:
+    """Return the product of terms; 1 for none."""
+    answer = ONE
+    for value in values:
+        answer = answer * value
+    return answer

@@ -1,0 +1,439 @@
+"""The CuTe algebra on symbolic layouts: each result carries the conditions it needs.
+
+Main definitions: ``coalesce``, ``composition``, ``complement``, ``logical_divide``, ``logical_product``,
+``left_inverse``, ``right_inverse``, ``cosize``.
+
+Main statements: for all sizes that meet the assumptions and side conditions of a result, the result at those sizes is
+the same function as the operation of ``layoutalg.cute`` on the operands at those sizes. A condition that never holds
+is refused, one that may hold is carried as open.
+
+Implementation notes: where several sets of conditions would do, the one whose open conditions ask for least is taken;
+it is sufficient, but not claimed to be the weakest condition possible.
+
+References: J. Cecka, arXiv:2603.02298.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from layoutalg.cute import composition as concrete
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition
+from layoutalg.cute.symbolic.decide import find_sizes
+from layoutalg.cute.symbolic.follow import Flat, Link, chain, follow, merged, no_form, quotient
+from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, int_nest, symbolic
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, equal, graft, leaves, product_of
+from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, TermLike, names_of, term
+from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError
+
+Operand: TypeAlias = "SymbolicLayout | CuteLayout"
+Tiler: TypeAlias = "SymbolicLayout | CuteLayout | TermLike | tuple[Tiler, ...] | None"
+Piece: TypeAlias = "tuple[Nested, Nested, Ledger]"
+"""Shape, stride and the ledger they hold under."""
+
+
+def coalesce(layout: Operand) -> SymbolicLayout:
+    """Return the layout in fewer modes with the same function of the 1-D coordinate.
+
+    Mathematically: neighbours fuse where the next stride is known to continue the run. Whether it does otherwise is
+    never assumed, so no condition is added.
+
+    Args:
+        layout: Any symbolic layout.
+
+    Example:
+        >>> print(coalesce(SymbolicLayout(("M", "N"), (1, "M"))))
+        M*N:1
+        >>> print(coalesce(SymbolicLayout(("M", "N"), (1, "K"))))
+        (M,N):(1,K)
+        >>> print(coalesce(SymbolicLayout(("M", "N"), (1, "K"), ("K == M",))))
+        M*N:1
+
+    Laws: keeps the function of the 1-D coordinate; idempotent.
+    Source: CuTe ``coalesce``.
+    """
+    operand = symbolic(layout)
+    ledger = _ledger((operand,), f"coalesce({operand})")
+    return _from_flat(merged(operand.flat, ledger), ledger)
+
+
+def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
+    """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
+
+    Mathematically: each mode of ``inner`` is followed through the extents of ``outer``: it stays inside an extent,
+    skips extents that divide its stride, or fills an extent its stride divides. The digits that land in one mode of
+    ``outer`` together stay inside its extent, so nothing carries.
+
+    Args:
+        outer: A layout.
+        inner: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode of ``outer``, where None
+            leaves the mode as it is.
+
+    Returns:
+        The composition with its side conditions.
+
+    Raises:
+        MalformedError: LA630, the tiler has not one entry per mode.
+        AdmissibilityError: LA626, a needed condition holds for no sizes.
+        RepresentabilityError: LA627, a quotient the digits need has no form as a term.
+
+    Example:
+        >>> print(composition(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
+        (64,64):(N,1) where M >= 64, N >= 64
+        >>> rows = SymbolicLayout((4, "N"), ("M/4", "M"))
+        >>> print(composition(SymbolicLayout(("M", "N"), ("N", 1)), rows))
+        (4,N):(M*N/4,1) where M % 4 == 0
+        >>> print(composition(SymbolicLayout(("M", "N"), ("N", 1), ("M % 4 == 0",)), rows))
+        (4,N):(M*N/4,1)
+
+    Source: CuTe ``composition``.
+    """
+    operand = symbolic(outer)
+    return _by_mode(operand, inner, "composition", _compose)
+
+
+def complement(layout: Operand, cosize: TermLike | None = None) -> SymbolicLayout:
+    """Return the layout that visits the offsets ``layout`` leaves out.
+
+    Mathematically: as ``layoutalg.cute.complement``. The modes are put into an order in which each stride is a multiple
+    of stride times extent of the mode before it.
+
+    Args:
+        layout: Strides positive or 0. Elements.
+        cosize: Bound to cover; default that of the layout. A bound that the outermost gap does not divide is a side
+            condition. Elements.
+
+    Raises:
+        AdmissibilityError: LA626, a needed condition holds for no sizes.
+        RepresentabilityError: LA627, a gap has no form as a term.
+
+    Example:
+        >>> print(complement(SymbolicLayout("M", "N"), "M*N*K"))
+        (N,K):(1,M*N)
+        >>> print(complement(SymbolicLayout(64, 1), "M"))
+        M/64:64 where M % 64 == 0
+
+    Source: CuTe ``complement``.
+    """
+    operand = symbolic(layout)
+    bound = None if cosize is None else term(cosize)
+    ledger = _ledger((operand,), f"complement({operand}{'' if bound is None else f', {bound}'})")
+    if bound is not None:
+        ledger.require(at_least(bound, 1))
+        if not bound.whole:
+            ledger.require(Condition("integral", bound))
+    links, ledger = chain(merged(operand.flat, ledger), ledger)
+    gaps, end = _gaps(links, ledger)
+    if bound is not None and not ledger.holds(at_least(end, bound)):
+        gaps.append((quotient(bound, end, ledger), end))
+    else:
+        _require_end(gaps, links, ledger)
+    return _from_flat(merged(tuple(gaps), ledger), ledger)
+
+
+def right_inverse(layout: Operand) -> SymbolicLayout:
+    """Return R with layout(R(i)) = i for all i < size(R).
+
+    Mathematically: the strides 1, s, s t, ... are followed as far as they are known to continue; no condition is added.
+    At particular sizes a longer inverse may exist.
+
+    Args:
+        layout: Any symbolic layout. Elements.
+
+    Example:
+        >>> print(right_inverse(SymbolicLayout(("M", "N"), ("N", 1))))
+        (N,M):(M,1)
+
+    Laws: composition(L, R) is the identity on [0, size(R)).
+    Source: CuTe ``right_inverse``.
+    """
+    operand = symbolic(layout)
+    ledger = _ledger((operand,), f"right_inverse({operand})")
+    left = _weighted(merged(operand.flat, ledger))
+    digits: list[tuple[Term, Term]] = []
+    current = ONE
+    while True:
+        found = next((mode for mode in left if ledger.holds(equal(mode[1], current))), None)
+        if found is None:
+            return _from_flat(merged(tuple(digits), ledger), ledger)
+        left.remove(found)
+        digits.append((found[0], found[2]))
+        current = current * found[0]
+
+
+def left_inverse(layout: Operand) -> SymbolicLayout:
+    """Return R with R(layout(i)) = i for every 1-D coordinate i, once stride-0 modes are dropped.
+
+    Mathematically: as ``layoutalg.cute.left_inverse`` on the layout's own offsets; rows may be padded. Values at
+    offsets the layout leaves out are not specified.
+
+    Args:
+        layout: Strides positive or 0. Elements.
+
+    Raises:
+        AdmissibilityError: LA626, a needed condition holds for no sizes.
+        RepresentabilityError: LA627, a gap has no form as a term.
+
+    Example:
+        >>> print(left_inverse(SymbolicLayout(("M", "N"), (1, "P"), ("P >= M",))))
+        (P,N):(1,M)
+
+    Laws: composition(R, L) is the identity on L's domain where L is injective.
+    Source: CuTe ``left_inverse``.
+    """
+    operand = symbolic(layout)
+    ledger = _ledger((operand,), f"left_inverse({operand})")
+    links, ledger = chain(merged(operand.flat, ledger), ledger, padded=True)
+    digits: list[tuple[Term, Term]] = []
+    end, last = ONE, ONE
+    for link in links:
+        if link.whole:
+            digits.append((quotient(link.stride, end, ledger), ZERO))
+        else:
+            digits[-1] = (quotient(link.stride, last, ledger), digits[-1][1])
+        digits.append((link.extent, link.weight))
+        end, last = link.extent * link.stride, link.stride
+    return _from_flat(merged(tuple(digits), ledger), ledger)
+
+
+def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
+    """Return the layout split into (tile, rest): layout after (T, complement(T, size of layout)).
+
+    Args:
+        layout: A layout.
+        tiler: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode, where None leaves the mode
+            as it is. Tiles must fit exactly: that the tile divides the size is a side condition.
+
+    Raises:
+        MalformedError: LA630, the tiler has not one entry per mode.
+        AdmissibilityError: LA626, a needed condition holds for no sizes.
+        RepresentabilityError: LA627, a quotient has no form as a term.
+
+    Example:
+        >>> print(logical_divide(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
+        ((64,M/64),(64,N/64)):((N,64*N),(1,64)) where M % 64 == 0, N % 64 == 0
+
+    Source: CuTe ``logical_divide``; unlike it, a rest that does not fit is never padded.
+    """
+    return _by_mode(symbolic(layout), tiler, "logical_divide", _divide)
+
+
+def logical_product(layout: Operand, tiler: Operand | TermLike) -> SymbolicLayout:
+    """Return the layout repeated in the order of ``tiler``: (A, complement(A, size(A) cosize(T)) after T).
+
+    Args:
+        layout: The tile A. Strides positive or 0.
+        tiler: A layout T with strides positive or 0; a size n means ``n:1``.
+
+    Raises:
+        AdmissibilityError: LA626, a needed condition holds for no sizes.
+        RepresentabilityError: LA627, a quotient has no form as a term.
+
+    Example:
+        >>> print(logical_product(SymbolicLayout(("M", 4), (4, 1)), "N"))
+        ((M,4),N):((4,1),4*M)
+
+    Source: CuTe ``logical_product``.
+    """
+    tile = symbolic(layout)
+    if tiler is None or isinstance(tiler, tuple):
+        raise _bad_tiler("must be a layout or a size", tiler)
+    order = symbolic(tiler, tile.assumptions)
+    ledger = _ledger((tile, order), f"logical_product({tile}, {order})")
+    span = cosize(order)
+    for entry in span.conditions:
+        ledger.require(entry.condition)
+    links, ledger = chain(merged(tile.flat, ledger), ledger)
+    gaps, end = _gaps(links, ledger)
+    # the outermost gap is only followed as far as the offsets of T reach, so any extent that is large enough will do
+    rest = merged((*gaps, (tile.size * span.value, end)), ledger)
+    shape, stride, ledger = _follow(rest, order, ledger, endless=True)
+    return SymbolicLayout((tile.shape, shape), (tile.stride, stride), ledger.assumptions, ledger.conditions)
+
+
+def cosize(layout: Operand) -> SymbolicValue:
+    """Return 1 + the greatest offset of a layout with strides of at least 0.
+
+    Raises:
+        AdmissibilityError: LA626, a stride is negative for all sizes.
+
+    Example:
+        >>> print(cosize(SymbolicLayout(("M", "N"), ("N", 1))))
+        M*N
+    """
+    operand = symbolic(layout)
+    ledger = _ledger((operand,), f"cosize({operand})")
+    total = ONE
+    for extent, stride in operand.flat:
+        ledger.require(at_least(stride, 0))
+        total = total + (extent - 1) * stride
+    return SymbolicValue(total, ledger.assumptions, ledger.conditions)
+
+
+def _shared(first: Assumptions, second: Assumptions, names: tuple[frozenset[str], frozenset[str]]) -> Assumptions:
+    """Return both assumptions at once; a name one side takes as a size stays a size."""
+    sizes = (names[0] - set(first.integers)) | (names[1] - set(second.integers))
+    signed = [name for name in (*first.integers, *second.integers) if name not in sizes]
+    return Assumptions((*first.conditions, *second.conditions), signed)
+
+
+def _ledger(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
+    known, names = Assumptions(), frozenset[str]()
+    entries: list[SideCondition] = []
+    for operand in operands:
+        spoken = operand.symbols | operand.assumptions.names
+        known = _shared(known, operand.assumptions, (names, spoken))
+        names |= spoken
+        entries += operand.conditions
+    return Ledger(known, entries, where)
+
+
+def _from_flat(flat: Flat, ledger: Ledger) -> SymbolicLayout:
+    if not flat:
+        flat = ((ONE, ZERO),)
+    shape: Nested = tuple([extent for extent, _ in flat]) if len(flat) > 1 else flat[0][0]
+    stride: Nested = tuple([step for _, step in flat]) if len(flat) > 1 else flat[0][1]
+    return SymbolicLayout(shape, stride, ledger.assumptions, ledger.conditions)
+
+
+def _weighted(flat: Flat) -> list[tuple[Term, Term, Term]]:
+    """Return (extent, stride, weight in the 1-D coordinate) of each mode."""
+    answer: list[tuple[Term, Term, Term]] = []
+    weight = ONE
+    for extent, stride in flat:
+        answer.append((extent, stride, weight))
+        weight = weight * extent
+    return answer
+
+
+def _gaps(links: list[Link], ledger: Ledger) -> tuple[list[tuple[Term, Term]], Term]:
+    """Return the gaps before each mode of a chain, and where the chain ends."""
+    gaps: list[tuple[Term, Term]] = []
+    end = ONE
+    for link in links:
+        gaps.append((quotient(link.stride, end, ledger), end))
+        end = link.extent * link.stride
+    return gaps, end
+
+
+def _require_end(gaps: list[tuple[Term, Term]], links: list[Link], ledger: Ledger) -> None:
+    """Note that the modes after the outermost gap are more than one point; else that gap would lie past the end."""
+    beyond = ONE
+    for (gap, _), link in zip(reversed(gaps), reversed(links), strict=True):
+        beyond = beyond * link.extent
+        if not ledger.holds(equal(gap, ONE)):
+            ledger.require(at_least(beyond, 2))
+            return
+
+
+def _bad_tiler(rule: str, actual: object) -> MalformedError:
+    shown = str(actual)
+    return MalformedError(
+        Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {shown[:120]}")
+    )
+
+
+def _by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..., Piece]) -> SymbolicLayout:
+    """Apply ``step`` to the layout, or to each mode a tuple of tilers names."""
+    ledger = _ledger((operand, *_layouts_of(tiler)), f"{name}({operand}, {_tiler_text(tiler)})")
+
+    def walk(shape: Nested, stride: Nested, part: Tiler, ledger: Ledger) -> Piece:
+        if part is None:
+            return shape, stride, ledger
+        if not isinstance(part, tuple):
+            mode = tuple(zip(leaves(shape), leaves(stride), strict=True))
+            return step(mode, symbolic(part, ledger.assumptions), ledger)
+        if isinstance(shape, Term) or isinstance(stride, Term) or len(part) != len(shape):
+            raise _bad_tiler(f"needs one entry per mode of {operand}", _tiler_text(part))
+        shapes: list[Nested] = []
+        strides: list[Nested] = []
+        for extent, pace, entry in zip(shape, stride, part, strict=True):
+            extents, paces, ledger = walk(extent, pace, entry, ledger)
+            shapes.append(extents)
+            strides.append(paces)
+        return tuple(shapes), tuple(strides), ledger
+
+    shape, stride, ledger = walk(operand.shape, operand.stride, tiler, ledger)
+    return SymbolicLayout(shape, stride, ledger.assumptions, ledger.conditions)
+
+
+def _layouts_of(tiler: Tiler) -> list[SymbolicLayout]:
+    if isinstance(tiler, tuple):
+        return [layout for entry in tiler for layout in _layouts_of(entry)]
+    return [tiler] if isinstance(tiler, SymbolicLayout) else []
+
+
+def _tiler_text(tiler: Tiler) -> str:
+    if isinstance(tiler, tuple):
+        return "(" + ",".join([_tiler_text(entry) for entry in tiler]) + ")"
+    return "_" if tiler is None else str(tiler)
+
+
+def _compose(mode: Flat, inner: SymbolicLayout, ledger: Ledger) -> Piece:
+    return _follow(merged(mode, ledger), inner, ledger)
+
+
+def _divide(mode: Flat, tile: SymbolicLayout, ledger: Ledger) -> Piece:
+    size = product_of([extent for extent, _ in mode])
+    links, ledger = chain(merged(tile.flat, ledger), ledger)
+    gaps, end = _gaps(links, ledger)
+    gaps.append((quotient(size, end, ledger), end))
+    rest = _from_flat(merged(tuple(gaps), ledger), ledger)
+    both = SymbolicLayout((tile.shape, rest.shape), (tile.stride, rest.stride), rest.assumptions, rest.conditions)
+    return _follow(merged(mode, ledger), both, ledger)
+
+
+def _follow(outer: Flat, inner: SymbolicLayout, ledger: Ledger, endless: bool = False) -> Piece:
+    """Return ``inner`` after ``outer``; a refusal is confirmed at concrete sizes."""
+    plain = _plain(outer, inner)
+    if plain is not None and not endless:
+        answer = symbolic(concrete(*plain), ledger.assumptions)
+        return answer.shape, answer.stride, ledger
+    try:
+        runs, ledger = follow(outer, inner.flat, ledger, endless)
+    except AdmissibilityError as error:
+        raise _confirmed(error, outer, inner, ledger) from error
+    shapes: list[Nested] = [run[0][0] if len(run) == 1 else tuple([extent for extent, _ in run]) for run in runs]
+    strides: list[Nested] = [run[0][1] if len(run) == 1 else tuple([step for _, step in run]) for run in runs]
+    return graft(inner.shape, shapes), graft(inner.stride, strides), ledger
+
+
+def _plain(outer: Flat, inner: SymbolicLayout) -> tuple[CuteLayout, CuteLayout] | None:
+    """Return both operands as concrete layouts where no name occurs."""
+    values = [value.as_int() for mode in (*outer, *inner.flat) for value in mode]
+    if None in values:
+        return None
+    return _at(outer, {}), CuteLayout(int_nest(inner.shape, {}), int_nest(inner.stride, {}))
+
+
+def _at(flat: Flat, sizes: dict[str, int]) -> CuteLayout:
+    modes = [(int(extent.value(sizes)), int(step.value(sizes))) for extent, step in flat]
+    if len(modes) == 1:
+        return CuteLayout(*modes[0])
+    return CuteLayout(tuple([extent for extent, _ in modes]), tuple([step for _, step in modes]))
+
+
+def _confirmed(error: AdmissibilityError, outer: Flat, inner: SymbolicLayout, ledger: Ledger) -> LayoutError:
+    """Return the refusal with sizes at which the concrete operation refuses; if it does not there, say so instead."""
+    names = names_of([value for mode in (*outer, *inner.flat) for value in mode])
+    found = find_sizes(ledger.known, None, True, names=names)
+    if found is None:
+        return error
+    sizes = dict(found)
+    try:
+        left, right = _at(outer, sizes), _at(inner.flat, sizes)
+        concrete(left, right)
+    except LayoutError as refusal:
+        diagnostic = error.diagnostic
+        return AdmissibilityError(
+            Diagnostic(
+                code=diagnostic.code,
+                what=diagnostic.what,
+                where=diagnostic.where,
+                because=f"{diagnostic.because}; composition({left}, {right}) is refused: {refusal.diagnostic.because}",
+                witness=sizes,
+            )
+        )
+    return no_form(ledger.where, f"the ways known need more than holds: {error.diagnostic.because}")

@@ -1,0 +1,210 @@
+"""Compact layouts in a chosen order, and tiles repeated to a shape.
+
+Main definitions: ``make_ordered_layout``, ``make_layout_like``, ``tile_to_shape``.
+
+References: CuTe ``make_ordered_layout``, ``make_layout_like``, ``tile_to_shape``.
+"""
+
+from __future__ import annotations
+
+from layoutalg.cute.algebra import coalesce, make_layout
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.product import blocked_product
+from layoutalg.cute.reshape import append
+from layoutalg.cute.shapes import ceil_div, product_each
+from layoutalg.cute.tilers import Parity, check_parity, refusal, within
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError
+from layoutalg.inttuple import (
+    IntTuple,
+    compact_col_major,
+    congruent,
+    flatten,
+    malformed,
+    product,
+    rank,
+    shape_text,
+    unflatten,
+    validate,
+)
+
+
+def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteLayout:
+    """Return the compact layout of ``shape`` whose modes run in the given order.
+
+    Mathematically: the bijection onto [0, size) in which the mode of least order runs fastest, the next one over it,
+    and so on. A mode under one number of the order is column-major inside.
+
+    Args:
+        shape: Extents.
+        order: One number per mode, nested at most as deep as the shape; only comparisons count. Default: from left to
+            right.
+
+    Returns:
+        Compact layout of the shape. Elements.
+
+    Raises:
+        MalformedError: LA153, the order does not fit the shape.
+        AdmissibilityError: LA154, two modes of extent above 1 have the same number. CuTe C++ gives them overlapping
+            strides.
+
+    Example:
+        >>> print(make_ordered_layout((3, 4, 5), (2, 0, 1)))
+        (3,4,5):(20,1,4)
+        >>> print(make_ordered_layout((3, (2, 2)), (1, 0)))
+        (3,(2,2)):(4,(1,2))
+
+    Source: CuTe ``make_ordered_layout``.
+    """
+    shape = validate(shape, "shape")
+    if order is None:
+        return CuteLayout(shape)
+    order = validate(order, "order")
+    where = f"make_ordered_layout({shape_text(shape)}, {shape_text(order)})"
+    CuteLayout(shape)  # refuses negative extents and sizes out of range
+    modes: list[tuple[int, int, IntTuple]] = []
+    _pair(shape, order, modes, where)
+    starts: dict[int, int] = {}
+    current = 1
+    last: tuple[int, int] | None = None
+    for rank_number, position, mode in sorted(modes, key=lambda entry: entry[:2]):
+        size = product(mode)
+        if last is not None and last[0] == rank_number and size > 1:
+            raise refusal(
+                "LA154",
+                "the order is not strict",
+                where,
+                f"modes {last[1]} and {position} both have the number {rank_number}, so neither comes first",
+                {"modes": (last[1], position), "number": rank_number},
+            )
+        starts[position] = current
+        current *= size
+        last = (rank_number, position) if size > 1 else last
+    strides: list[int] = []
+    for _, position, mode in modes:
+        strides += [step * starts[position] for step in flatten(compact_col_major(mode))]
+    return CuteLayout(shape, unflatten(tuple(strides), shape))
+
+
+def _pair(shape: IntTuple, order: IntTuple, modes: list[tuple[int, int, IntTuple]], where: str) -> None:
+    if isinstance(order, int):
+        modes.append((order, len(modes), shape))
+        return
+    if isinstance(shape, int) or len(shape) != len(order):
+        raise MalformedError(
+            Diagnostic(
+                code="LA153",
+                what="the order does not fit the shape",
+                where=(where,),
+                because=f"{shape_text(order)} has {len(order)} numbers, {shape_text(shape)} has "
+                + ("no modes" if isinstance(shape, int) else f"{len(shape)} modes"),
+            )
+        )
+    for extent, entry in zip(shape, order, strict=True):
+        _pair(extent, entry, modes, where)
+
+
+def make_layout_like(layout: CuteLayout) -> CuteLayout:
+    """Return the compact layout of the same shape whose modes run in the order of the strides of ``layout``.
+
+    Mathematically: leaves in order of |stride|, equal strides from left to right (extent 1 first), each with the
+    product of the extents before it as stride; stride-0 leaves keep stride 0 and do not count. Injective once stride-0
+    leaves are dropped.
+
+    Args:
+        layout: A layout. Elements.
+
+    Example:
+        >>> print(make_layout_like(CuteLayout((2, 3, 4, 5), (0, 42, 1, 0))))
+        (2,3,4,5):(0,4,1,0)
+
+    Laws: idempotent; the modes of a compact layout stay as they are.
+    Source: CuTe ``make_layout_like``.
+    """
+    strides = [0] * len(layout.flat)
+    current = 1
+    ordered = sorted(range(len(strides)), key=lambda place: (abs(layout.flat[place][1]), layout.flat[place][0] != 1))
+    for position in ordered:
+        extent, stride = layout.flat[position]
+        if stride:
+            strides[position] = current
+            current *= extent
+    if layout.size == 0:
+        return CuteLayout(layout.shape)
+    return CuteLayout(layout.shape, unflatten(tuple(strides), layout.shape))
+
+
+def tile_to_shape(
+    tile: CuteLayout | ComposedLayout,
+    shape: IntTuple,
+    order: IntTuple | None = None,
+    parity: Parity = "strict",
+) -> CuteLayout | ComposedLayout:
+    """Return ``tile`` repeated until its modes have the extents of ``shape``.
+
+    Mathematically: the blocked product of the tile with the compact layout of shape / tile, mode by mode, its copies in
+    the given order; each mode coalesced. A bijection onto [0, size(shape)) where the tile is one onto [0, size(tile)).
+
+    Args:
+        tile: A layout as for ``logical_product``, or a swizzle over one. Elements.
+        shape: Wanted extents, at least as many modes as the tile; the size of a nested mode counts.
+        order: Order of the copies, one number per mode, as in ``make_ordered_layout``; default from left to right.
+        parity: ``"strict"`` refuses an extent that the tile does not divide. ``"cute_cpp"`` rounds up, as CuTe C++ does
+            for extents it only knows at run time, and the CuTe DSL always. pycute has no such function and follows
+            strict.
+
+    Returns:
+        Layout with one mode per mode of ``shape``, of its extent (rounded up under ``"cute_cpp"``).
+
+    Raises:
+        MalformedError: LA153, the shape or the order does not fit; LA144, no such parity.
+        AdmissibilityError: LA152, the tile does not divide the shape, with the first element that would fall outside;
+            LA154, the order is not strict; LA131 to LA134, the tile cannot be repeated.
+
+    Example:
+        >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (128, 128)))
+        (128,(64,2)):(64,(1,8192))
+        >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (100, 64), parity="cute_cpp"))
+        (104,64):(64,1)
+
+    Source: CuTe ``tile_to_shape``.
+    """
+    check_parity(parity)
+    if isinstance(tile, ComposedLayout):
+        base = tile_to_shape(tile.base, shape, order, parity)
+        return tile.rebase(base) if isinstance(base, CuteLayout) else base
+    if not isinstance(tile, CuteLayout):
+        raise malformed("tile", "must be a layout", tile, "LA141")
+    target = validate(shape, "shape")
+    where = f"tile_to_shape({tile}, {shape_text(target)})"
+    goal = product_each(target)
+    if any(extent < 0 for extent in flatten(target)) or tile.rank > rank(target):
+        raise malformed(
+            "shape", f"must have extents >= 0 and at least {tile.rank} modes, as many as the tile", target, "LA153"
+        )
+    block = append(tile, rank=len(goal))
+    if block.size == 0:
+        raise refusal("LA131", "the tile is empty", where, "an empty tile fills no shape")
+    sizes = tuple([mode.size for mode in block])
+    for position, (extent, size) in enumerate(zip(goal, sizes, strict=True)):
+        if parity != "cute_cpp" and extent % size:
+            raise refusal(
+                "LA152",
+                "the tile does not divide the shape",
+                where,
+                f"mode {position}: {extent} is no multiple of {size}; element {extent - extent // size * size} of tile "
+                f"{extent // size} is {extent}, which falls outside",
+                {"mode": position, "element": extent, "extent": extent, "tile": size},
+            )
+    counts = ceil_div(goal, sizes)
+    if order is not None and not congruent(counts, validate(order, "order")):
+        order_error = f"{shape_text(order)} must have one number for each of the {len(goal)} modes"
+        raise MalformedError(
+            Diagnostic(code="LA153", what="the order does not fit the shape", where=(where,), because=order_error)
+        )
+    try:
+        tiled = blocked_product(block, make_ordered_layout(counts, order))
+    except LayoutError as error:
+        raise within(error, where) from error
+    modes = make_layout(*[coalesce(mode) for mode in tiled])
+    return modes[0] if isinstance(target, int) else modes

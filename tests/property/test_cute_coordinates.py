@@ -1,0 +1,177 @@
+"""Coordinate layouts against enumeration."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutalg.cute import (
+    Basis,
+    CoordinateLayout,
+    CuteLayout,
+    E,
+    at_coordinates,
+    composition,
+    idx2crd,
+    make_identity_layout,
+)
+from layoutalg.errors import LayoutError, RepresentabilityError
+from layoutalg.inttuple import IntTuple, flatten
+from layoutalg.inttuple import unflatten as nest
+
+QUICK = settings(max_examples=60, deadline=None)
+
+
+def shapes(least: int = 1, greatest: int = 4) -> st.SearchStrategy[IntTuple]:
+    leaf: st.SearchStrategy[IntTuple] = st.integers(least, greatest)
+    return st.recursive(leaf, lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=5)
+
+
+@st.composite
+def layouts(draw: st.DrawFn, least: int = 1, low: int = -9, high: int = 20) -> CuteLayout:
+    shape = draw(shapes(least))
+    count = len(flatten(shape))
+    strides = draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
+    return CuteLayout(shape, nest(tuple(strides), shape))
+
+
+def enumerate_layout(flat: tuple[tuple[int, int], ...]) -> list[int]:
+    values = [0]
+    for extent, stride in flat:
+        values = [value + stride * digit for digit in range(extent) for value in values]
+    return values
+
+
+@cache
+def factorisations(number: int) -> tuple[tuple[int, ...], ...]:
+    if number == 1:
+        return ((),)
+    return tuple(
+        (first, *rest)
+        for first in range(2, number + 1)
+        if number % first == 0
+        for rest in factorisations(number // first)
+    )
+
+
+def is_strided(values: list[int]) -> bool:
+    for extents in factorisations(len(values)):
+        weight, flat = 1, []
+        for extent in extents:
+            flat.append((extent, values[weight]))
+            weight *= extent
+        if enumerate_layout(tuple(flat)) == values:
+            return True
+    return False
+
+
+@given(shapes(), st.data())
+@QUICK
+def test_identity_layouts(shape: IntTuple, data: st.DataObject) -> None:
+    identity = make_identity_layout(shape)
+    for index in range(identity.size):
+        assert identity(index) == idx2crd(index, shape)
+    assert identity.right_inverse().table().tolist() == list(range(identity.size))
+    names = {"CoordinateLayout": CoordinateLayout, "Basis": Basis}
+    assert eval(repr(identity), names) == identity == pickle.loads(pickle.dumps(identity))
+    table = identity.table()
+    assert [tuple(row) for row in table.tolist()] == [flatten(identity(i)) for i in range(identity.size)]
+
+
+@st.composite
+def coordinate_layouts(draw: st.DrawFn) -> CoordinateLayout:
+    rank = draw(st.integers(1, 4))
+    extents = tuple(draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank)))
+    strides = []
+    for _ in range(rank):
+        stride = draw(st.integers(0, 3)) * E(draw(st.integers(0, 1)))
+        if draw(st.integers(0, 3)) == 0:
+            stride = stride + draw(st.integers(-2, 2)) * E(draw(st.integers(0, 1)))
+        strides.append(stride)
+    return CoordinateLayout(extents, tuple(strides), (0, 0))
+
+
+@given(coordinate_layouts(), st.data())
+@settings(max_examples=120, deadline=None)
+def test_coordinate_layout_after_a_layout(outer: CoordinateLayout, data: st.DataObject) -> None:
+    rank = data.draw(st.integers(1, 2))
+    room = outer.size - 1
+    modes = []
+    for _ in range(rank):
+        extent = data.draw(st.integers(1, 6))
+        step = data.draw(st.integers(0, room // max(1, extent - 1))) if extent > 1 else 0
+        room -= step * (extent - 1)
+        modes.append((extent, step))
+    inner = CuteLayout(tuple(m[0] for m in modes), tuple(m[1] for m in modes))
+    truth = [outer(index) for index in inner.table().tolist()]
+    numbers = [x + 1000 * y for x, y in outer.table()[inner.table()].tolist()]
+    weight, total, exists = 1, [0], True
+    for extent, _ in inner.flat:
+        run = numbers[::weight][:extent]
+        exists = exists and is_strided(run)
+        total = [p + q for q in run for p in total]
+        weight *= extent
+    exists = exists and total == numbers
+    try:
+        result = outer @ inner
+    except RepresentabilityError:
+        assert not exists, (outer, inner)
+    else:
+        assert exists, (outer, inner)
+        assert [result(index) for index in range(result.size)] == truth
+
+
+@given(coordinate_layouts(), st.data())
+@settings(max_examples=120, deadline=None)
+def test_layout_at_coordinates(coordinates: CoordinateLayout, data: st.DataObject) -> None:
+    table = coordinates.table()
+    if table.min() < 0:
+        return
+    strides = data.draw(st.lists(st.integers(-4, 12), min_size=4, max_size=4))
+    tops = [int(top) + 1 for top in table.max(axis=0)]
+    low = [data.draw(st.sampled_from(list(range(1, top + 1)))) for top in tops]
+    shape = tuple([(a, -(-top // a)) for a, top in zip(low, tops, strict=True)])
+    layout = CuteLayout(shape, ((strides[0], strides[1]), (strides[2], strides[3])))
+    truth = [layout(int(x), int(y)) for x, y in table.tolist()]
+    weight, total, exists = 1, [0], True
+    for extent in flatten(coordinates.shape):
+        run = truth[::weight][:extent]
+        exists = exists and is_strided(run)
+        total = [p + q for q in run for p in total]
+        weight *= extent
+    exists = exists and total == truth
+    try:
+        result = at_coordinates(layout, coordinates)
+    except RepresentabilityError:
+        assert not exists, (layout, coordinates)
+    else:
+        assert exists, (layout, coordinates)
+        assert result.table().tolist() == truth
+        assert result == layout @ coordinates
+
+
+@given(coordinate_layouts())
+@QUICK
+def test_right_inverse_of_coordinates(layout: CoordinateLayout) -> None:
+    back = layout.right_inverse()
+    for x in range(back[0].size):
+        for y in range(back[1].size):
+            assert layout(back(x, y)) == (x, y)
+
+
+@given(layouts(low=0), st.lists(st.integers(0, 6), min_size=1, max_size=3))
+@QUICK
+def test_reading_through_the_identity_changes_nothing(layout: CuteLayout, other: list[int]) -> None:
+    result = at_coordinates(layout, make_identity_layout(layout.shape))
+    assert result.table().tolist() == layout.table().tolist()
+    inner = CuteLayout(tuple(other))
+    try:
+        expected = composition(layout, inner)
+    except LayoutError:
+        return
+    assert at_coordinates(layout, make_identity_layout(layout.shape) @ inner).table().tolist() == (
+        expected.table().tolist()
+    )

@@ -1,0 +1,356 @@
+"""Divides and products against a judge that only looks at tables.
+
+The judge tiles an interval greedily: the least number a tile has not covered must start its next copy. It then decides
+by trying every ordered factorisation whether the reordered table is strided along every mode. It shares no code with
+the library's decision.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutalg.cute import (
+    ComposedLayout,
+    CuteLayout,
+    Swizzle,
+    blocked_product,
+    flat_divide,
+    flat_product,
+    logical_divide,
+    logical_product,
+    make_identity_layout,
+    raked_product,
+    tile_to_shape,
+    tiled_divide,
+    tiled_product,
+    zipped_divide,
+    zipped_product,
+)
+from layoutalg.errors import LayoutError
+
+Table = npt.NDArray[np.int64]
+Flat = tuple[tuple[int, int], ...]
+
+
+def enumerate_layout(flat: Flat) -> list[int]:
+    values = [0]
+    for extent, stride in flat:
+        values = [value + stride * digit for digit in range(extent) for value in values]
+    return values
+
+
+@cache
+def factorisations(number: int) -> tuple[tuple[int, ...], ...]:
+    if number == 1:
+        return ((),)
+    return tuple(
+        (first, *rest)
+        for first in range(2, number + 1)
+        if number % first == 0
+        for rest in factorisations(number // first)
+    )
+
+
+def is_strided(values: list[int]) -> bool:
+    for extents in factorisations(len(values)):
+        weight = 1
+        flat = []
+        for extent in extents:
+            flat.append((extent, values[weight]))
+            weight *= extent
+        if enumerate_layout(tuple(flat)) == values:
+            return True
+    return False
+
+
+def copies(offsets: list[int], count: int) -> list[int] | None:
+    """Starts of the first ``count`` disjoint copies of a set with least element 0 that leave no gap, or None."""
+    distinct = set(offsets)
+    if min(distinct) < 0:
+        return None
+    covered: set[int] = set()
+    starts: list[int] = []
+    while len(starts) < count:
+        start = next(number for number in range(len(covered) + 1) if number not in covered)
+        fresh = {start + offset for offset in distinct}
+        if fresh & covered:
+            return None
+        covered |= fresh
+        starts.append(start)
+    return starts
+
+
+def judge_divide(layout: CuteLayout, tile: CuteLayout) -> list[int] | None:
+    """The table of A o (T, C), or None where there is no such layout."""
+    values, offsets = enumerate_layout(layout.flat), enumerate_layout(tile.flat)
+    distinct = len(set(offsets))
+    kernel = 1
+    for extent, stride in tile.flat:
+        kernel *= extent if stride == 0 else 1
+    if distinct * kernel != len(offsets) or len(values) % distinct:
+        return None
+    starts = copies(offsets, len(values) // distinct)
+    if starts is None or {s + o for s in starts for o in offsets} != set(range(len(values))):
+        return None
+    table = [values[start + offset] for start in starts for offset in offsets]
+    weight = 1
+    total = [0]
+    for extent in [*[extent for extent, _ in tile.flat], len(starts)]:
+        run = table[::weight][:extent] if extent > 1 else [0]
+        if not is_strided([value - table[0] for value in run]):
+            return None
+        total = [a + b for b in run for a in total]
+        weight *= extent
+    return table if total == table else None
+
+
+def random_layout(generator: np.random.Generator, top: int = 6, high: int = 30) -> CuteLayout:
+    rank = int(generator.integers(1, 4))
+    extents = tuple(int(x) for x in generator.integers(1, top + 1, rank))
+    strides = tuple(int(x) for x in generator.integers(0, high, rank))
+    if generator.random() < 0.4:
+        return CuteLayout(extents)
+    return CuteLayout(extents, strides)
+
+
+def random_chain(generator: np.random.Generator, top: int = 4) -> CuteLayout:
+    modes = []
+    current = 1
+    for _ in range(int(generator.integers(1, 4))):
+        current *= int(generator.choice([1, 1, 1, 2, 3]))
+        extent = int(generator.integers(1, top + 1))
+        modes.append((extent, 0 if generator.random() < 0.08 else current))
+        current *= extent
+    order = generator.permutation(len(modes))
+    return CuteLayout(tuple(modes[i][0] for i in order), tuple(modes[i][1] for i in order))
+
+
+def divide_case(generator: np.random.Generator) -> tuple[CuteLayout, CuteLayout]:
+    layout = random_layout(generator)
+    if generator.random() < 0.5:
+        tile = random_chain(generator, 3)
+    else:
+        rank = int(generator.integers(1, 3))
+        tile = CuteLayout(
+            tuple(int(x) for x in generator.integers(1, 5, rank)),
+            tuple(int(x) for x in generator.integers(-1, 8, rank)),
+        )
+    if layout.size % max(1, tile.size) and generator.random() < 0.7:
+        grown = (*[extent for extent, _ in layout.flat], tile.cosize)
+        layout = CuteLayout(grown, (*[stride for _, stride in layout.flat], int(generator.integers(1, 60))))
+    return layout, tile
+
+
+def check_divides(seed: int, count: int) -> dict[str, int]:
+    generator = np.random.default_rng(seed)
+    tally = {"right": 0, "rightly refused": 0}
+    while sum(tally.values()) < count:
+        layout, tile = divide_case(generator)
+        if layout.size > 600:
+            continue
+        truth = judge_divide(layout, tile)
+        try:
+            result = logical_divide(layout, tile)
+        except LayoutError as error:
+            assert truth is None, (layout, tile, str(error))
+            tally["rightly refused"] += 1
+        else:
+            assert truth is not None, (layout, tile, result)
+            assert result.table().tolist() == truth, (layout, tile, result)
+            assert result[0].size == tile.size
+            assert result.rank == 2
+            tally["right"] += 1
+    return tally
+
+
+def test_divide_is_exact_or_rightly_refused() -> None:
+    tally = check_divides(1, 2500)
+    assert min(tally.values()) > 500
+
+
+def product_case(generator: np.random.Generator) -> tuple[CuteLayout, CuteLayout]:
+    block = random_chain(generator) if generator.random() < 0.7 else random_layout(generator, 4, 10)
+    rank = int(generator.integers(1, 4))
+    tiler = CuteLayout(
+        tuple(int(x) for x in generator.integers(1, 4, rank)), tuple(int(x) for x in generator.integers(0, 7, rank))
+    )
+    return block, tiler
+
+
+def judge_product(block: CuteLayout, tiler: CuteLayout) -> list[int] | None:
+    offsets, order = enumerate_layout(block.flat), enumerate_layout(tiler.flat)
+    kernel = 1
+    for extent, stride in block.flat:
+        kernel *= extent if stride == 0 else 1
+    if len(set(offsets)) * kernel != len(offsets):
+        return None
+    starts = copies(offsets, max(order) + 1)
+    if starts is None:
+        return None
+    places = [starts[number] for number in order]
+    weight = 1
+    total = [0]
+    for extent, _ in tiler.flat:
+        run = places[::weight][:extent]
+        if not is_strided(run):
+            return None
+        total = [a + b for b in run for a in total]
+        weight *= extent
+    return [place + offset for place in places for offset in offsets] if total == places else None
+
+
+def check_products(seed: int, count: int) -> dict[str, int]:
+    generator = np.random.default_rng(seed)
+    tally = {"right": 0, "rightly refused": 0}
+    for _ in range(count):
+        block, tiler = product_case(generator)
+        truth = judge_product(block, tiler)
+        try:
+            result = logical_product(block, tiler)
+        except LayoutError as error:
+            assert truth is None or error.diagnostic.code == "LA134", (block, tiler, str(error))
+            if truth is not None:  # a single copy of a block that tiles nothing
+                assert tiler.cosize == 1 or not tiles(block), (block, tiler, str(error))
+            tally["rightly refused"] += 1
+        else:
+            assert truth is not None, (block, tiler, result)
+            assert result.table().tolist() == truth, (block, tiler, result)
+            tally["right"] += 1
+            check_zipped(block, tiler, result)
+    return tally
+
+
+def tiles(block: CuteLayout) -> bool:
+    """Whether some number of copies covers an interval."""
+    offsets = set(enumerate_layout(block.flat))
+    for count in range(1, 4 * max(offsets) + 2):
+        starts = copies(sorted(offsets), count)
+        if starts is None:
+            return False
+        if {s + o for s in starts for o in offsets} == set(range(count * len(offsets))):
+            return True
+    return False
+
+
+def check_zipped(block: CuteLayout, tiler: CuteLayout, result: CuteLayout) -> None:
+    offsets = sorted(enumerate_layout(result.flat))
+    if len(set(enumerate_layout(tiler.flat))) == tiler.size and len(set(enumerate_layout(block.flat))) == block.size:
+        assert len(set(offsets)) == len(offsets)  # the copies are disjoint
+    assert zipped_product(block, tiler) == result
+    assert list(tiled_product(block, tiler)) == [result[0], *result[1]]
+    assert list(flat_product(block, tiler)) == [*result[0], *result[1]]
+    blocked, raked = blocked_product(block, tiler), raked_product(block, tiler)
+    assert sorted(enumerate_layout(blocked.flat)) == sorted(enumerate_layout(raked.flat)) == offsets
+    assert blocked.rank == raked.rank == max(block.rank, tiler.rank)
+    first = [*block, *[CuteLayout(1, 0)] * (blocked.rank - block.rank)]
+    for mode, other, part in zip(blocked, raked, first, strict=True):
+        assert mode[0] == other[1] == part
+        assert mode[1] == other[0]
+
+
+def test_product_is_exact_or_rightly_refused() -> None:
+    tally = check_products(2, 2000)
+    assert min(tally.values()) > 200
+
+
+@st.composite
+def by_mode_cases(draw: st.DrawFn) -> tuple[CuteLayout, tuple[int | None, ...]]:
+    tiles_ = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    counts = draw(st.lists(st.integers(1, 3), min_size=len(tiles_), max_size=len(tiles_)))
+    extra = draw(st.lists(st.integers(1, 3), max_size=1))
+    extents = (*[t * n for t, n in zip(tiles_, counts, strict=True)], *extra)
+    strides = draw(st.lists(st.integers(-5, 40), min_size=len(extents), max_size=len(extents)))
+    tiler = tuple([None if draw(st.integers(0, 5)) == 0 else entry for entry in tiles_])
+    return CuteLayout(extents, tuple(strides)), tiler
+
+
+@given(by_mode_cases())
+@settings(max_examples=300, deadline=None)
+def test_divides_by_mode_only_regroup(case: tuple[CuteLayout, tuple[int | None, ...]]) -> None:
+    layout, tiler = case
+    zipped = zipped_divide(layout, tiler)
+    sizes = [1 if entry is None else entry for entry in tiler]
+    for index in range(zipped.size):
+        inside, outside = index % zipped[0].size, index // zipped[0].size
+        coordinate = []
+        for position, mode in enumerate(layout):
+            tile = sizes[position] if position < len(sizes) else 1
+            inside, low = divmod(inside, tile)
+            outside, high = divmod(outside, mode.size // tile)
+            coordinate.append(low + tile * high)
+        assert zipped(index) == layout(*coordinate)
+    assert list(tiled_divide(layout, tiler)) == [zipped[0], *zipped[1]]
+    assert list(flat_divide(layout, tiler)) == [*zipped[0], *zipped[1]]
+    logical = logical_divide(layout, tiler)
+    assert sorted(logical.table().tolist()) == sorted(layout.table().tolist())
+    assert logical.rank == layout.rank
+
+
+@given(by_mode_cases(), st.integers(0, 2), st.integers(-4, 4))
+@settings(max_examples=60, deadline=None)
+def test_divides_of_swizzled_and_coordinate_layouts(
+    case: tuple[CuteLayout, tuple[int | None, ...]], bits: int, offset: int
+) -> None:
+    layout, tiler = case
+    plain = zipped_divide(layout, tiler)
+    swizzled = zipped_divide(ComposedLayout(Swizzle(bits, 0, 2), offset, layout), tiler)
+    assert swizzled.table().tolist() == [Swizzle(bits, 0, 2)(value + offset) for value in plain.table().tolist()]
+    coordinates = zipped_divide(make_identity_layout(layout.shape), tiler)
+    assert [layout(coordinates(index)) for index in range(plain.size)] == plain.table().tolist()
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_tile_to_shape_repeats_the_tile(data: st.DataObject) -> None:
+    extents = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    order = data.draw(st.permutations(range(len(extents))))
+    strides = [0] * len(extents)
+    current = 1
+    for position in order:
+        strides[position] = current
+        current *= extents[position]
+    tile = CuteLayout(tuple(extents), tuple(strides))
+    counts = [*data.draw(st.lists(st.integers(1, 3), min_size=len(extents), max_size=len(extents)))]
+    more = data.draw(st.lists(st.integers(1, 3), max_size=1))
+    shape = (*[a * b for a, b in zip(extents, counts, strict=True)], *more)
+    copies_order = tuple(data.draw(st.permutations(range(len(shape)))))
+    result = tile_to_shape(tile, shape, copies_order)
+    assert isinstance(result, CuteLayout)
+    assert [mode.size for mode in result] == list(shape)
+    assert sorted(result.table().tolist()) == list(range(result.size))
+    full = [*counts, *more]
+    wide = [*extents, *[1] * len(more)]
+    for index in range(result.size):
+        coordinate: list[int] = []
+        rest = index
+        for extent in shape:
+            rest, digit = divmod(rest, extent)
+            coordinate.append(digit)
+        inside = sum(c % e * s for c, e, s in zip(coordinate, wide, [*strides, *[0] * len(more)], strict=True))
+        number, weight = 0, 1
+        for position in sorted(range(len(shape)), key=lambda mode: copies_order[mode]):
+            number += coordinate[position] // wide[position] * weight
+            weight *= full[position]
+        assert result(index) == inside + number * tile.size
+
+
+@pytest.mark.parametrize("size", [20, 30, 40])
+def test_large_domains(size: int) -> None:
+    generator = np.random.default_rng(size)
+    half = 2 ** (size // 2)
+    layout = CuteLayout((half, 2 ** (size - size // 2)), (2 ** (size - size // 2), 1))
+    result = zipped_divide(layout, (half // 4, 64))
+    multiplied = logical_product(CuteLayout((half, 16), (16, 1)), CuteLayout((2**10, 2**8), (2**8, 1)))
+    for _ in range(50):
+        tile, rest = int(generator.integers(result[0].size)), int(generator.integers(result[1].size))
+        (a, b), (c, d) = divmod(tile, half // 4)[::-1], divmod(rest, 4)[::-1]
+        assert result(tile, rest) == layout(a + c * (half // 4), b + d * 64)
+        inside, copy = int(generator.integers(half * 16)), int(generator.integers(2**18))
+        start = (copy % 2**10 * 2**8 + copy // 2**10) * half * 16
+        assert multiplied(inside, copy) == multiplied[0](inside) + start

@@ -1,0 +1,791 @@
+"""The operations on linear layouts against enumeration of every point."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pickle
+from collections.abc import Iterator, Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutalg import f2
+from layoutalg.errors import AdmissibilityError, LayoutError
+from layoutalg.f2 import LinearLayout, Subspace
+
+NAMES = ("register", "lane", "warp")
+OUTS = ("row", "col")
+CASES = settings(max_examples=60, deadline=None)
+Point = dict[str, int]
+
+
+@st.composite
+def axes(draw: st.DrawFn, names: tuple[str, ...], most: int = 5, fewest: int = 0) -> tuple[tuple[str, int], ...]:
+    chosen = draw(st.permutations(names))[: draw(st.integers(fewest, len(names)))]
+    found, room = [], most
+    for name in chosen:
+        bits = draw(st.integers(0, min(room, 3)))
+        room -= bits
+        found.append((name, bits))
+    return tuple(found)
+
+
+@st.composite
+def layouts(
+    draw: st.DrawFn,
+    inputs: tuple[tuple[str, int], ...] | None = None,
+    outputs: tuple[tuple[str, int], ...] | None = None,
+    onehot: bool | None = None,
+) -> LinearLayout:
+    ins = draw(axes(NAMES)) if inputs is None else inputs
+    outs = draw(axes(OUTS)) if outputs is None else outputs
+    n, m = sum(b for _, b in ins), sum(b for _, b in outs)
+    single = draw(st.booleans()) if onehot is None else onehot
+    value = st.sampled_from([0, *(1 << bit for bit in range(m))]) if single else st.integers(0, (1 << m) - 1)
+    columns = tuple(draw(st.lists(value, min_size=n, max_size=n)))
+    return LinearLayout(ins, outs, columns, draw(st.sampled_from([0, draw(st.integers(0, (1 << m) - 1))])))
+
+
+def points(dims: Mapping[str, int]) -> Iterator[Point]:
+    """Every point, the first axis fastest."""
+    names = list(dims)
+    for values in itertools.product(*(range(dims[name]) for name in reversed(names))):
+        yield dict(zip(names, reversed(values), strict=True))
+
+
+def function(layout: LinearLayout) -> list[Point]:
+    return [dict(layout.apply(point)) for point in points(layout.in_dims)]
+
+
+def flat(point: Mapping[str, int], dims: Mapping[str, int]) -> int:
+    value, scale = 0, 1
+    for name, size in dims.items():
+        value += point[name] * scale
+        scale *= size
+    return value
+
+
+def sound(layout: LinearLayout) -> None:
+    """Results are made without checks, so check them here."""
+    again = LinearLayout(layout.inputs, layout.outputs, layout.columns, layout.constant)
+    assert again == layout == eval(repr(layout)) == pickle.loads(pickle.dumps(layout))
+    assert hash(again) == hash(layout)
+
+
+@CASES
+@given(layouts(), layouts())
+def test_direct_sum(inner: LinearLayout, outer: LinearLayout) -> None:
+    try:
+        both = inner * outer
+    except AdmissibilityError as error:
+        name, other = error.diagnostic.witness["axis"], error.diagnostic.witness["other"]
+        agree = []
+        for side in ("inputs", "outputs"):
+            one, two = [n for n, _ in getattr(inner, side)], [n for n, _ in getattr(outer, side)]
+            if {name, other} <= set(one) and {name, other} <= set(two):
+                agree.append((one.index(name) < one.index(other)) == (two.index(name) < two.index(other)))
+        assert error.diagnostic.code == "LA242"
+        assert False in agree
+        return
+    sound(both)
+    for layout in (inner, outer):
+        for side in ("inputs", "outputs"):
+            order = [n for n, _ in getattr(both, side)]
+            kept = [n for n, _ in getattr(layout, side)]
+            assert [n for n in order if n in kept] == kept
+    for x in points(both.in_dims):
+        low = {n: x[n] % s for n, s in inner.in_dims.items()}
+        high = {n: x[n] // inner.in_dims.get(n, 1) for n in outer.in_dims}
+        one, two = inner.apply(low), outer.apply(high)
+        expected = {n: one.get(n, 0) + inner.out_dims.get(n, 1) * two.get(n, 0) for n in both.out_dims}
+        assert both.apply(x) == expected
+    assert both.is_injective == (inner.is_injective and outer.is_injective)
+    assert both.is_surjective == (inner.is_surjective and outer.is_surjective)
+    assert f2.divide_left(both, inner) == _spread(outer, both)
+    assert f2.divide_right(both, outer) == _spread(inner, both)
+
+
+def _spread(part: LinearLayout, whole: LinearLayout) -> LinearLayout:
+    """``part`` with the axes of ``whole``, those it lacks of size 1."""
+    ins, outs = dict(part.inputs), dict(part.outputs)
+    bases = {name: [] for name in whole.in_dims} | {name: part.bases[name] for name in ins}
+    spread = {name: [dict(zip(outs, image, strict=True)) for image in images] for name, images in bases.items()}
+    dims = {name: part.out_dims.get(name, 1) for name in whole.out_dims}
+    full = {n: [tuple(i.get(o, 0) for o in dims) for i in images] for n, images in spread.items()}
+    return LinearLayout.from_bases(full, dims, part.offset)
+
+
+@CASES
+@given(layouts(), layouts(), layouts())
+def test_direct_sum_is_associative(a: LinearLayout, b: LinearLayout, c: LinearLayout) -> None:
+    assert f2.empty() * a == a == a * f2.empty()
+    try:
+        left = (a * b) * c
+        right = a * (b * c)
+    except AdmissibilityError:
+        return
+    assert left.bases.keys() == right.bases.keys()
+    for x in points(left.in_dims):
+        assert left.apply(x) == right.apply(x)
+
+
+@CASES
+@given(layouts(), layouts())
+def test_division_is_exact_or_refused(layout: LinearLayout, tile: LinearLayout) -> None:
+    for divide, left in ((f2.divide_left, True), (f2.divide_right, False)):
+        try:
+            rest = divide(layout, tile)
+        except AdmissibilityError as error:
+            assert error.diagnostic.code == "LA247"
+            # no layout of the only possible size works: the quotient would have to be this restriction
+            guess = _only_candidate(layout, tile, left)
+            if guess is not None:
+                with contextlib.suppress(AdmissibilityError):
+                    assert (tile * guess if left else guess * tile) != layout
+        else:
+            sound(rest)
+            assert (tile * rest if left else rest * tile) == layout
+            assert [n for n, _ in rest.inputs] == [n for n, _ in layout.inputs]
+
+
+def _only_candidate(layout: LinearLayout, tile: LinearLayout, left: bool) -> LinearLayout | None:
+    ins = {n: s // tile.in_dims.get(n, 1) for n, s in layout.in_dims.items()}
+    outs = {n: s // tile.out_dims.get(n, 1) for n, s in layout.out_dims.items()}
+    fits = set(tile.in_dims) <= set(ins) and set(tile.out_dims) <= set(outs)
+    if not fits or 0 in ins.values() or 0 in outs.values():
+        return None
+
+    def value(point: Mapping[str, int]) -> tuple[int, ...]:
+        scaled = {n: point[n] * (tile.in_dims.get(n, 1) if left else 1) for n in point}
+        image = layout.apply(scaled)
+        return tuple(image[n] // tile.out_dims.get(n, 1) if left else image[n] % s for n, s in outs.items())
+
+    origin = value(dict.fromkeys(ins, 0))
+    bases = {}
+    for n, s in ins.items():
+        units = [value({m: 1 << b if m == n else 0 for m in ins}) for b in range(s.bit_length() - 1)]
+        bases[n] = [tuple(a ^ b for a, b in zip(unit, origin, strict=True)) for unit in units]
+    return LinearLayout.from_bases(bases, outs, origin)
+
+
+@CASES
+@given(st.data())
+def test_solutions(data: st.DataObject) -> None:
+    outs = data.draw(axes(OUTS, 4))
+    outer = data.draw(layouts(data.draw(axes(NAMES, 4)), outs))
+    small = tuple((n, data.draw(st.integers(0, b))) for n, b in data.draw(st.permutations(outs)))
+    target = data.draw(layouts(data.draw(axes(NAMES, 3)), small))
+    wanted = function(target)
+    reached = [tuple(sorted(v.items())) for v in function(outer)]
+    missing = [v for v in wanted if tuple(sorted(v.items())) not in reached]
+    try:
+        found = f2.solve(outer, target)
+    except AdmissibilityError as error:
+        assert error.diagnostic.code == "LA244"
+        assert target.apply(error.diagnostic.witness["input"]) == error.diagnostic.witness["value"]
+        assert error.diagnostic.witness["value"] in missing
+        return
+    assert not missing
+    assert eval(repr(found), {"SolutionSet": f2.SolutionSet, "LinearLayout": LinearLayout}) == found
+    for objective in ("smallest", "local", "fewest_shuffles", ("warp",), ("register", "lane")):
+        chosen = found.choose(objective)
+        sound(chosen)
+        assert found.contains(chosen)
+        assert [outer.apply(v) for v in function(chosen)] == wanted
+    # the smallest solution: every value at a unit input, and at the origin, is the first preimage there is
+    inputs = list(points(outer.in_dims))
+    values = [outer.apply(x) for x in inputs]
+    assert found.particular.offset == inputs[values.index(target.apply(dict.fromkeys(target.in_dims, 0)))]
+    assert len(values) == len({tuple(v.items()) for v in values}) << len(found.kernel)
+    for value in values:
+        first, directions = f2.preimages(outer, value)
+        assert first == inputs[values.index(value)]
+        assert len(directions) == len(found.kernel)
+
+
+@CASES
+@given(st.data())
+def test_objectives_are_optimal(data: st.DataObject) -> None:
+    ins = (("register", data.draw(st.integers(0, 1))), ("lane", data.draw(st.integers(0, 2))), ("warp", 1))
+    outs = (("o", data.draw(st.integers(1, 3))),)
+    source = data.draw(layouts(ins, outs))
+    target = source @ data.draw(layouts((("register", 1), ("lane", 1)), ins))
+    found = f2.solve(source, target)
+    if found.freedom > 7:
+        return
+    moves = [0]
+    for vector in found.kernel:
+        moves += [move ^ vector for move in moves]
+    one = found.particular
+    everything = []
+    for use in itertools.product(moves, repeat=one.in_bits + 1):
+        columns = tuple(column ^ move for column, move in zip(one.columns, use, strict=False))
+        everything.append(LinearLayout(one.inputs, one.outputs, columns, one.constant ^ use[-1]))
+    assert len(everything) == 1 << found.freedom
+    for axis in ("lane", "warp", "register"):
+        best = min(everything, key=lambda c: (_rank(c, axis), -_still(c, axis)))
+        chosen = found.choose((axis,))
+        assert _rank(chosen, axis) == _rank(best, axis)
+        assert _still(chosen, axis) == max(_still(c, axis) for c in everything)
+    lane = found.choose("fewest_shuffles")
+    assert _crossing(lane) == min(map(_crossing, everything))
+    local = found.choose("local")
+    for axis in ("warp", "lane", "register"):
+        least = min(_rank(c, axis) for c in everything)
+        assert _rank(local, axis) >= least
+        if _rank(local, axis) or _still(local, axis) < one.size:
+            assert _rank(local, axis) == least
+            break
+        everything = [c for c in everything if _still(c, axis) == one.size]
+    smallest = min((c.columns, c.constant) for c in [*everything, one])
+    assert found.particular == one
+    assert smallest <= (local.columns, local.constant) or local not in everything
+
+
+def _displacement(c: LinearLayout, axis: str, x: Point) -> int:
+    return c.apply(x)[axis] ^ x.get(axis, 0)
+
+
+def _rank(c: LinearLayout, axis: str) -> int:
+    origin = _displacement(c, axis, dict.fromkeys(c.in_dims, 0))
+    span = {0}
+    for x in points(c.in_dims):
+        move = _displacement(c, axis, x) ^ origin
+        span |= {move ^ other for other in span}
+    return len(span).bit_length() - 1
+
+
+def _still(c: LinearLayout, axis: str) -> int:
+    return sum(not _displacement(c, axis, x) for x in points(c.in_dims))
+
+
+def _crossing(c: LinearLayout) -> int:
+    """Registers of the destination for which some lane reads another lane."""
+    return len({x["register"] for x in points(c.in_dims) if _displacement(c, "lane", x)})
+
+
+@CASES
+@given(layouts())
+def test_inverses(layout: LinearLayout) -> None:
+    values = [tuple(v.items()) for v in function(layout)]
+    identity = LinearLayout.identity(layout.out_dims)
+    try:
+        right = f2.right_inverse(layout)
+    except AdmissibilityError as error:
+        assert tuple(error.diagnostic.witness["missed"].items()) not in values
+    else:
+        sound(right)
+        assert layout @ right == identity
+        first = [x for i, x in enumerate(points(layout.in_dims)) if values.index(values[i]) == i]
+        assert right.offset in first
+    try:
+        left = f2.left_inverse(layout)
+    except AdmissibilityError as error:
+        zero = dict.fromkeys(layout.in_dims, 0)
+        step = error.diagnostic.witness["kernel"]
+        assert step != zero
+        assert layout.apply(step) == layout.apply(zero)
+    else:
+        sound(left)
+        assert left @ layout == LinearLayout.identity(layout.in_dims)
+    masks = f2.free_variable_masks(layout)
+    kept = [x for x in points(layout.in_dims) if all(not x[n] & masks[n] for n in masks)]
+    assert len({tuple(layout.apply(x).items()) for x in kept}) == len(kept) == len(set(values))
+
+
+@CASES
+@given(layouts(), st.data())
+def test_reshapes(layout: LinearLayout, data: st.DataObject) -> None:
+    names = data.draw(st.permutations(list(layout.in_dims)))
+    turned = f2.transpose_ins(layout, names)
+    sound(turned)
+    assert [n for n, _ in turned.inputs] == list(names)
+    assert all(turned.apply(x) == layout.apply(x) for x in points(layout.in_dims))
+    names = data.draw(st.permutations(list(layout.out_dims)))
+    turned = f2.transpose_outs(layout, names)
+    sound(turned)
+    assert list(turned.out_dims) == list(names)
+    assert function(turned) == function(layout)
+    cut = data.draw(st.integers(0, layout.in_bits))
+    shaped = f2.reshape_ins(layout, [("a", 1 << cut), ("b", 1 << layout.in_bits - cut)])
+    sound(shaped)
+    assert shaped.table().tolist() == layout.table().tolist()
+    cut = data.draw(st.integers(0, layout.out_bits))
+    shaped = f2.reshape_outs(layout, [("a", 1 << cut), ("b", 1 << layout.out_bits - cut)])
+    sound(shaped)
+    dims = layout.out_dims
+    assert [flat(v, shaped.out_dims) for v in function(shaped)] == [flat(v, dims) for v in function(layout)]
+    both = f2.flatten_outs(f2.flatten_ins(layout, "x"), "y")
+    sound(both)
+    assert [both.apply({"x": i})["y"] for i in range(both.size)] == [flat(v, dims) for v in function(layout)]
+    renamed = f2.rename_outs(f2.rename_ins(layout, {n: n + "_in" for n in layout.in_dims}), {n: n + "_o" for n in dims})
+    sound(renamed)
+    assert renamed.columns == layout.columns
+    squeezed = f2.squeeze_outs(f2.squeeze_ins(layout))
+    sound(squeezed)
+    for x in points(layout.in_dims):
+        value = squeezed.apply({n: x[n] for n in squeezed.in_dims})
+        assert value == {n: v for n, v in layout.apply(x).items() if dims[n] > 1}
+
+
+@CASES
+@given(st.data())
+def test_concat(data: st.DataObject) -> None:
+    left = data.draw(layouts())
+    right = data.draw(layouts((("other", 2),), left.outputs))
+    both = f2.concat_ins(left, right)
+    sound(both)
+    for x in points(both.in_dims):
+        one, two = left.apply({n: x[n] for n in left.in_dims}), right.apply({"other": x["other"]})
+        assert both.apply(x) == {n: one[n] ^ two[n] for n in one}
+    right = data.draw(layouts(left.inputs, (("other", 2),)))
+    both = f2.concat_outs(left, right)
+    sound(both)
+    for x in points(both.in_dims):
+        assert both.apply(x) == left.apply(x) | right.apply(x)
+
+
+@CASES
+@given(layouts(), st.data())
+def test_affine_operations(layout: LinearLayout, data: st.DataObject) -> None:
+    ins, outs = layout.in_dims, layout.out_dims
+    move_in = {n: data.draw(st.integers(0, s - 1)) for n, s in ins.items() if data.draw(st.booleans())}
+    move_out = {n: data.draw(st.integers(0, s - 1)) for n, s in outs.items() if data.draw(st.booleans())}
+    some_in, some_out = list(move_in), list(move_out)
+    results = {
+        "xi": f2.xor_in(layout, move_in),
+        "xo": f2.xor_out(layout, move_out),
+        "fi": f2.flip_in(layout, some_in),
+        "fo": f2.flip_out(layout, some_out),
+    }
+    for result in results.values():
+        sound(result)
+    for x in points(ins):
+        y = layout.apply(x)
+        assert results["xi"].apply(x) == layout.apply({n: v ^ move_in.get(n, 0) for n, v in x.items()})
+        assert results["xo"].apply(x) == {n: v ^ move_out.get(n, 0) for n, v in y.items()}
+        assert results["fi"].apply(x) == layout.apply({n: ins[n] - 1 - v if n in move_in else v for n, v in x.items()})
+        assert results["fo"].apply(x) == {n: outs[n] - 1 - v if n in move_out else v for n, v in y.items()}
+    fixed = f2.fix_in(layout, move_in)
+    sound(fixed)
+    assert all(fixed.apply(x) == layout.apply(x | move_in) for x in points(fixed.in_dims))
+
+
+@CASES
+@given(layouts(data_inputs := (("lane", 1), ("row", 4))), st.integers(0, 4), st.data())
+def test_slices(layout: LinearLayout, bits: int, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, 16 - (1 << bits)))
+    window = [start + x for x in range(1 << bits)]
+    affine = all(a ^ b ^ window[0] == window[i ^ j] for i, a in enumerate(window) for j, b in enumerate(window))
+    try:
+        part = f2.slice_in(layout, "row", start, 1 << bits)
+    except AdmissibilityError as error:
+        assert not affine
+        a, b, c, d = error.diagnostic.witness["coordinates"]
+        assert a == start
+        assert b - a + c - a == d - a
+        assert a ^ b ^ c ^ d
+        return
+    assert affine
+    sound(part)
+    for x in points(part.in_dims):
+        assert part.apply(x) == layout.apply(x | {"row": start + x["row"]})
+
+
+@CASES
+@given(layouts(), st.data())
+def test_parts_and_sizes(layout: LinearLayout, data: st.DataObject) -> None:
+    ins = data.draw(st.lists(st.sampled_from(list(layout.in_dims)), unique=True)) if layout.inputs else []
+    outs = data.draw(st.lists(st.sampled_from(list(layout.out_dims)), unique=True)) if layout.outputs else []
+    part = f2.sublayout(layout, ins, outs)
+    sound(part)
+    values = function(part)
+    for x, y in zip(points(part.in_dims), values, strict=True):
+        assert layout.apply(dict.fromkeys(layout.in_dims, 0) | x).items() >= y.items()
+    assert set(part.in_dims) == set(ins)
+    assert set(part.out_dims) == set(outs)
+    assert f2.sublayout_is_zero(layout, ins, outs) == (not any(any(v.values()) for v in values))
+    for name, size in layout.in_dims.items():
+        new = 1 << data.draw(st.integers(0, 4))
+        if new <= size:
+            less = f2.resize_in(layout, name, new)
+            sound(less)
+            assert all(less.apply(x) == layout.apply(x) for x in points(less.in_dims))
+        else:
+            with pytest.raises(AdmissibilityError, match="LA252"):
+                f2.resize_in(layout, name, new)
+            more = f2.broadcast_in(layout, name, new)
+            sound(more)
+            assert all(more.apply(x) == layout.apply(x | {name: x[name] % size}) for x in points(more.in_dims))
+        slim = f2.remove_zero_bases(layout, name)
+        sound(slim)
+        assert {tuple(v.items()) for v in function(slim)} == {tuple(v.items()) for v in function(layout)}
+        assert any(slim.bases[name]) == any(any(b) for b in layout.bases[name])
+    for name, size in layout.out_dims.items():
+        new = 1 << data.draw(st.integers(0, 4))
+        before = function(layout)
+        try:
+            other = f2.resize_out(layout, name, new)
+        except AdmissibilityError as error:
+            assert max(v[name] for v in before) >= new
+            assert layout.apply(error.diagnostic.witness["input"])[name] == error.diagnostic.witness["value"] >= new
+        else:
+            sound(other)
+            assert function(other) == before
+            assert other.out_dims[name] == new
+        if new <= size:
+            masked, cleared = f2.mask_out(layout, name, new), f2.zero_out(layout, name, new)
+            sound(masked)
+            sound(cleared)
+            assert function(masked) == [v | {name: v[name] % new} for v in before]
+            index = list(layout.out_dims).index(name)
+            for n, images in layout.bases.items():
+                for old, now in zip(images, cleared.bases[n], strict=True):
+                    assert now == tuple(0 if i == index and v >= new else v for i, v in enumerate(old))
+
+
+@CASES
+@given(layouts(), st.data())
+def test_fitting_a_shape(layout: LinearLayout, data: st.DataObject) -> None:
+    shape = {n: 1 << data.draw(st.integers(0, 4)) for n in layout.out_dims}
+    less = f2.ensure_not_larger(layout, shape)
+    sound(less)
+    assert function(less) == [{n: v % shape[n] for n, v in y.items()} for y in function(layout)]
+    slim = f2.ensure_not_larger(layout, shape, broadcast=False)
+    sound(slim)
+    assert {tuple(v.items()) for v in function(slim)} == {tuple(v.items()) for v in function(less)}
+    if not layout.inputs:
+        return
+    more = f2.ensure_not_smaller(layout, shape)
+    sound(more)
+    first = layout.inputs[0][0]
+    old = layout.in_dims[first]
+    for x in points(more.in_dims):
+        copy, expected = x[first] // old, layout.apply(x | {first: x[first] % old})
+        for n, size in layout.out_dims.items():
+            times = max(1, shape[n] // size)
+            expected[n] += size * (copy % times)
+            copy //= times
+        assert more.apply(x) == expected
+    blocks = data.draw(layouts((("block", 2),), tuple((n, min(1, s.bit_length() - 1)) for n, s in shape.items())))
+    full = f2.combine_cta_cga(layout, blocks, shape)
+    sound(full)
+    assert full.out_dims == shape
+    share = {n: s // blocks.out_dims[n] for n, s in shape.items()}
+    one = f2.ensure_not_larger(f2.ensure_not_smaller(layout, share), share)
+    for x in points(full.in_dims):
+        base = one.apply({n: x[n] for n in one.in_dims})
+        block = blocks.apply({"block": x["block"]})
+        assert full.apply(x) == {n: base[n] + share[n] * block[n] for n in shape}
+
+
+@CASES
+@given(st.data())
+def test_trivial_axes(data: st.DataObject) -> None:
+    shared = data.draw(axes(NAMES, 4))
+    layout = data.draw(layouts(shared, shared))
+    if data.draw(st.booleans()) and shared:
+        # make one axis stay in place, so that the positive case occurs
+        name = data.draw(st.sampled_from(shared))[0]
+        rest = tuple(axis for axis in shared if axis[0] != name)
+        layout = LinearLayout.identity({name: layout.in_dims[name]}) * data.draw(layouts(rest, rest))
+    for count in range(len(layout.inputs) + 1):
+        for names in itertools.combinations(layout.in_dims, count):
+            others = [n for n in layout.in_dims if n not in names]
+
+            def splits(x: Point, names: tuple[str, ...] = names, others: list[str] = others) -> bool:
+                zero = dict.fromkeys(layout.in_dims, 0)
+                y = layout.apply(x)
+                alone = layout.apply(zero | {n: x[n] for n in others})
+                return all(y[n] == x[n] for n in names) and all(y[n] == alone[n] for n in others)
+
+            trivial = all(map(splits, points(layout.in_dims)))
+            assert f2.is_trivial_over(layout, names) == trivial
+            if trivial:
+                rest = f2.quotient(layout, iter(names))
+                sound(rest)
+                for x in points(rest.in_dims):
+                    y = layout.apply(dict.fromkeys(layout.in_dims, 0) | x)
+                    assert rest.apply(x) == {n: y[n] for n in layout.out_dims if n in others}
+            else:
+                with pytest.raises(AdmissibilityError, match="LA248"):
+                    f2.quotient(layout, names)
+    for name in layout.out_dims:
+        same = all(layout.apply(x)[name] == x[name] for x in points(layout.in_dims))
+        assert f2.is_identity_on(layout, name) == same
+
+
+@CASES
+@given(st.data())
+def test_repetitions(data: st.DataObject) -> None:
+    layout = data.draw(layouts())
+    tile_in = tuple((n, data.draw(st.integers(0, b))) for n, b in layout.inputs)
+    tile = data.draw(layouts(tile_in, layout.outputs))
+    if data.draw(st.booleans()):
+        tile = layout
+        for name, bits in tile_in:
+            tile = f2.resize_in(tile, name, 1 << bits)
+    sizes = tile.in_dims
+    used = dict.fromkeys(layout.out_dims, 0)
+    images = [image for group in tile.bases.values() for image in group]
+    for y in (tile.offset, *(dict(zip(used, image, strict=True)) for image in images)):
+        used = {n: used[n] | y[n] for n in used}
+
+    def rest(x: Point) -> Point:
+        y, t = layout.apply(x), tile.apply({n: v % sizes[n] for n, v in x.items()})
+        return {n: y[n] ^ t[n] for n in y}
+
+    fits = all(
+        rest(x) == rest({n: v - v % sizes[n] for n, v in x.items()}) and not any(rest(x)[n] & used[n] for n in used)
+        for x in points(layout.in_dims)
+    )
+    try:
+        found = f2.repetitions(layout, tile)
+    except AdmissibilityError as error:
+        assert error.diagnostic.code == "LA257"
+        assert not fits
+        return
+    assert fits
+    sound(found)
+    assert all(found.apply(x) == rest(x) for x in points(layout.in_dims))
+
+
+@CASES
+@given(layouts())
+def test_consecutive(layout: LinearLayout) -> None:
+    width = f2.num_consecutive(layout)
+    best = 1
+    if layout.inputs and layout.outputs:
+        first, out = layout.inputs[0][0], layout.outputs[0][0]
+        for bits in range(min(layout.inputs[0][1], layout.outputs[0][1]) + 1):
+            step = 1 << bits
+            good = True
+            for x in points(layout.in_dims):
+                start = layout.apply(x | {first: x[first] - x[first] % step})
+                good &= start[out] % step == 0
+                good &= layout.apply(x) == start | {out: start[out] + x[first] % step}
+            best = max(best, step) if good else best
+    assert width == best
+
+
+@CASES
+@given(st.data())
+def test_actions(data: st.DataObject) -> None:
+    layout = data.draw(layouts((("register", 3), ("lane", 1))))
+    sources = data.draw(st.permutations(range(3)))[: data.draw(st.integers(0, 3))]
+    action = f2.ColumnAction("register", 3, tuple(sources))
+    new = action.apply(layout)
+    sound(new)
+    taken = action.as_layout()
+    for x in points(new.in_dims):
+        assert new.apply(x) == layout.apply(x | taken.apply({"register": x["register"]}))
+    values = [layout.at(i) for i in range(8)]
+    assert list(action.apply_values(values)) == [new.at(i) for i in range(1 << len(sources))]
+    later = f2.ColumnAction("register", len(sources), tuple(data.draw(st.permutations(range(len(sources))))))
+    assert later.apply(new) == action.then(later).apply(layout)
+    if action.is_permutation:
+        assert action.inverse().apply(new) == layout
+        assert action.then(action.inverse()).is_identity
+    drop = f2.drop_broadcast(layout)
+    slim = drop.apply(layout)
+    assert slim == f2.remove_zero_bases(layout, "register")
+    assert list(drop.broadcast_values(drop.apply_values(values))) == values
+    assert eval(repr(action), {"ColumnAction": f2.ColumnAction}) == action
+
+
+@CASES
+@given(st.data())
+def test_permutation_for_divide_is_complete(data: st.DataObject) -> None:
+    layout = data.draw(layouts((("register", 3), ("lane", 1)), (("offset", 3), ("row", 1))))
+    tile = data.draw(
+        layouts((("register", data.draw(st.integers(0, 2))),), (("offset", data.draw(st.integers(0, 2))),))
+    )
+    if data.draw(st.booleans()):
+        tile = LinearLayout(tile.inputs, tile.outputs, tile.columns)
+        shuffled = f2.ColumnAction("register", 3, tuple(data.draw(st.permutations(range(3)))))
+        others = (("register", 3 - tile.in_bits), ("lane", 1)), (("offset", 3 - tile.out_bits), ("row", 1))
+        rest = data.draw(layouts(*others))
+        layout = shuffled.apply(tile * rest if data.draw(st.booleans()) else rest * tile)
+    for left, divide in ((True, f2.divide_left), (False, f2.divide_right)):
+
+        def works(sources: tuple[int, ...], divide: object = divide) -> bool:
+            try:
+                divide(f2.ColumnAction("register", 3, sources).apply(layout), tile)  # type: ignore[operator]
+            except AdmissibilityError:
+                return False
+            return True
+
+        possible = any(map(works, itertools.permutations(range(3))))
+        try:
+            found = f2.permutation_for_divide(layout, tile, left=left)
+        except AdmissibilityError as error:
+            assert error.diagnostic.code == "LA256"
+            assert not possible
+        else:
+            assert possible
+            assert works(found.sources)
+
+
+@CASES
+@given(layouts((("register", 3), ("lane", 1)), (("offset", 4),)), st.sampled_from([8, 16, 32, 64, 128]), st.booleans())
+def test_largest_vectorisation(layout: LinearLayout, bits: int, fixed: bool) -> None:
+    width, action = f2.largest_vectorisation(layout, bits, max_elements=128 // bits if fixed else None)
+    best = 1
+    for sources in [(0, 1, 2)] if fixed else itertools.permutations(range(3)):
+        turned = f2.ColumnAction("register", 3, tuple(sources)).apply(layout)
+        best = max(best, min(f2.num_consecutive(turned), 128 // bits))
+    assert width == best
+    assert f2.num_consecutive(action.apply(layout)) >= width
+
+
+@CASES
+@given(layouts((("register", 3), ("lane", 2)), (("offset", 5),)))
+def test_additive_strides(layout: LinearLayout) -> None:
+    count, action = f2.additive_strides(layout)
+    chosen = set(action.sources[: count.bit_length() - 1])
+
+    def additive(bits: set[int]) -> bool:
+        mask = sum(1 << bit for bit in bits)
+        return all(
+            layout.at(x) == layout.at(x & ~mask) + (layout.at(x & mask) ^ layout.constant) for x in range(layout.size)
+        )
+
+    assert additive(chosen)
+    # the largest set: the sum must hold within each enlarged set too, by disjoint supports
+    for bits in itertools.chain.from_iterable(itertools.combinations(range(3), k) for k in range(4)):
+        inside = outside = 0
+        for bit, column in enumerate(layout.columns):
+            if bit in bits:
+                inside |= column
+            else:
+                outside |= column
+        if not inside & (outside | layout.constant):
+            assert set(bits) <= chosen
+
+
+@CASES
+@given(st.lists(st.integers(0, 31), max_size=4), st.lists(st.integers(0, 31), max_size=4), st.data())
+def test_subspaces(left: list[int], right: list[int], data: st.DataObject) -> None:
+    where = (("x", 3), ("y", 2))
+
+    def span(vectors: list[int]) -> set[int]:
+        found = {0}
+        for vector in vectors:
+            found |= {vector ^ other for other in found}
+        return found
+
+    a, b = Subspace.spanned(where, left), Subspace.spanned(where, right)
+    sa, sb = span(left), span(right)
+    assert span(list(a.basis)) == sa == {v for v in range(32) if a.contains(v)}
+    assert len(sa) == 1 << a.dimension
+    assert (a == b) == (sa == sb)
+    assert span(list(a.intersection(b).basis)) == sa & sb
+    assert span(list(a.sum(b).basis)) == span([*left, *right])
+    assert a.includes(b) == (sb <= sa)
+    comp = a.complement()
+    assert span(list(comp.basis)) & sa == {0}
+    assert comp.dimension + a.dimension == 5
+    common = a.common_complement(b)
+    assert span(list(common.basis)) & sa == {0} == span(list(common.basis)) & sb
+    assert common.dimension == 5 - max(a.dimension, b.dimension)
+    assert span(list(a.annihilator().basis)) == {v for v in range(32) if all((v & u).bit_count() % 2 == 0 for u in sa)}
+    for point in sa:
+        total = 0
+        for index in a.coordinates(point):
+            total ^= a.basis[index]
+        assert total == point
+    layout = data.draw(layouts(where, (("o", 3),)))
+    linear = [layout.at(x) ^ layout.constant for x in range(32)]
+    assert span(list(a.image(layout).basis)) == {linear[x] for x in sa}
+    target = Subspace.spanned((("o", 3),), [data.draw(st.integers(0, 7))])
+    inside = span(list(target.basis))
+    assert span(list(target.preimage(layout).basis)) == {x for x in range(32) if linear[x] in inside}
+    assert span(list(f2.kernel_of(layout).basis)) == {x for x in range(32) if not linear[x]}
+    assert span(list(f2.image_of(layout).basis)) == set(linear)
+    assert eval(repr(a), {"Subspace": Subspace}) == a
+
+
+@CASES
+@given(st.data())
+def test_minimal_conversion(data: st.DataObject) -> None:
+    shape = (("register", 2), ("lane", 2), ("warp", 1))
+    source = data.draw(layouts(shape, (("o", 4),), onehot=True))
+    destination = source @ data.draw(layouts(shape, shape, onehot=True))
+    short = f2.minimal_conversion(source, destination)
+    full = f2.solve(source, destination).choose("local")
+    gone = [n for n in full.in_dims if n not in short.in_dims]
+    order = ["warp", "lane", "register"]
+    assert gone == [name for name in full.in_dims if name in order[: len(gone)]]
+    assert f2.is_trivial_over(full, gone)
+    if len(gone) < 3:
+        assert not f2.is_trivial_over(full, order[len(gone)])
+    for x in points(full.in_dims):
+        moved = short.apply({n: x[n] for n in short.in_dims})
+        assert source.apply({n: moved.get(n, x[n]) for n in full.out_dims}) == destination.apply(x)
+
+
+@settings(max_examples=100, deadline=None)
+@given(layouts(), layouts(), st.data())
+def test_never_anything_but_a_layout_error(a: LinearLayout, b: LinearLayout, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([*NAMES, *OUTS, "nowhere", 3, None]))
+    size = data.draw(st.sampled_from([0, 1, 2, 3, 8, -4, True, 2.0, "4", 1 << 70]))
+    calls = [
+        lambda: a * b,
+        lambda: a @ b,
+        lambda: a.inverse(),
+        lambda: f2.solve(a, b),
+        lambda: f2.divide_left(a, b),
+        lambda: f2.divide_right(a, b),
+        lambda: f2.repetitions(a, b),
+        lambda: f2.concat_ins(a, b),
+        lambda: f2.concat_outs(a, b),
+        lambda: f2.quotient(a, name),
+        lambda: f2.is_identity_on(a, name),
+        lambda: f2.sublayout(a, name, name),
+        lambda: f2.resize_in(a, name, size),
+        lambda: f2.broadcast_in(a, name, size),
+        lambda: f2.resize_out(a, name, size),
+        lambda: f2.mask_out(a, name, size),
+        lambda: f2.zero_out(a, name, size),
+        lambda: f2.remove_zero_bases(a, name),
+        lambda: f2.ensure_not_larger(a, {name: size}),
+        lambda: f2.ensure_not_smaller(a, {name: size}),
+        lambda: f2.combine_cta_cga(a, b, {name: size}),
+        lambda: f2.slice_in(a, name, size, size),
+        lambda: f2.fix_in(a, {name: size}),
+        lambda: f2.xor_in(a, {name: size}),
+        lambda: f2.xor_out(a, {name: size}),
+        lambda: f2.flip_in(a, name),
+        lambda: f2.transpose_ins(a, name),
+        lambda: f2.rename_outs(a, {name: name}),
+        lambda: f2.squeeze_ins(a, name),
+        lambda: f2.reshape_ins(a, {name: size}),
+        lambda: f2.flatten_ins(a, name),
+        lambda: f2.drop_broadcast(a, name),
+        lambda: f2.permutation_for_divide(a, b),
+        lambda: f2.largest_vectorisation(a, size, register=name),
+        lambda: f2.additive_strides(a, name),
+        lambda: f2.minimal_conversion(a, b),
+        lambda: f2.preimages(a, size),
+        lambda: f2.preimages(a, {name: size}),
+        lambda: f2.right_inverse(a, name),
+        lambda: f2.identity_1d(size, name, name),
+        lambda: f2.strided_1d(2, size, name, name),
+        lambda: f2.zeros_1d(size, name, name, size),
+        lambda: f2.from_bases_minimal({name: [(size,)]}, ("o",), size),
+        lambda: f2.from_bases_minimal(size, name),
+        lambda: f2.ColumnAction(name, size, (size,)),
+        lambda: f2.Subspace.spanned(size, [size]),
+        lambda: f2.divide_left(a, size),
+        lambda: f2.solve(size, a),
+    ]
+    for call in calls:
+        try:
+            result = call()
+        except LayoutError as error:
+            assert str(error)
+        else:
+            if isinstance(result, LinearLayout) and result.in_bits < 80:
+                sound(result)

@@ -1,0 +1,149 @@
+"""Swizzled layouts through the algebra: pinned answers and messages, and large domains."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition, left_inverse, right_inverse
+from layoutalg.cute.fit import over_table
+from layoutalg.cute.slicing import slice_and_offset
+from layoutalg.cute.swizzled import after, lift, simplify
+from layoutalg.cute.swizzled_recast import downcast_composed, upcast_composed
+from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
+from layoutalg.notation import parse_cute
+
+
+def read(text: str) -> ComposedLayout:
+    value = parse_cute(text)
+    assert isinstance(value, ComposedLayout)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sw<3,4,3> o 0 o (Sw<3,4,3> o 0 o (64,64):(64,1))", "(64,64):(64,1)"),
+        ("Sw<1,0,3> o 0 o (Sw<1,1,3> o 0 o (4,8):(8,1))", "Sw<2,0,3> o 0 o (4,8):(8,1)"),
+        ("Sw<0,0,0> o 4 o (Sw<0,0,0> o -4 o (3,5):(5,1))", "(3,5):(5,1)"),
+        ("Sw<3,4,3> o 0 o (8,8):(1,8)", "(8,8):(1,8)"),
+        ("Sw<2,0,2> o 0 o (3,4):(4,1)", "Sw<2,0,2> o 0 o (3,4):(4,1)"),
+        ("Sw<1,0,1> o 0 o (0,4):(1,1)", "(0,4):(1,1)"),
+    ],
+)
+def test_simplify(text: str, expected: str) -> None:
+    assert str(simplify(read(text))) == expected
+
+
+def test_simplify_keeps_a_stack_that_no_single_swizzle_replaces() -> None:
+    stack = read("Sw<1,0,1> o 0 o (Sw<1,2,3> o 0 o (8,8):(8,1))")
+    assert simplify(stack).table().tolist() == stack.table().tolist()
+    assert isinstance(simplify(stack), ComposedLayout)
+
+
+def test_products_of_swizzles() -> None:
+    assert composition(Swizzle(2, 0, 3), Swizzle(1, 2, 3)) == Swizzle(3, 0, 3)
+    assert composition(Swizzle(3, 4, 3), Swizzle(3, 4, 3)) == Swizzle(0, 0, 0)
+    with pytest.raises(RepresentabilityError) as caught:
+        composition(Swizzle(1, 0, 1), Swizzle(1, 1, 1))
+    assert str(caught.value) == (
+        "LA640 the product of the swizzles is not a swizzle\n"
+        "  in     composition(Sw<1,0,1>, Sw<1,1,1>)\n"
+        "  since  its off-diagonal part is not one run of bits on one diagonal\n"
+        "  at     x=4, value=7\n"
+        "  see    layoutalg.promote.composition, which gives it as a linear layout over one period"
+    )
+    with pytest.raises(AdmissibilityError, match="LA642"):
+        composition(Swizzle(1, 0, 1), Swizzle(1, 0, 1, "byte"))
+
+
+def test_layout_after_a_swizzle() -> None:
+    assert str(composition(CuteLayout((8, 8), (8, 1)), Swizzle(3, 0, 3))) == "Sw<3,0,-3> o 0 o (8,8):(8,1)"
+    with pytest.raises(AdmissibilityError) as caught:
+        composition(CuteLayout(3, 5), Swizzle(1, 0, 1))
+    assert str(caught.value) == (
+        "LA641 the swizzle leads out of the domain of the layout\n"
+        "  in     composition(3:5, Sw<1,0,1>)\n"
+        "  since  Sw<1,0,1> maps coordinate 2 to 3, the layout has 3 points\n"
+        "  at     coordinate=2, value=3, size=3"
+    )
+    with pytest.raises(RepresentabilityError, match="LA643"):
+        composition(CuteLayout(4, 3), Swizzle(1, 0, 1))
+    with pytest.raises(AdmissibilityError, match="LA642"):
+        composition(CuteLayout(4, 1), Swizzle(1, 0, 1, "byte"))
+
+
+def test_a_swizzle_above_mends_what_the_bottom_cannot() -> None:
+    outer = read("Sw<1,0,1> o 0 o (2,2):(1,3)")  # 0 1 2 5 -> 0 1 3 5
+    answer = composition(outer, CuteLayout(4))
+    assert answer.table().tolist() == outer.table().tolist()
+
+
+def test_large_domains_take_milliseconds() -> None:
+    big = ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((2**20, 2**20), (2**20, 1)))
+    start = time.perf_counter()
+    assert str(composition(CuteLayout((2**20, 2**20), (2**20, 1)), big)).startswith("Sw<3,24,3> o 0 o ")
+    inverse = right_inverse(big)
+    assert inverse.size == 2**40
+    for index in (0, 1, 2**39 + 12345, 2**40 - 1):
+        assert big(inverse(index)) == index
+        assert left_inverse(big)(big(index)) == index
+    assert simplify(big) == big
+    assert time.perf_counter() - start < 0.5
+    with pytest.raises(BudgetError, match="LA644"):
+        after(CuteLayout((3, 2**21), (2**21, 1)), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(3 * 2**21 - 4, 1)))
+
+
+def test_a_slice_that_no_longer_meets_the_swizzle_loses_it() -> None:
+    tile = read("Sw<3,0,3> o 0 o (8,8):(8,1)")
+    row = slice_and_offset((5, None), tile)
+    assert str(row) == "Sw<3,0,3> o 40 o (8):(1)"
+    assert str(simplify(slice_and_offset((None, 3), tile))) == "Sw<0,0,0> o 3 o ((4,2)):((7,36))"
+    assert simplify(row).table().tolist() == row.table().tolist()
+
+
+def test_recasts() -> None:
+    tile = read("Sw<3,4,3> o 0 o (64,64):(64,1)")
+    assert str(upcast_composed(tile, 2)) == "Sw<3,3,3> o 0 o (64,32):(32,1)"
+    assert str(downcast_composed(tile, 2)) == "Sw<3,5,3> o 0 o (64,128):(128,1)"
+    with pytest.raises(AdmissibilityError, match="lies inside an element of 32"):
+        upcast_composed(tile, 32)
+    with pytest.raises(AdmissibilityError, match="not a power of two"):
+        upcast_composed(tile, 3)
+    with pytest.raises(AdmissibilityError, match="the offset 1 is not a multiple"):
+        upcast_composed(read("Sw<3,4,3> o 1 o (64,64):(64,1)"), 2)
+    with pytest.raises(MalformedError, match="LA646"):
+        upcast_composed(tile, 0)
+    with pytest.raises(AdmissibilityError, match="0 leaves of stride 1"):
+        downcast_composed(read("Sw<1,0,1> o 0 o 4:2"), 2)
+    idle = read("Sw<1,0,9> o 0 o (4,4):(4,1)")  # the bits it reads are never set
+    assert str(upcast_composed(idle, 2)) == "(4,2):(2,1)"
+
+
+def test_inverses() -> None:
+    tile = read("Sw<3,0,3> o 0 o (8,8):(8,1)")
+    for inverse in (right_inverse(tile), left_inverse(tile)):
+        assert [tile(inverse(index)) for index in range(64)] == list(range(64))
+    assert str(right_inverse(read("Sw<0,0,0> o 5 o 6:-1"))) == "Sw<0,0,0> o 5 o 6:-1"
+    assert str(right_inverse(read("Sw<0,0,0> o 5 o 6:1"))) == "0:0"
+    assert str(left_inverse(read("Sw<0,0,0> o 2 o 3:4"))) == "(4,3):(0,1)"
+    with pytest.raises(AdmissibilityError, match="LA131"):
+        right_inverse(read("Sw<1,0,1> o 0 o 0:1"))
+    with pytest.raises(AdmissibilityError, match="LA131"):
+        left_inverse(read("Sw<1,0,1> o 0 o 0:1"))
+    with pytest.raises(AdmissibilityError, match="LA649"):
+        left_inverse(read("Sw<1,0,1> o -3 o 3:1"))
+
+
+def test_left_inverse_of_strides_that_nearly_divide() -> None:
+    assert str(left_inverse(CuteLayout((2, 3), (3, 16)))) == "(3,5,3):(0,1,2)"
+    with pytest.raises(AdmissibilityError, match="LA134"):
+        left_inverse(CuteLayout((2, 3), (3, 2)))
+
+
+def test_lift_and_over_table() -> None:
+    assert str(lift(lambda layout: layout[0], read("Sw<1,0,1> o 4 o (2,2):(1,2)"))) == "Sw<1,0,1> o 4 o 2:1"
+    values = read("Sw<1,0,2> o 0 o (3,4):(4,1)").table()
+    assert str(over_table(values, (3, 4))) == "Sw<1,0,2> o 0 o (3,4):(4,1)"
+    assert over_table(values, (4, 3)) is None

@@ -1,0 +1,170 @@
+"""Promotion: every operation against enumeration, the family named, refusals only where there is no value."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutalg import promote
+from layoutalg.affine import PiecewiseLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
+from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
+from layoutalg.f2 import LinearLayout
+from layoutalg.notation import parse_cute
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "family"),
+    [
+        ("(6,8):(1,10)", "2:4", "cute"),
+        ("(4,8):(8,1)", "Sw<2,0,2> o 0 o (4,8):(1,4)", "composed"),
+        ("Sw<2,0,2> o 0 o (4,8):(1,4)", "(2,4):(4,1)", "composed"),
+        ("(6,2):(1,7)", "(3,2):(2,3)", "piecewise"),
+        ("(4,6,8):(2,3,5)", "6:3", "piecewise"),
+        ("(4,4):(1,8)", "Sw<1,0,1> o 0 o (Sw<1,1,2> o 0 o (4,4):(1,4))", "linear"),
+    ],
+)
+def test_composition_names_its_family(outer: str, inner: str, family: str) -> None:
+    left, right = parse_cute(outer), parse_cute(inner)
+    answer = promote.composition(left, right)
+    truth = left.table()[right.table()]  # type: ignore[union-attr]
+    assert answer.family == family
+    assert answer.value.table().tolist() == truth.tolist()  # type: ignore[union-attr]
+    assert bool(answer.passed) == (family not in ("cute", "composed"))
+    assert pickle.loads(pickle.dumps(answer)) == answer
+
+
+def test_the_refusal_offers_what_promotion_gives() -> None:
+    outer, inner = CuteLayout((6, 2), (1, 7)), CuteLayout((3, 2), (2, 3))
+    with pytest.raises(RepresentabilityError, match=r"layoutalg\.promote\.composition, which gives it as a piecewise"):
+        composition(outer, inner)
+    assert promote.composition(outer, inner).family == "piecewise"
+    assert promote.composition(outer, inner).passed[0].startswith("cute: LA122 the modes of the right operand")
+
+
+def test_swizzles() -> None:
+    assert promote.composition(Swizzle(2, 0, 3), Swizzle(1, 2, 3)).family == "swizzle"
+    answer = promote.composition(Swizzle(1, 0, 1), Swizzle(1, 1, 1))
+    assert answer.family == "linear"
+    assert [answer.value(i=x)["offset"] for x in range(8)] == [  # type: ignore[operator,index,call-arg]
+        Swizzle(1, 0, 1)(Swizzle(1, 1, 1)(x)) for x in range(8)
+    ]
+    with pytest.raises(AdmissibilityError, match="LA641"):
+        promote.composition(CuteLayout(3, 5), Swizzle(1, 0, 1))
+    odd = promote.composition(CuteLayout(4, 3), Swizzle(1, 0, 1))
+    assert odd.value.table().tolist() == [0, 3, 9, 6]  # type: ignore[union-attr]
+
+
+def test_other_families_as_operands() -> None:
+    swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"o": 4})
+    assert promote.composition(swap, CuteLayout(4)).family == "linear"
+    assert promote.composition(CuteLayout((2, 2), (8, 1)), swap).value.table().tolist() == [0, 1, 8, 9]  # type: ignore[union-attr]
+    assert promote.composition(Swizzle(1, 0, 1), swap).value.table().tolist() == [0, 3, 1, 2]  # type: ignore[union-attr]
+    assert promote.composition(swap, Swizzle(1, 0, 1)).value.table().tolist() == [0, 2, 3, 1]  # type: ignore[union-attr]
+    line = PiecewiseLayout("{ [i] -> [2i] : 0 <= i < 3 }")
+    answer = promote.composition(CuteLayout((2, 3), (3, 1)), line)
+    assert answer.family == "piecewise"
+    assert answer.value.table().tolist() == [0, 1, 2]  # type: ignore[union-attr]
+    with pytest.raises(AdmissibilityError, match="LA651"):
+        promote.composition(CuteLayout(4), line)
+    with pytest.raises(MalformedError, match="LA652"):
+        promote.composition(4, CuteLayout(4))  # type: ignore[arg-type]
+
+
+def test_refusals_stay_where_there_is_no_value() -> None:
+    with pytest.raises(AdmissibilityError, match="LA120"):
+        promote.composition(CuteLayout(4), CuteLayout(4, 2))
+    with pytest.raises(AdmissibilityError, match="LA131"):
+        promote.right_inverse(CuteLayout(0, 1))
+    with pytest.raises(AdmissibilityError, match="LA133"):
+        promote.left_inverse(CuteLayout((3, 3), (1, 1)))
+    with pytest.raises(MalformedError, match="LA652"):
+        promote.left_inverse(3)  # type: ignore[arg-type]
+
+
+def test_divides_and_inverses() -> None:
+    layout = CuteLayout((6, 2), (1, 7))
+    assert promote.logical_divide(layout, CuteLayout(3)).family == "cute"
+    divided = promote.logical_divide(layout, CuteLayout(4, 1))
+    assert divided.family == "piecewise"
+    assert divided.value.table().tolist() == layout.table().tolist()  # type: ignore[union-attr]
+    assert promote.right_inverse(CuteLayout((4, 8), (8, 1))).family == "cute"
+    inverse = promote.left_inverse(CuteLayout((2, 3), (3, 2)))
+    assert inverse.family == "piecewise"
+    assert inverse.value.table()[CuteLayout((2, 3), (3, 2)).table()].tolist() == list(range(6))  # type: ignore[union-attr]
+    bits = CuteLayout((2, 2, 2), (1, 10, 4))
+    linear = promote.left_inverse(bits)
+    assert linear.family == "linear"
+    assert linear.value.table()[bits.table()].tolist() == list(range(8))  # type: ignore[union-attr]
+
+
+def test_piecewise_composition_by_digits() -> None:
+    grid = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")
+    turn = PiecewiseLayout("{ [a, b] -> [b, a] : 0 <= a < 8 and 0 <= b < 4 }")
+    assert (grid @ turn).table().tolist() == [8 * b + a for b in range(4) for a in range(8)]
+    assert turn.then(grid) == grid @ turn
+    flat = PiecewiseLayout("{ [i] -> [5i + 1] : 0 <= i < 6 }")
+    assert (grid @ flat).table().tolist() == grid.table()[flat.table()].tolist()
+    with pytest.raises(AdmissibilityError) as caught:
+        grid @ PiecewiseLayout("{ [i] -> [5i + 1] : 0 <= i < 8 }")
+    witness = caught.value.diagnostic.witness
+    assert witness is not None
+    assert witness["value"] == (36,)
+    with pytest.raises(AdmissibilityError, match="LA650"):
+        PiecewiseLayout("{ [a, b, c] -> [a] : 0 <= a < 2 and 0 <= b < 2 and 0 <= c < 2 }") @ turn
+    with pytest.raises(TypeError):
+        grid @ 3  # type: ignore[operator]
+
+
+shapes = st.lists(st.integers(1, 6), min_size=1, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes, shapes, st.data())
+def test_promotion_is_exact(outer: list[int], inner: list[int], data: st.DataObject) -> None:
+    strides = [data.draw(st.lists(st.integers(0, 9), min_size=len(s), max_size=len(s))) for s in (outer, inner)]
+    left, right = CuteLayout(tuple(outer), tuple(strides[0])), CuteLayout(tuple(inner), tuple(strides[1]))
+    values = right.table()
+    if values.max() >= left.size:
+        with pytest.raises(AdmissibilityError, match="LA120"):
+            promote.composition(left, right)
+        return
+    try:
+        answer = promote.composition(left, right)
+    except BudgetError:
+        return
+    truth = left.table()[values]
+    assert isinstance(answer.value, (CuteLayout, LinearLayout, PiecewiseLayout))
+    assert np.array_equal(answer.value.table(), truth)
+    if answer.family == "piecewise" and len(truth).bit_count() == 1:
+        assert any(truth[i] != _forced(truth.tolist(), i) for i in range(len(truth)))
+
+
+def _forced(truth: list[int], index: int) -> int:
+    value = truth[0]
+    for bit in range(index.bit_length()):
+        if index >> bit & 1:
+            value ^= truth[1 << bit] ^ truth[0]
+    return value
+
+
+@settings(max_examples=40, deadline=None)
+@given(shapes, st.data())
+def test_left_inverses_are_exact(shape: list[int], data: st.DataObject) -> None:
+    stride = data.draw(st.lists(st.integers(1, 20), min_size=len(shape), max_size=len(shape)))
+    layout: CuteLayout | ComposedLayout = CuteLayout(tuple(shape), tuple(stride))
+    if data.draw(st.booleans()):
+        layout = ComposedLayout(Swizzle(1, 0, data.draw(st.integers(1, 3))), 0, layout)
+    values = layout.table().tolist()
+    try:
+        answer = promote.left_inverse(layout)
+    except (AdmissibilityError, RepresentabilityError, BudgetError) as error:
+        assert isinstance(error, BudgetError) or len(set(values)) < len(values)
+        return
+    table = answer.value.table()  # type: ignore[union-attr]
+    if len(set(values)) == len(values):
+        assert table[values].tolist() == list(range(len(values)))
