@@ -28,7 +28,7 @@ from layoutalg.hierarchy import (
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.membership import crossing_witness, moved_point, wreath_form
-from layoutalg.hierarchy.profile import fanout, moved
+from layoutalg.hierarchy.profile import _kept, _solutions, fanout, moved
 
 
 @st.composite
@@ -103,6 +103,20 @@ def test_fanout_and_moved_are_the_enumerated_ones(case: tuple[maps.Bijection, in
     counts = reach(table, below)
     assert fanout(bijection, below) == (min(counts), max(counts))
     assert moved(bijection, below) == sum(value // below != index // below for index, value in enumerate(table))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from((2, 3, 5, 2, 4, 6)), max_size=4).flatmap(lambda e: digit_maps(tuple(e))), st.data())
+def test_both_ways_to_count_digits_that_stay(digits: DigitMap, data: st.DataObject) -> None:
+    """Cycles of equal digits and one linear equation, each against enumeration, whichever ``moved`` would choose."""
+    below = data.draw(st.sampled_from([d for d in range(1, digits.size + 1) if digits.size % d == 0]))
+    expected = sum(value // below == index // below for index, value in enumerate(digits.table().tolist()))
+    pieces = maps.split_at(digits.modes, [below], [below])
+    if pieces is not None:
+        assert _solutions(pieces, below) == expected
+    shared = maps.aligned(digits.modes, [below])
+    if shared is not None:
+        assert _kept(shared, below) == expected
 
 
 @settings(max_examples=300, deadline=None)

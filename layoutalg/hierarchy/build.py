@@ -1,0 +1,272 @@
+"""Building hierarchical layouts: group, order, tile, permute, and hand tiles to levels.
+
+Main definitions: ``regroup``, ``order_by``, ``tile_by``, ``permutation``, ``permute_axes``, ``by_levels``,
+``restrict``.
+
+Implementation notes: each function returns one layout; they combine with ``@`` and ``then``. Nothing about sizes is
+assumed: a tile that does not divide pads the box and adds the guard that says which points are real.
+
+References: LEGO, arXiv 2505.08091, for the four operations; the definitions below are this library's own.
+
+Example:
+    Group by and order by: a row-major and a column-major 2 x 3 matrix.
+
+    >>> matrix = Box.of(col=3, row=2)
+    >>> regroup(matrix, Box.of(address=6)).table().tolist()
+    [0, 1, 2, 3, 4, 5]
+    >>> order_by(matrix, ("row", "col")).table().tolist()
+    [0, 2, 4, 1, 3, 5]
+
+    Tile by, tiles in row-major order, elements of a tile in column-major order:
+
+    >>> tiled = tile_by(Box.of(col=4, row=4), {"col": 2, "row": 2}, inner=("row", "col"), outer=("col", "row"))
+    >>> str(tiled.target)
+    'row_in:2, col_in:2, col_out:2, row_out:2'
+    >>> tiled.table().reshape(4, 4).tolist()
+    [[0, 2, 4, 6], [1, 3, 5, 7], [8, 10, 12, 14], [9, 11, 13, 15]]
+
+    A user's bijection: the anti-diagonals of a 3 x 3 tile stored one after the other.
+
+    >>> cells = sorted(((i + j, i, j) for i in range(3) for j in range(3)))
+    >>> place = {(i, j): k for k, (_, i, j) in enumerate(cells)}
+    >>> skewed = permutation(Box.of(j=3, i=3), [place[i, j] for i in range(3) for j in range(3)])
+    >>> skewed.table().reshape(3, 3).tolist()
+    [[0, 1, 3], [2, 4, 6], [5, 7, 8]]
+    >>> (skewed @ ~skewed).is_identity
+    True
+
+    A brick layout: 8 x 8 x 8 cells in bricks of 4 x 4 x 4, each brick contiguous.
+
+    >>> bricks = tile_by(Box.of(x=8, y=8, z=8), {"x": 4, "y": 4, "z": 4})
+    >>> bricks.digits()
+    {'x': ((4, 1), (2, 64)), 'y': ((4, 4), (2, 128)), 'z': ((4, 16), (2, 256))}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.bijection import DigitMap
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.levels import LEVELS, Box, hierarchy, integer, malformed
+from layoutalg.hierarchy.mapping import read_mapping
+
+
+def regroup(source: Box, target: Box) -> HierarchicalLayout:
+    """Return the layout that keeps the flat index and reads it with other axes (group by).
+
+    Raises:
+        MalformedError: LA750, the boxes have different sizes.
+
+    Example:
+        >>> regroup(Box.of(i=6), Box.of(a=2, b=3))(i=5)
+        {'a': 1, 'b': 2}
+    """
+    if not isinstance(source, Box) or not isinstance(target, Box):
+        raise malformed("boxes", "must be two Box values", (source, target))
+    return HierarchicalLayout(source, target, maps.identity(source.size))
+
+
+def order_by(box: Box, names: Sequence[str]) -> HierarchicalLayout:
+    """Return the layout that keeps every coordinate and lists the axes in another order, fastest first (order by).
+
+    Raises:
+        MalformedError: LA750, ``names`` is no permutation of the axes.
+
+    Example:
+        >>> order_by(Box.of(row=2, col=3), ("col", "row"))(row=1, col=2)
+        {'col': 2, 'row': 1}
+    """
+    if isinstance(names, str) or sorted(map(str, names)) != sorted(box.names):
+        raise malformed("names", f"must be a permutation of {list(box.names)}", names)
+    target = Box(tuple((name, box.dims[name]) for name in names))
+    return HierarchicalLayout(box, target, DigitMap(tuple((extent, target.stride(name)) for name, extent in box.axes)))
+
+
+def tile_by(
+    box: Box,
+    tiles: Mapping[str, int],
+    *,
+    inner: Sequence[str] | None = None,
+    outer: Sequence[str] | None = None,
+) -> HierarchicalLayout:
+    """Return the layout from a tensor to its tiles (tile by): every axis x becomes ``x_in`` and ``x_out``.
+
+    Mathematically: x = x_in + tile * x_out. The target lists the ``_in`` axes, then the ``_out`` axes.
+
+    Args:
+        box: The tensor.
+        tiles: Tile extent of every axis; an axis left out is not cut (tile of its whole extent).
+        inner: Order of the axes inside a tile, fastest first; default the order of ``box``.
+        outer: Order of the tiles, fastest first; default the order of ``box``.
+
+    Returns:
+        A layout of the tensor rounded up to whole tiles; where a tile does not divide, guarded to the real points.
+
+    Raises:
+        MalformedError: LA750, an unknown axis, a tile below 1, or an order that is no permutation.
+
+    Example:
+        >>> ragged = tile_by(Box.of(x=5), {"x": 4})
+        >>> str(ragged), ragged.active()
+        ('x 8:1 -> x_in:4, x_out:2 | x<5', 5)
+    """
+    if not isinstance(tiles, Mapping) or not set(tiles) <= set(box.names):
+        raise malformed("tiles", f"must map axes among {list(box.names)} to extents", tiles)
+    sizes = {name: integer(tiles.get(name, extent), f"tiles[{name!r}]", 1) for name, extent in box.axes}
+    counts = {name: -(-extent // sizes[name]) for name, extent in box.axes}
+    orders = []
+    for argument, names in (("inner", inner), ("outer", outer)):
+        order = box.names if names is None else tuple(names)
+        if isinstance(names, str) or sorted(map(str, order)) != sorted(box.names):
+            raise malformed(argument, f"must be a permutation of {list(box.names)}", names)
+        orders.append(order)
+    padded = Box(tuple((name, sizes[name] * counts[name]) for name in box.names))
+    target = Box(
+        (
+            *((f"{name}_in", sizes[name]) for name in orders[0]),
+            *((f"{name}_out", counts[name]) for name in orders[1]),
+        )
+    )
+    modes = []
+    for name in box.names:
+        modes += [(sizes[name], target.stride(f"{name}_in")), (counts[name], target.stride(f"{name}_out"))]
+    layout = HierarchicalLayout(padded, target, DigitMap(tuple(modes)))
+    return restrict(layout, source=box.dims)
+
+
+def permutation(box: Box, mapping: object) -> HierarchicalLayout:
+    """Return a user's bijection of the flat index of one box, verified (permute).
+
+    Args:
+        box: The box.
+        mapping: A ``LinearLayout``, a ``CuteLayout`` or the sequence of values; see ``mapping.read_mapping``.
+
+    Raises:
+        AdmissibilityError: LA752, not a bijection; the witness shows it. MalformedError: LA750, not a mapping of that
+            size.
+
+    Example:
+        >>> permutation(Box.of(x=4), [2, 3, 0, 1]).map
+        DigitMap(modes=((2, 1), (2, -2)))
+    """
+    return HierarchicalLayout(box, box, read_mapping(mapping, box.size))
+
+
+def permute_axes(box: Box, names: Sequence[str], mapping: object) -> HierarchicalLayout:
+    """Return a user's bijection of the sub-box of some axes, all other coordinates kept.
+
+    Args:
+        box: The whole box.
+        names: The axes that take part, fastest first; one level, for example.
+        mapping: Bijection of the flat index of those axes; see ``permutation``.
+
+    Raises:
+        AdmissibilityError: LA752, not a bijection; MalformedError: LA750, unknown or repeated axes or the wrong size;
+            BudgetError: LA754, a table inside a box of more than 2**20 points.
+
+    Example:
+        >>> box = Box.of(register=2, lane=3)
+        >>> permute_axes(box, ("lane",), [1, 2, 0])(register=1, lane=2)
+        {'register': 1, 'lane': 0}
+    """
+    if isinstance(names, str) or len(set(names)) != len(tuple(names)) or not set(names) <= set(box.names):
+        raise malformed("names", f"must be distinct axes among {list(box.names)}", names)
+    front = order_by(box, (*names, *(name for name in box.names if name not in names)))
+    size = Box(tuple((name, box.dims[name]) for name in names)).size
+    acting = maps.local(read_mapping(mapping, size), 1, box.size // size)
+    return front.inverse() @ HierarchicalLayout(front.target, front.target, acting) @ front
+
+
+def by_levels(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalLayout:
+    """Return the layout that hands pieces of a tensor to the levels: which element each register holds.
+
+    Args:
+        tensor: The tensor.
+        levels: Per level (``register``, ``lane``, ``warp``, ``cta``, ``cluster``) its digits as (axis, extent), fastest
+            first. The digits of one axis, taken register first, are its digits from fast to slow.
+
+    Returns:
+        A layout from the box of levels to the tensor, rounded up to what the levels cover and guarded to the real
+        elements where that is more.
+
+    Raises:
+        MalformedError: LA750, an unknown level or axis, or an extent below 1; AdmissibilityError: LA759, the levels
+            cover less than an axis.
+
+    Example:
+        >>> tensor = Box.of(col=16, row=16)
+        >>> blocked = by_levels(tensor, register=[("col", 4)], lane=[("col", 4), ("row", 8)], warp=[("row", 2)])
+        >>> blocked(register=1, lane=5, warp=1, cta=0, cluster=0)
+        {'col': 5, 'row': 9}
+        >>> by_levels(Box.of(x=50), register=[("x", 2)], lane=[("x", 32)]).active()
+        50
+    """
+    unknown = [name for name in levels if name not in LEVELS]
+    if unknown:
+        raise malformed("levels", f"must be among {list(LEVELS)}", unknown[0])
+    covered = dict.fromkeys(tensor.names, 1)
+    pieces: list[tuple[str, int, int]] = []
+    extents = dict.fromkeys(LEVELS, 1)
+    for level in LEVELS[::-1]:
+        given = levels.get(level, ())
+        if not isinstance(given, (tuple, list)):
+            raise malformed(level, "must be a sequence of (axis, extent) pairs", given)
+        for entry in given:
+            if not isinstance(entry, (tuple, list)) or len(entry) != 2 or entry[0] not in tensor.names:
+                raise malformed(level, f"must hold (axis, extent) pairs with axes among {list(tensor.names)}", entry)
+            extent = integer(entry[1], f"{level}: {entry[0]}", 1)
+            pieces.append((entry[0], extent, covered[entry[0]]))
+            covered[entry[0]] *= extent
+            extents[level] *= extent
+    for name, extent in tensor.axes:
+        if covered[name] < extent:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA759",
+                    what="the levels do not cover the tensor",
+                    where=(f"by_levels({tensor})",),
+                    because=f"axis {name} has {extent} elements, the levels cover {covered[name]}",
+                    witness={"axis": name, "coordinate": covered[name]},
+                )
+            )
+    padded = Box(tuple((name, covered[name]) for name in tensor.names))
+    modes = tuple((extent, padded.stride(name) * weight) for name, extent, weight in pieces)
+    layout = HierarchicalLayout(hierarchy(**extents), padded, DigitMap(modes))
+    return restrict(layout, target=tensor.dims)
+
+
+def restrict(
+    layout: HierarchicalLayout,
+    *,
+    source: Mapping[str, int] | None = None,
+    target: Mapping[str, int] | None = None,
+) -> HierarchicalLayout:
+    """Return the layout guarded to coordinates below bounds (a partial tile).
+
+    Args:
+        layout: Any layout.
+        source: Axis of the source -> number of allowed coordinates; absent axes are free.
+        target: The same for the target.
+
+    Raises:
+        MalformedError: LA750, an unknown axis or a bound outside [0, extent].
+
+    Example:
+        >>> part = restrict(permutation(Box.of(x=4), [3, 2, 1, 0]), target={"x": 3})
+        >>> part.table().tolist(), part.inverse().table().tolist()
+        ([-1, 2, 1, 0], [3, 2, 1, -1])
+    """
+    guards = list(layout.guards)
+    for argument, bounds, box, acting in (
+        ("source", source, layout.source, maps.identity(layout.size)),
+        ("target", target, layout.target, layout.map),
+    ):
+        if bounds is None:
+            continue
+        if not isinstance(bounds, Mapping) or not set(bounds) <= set(box.names):
+            raise malformed(argument, f"must map axes among {list(box.names)} to bounds", bounds)
+        guards.append(Guard(acting, box, tuple(bounds.get(name, extent) for name, extent in box.axes)))
+    return HierarchicalLayout(layout.source, layout.target, layout.map, tuple(guards))

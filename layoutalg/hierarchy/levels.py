@@ -1,0 +1,225 @@
+"""Named boxes, the five levels of a GPU, and the cuts between them.
+
+Main definitions: ``Level``, ``LEVELS``, ``CUTS``, ``MECHANISMS``, ``Box``, ``hierarchy``, ``block_size``.
+
+Notation: the axes of a box are listed fastest first, as everywhere in the library; the flat index of a point is
+colexicographic. ``LEVELS`` names the levels outermost first; a box of levels therefore starts with ``register``.
+A cut ``lower|upper`` separates the levels up to ``lower`` (below) from those from ``upper`` on (above). All points with
+equal coordinates above the cut form one *block*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+
+Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
+"""One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
+one lane holds."""
+
+LEVELS: tuple[Level, ...] = get_args(Level)
+Cut: TypeAlias = Literal["register|lane", "lane|warp", "warp|cta", "cta|cluster"]
+CUTS: tuple[Cut, ...] = get_args(Cut)
+Mechanism: TypeAlias = Literal["register", "shuffle", "shared", "cluster", "global"]
+MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
+"""What carries data that crosses no cut (registers of one lane), the first cut (shuffles in a warp), the second (shared
+memory of one CTA), the third (shared memory of the cluster), the last (global memory)."""
+
+
+def malformed(argument: str, rule: str, actual: object) -> MalformedError:
+    """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
+    shown = repr(actual)
+    return MalformedError(
+        Diagnostic(
+            code="LA750",
+            what="this is not a hierarchical layout",
+            where=(argument,),
+            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            witness={"actual": actual},
+        )
+    )
+
+
+def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
+    """Return ``value`` as an int of [low, high); bools and floats are refused, numpy integers accepted."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise malformed(argument, "must be an integer", value)
+    number = int(value)
+    if number < low or (high is not None and number >= high):
+        rule = f"must be at least {low}" if high is None else f"must be in [{low}, {high})"
+        raise malformed(argument, rule, number)
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A product of named axes of any extents.
+
+    Args:
+        axes: (name, extent) pairs, fastest first; names are distinct identifiers, extents at least 1.
+
+    Raises:
+        MalformedError: LA750, with the argument, the rule and the value.
+
+    Example:
+        >>> box = Box.of(row=3, col=5)
+        >>> box.size, box.flat({"row": 2, "col": 1}), box.point(5)
+        (15, 5, {'row': 2, 'col': 1})
+    """
+
+    axes: tuple[tuple[str, int], ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.axes, tuple):
+            raise malformed("axes", "must be a tuple of (name, extent) pairs", self.axes)
+        seen: set[str] = set()
+        checked = []
+        for axis in self.axes:
+            if not isinstance(axis, tuple) or len(axis) != 2:
+                raise malformed("axes", "must hold (name, extent) pairs", axis)
+            name, extent = axis
+            if not isinstance(name, str) or not name.isidentifier():
+                raise malformed("axes", "axis names must be identifiers", name)
+            if name in seen:
+                raise malformed("axes", "axis names must be distinct", name)
+            seen.add(name)
+            checked.append((name, integer(extent, f"axes[{name!r}]", 1)))
+        object.__setattr__(self, "axes", tuple(checked))
+
+    @classmethod
+    def of(cls, **extents: int) -> Box:
+        """Return the box with these axes, fastest first."""
+        return cls(tuple(extents.items()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Axis names, fastest first."""
+        return tuple(name for name, _ in self.axes)
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Axis name -> extent, fastest first."""
+        return dict(self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        answer = 1
+        for _, extent in self.axes:
+            answer *= extent
+        return answer
+
+    @property
+    def is_hierarchy(self) -> bool:
+        """The axes are the five levels, innermost first."""
+        return self.names == LEVELS[::-1]
+
+    def stride(self, name: str) -> int:
+        """Return the weight of an axis in the flat index.
+
+        Raises:
+            MalformedError: LA750, there is no such axis.
+        """
+        weight = 1
+        for other, extent in self.axes:
+            if other == name:
+                return weight
+            weight *= extent
+        raise malformed("axis", f"must be among {list(self.names)}", name)
+
+    def flat(self, point: Mapping[str, int]) -> int:
+        """Return the flat index of a point given by all its coordinates.
+
+        Raises:
+            MalformedError: LA750, a missing or unknown axis or a coordinate outside its axis.
+        """
+        if not isinstance(point, Mapping) or set(point) != set(self.names):
+            raise malformed("point", f"must give the axes {list(self.names)}", point)
+        index = 0
+        for name, extent in reversed(self.axes):
+            index = index * extent + integer(point[name], name, 0, extent)
+        return index
+
+    def point(self, index: int) -> dict[str, int]:
+        """Return the coordinates of a flat index.
+
+        Raises:
+            MalformedError: LA750, not an integer in [0, size).
+        """
+        rest = integer(index, "index", 0, self.size)
+        answer = {}
+        for name, extent in self.axes:
+            rest, answer[name] = divmod(rest, extent)
+        return answer
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}:{extent}" for name, extent in self.axes)
+
+
+def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, register: int = 1) -> Box:
+    """Return the box of the five levels; the register is the fastest axis.
+
+    Args:
+        cluster: Number of clusters.
+        cta: CTAs per cluster.
+        warp: Warps per CTA.
+        lane: Lanes per warp.
+        register: Values per lane.
+
+    Raises:
+        MalformedError: LA750, an extent that is no integer of at least 1.
+
+    Example:
+        >>> str(hierarchy(warp=4, lane=32, register=8))
+        'register:8, lane:32, warp:4, cta:1, cluster:1'
+    """
+    return Box((("register", register), ("lane", lane), ("warp", warp), ("cta", cta), ("cluster", cluster)))
+
+
+def block_size(box: Box, cut: str) -> int:
+    """Return the number of points of one block of a cut: the product of the extents below it.
+
+    Raises:
+        MalformedError: LA750, no such cut, or the box is not a box of levels.
+
+    Example:
+        >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
+        256
+    """
+    if cut not in CUTS:
+        raise malformed("cut", f"must be among {list(CUTS)}", cut)
+    if not box.is_hierarchy:
+        raise malformed("box", f"must have the axes {list(LEVELS[::-1])}", str(box))
+    size = 1
+    for _, extent in box.axes[: CUTS.index(cut) + 1]:
+        size *= extent
+    return size
+
+
+def same_levels(first: Box, second: Box, where: tuple[str, ...]) -> None:
+    """Refuse two boxes that are not the same box of levels; the witness is the level.
+
+    Raises:
+        AdmissibilityError: LA756, not levels, or an extent differs.
+    """
+    if first.is_hierarchy and first == second:
+        return
+    witness: dict[str, object] = {}
+    for name, extent in first.axes:
+        if second.dims.get(name) != extent:
+            witness = {"level": name, "first": extent, "second": second.dims.get(name)}
+            break
+    raise AdmissibilityError(
+        Diagnostic(
+            code="LA756",
+            what="both sides must live on the same box of levels",
+            where=where,
+            because=f"one side has {first}, the other {second}; the axes must be {list(LEVELS[::-1])}",
+            witness=witness,
+        )
+    )

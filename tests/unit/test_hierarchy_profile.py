@@ -1,0 +1,171 @@
+"""Level profiles, normal forms and exchange plans: worked conversions of real tiles, refusals."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from layoutalg.errors import AdmissibilityError, BudgetError, RepresentabilityError
+from layoutalg.hierarchy import (
+    BitMap,
+    Box,
+    DigitMap,
+    HierarchicalLayout,
+    TableMap,
+    by_levels,
+    exchange_plan,
+    hierarchy,
+    level_profile,
+    normal_form,
+    permutation,
+    permute_axes,
+    preserves_blocks,
+    profile_of,
+    regroup,
+    restrict,
+)
+from layoutalg.hierarchy.profile import fanout, moved
+
+TENSOR = Box.of(col=64, row=64)
+BLOCKED = by_levels(TENSOR, register=[("col", 8), ("row", 4)], lane=[("col", 8), ("row", 4)], warp=[("row", 4)])
+
+
+def accumulator() -> HierarchicalLayout:
+    """A warp-group accumulator: pairs of columns, two row halves, then four lanes a row, eight rows, four warps."""
+    modes = ((2, 1), (2, 8 * 64), (8, 8), (4, 2), (8, 64), (4, 16 * 64))
+    return HierarchicalLayout(hierarchy(register=32, lane=32, warp=4), TENSOR, DigitMap(modes))
+
+
+def test_from_the_accumulator_to_a_blocked_tile_shuffles_do() -> None:
+    profile = level_profile(accumulator(), BLOCKED)
+    assert profile.mechanism == "shuffle"
+    assert [entry.rank for entry in profile.cuts] == [4, 0, 0, 0]
+    assert profile.traffic == {"register": 128, "shuffle": 3968, "shared": 0, "cluster": 0, "global": 0}
+    assert preserves_blocks(BLOCKED.inverse() @ accumulator(), "lane|warp")
+
+
+def test_a_transpose_between_warps_needs_shared_memory() -> None:
+    columns = by_levels(TENSOR, register=[("row", 8), ("col", 4)], lane=[("row", 8), ("col", 4)], warp=[("col", 4)])
+    profile = level_profile(BLOCKED, columns)
+    assert profile.mechanism == profile.intrinsic == "shared"
+    assert profile.at("lane|warp").fanout == (4, 4)
+    assert profile.at("lane|warp").moved == 3 * 1024
+
+
+def test_renumbering_lanes_costs_nothing_intrinsically_but_shuffles_in_place() -> None:
+    box = hierarchy(register=4, lane=32, warp=2)
+    reversed_lanes = permute_axes(box, ("lane",), list(reversed(range(32))))
+    profile = profile_of(reversed_lanes)
+    assert (profile.intrinsic, profile.mechanism) == ("register", "shuffle")
+    assert profile.at("register|lane").rank == 0
+    assert profile.at("register|lane").moved == box.size
+
+
+def test_each_level_has_its_mechanism() -> None:
+    box = hierarchy(register=3, lane=4, warp=3, cta=2, cluster=5)
+    found = {}
+    for level in box.names:
+        shift = [(k + 1) % box.dims[level] for k in range(box.dims[level])]
+        found[level] = profile_of(permute_axes(box, (level,), shift)).mechanism
+    assert found == {
+        "register": "register",
+        "lane": "shuffle",
+        "warp": "shared",
+        "cta": "cluster",
+        "cluster": "global",
+    }
+    assert profile_of(regroup(box, box)).mechanism == "register"
+
+
+def test_a_ragged_tile_counts_only_what_is_real() -> None:
+    levels = hierarchy(lane=8, register=4)
+    tensor = Box.of(x=32)
+    blocked = restrict(HierarchicalLayout(levels, tensor, DigitMap(((32, 1),))), target={"x": 5})
+    striped = HierarchicalLayout(levels, tensor, DigitMap(((4, 8), (8, 1))))
+    profile = level_profile(blocked, striped)
+    assert profile.active == 5
+    assert profile.at("register|lane").fanout == (1, 4)
+    # element k sits in lane k // 4 and must be in lane k: only element 0 stays
+    assert profile.at("register|lane").moved == 4
+    assert str(profile).splitlines()[0] == "shuffle: 5 values"
+    assert level_profile(restrict(blocked, target={"x": 0}), striped).active == 0
+
+
+def test_large_conversions_need_no_enumeration() -> None:
+    box = hierarchy(register=3 * 2**20, lane=32, warp=15, cta=7, cluster=11)
+    digits = DigitMap(((32, 3 * 2**20), (3 * 2**20, 1), (15, 32 * 3 * 2**20), (77, -15 * 32 * 3 * 2**20)))
+    profile = profile_of(HierarchicalLayout(box, box, digits))
+    assert profile.mechanism == "global"
+    assert profile.at("register|lane").fanout == (32, 32)
+    # 77 values of (cta, cluster) reversed: cluster k and cta j come from cluster 10 - k, so only cluster 5 stays
+    assert profile.at("cta|cluster").moved == box.size // 11 * 10
+    generator = random.Random(5)
+    columns = [1 << k for k in range(40)]
+    for _ in range(400):
+        a, b = generator.sample(range(40), 2)
+        columns[a] ^= columns[b]
+    bits = HierarchicalLayout(
+        hierarchy(register=2**20, lane=32, warp=8, cta=16, cluster=256), Box.of(x=2**40), BitMap(tuple(columns))
+    )
+    square = HierarchicalLayout(bits.source, bits.source, bits.map)
+    start = time.perf_counter()
+    plan = exchange_plan(square)
+    assert time.perf_counter() - start < 2
+    assert plan.product == tuple(columns)
+    assert [plan.crossing(entry.cut) for entry in profile_of(square).cuts] == [e.rank for e in profile_of(square).cuts]
+
+
+def test_uniformity_classes() -> None:
+    box = hierarchy(register=4, lane=4)
+    same = [x % 4 ^ 1 | x & ~3 for x in range(16)]
+    by_lane = [(x % 4 ^ x // 4) | x & ~3 for x in range(16)]
+    rotated = [(x % 4 + x // 4) % 4 | x & ~3 for x in range(16)]
+    odd = [x % 4 if x // 4 != 2 else 3 - x % 4 for x in range(16)]
+    odd = [value + 4 * (x // 4) for x, value in enumerate(odd)]
+    forms = [normal_form(permutation(box, table), "register|lane") for table in (same, by_lane, rotated, odd)]
+    assert [form.kind for form in forms] == ["uniform", "xor", "add", "table"]
+    assert forms[1].shift == (1, 2)
+    assert forms[2].shift == (1,)
+    assert len(forms[3].inner) == 4
+    assert forms[3].inner_at(2) == DigitMap(((4, -1),))
+
+
+def test_a_plan_exchanges_only_bits_that_change_level() -> None:
+    conversion = BLOCKED.inverse() @ accumulator()
+    plan = exchange_plan(conversion)
+    assert len(plan.exchanged) == 8
+    assert plan.crossing("register|lane") == 4
+    assert plan.crossing("lane|warp") == 0
+
+
+def test_refusals() -> None:
+    box = hierarchy(register=3, lane=2)
+    crossing = HierarchicalLayout(box, box, DigitMap(((2, 3), (3, 1))))
+    with pytest.raises(RepresentabilityError, match="register has extent 3"):
+        exchange_plan(crossing)
+    square = hierarchy(register=4, lane=2)
+    with pytest.raises(RepresentabilityError, match="LA758"):
+        exchange_plan(permutation(square, [1, 2, 3, 4, 5, 6, 7, 0]))
+    with pytest.raises(AdmissibilityError, match="LA753"):
+        exchange_plan(restrict(regroup(square, square), source={"lane": 1}))
+    with pytest.raises(AdmissibilityError, match="LA755") as caught:
+        normal_form(crossing, "register|lane")
+    assert caught.value.diagnostic.witness["first"] == 0
+    with pytest.raises(AdmissibilityError, match="LA756"):
+        preserves_blocks(regroup(box, hierarchy(register=2, lane=3)), "register|lane")
+    with pytest.raises(AdmissibilityError, match="LA756"):
+        profile_of(regroup(Box.of(x=6), Box.of(x=6)))
+    with pytest.raises(AdmissibilityError, match="LA756") as caught:
+        level_profile(regroup(box, Box.of(x=6)), regroup(hierarchy(register=2, lane=3), Box.of(x=6)))
+    assert caught.value.diagnostic.witness == {"level": "register", "first": 3, "second": 2}
+    with pytest.raises(AdmissibilityError, match="different tensors"):
+        level_profile(regroup(box, Box.of(x=6)), regroup(box, Box.of(y=6)))
+    with pytest.raises(ValueError, match="must divide the 6 points, not 4"):
+        fanout(TableMap((0, 1, 2, 3, 5, 4)), 4)
+    with pytest.raises(ValueError, match="must divide"):
+        moved(TableMap((1, 2, 0)), 0)
+    huge = hierarchy(register=2, lane=3, warp=2**20)
+    with pytest.raises(BudgetError, match="LA754"):
+        profile_of(HierarchicalLayout(huge, huge, DigitMap(((3, 2), (2, 1), (2**20, 6)))))
