@@ -1,0 +1,1 @@
+"""Reading and writing layouts in other systems' terms; nothing here imports those systems."""

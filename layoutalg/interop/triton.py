@@ -1,0 +1,387 @@
+"""Linear layouts as Triton and its tools write them: bases, attribute text, Gluon constructors, live objects.
+
+Main definitions: ``to_bases``, ``from_bases``, ``to_object``, ``from_object``, ``to_attribute``, ``from_attribute``,
+``to_gluon``, ``from_gluon``.
+
+Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for values in threads,
+``#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>`` for shared memory.
+
+Implementation notes: Triton is never imported; its objects are read through ``bases`` and ``out_dims`` and built
+through the class the caller passes. Triton keeps no constant part, so an affine layout is refused rather than
+truncated. Attribute text names no sizes: they are the smallest powers of two above the components unless the caller
+gives a shape.
+
+References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Gluon ``DistributedLinearLayout``,
+``SharedLinearLayout``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.f2 import LinearLayout
+
+TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
+TritonDims: TypeAlias = list[tuple[str, int]]
+
+TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon layouts)"
+THREAD_AXES: tuple[str, ...] = ("register", "lane", "warp", "block")
+SHARED_AXES: tuple[str, ...] = ("offset", "block")
+TRITON_BITS = 64
+_ATTRIBUTE = re.compile(
+    r"\s*#?(?:ttg\.)?(?P<kind>linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}\s*(?P<rest>[^<>]*)>\s*"
+)
+_ENTRY = re.compile(r"\s*(?P<axis>[A-Za-z_]\w*)\s*=\s*(?P<bases>\[[\[\]\s0-9,]*\])\s*(?:,|$)")
+_ALIGNMENT = re.compile(r"\s*,\s*alignment\s*=\s*(?P<value>[0-9]+)\s*")
+_GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "DistributedLinearLayout": {
+        "reg_bases": "register",
+        "lane_bases": "lane",
+        "warp_bases": "warp",
+        "block_bases": "block",
+    },
+    "SharedLinearLayout": {"offset_bases": "offset", "block_bases": "block"},
+}
+
+
+def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
+    """Return the bases and the output dimensions as Triton's constructor takes them.
+
+    Args:
+        layout: A layout without a constant part, at most 64 bits on either side.
+
+    Returns:
+        ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, both in the layout's order.
+
+    Raises:
+        RepresentabilityError: LA711, a constant part, or more than 64 input or output bits.
+
+    Example:
+        >>> to_bases(LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}))
+        ([('lane', [[1, 0], [0, 1]])], [('dim0', 2), ('dim1', 2)])
+
+    Source: Triton 3.9.0 ``LinearLayout.from_bases``.
+    """
+    if not isinstance(layout, LinearLayout):
+        _fail("layout", "must be a LinearLayout", layout)
+    if layout.constant:
+        _refuse(layout, f"its constant part is {layout.offset}; Triton's layouts have none")
+    if max(layout.in_bits, layout.out_bits) > TRITON_BITS:
+        _refuse(layout, f"it has {layout.in_bits} input and {layout.out_bits} output bits; Triton takes {TRITON_BITS}")
+    bases = [(axis, [list(image) for image in images]) for axis, images in layout.bases.items()]
+    return bases, list(layout.out_dims.items())
+
+
+def from_bases(bases: object, out_dims: object) -> LinearLayout:
+    """Return the layout of Triton's ``bases`` and ``out_dims``, as pairs or as dictionaries.
+
+    Args:
+        bases: Per input axis its images, one component per output dimension.
+        out_dims: Per output dimension its size; or only names, for the smallest sizes that hold the components.
+
+    Raises:
+        MalformedError: LA710 neither a mapping nor pairs, LA200 bases that are no layout.
+
+    Example:
+        >>> str(from_bases([("lane", [[1, 0], [0, 1]])], ["dim0", "dim1"]))
+        'F2[lane=(1,0)(0,1) -> dim0:2, dim1:2]'
+
+    Source: Triton 3.9.0 ``LinearLayout.bases``, ``LinearLayout.out_dims``.
+    """
+    entries = _pairs(bases, "bases")
+    if isinstance(out_dims, (tuple, list)) and all(isinstance(name, str) for name in out_dims):
+        sizes = _smallest(entries, len(out_dims))
+        return LinearLayout.from_bases(entries, list(zip(out_dims, sizes, strict=True)))
+    return LinearLayout.from_bases(entries, _pairs(out_dims, "out_dims"))
+
+
+def to_object(layout: LinearLayout, triton_class: Any) -> Any:
+    """Return a live Triton layout, built through the class the caller imported.
+
+    Args:
+        layout: As for ``to_bases``.
+        triton_class: ``triton.tools.LinearLayout``, or anything with its ``from_bases``.
+
+    Raises:
+        RepresentabilityError: LA711, as for ``to_bases``; checked first, because Triton aborts the process instead.
+        MalformedError: LA710, an argument without ``from_bases``.
+
+    Example:
+        >>> class Recorder:
+        ...     @staticmethod
+        ...     def from_bases(bases, names, sizes, require_surjective):
+        ...         return bases, names, sizes, require_surjective
+        >>> to_object(LinearLayout.from_bases({"lane": [(2,)]}, {"dim0": 4}), Recorder)
+        ([('lane', [[2]])], ['dim0'], [4], False)
+
+    Source: Triton 3.9.0 ``LinearLayout.from_bases``.
+    """
+    bases, out_dims = to_bases(layout)
+    build = getattr(triton_class, "from_bases", None)
+    if not callable(build):
+        _fail("triton_class", "must have from_bases", triton_class)
+    return build(bases, [name for name, _ in out_dims], [size for _, size in out_dims], layout.is_surjective)
+
+
+def from_object(value: Any) -> LinearLayout:
+    """Return the layout of a live object with ``bases`` and ``out_dims`` (Triton's, or a viewer's).
+
+    Raises:
+        MalformedError: LA710, the object lacks one of them; LA200, they are no layout.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> str(from_object(SimpleNamespace(bases=[("lane", [[1], [2]])], out_dims=[("dim0", 4)])))
+        'F2[lane=(1)(2) -> dim0:4]'
+
+    Source: Triton 3.9.0 ``LinearLayout``.
+    """
+    if isinstance(value, LinearLayout):
+        return value
+    if not hasattr(value, "bases") or not hasattr(value, "out_dims"):
+        _fail("value", "must have bases and out_dims", value)
+    return from_bases(value.bases, value.out_dims)
+
+
+def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
+    """Return the attribute text of a layout of values in threads or of elements in shared memory.
+
+    Args:
+        layout: Onto ``dim0``, ``dim1``, ...; inputs ``register``, ``lane``, ``warp``, ``block`` or ``offset`` with or
+            without ``block``; surjective.
+        alignment: Byte alignment, for shared memory only.
+
+    Raises:
+        RepresentabilityError: LA711, other axes, a constant part, or a layout that misses some coordinate (attribute
+            text names no sizes, so such a layout would be read back smaller).
+
+    Example:
+        >>> one = {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}
+        >>> to_attribute(LinearLayout.from_bases(one, {"dim0": 2, "dim1": 2}))
+        '#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>'
+
+    Source: Triton 3.9.0 ``LinearEncodingAttr``, ``SharedLinearEncodingAttr``.
+    """
+    bases, kind = _encoding(layout)
+    body = ", ".join(f"{axis} = {images}" for axis, images in bases)
+    if kind == "linear":
+        return f"#ttg.linear<{{{body}}}>"
+    return f"#ttg.shared_linear<{{{body}}}, alignment = {_alignment(alignment)}>"
+
+
+def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
+    """Read ``#ttg.linear<...>`` or ``#ttg.shared_linear<...>``.
+
+    Args:
+        text: The attribute; the alignment of shared memory is read past.
+        shape: Sizes of the output dimensions; None for the smallest that hold the components.
+
+    Raises:
+        MalformedError: LA710 text of another form, LA200 bases that are no layout.
+
+    Example:
+        >>> str(from_attribute("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>"))
+        'F2[register=(0,1), lane=(1,0), warp=, block= -> dim0:2, dim1:2]'
+
+    Source: Triton 3.9.0 ``LinearEncodingAttr``.
+    """
+    match = _ATTRIBUTE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        _fail("text", "must be #ttg.linear<{...}> or #ttg.shared_linear<{...}, alignment = N>", text)
+    rest, kind = match["rest"], match["kind"]
+    if rest.strip() and (kind == "linear" or not _ALIGNMENT.fullmatch(rest)):
+        _fail("text", "must end after the bases, or after the alignment of shared memory", rest)
+    entries: list[tuple[str, list[list[int]]]] = []
+    position, body = 0, match["body"].rstrip()
+    while position < len(body):
+        entry = _ENTRY.match(body, position)
+        if entry is None:
+            _fail("text", "must list axis = [[...], ...] between the braces", body[position : position + 40])
+        entries.append((entry["axis"], _literal(entry["bases"])))
+        position = entry.end()
+    return _tensor_layout(entries, THREAD_AXES if kind == "linear" else SHARED_AXES, shape)
+
+
+def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> str:
+    """Return the Gluon constructor call of a layout of values in threads or of elements in shared memory.
+
+    Args:
+        layout: As for ``to_attribute``.
+        alignment: Byte alignment, for shared memory only.
+        module: Name under which the caller imports ``triton.experimental.gluon.language``; empty for none.
+
+    Raises:
+        RepresentabilityError: LA711, as for ``to_attribute``.
+
+    Example:
+        >>> to_gluon(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2}))
+        'gl.SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)'
+
+    Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
+    """
+    bases, kind = _encoding(layout)
+    if not isinstance(module, str) or (module and not all(part.isidentifier() for part in module.split("."))):
+        _fail("module", "must be a dotted name or empty", module)
+    name = "DistributedLinearLayout" if kind == "linear" else "SharedLinearLayout"
+    known = dict(bases)
+    parts = [f"{field}={known[axis]}" for field, axis in _GLUON_FIELDS[name].items()]
+    if kind == "linear":
+        parts.append(f"shape={list(layout.out_dims.values())}")
+    else:
+        parts.append(f"alignment={_alignment(alignment)}")
+    return f"{module + '.' if module else ''}{name}({', '.join(parts)})"
+
+
+def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
+    """Read a Gluon constructor call with keyword arguments, as Gluon prints its layouts.
+
+    Args:
+        text: ``DistributedLinearLayout(...)`` or ``SharedLinearLayout(...)``, with or without a module.
+        shape: Sizes of the output dimensions of shared memory; None for the smallest. A distributed layout names its
+            own.
+
+    Raises:
+        MalformedError: LA710 text of another form, LA200 bases that are no layout.
+
+    Example:
+        >>> str(from_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
+        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
+
+    Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
+    """
+    try:
+        node = ast.parse(text.strip(), mode="eval").body if isinstance(text, str) else None
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        node = None
+    name = ""
+    if isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if not isinstance(node, ast.Call) or name not in _GLUON_FIELDS or node.args:
+        _fail("text", f"must call one of {tuple(_GLUON_FIELDS)} with keyword arguments", text)
+    values: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or keyword.arg in values:
+            _fail("text", "must name every argument once", keyword.arg)
+        try:
+            values[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError:
+            _fail("text", f"must give {keyword.arg} as a literal", ast.unparse(keyword.value))
+    fields = _GLUON_FIELDS[name]
+    extra = {"shape"} if name == "DistributedLinearLayout" else {"alignment"}
+    unknown = set(values) - set(fields) - extra
+    if unknown or (name == "DistributedLinearLayout" and set(values) != set(fields) | extra):
+        _fail("text", f"must have the arguments {(*fields, *extra)}", sorted(values))
+    if "shape" in values:
+        shape = values["shape"]
+    entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
+    return _tensor_layout(entries, tuple(fields.values()), shape)
+
+
+def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:
+    """Return the bases in the order of the attribute, and ``linear`` or ``shared_linear``."""
+    bases, out_dims = to_bases(layout)
+    axes = [axis for axis, _ in bases]
+    if set(axes) == set(THREAD_AXES):
+        kind, order = "linear", THREAD_AXES
+    elif "offset" in axes and set(axes) <= set(SHARED_AXES):
+        kind, order = "shared_linear", SHARED_AXES
+    else:
+        _refuse(layout, f"its axes are {axes}; attributes have {THREAD_AXES} or {SHARED_AXES}")
+    names = [name for name, _ in out_dims]
+    if not names or names != [f"dim{index}" for index in range(len(names))]:
+        _refuse(layout, f"its outputs are {names}; attributes have dim0, dim1, ...")
+    if not layout.is_surjective:
+        _refuse(layout, f"it has rank {layout.rank} of {layout.out_bits}; attribute text names no sizes")
+    known = dict(bases)
+    return [(axis, known.get(axis, [])) for axis in order], kind
+
+
+def _tensor_layout(
+    entries: list[tuple[str, list[list[int]]]], axes: tuple[str, ...], shape: Sequence[int] | None
+) -> LinearLayout:
+    """Return the layout of axes among ``axes`` onto dim0, dim1, ...; absent axes have size 1."""
+    known = dict(entries)
+    if len(known) != len(entries) or not set(known) <= set(axes):
+        _fail("text", f"must name axes among {axes}, each once", [axis for axis, _ in entries])
+    ordered = [(axis, known.get(axis, [])) for axis in axes]
+    for axis, images in ordered:
+        if not isinstance(images, (tuple, list)) or any(not isinstance(image, (tuple, list)) for image in images):
+            _fail(axis, "must be a list of basis vectors", images)
+    if shape is not None and not isinstance(shape, (tuple, list)):
+        _fail("shape", "must be a sequence of sizes", shape)
+    lengths = [len(image) for _, images in ordered for image in images]
+    rank = len(shape) if shape is not None else max(lengths, default=0)
+    if rank == 0:
+        _fail("text", "must have a basis vector, or come with a shape, to tell the number of dimensions", shape)
+    sizes = tuple(shape) if shape is not None else _smallest(ordered, rank)
+    return LinearLayout.from_bases(ordered, [(f"dim{index}", size) for index, size in enumerate(sizes)])
+
+
+def _smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
+    """Return per output the smallest power of two above every component; others than integers are refused later."""
+    sizes = [1] * rank
+    for _, images in entries:
+        for image in images if isinstance(images, (tuple, list)) else ():
+            for index, part in enumerate(image[:rank] if isinstance(image, (tuple, list)) else ()):
+                if type(part) is int and part > 0:
+                    sizes[index] = max(sizes[index], 1 << part.bit_length())
+    return tuple(sizes)
+
+
+def _literal(text: str) -> list[list[int]]:
+    try:
+        value = ast.literal_eval(text.strip())
+    except (SyntaxError, ValueError):
+        _fail("text", "must hold nested lists of integers", text)
+    if not isinstance(value, list) or any(not isinstance(image, list) for image in value):
+        _fail("text", "must hold lists of basis vectors", text)
+    return value
+
+
+def _pairs(value: object, argument: str) -> list[tuple[str, Any]]:
+    entries = list(value.items()) if isinstance(value, Mapping) else value
+    if not isinstance(entries, (tuple, list)):
+        _fail(argument, "must be a mapping or a sequence of pairs", value)
+    found: list[tuple[str, Any]] = []
+    for entry in entries:
+        if not isinstance(entry, (tuple, list)) or len(entry) != 2 or not isinstance(entry[0], str):
+            _fail(argument, "must hold (name, entry) pairs", entry)
+        found.append((entry[0], entry[1]))
+    return found
+
+
+def _alignment(alignment: object) -> int:
+    if isinstance(alignment, bool) or not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        _fail("alignment", "must be a positive power of two", alignment)
+    return alignment
+
+
+def _fail(argument: str, rule: str, actual: object) -> NoReturn:
+    shown = repr(actual)
+    raise MalformedError(
+        Diagnostic(
+            code="LA710",
+            what="this is not a layout in Triton's terms",
+            where=(argument,),
+            because=f"{argument} {rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            witness={"actual": actual},
+            source=TRITON_SOURCE,
+        )
+    )
+
+
+def _refuse(layout: LinearLayout, because: str) -> NoReturn:
+    raise RepresentabilityError(
+        Diagnostic(
+            code="LA711",
+            what="Triton cannot hold this layout",
+            where=(str(layout),),
+            because=because,
+            source=TRITON_SOURCE,
+        )
+    )

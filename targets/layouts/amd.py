@@ -1,0 +1,279 @@
+"""Tensor layouts of AMD's matrix instructions: MFMA (wave64) and WMMA (wave32).
+
+Main definitions: ``mfma_accumulator``, ``mfma_operand``, ``wmma_accumulator``, ``wmma_operand``.
+
+Implementation notes: "transposed" computes the product with the operands exchanged, so that a lane holds neighbours of
+one row of the result instead of one column. The fragments of single instructions are in ``amd_instructions``.
+
+References: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 (``AMDMFMALayout``, ``AMDWMMALayout``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.targets.layouts.amd_instructions import CALCULATOR, WAVE32, WAVE64
+from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
+from layoutalg.targets.layouts.tile import Tile, Vector, cga_bases, flag, integer, malformed, power, powers, vectors
+
+MFMA_TILES = ((32, 32), (16, 16), (64, 4), (4, 64))
+"""Result tiles (M, N); the last two are the 4x4 instruction with one operand broadcast to all 16 matrices."""
+WMMA_TILES = ((16, 16), (32, 16))
+
+
+def mfma_accumulator(
+    shape: Sequence[int],
+    tile: Sequence[int],
+    warps_per_cta: Sequence[int],
+    transposed: bool = False,
+    result_bits: int = 32,
+    tiles_per_warp: Sequence[int] | None = None,
+    cga: Sequence[Sequence[int]] = (),
+) -> LinearLayout:
+    """Return the result layout of an MFMA product.
+
+    Mathematically, in one m x n tile with h = 4 (1 for 64-bit results): registers over h rows, lanes over the n columns
+    and then over the next rows, registers over the remaining rows; transposed exchanges rows and columns. Then the last
+    dimension is filled completely (tiles, warps, repetitions) before tiles, warps and repetitions along the one before
+    it.
+
+    Args:
+        shape: Tensor shape, two dimensions or three with a batch first; powers of two.
+        tile: Result tile (m, n): (32, 32), (16, 16), (64, 4) or (4, 64).
+        warps_per_cta: Waves per dimension.
+        transposed: Whether lanes hold neighbours of a row. (64, 4) exists only transposed.
+        result_bits: 32 or 64.
+        tiles_per_warp: Adjacent tiles of one wave, per dimension; None for one.
+        cga: Cluster bases in units of one block's part.
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 no such instruction.
+
+    Example:
+        >>> str(mfma_accumulator((16, 16), (16, 16), (1, 1)))
+        'F2[register=(1,0)(2,0), lane=(0,1)(0,2)(0,4)(0,8)(4,0)(8,0), warp=, block= -> dim0:16, dim1:16]'
+
+    Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``AMDMFMALayout``.
+    """
+    sizes = _matrix_shape(shape)
+    rank = len(sizes)
+    m, n = _mfma_tile(tile)
+    swapped = flag(transposed, "transposed")
+    if (m, n) == (64, 4) and not swapped:
+        raise malformed("transposed", "must be True for the (64, 4) tile", swapped, "LA701", CALCULATOR)
+    bits = power(result_bits, "result_bits")
+    if bits not in (32, 64):
+        raise malformed("result_bits", "must be 32 or 64", bits, "LA701", CALCULATOR)
+    warps = powers(warps_per_cta, "warps_per_cta", rank)
+    tiles = _tiles(tiles_per_warp, rank)
+    height = 1 if bits == 64 else 4
+    rows, columns = rank - 2, rank - 1
+    tall, wide, across = (columns, rows, m) if swapped else (rows, columns, n)
+    built = Tile.start((columns, rows, *range(rank - 3, -1, -1))).grow("register", tall, height)
+    built = built.grow("lane", wide, across).grow("lane", tall, WAVE64 // across)
+    built = built.grow("register", tall, max(1, m * n // (WAVE64 * height)))
+    built = built.grow("register", columns, tiles[columns]).grow("warp", columns, warps[columns])
+    built = built.grow("register", columns, max(1, sizes[columns] // (n * tiles[columns] * warps[columns])))
+    built = built.grow("register", rows, tiles[rows]).grow("warp", rows, warps[rows])
+    if rank == 3:
+        built = built.grow("warp", 0, warps[0])
+    return built.fit(sizes, cga_bases(cga, rank))
+
+
+def mfma_operand(
+    operand: str,
+    shape: Sequence[int],
+    tile: Sequence[int],
+    warps_per_cta: Sequence[int],
+    k_width: int,
+    tiles_per_warp: Sequence[int] | None = None,
+    cga: Sequence[Sequence[int]] = (),
+) -> LinearLayout:
+    """Return the register layout of operand A or B of an MFMA product.
+
+    Mathematically: registers over w consecutive k, lanes over the rows (of A; columns of B) of the tile and then over
+    k, registers over all further k, then over the wave's tiles; waves that share the operand hold copies. For the (64,
+    4) and (4, 64) tiles the 64-wide operand takes 16 steps of k.
+
+    Args:
+        operand: ``"A"`` (M x K) or ``"B"`` (K x N).
+        shape: Shape of the operand; powers of two.
+        tile: Result tile (m, n), as for ``mfma_accumulator``.
+        warps_per_cta: Waves of the result, per dimension.
+        k_width: Elements w that a lane holds contiguously along k.
+        tiles_per_warp: As for the result.
+        cga: Cluster bases of the result; blocks that differ only along k hold copies, as for every other operand here
+            (Triton 3.9.0 splits k between them; the chips with MFMA have no clusters).
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 no such instruction.
+
+    Example:
+        >>> str(mfma_operand("A", (32, 8), (32, 32), (1, 1), 4))
+        'F2[register=(0,1)(0,2), lane=(1,0)(2,0)(4,0)(8,0)(16,0)(0,4), warp=, block= -> dim0:32, dim1:8]'
+
+    Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``DotOperandLayout`` of ``AMDMFMALayout``.
+    """
+    sizes = _matrix_shape(shape)
+    rank = len(sizes)
+    inner = inner_dim(operand, rank)
+    outer = rank - 2 if operand == "A" else rank - 1
+    m, n = _mfma_tile(tile)
+    width = power(k_width, "k_width")
+    across = m if operand == "A" else n
+    warps = powers(warps_per_cta, "warps_per_cta", rank)
+    built = Tile.start((inner, outer, *range(rank - 3, -1, -1))).grow("register", inner, width)
+    built = built.grow("lane", outer, across).grow("lane", inner, WAVE64 // across)
+    if across == 64:
+        built = built.grow("register", inner, 16)
+    built = built.grow("register", inner, max(1, sizes[inner] // built.sizes[inner]))
+    built = built.grow("register", outer, _tiles(tiles_per_warp, rank)[outer])
+    for dim in range(rank - 1, -1, -1):
+        built = built.copies("warp", warps[dim]) if dim == inner else built.grow("warp", dim, warps[dim])
+    return built.fit(sizes, operand_cga(cga, inner, rank))
+
+
+def wmma_accumulator(
+    shape: Sequence[int],
+    version: int,
+    warp_bases: Sequence[Sequence[int]],
+    register_bases: Sequence[Sequence[int]] = (),
+    transposed: bool = False,
+    tile: Sequence[int] = (16, 16),
+    cga: Sequence[Sequence[int]] = (),
+) -> LinearLayout:
+    """Return the result layout of a WMMA product.
+
+    Mathematically: in one 16 x 16 tile lanes 0..15 run over the columns; version 1 puts row bit 0 in the last lane bit
+    and rows 2, 4, 8 in registers, the others rows 1, 2, 4 in registers and row 8 in the last lane bit. Transposed
+    exchanges rows and columns. Waves and further registers then count whole tiles.
+
+    Args:
+        shape: Tensor shape, two dimensions or three with a batch first; powers of two.
+        version: 1 RDNA3, 2 RDNA4, 3 gfx1250.
+        warp_bases: Basis vectors of the wave axis in units of tiles.
+        register_bases: Basis vectors of adjacent tiles in one wave, in units of tiles.
+        transposed: Whether registers run along a row.
+        tile: (16, 16), or (32, 16) for version 3.
+        cga: Cluster bases in units of one block's part.
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 no such instruction.
+
+    Example:
+        >>> str(wmma_accumulator((16, 16), 1, []))
+        'F2[register=(2,0)(4,0)(8,0), lane=(0,1)(0,2)(0,4)(0,8)(1,0), warp=, block= -> dim0:16, dim1:16]'
+
+    Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``AMDWMMALayout``.
+    """
+    sizes = _matrix_shape(shape)
+    rank = len(sizes)
+    generation = _version(version)
+    m, _ = _wmma_tile(tile, generation)
+    rows, columns = rank - 2, rank - 1
+    tall, wide = (columns, rows) if flag(transposed, "transposed") else (rows, columns)
+    built = Tile.start((columns, rows, *range(rank - 3, -1, -1))).grow("lane", wide, 16)
+    if generation == 1:
+        built = built.grow("lane", tall, 2).grow("register", tall, 8)
+    else:
+        built = built.grow("register", tall, 8).grow("lane", tall, 2).grow("register", tall, m // 16)
+    level = {
+        "register": vectors(register_bases, "register_bases", rank),
+        "warp": vectors(warp_bases, "warp_bases", rank),
+    }
+    return built.times(level).fit(sizes, cga_bases(cga, rank))
+
+
+def wmma_operand(
+    operand: str,
+    shape: Sequence[int],
+    version: int,
+    warp_bases: Sequence[Sequence[int]],
+    k_width: int,
+    register_bases: Sequence[Sequence[int]] = (),
+    instruction: Sequence[int] = (16, 16, 16),
+    cga: Sequence[Sequence[int]] = (),
+) -> LinearLayout:
+    """Return the register layout of operand A or B of a WMMA product.
+
+    Mathematically: registers over w consecutive k, lanes over 16 rows (of A; columns of B), one lane bit over the next
+    k (version 1: a copy), registers over the rest of the instruction's k and rows; then waves and tiles, their k part
+    dropped.
+
+    Args:
+        operand: ``"A"`` (M x K) or ``"B"`` (K x N).
+        shape: Shape of the operand; powers of two.
+        version: 1 RDNA3, 2 RDNA4, 3 gfx1250.
+        warp_bases: Wave bases of the result, in units of tiles.
+        k_width: Elements w that a lane holds contiguously along k.
+        register_bases: Tile bases of the result.
+        instruction: (m, n, k).
+        cga: Cluster bases of the result.
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 no such instruction.
+
+    Example:
+        >>> str(wmma_operand("A", (16, 16), 1, [], 16))
+        'F2[register=(0,1)(0,2)(0,4)(0,8), lane=(1,0)(2,0)(4,0)(8,0)(0,0), warp=, block= -> dim0:16, dim1:16]'
+
+    Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``DotOperandLayout`` of ``AMDWMMALayout``.
+    """
+    sizes = _matrix_shape(shape)
+    rank = len(sizes)
+    inner = inner_dim(operand, rank)
+    outer = rank - 2 if operand == "A" else rank - 1
+    generation = _version(version)
+    m, n, k = powers(instruction, "instruction", 3)
+    _wmma_tile((m, n), generation)
+    width = power(k_width, "k_width")
+    depth = WAVE32 // 16
+    if k % width or (generation > 1 and width * depth > k):
+        rule = f"must divide the instruction's k = {k}" + (" over two lanes" if generation > 1 else "")
+        raise malformed("k_width", rule, width, "LA701", CALCULATOR)
+    built = Tile.start((inner, outer, *range(rank - 3, -1, -1))).grow("register", inner, width).grow("lane", outer, 16)
+    built = built.copies("lane", depth) if generation == 1 else built.grow("lane", inner, depth)
+    built = built.grow("register", inner, max(1, k // (width * depth)))
+    built = built.grow("register", outer, (m if operand == "A" else n) // 16)
+
+    def drop(images: tuple[Vector, ...]) -> tuple[Vector, ...]:
+        return tuple(tuple(0 if dim == inner else part for dim, part in enumerate(vector)) for vector in images)
+
+    registers = drop(vectors(register_bases, "register_bases", rank))
+    level = {
+        "register": tuple(vector for vector in registers if any(vector)),
+        "warp": drop(vectors(warp_bases, "warp_bases", rank)),
+    }
+    return built.times(level).fit(sizes, operand_cga(cga, inner, rank))
+
+
+def _matrix_shape(shape: object) -> tuple[int, ...]:
+    sizes = powers(shape, "shape")
+    if len(sizes) not in (2, 3):
+        raise malformed("shape", "must have two dimensions, or three with a batch first", sizes)
+    return sizes
+
+
+def _mfma_tile(tile: object) -> tuple[int, int]:
+    found = powers(tile, "tile", 2)
+    if found not in MFMA_TILES:
+        raise malformed("tile", f"must be one of {MFMA_TILES}", found, "LA701", CALCULATOR)
+    return found[0], found[1]
+
+
+def _tiles(tiles_per_warp: object, rank: int) -> tuple[int, ...]:
+    return (1,) * rank if tiles_per_warp is None else powers(tiles_per_warp, "tiles_per_warp", rank)
+
+
+def _version(version: object) -> int:
+    if integer(version, "version") not in (1, 2, 3):
+        raise malformed("version", "must be 1, 2 or 3", version, "LA701", CALCULATOR)
+    return integer(version, "version")
+
+
+def _wmma_tile(tile: object, version: int) -> tuple[int, int]:
+    found = powers(tile, "tile", 2)
+    if found not in WMMA_TILES or (found == (32, 16) and version != 3):
+        raise malformed("tile", "must be (16, 16), or (32, 16) for version 3", found, "LA701", CALCULATOR)
+    return found[0], found[1]

@@ -1,0 +1,321 @@
+"""Tensor memory of Blackwell: where a tensor sits in its rows and columns, and which register layouts load and store
+it.
+
+Main definitions: ``ATOMS``, ``tmem_atom``, ``tensor_memory``, ``tmem_registers``.
+
+Notation: tensor memory has 128 rows ("lanes" in PTX) and up to 512 columns of 32 bits per block; element columns of
+narrower packed elements are counted in elements.
+
+References: PTX ISA 9.1 section 9.7.16 (tcgen05: tensor memory, data path layouts, tcgen05.ld and tcgen05.st); Triton
+3.9.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.f2 import LinearLayout
+from layoutalg.targets.layouts.tile import (
+    Vector,
+    cga_bases,
+    dims,
+    extents,
+    flag,
+    malformed,
+    power,
+    powers,
+    shape_per_cta,
+)
+
+ATOM_SOURCE = "PTX ISA 9.1 section 9.7.16 (tcgen05.ld, tcgen05.st shapes)"
+TMEM_SOURCE = "PTX ISA 9.1 section 9.7.16 (tcgen05 data path layouts); Triton 3.9.0 TensorMemoryLayout"
+ROWS = 128
+
+ATOMS: Mapping[str, tuple[tuple[Vector, ...], tuple[Vector, ...]]] = MappingProxyType(
+    {
+        "32x32b": ((), ((1, 0), (2, 0), (4, 0), (8, 0), (16, 0))),
+        "16x64b": ((), ((8, 0), (0, 1), (1, 0), (2, 0), (4, 0))),
+        "16x128b": (((8, 0),), ((0, 1), (0, 2), (1, 0), (2, 0), (4, 0))),
+        "16x256b": (((0, 1), (8, 0)), ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0))),
+    }
+)
+"""Per access shape the (row, column) images of the register bits and of the lane bits, 32-bit columns."""
+
+
+def tmem_atom(shape: str, repeat: int = 1) -> LinearLayout:
+    """Return which row and 32-bit column each lane and register of one ``tcgen05.ld``/``tcgen05.st`` moves.
+
+    Mathematically, lane t and register r: 32x32b row t, column r; 16x64b row t div 4 + 8 (t mod 2), column (t div 2)
+    mod 2; 16x128b row t div 4 + 8 r, column t mod 4; 16x256b row t div 4 + 8 (r div 2), column 2 (t mod 4) + r mod 2.
+    Repetition continues to the right.
+
+    Args:
+        shape: A key of ``ATOMS``.
+        repeat: The ``.xN`` count, a power of two up to 128 registers.
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 no such shape or too many registers.
+
+    Example:
+        >>> str(tmem_atom("16x128b"))
+        'F2[register=(8,0), lane=(0,1)(0,2)(1,0)(2,0)(4,0) -> row:16, col:4]'
+
+    Source: PTX ISA 9.1 section 9.7.16 (tcgen05.ld).
+    """
+    registers, lanes = _atom(shape)
+    count = power(repeat, "repeat")
+    if count << len(registers) > ROWS:
+        raise malformed(
+            "repeat", f"must leave at most 128 registers, {1 << len(registers)} each", count, "LA701", ATOM_SOURCE
+        )
+    rows, columns = extents((*registers, *lanes), 2)
+    more = tuple((0, columns << bit) for bit in range(count.bit_length() - 1))
+    return LinearLayout.from_bases(
+        {"register": (*registers, *more), "lane": lanes}, (("row", rows), ("col", columns * count))
+    )
+
+
+def tensor_memory(
+    shape: Sequence[int],
+    block: Sequence[int],
+    column_stride: int = 1,
+    two_ctas: bool = False,
+    cga: Sequence[Sequence[int]] = (),
+) -> LinearLayout:
+    """Return where a tensor sits in tensor memory: (row, col, block) -> (dim0, dim1).
+
+    Mathematically: a block of 128 rows fills the rows; one of 64 rows uses rows 0..15 of each 32-row quarter, the other
+    half holding the next block along dim0, else along dim1, else nothing (a zero vector); with two CTAs the upper half
+    of a 64-row block's columns lies in rows 64..127. Further blocks follow in columns, dim0 first.
+
+    Args:
+        shape: Tensor shape M x N, powers of two.
+        block: Rows (64 or 128) and columns of one matrix instruction's tile.
+        column_stride: Element columns from one element to the next: 1 packed, 32 / element bits unpacked.
+        two_ctas: Whether a pair of blocks shares the instruction.
+        cga: Cluster bases in units of one block's part.
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 rows that are neither 64 nor 128.
+        AdmissibilityError: LA706, a block's part of the tensor is smaller than the tile, or there are more blocks than
+            elements.
+
+    Example:
+        >>> str(tensor_memory((128, 4), (128, 4)))
+        'F2[row=(1,0)(2,0)(4,0)(8,0)(16,0)(32,0)(64,0), col=(0,1)(0,2), block= -> dim0:128, dim1:4]'
+
+    Source: PTX ISA 9.1 section 9.7.16 (data path layouts D, E, F); Triton 3.9.0 ``TensorMemoryLayout``.
+    """
+    sizes = powers(shape, "shape", 2)
+    rows, width = powers(block, "block", 2)
+    if rows not in (64, 128):
+        raise malformed("block[0]", "must be 64 or 128", rows, "LA701", TMEM_SOURCE)
+    stride = power(column_stride, "column_stride")
+    paired = flag(two_ctas, "two_ctas")
+    bases = cga_bases(cga, 2)
+    part = shape_per_cta(sizes, bases)
+    columns = min(width, part[1])
+    split = extents(bases, 2)
+    if split[0] > sizes[0] or split[1] > sizes[1] or part[0] < rows or (rows == 64 and paired and columns < 2):
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA706",
+                what="the tensor does not fill one tensor memory tile",
+                where=(f"tensor_memory({sizes}, {(rows, width)})",),
+                because=f"{split} blocks leave each a part of {part}; the tile has {rows} rows",
+                witness={"part": part},
+                source=TMEM_SOURCE,
+            )
+        )
+    col: list[Vector] = [
+        *((0, 0),) * (stride.bit_length() - 1),
+        *((0, 1 << bit) for bit in range(columns.bit_length() - 1)),
+    ]
+    row: list[Vector] = [(1 << bit, 0) for bit in range(rows.bit_length() - 1)]
+    covered = [rows, columns]
+    if rows == 64 and not paired:
+        if part[0] > rows:
+            covered[0], half = 2 * rows, (rows, 0)
+        elif part[1] > columns:
+            covered[1], half = 2 * columns, (0, columns)
+        else:
+            half = (0, 0)
+        row.insert(4, half)
+    elif rows == 64:
+        row.append(col.pop())
+    for dim in (0, 1):
+        col += [
+            tuple(covered[dim] << bit if index == dim else 0 for index in range(2))
+            for bit in range((part[dim] // covered[dim]).bit_length() - 1)
+        ]
+    blocks = tuple(tuple(step * size for step, size in zip(vector, part, strict=True)) for vector in bases)
+    return LinearLayout.from_bases(
+        (("row", row), ("col", col), ("block", blocks)), tuple(zip(dims(2), sizes, strict=True))
+    )
+
+
+def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: int = 32) -> LinearLayout:
+    """Return the register layout with which warps load or store a tensor in tensor memory, one access shape throughout.
+
+    Mathematically: ``memory`` after the map (register, lane, warp, block) -> (row, col, block) that starts with the
+    access shape on 32-bit columns, sends the first two warp bits to rows 32 and 64, the 16-row shapes' missing row 16
+    to a warp (of more than four) or a register, the columns to registers and the remaining warps to the last columns;
+    warps beyond the columns hold copies. Elements narrower than 32 bits are packed (adjacent) or unpacked (one per
+    32-bit column).
+
+    Args:
+        memory: As ``tensor_memory`` returns it.
+        atom: A key of ``ATOMS``.
+        warps: Number of warps, a power of two of at least 4.
+        element_bits: 8, 16 or 32.
+
+    Raises:
+        MalformedError: LA700 a bad argument, LA701 no such access shape.
+        AdmissibilityError: LA707, the tensor in tensor memory cannot be moved with this shape.
+
+    Example:
+        >>> str(tmem_registers(tensor_memory((128, 4), (128, 4)), "32x32b", 4))
+        'F2[register=(0,1)(0,2), lane=(1,0)(2,0)(4,0)(8,0)(16,0), warp=(32,0)(64,0), block= -> dim0:128, dim1:4]'
+
+    Source: PTX ISA 9.1 section 9.7.16 (tcgen05.ld access restrictions); Triton 3.9.0 ``compute_tmem_reg_layout``.
+    """
+    registers, lanes = _atom(atom)
+    if not isinstance(memory, LinearLayout) or tuple(memory.in_dims) != ("row", "col", "block") or memory.constant:
+        raise malformed("memory", "must be a LinearLayout of row, col and block without a constant", memory)
+    if dict(memory.inputs)["row"] != 7 or len(memory.outputs) != 2:
+        raise malformed("memory", "must have 128 rows and two output dimensions", memory)
+    count = power(warps, "warps")
+    if count < 4:
+        raise malformed("warps", "must be at least 4: one warp per 32-row quarter", count)
+    bits = power(element_bits, "element_bits")
+    if bits not in (8, 16, 32):
+        raise malformed("element_bits", "must be 8, 16 or 32", bits)
+    rows, columns, packed = _words(memory, bits)
+    if columns is None:
+        raise _refused(memory, atom, "its columns hold neither packed nor unpacked elements")
+    scale = 1 << packed
+    low = tuple((0, 1 << bit) for bit in range(packed))
+
+    def place(image: Vector) -> Vector:
+        return _xor(rows, columns, image)
+
+    width = extents((*registers, *lanes), 2)[1]
+    missing = (1 << len(columns)) // width
+    if missing == 0:
+        raise _refused(memory, atom, f"it has {1 << len(columns)} columns of 32 bits, the access takes {width}")
+    whole = atom == "32x32b"
+    # with half-filled quarters lane bit 4 of 32x32b is taken from the columns below, so it may be empty here
+    needed = [place(image) for image in (*registers, *(lanes[:-1] if whole else lanes))]
+    if _rank(needed, memory) < len(needed):
+        raise _refused(memory, atom, "some register or lane would hold no element of its own")
+    half_empty = rows[4] == (0, 0)
+    row16 = "" if whole or half_empty else "warp" if count > 4 else "register"
+    spread = count // (8 if row16 == "warp" else 4)
+    copies = spread // min(missing, spread)
+    spread //= copies
+    missing //= spread
+    run = missing.bit_length() - 1
+    if run and whole and half_empty:
+        lanes = (*lanes[:-1], (0, width << (run - 1)))
+        run -= 1
+        right = width << (run + 1)
+    else:
+        right = width << run
+    registers = (*registers, *((0, width << bit) for bit in range(run)))
+    warp: list[Vector] = [(32, 0), (64, 0)]
+    if row16 == "warp":
+        warp.append((16, 0))
+    elif row16 == "register":
+        registers = (*registers, (16, 0))
+    warp += [(0, right << bit) for bit in range(spread.bit_length() - 1)]
+    widened = {
+        "register": (*low, *(_scaled(place(image), scale) for image in registers)),
+        "lane": tuple(_scaled(place(image), scale) for image in lanes),
+        "warp": (*(_scaled(place(image), scale) for image in warp), *((0, 0),) * (copies.bit_length() - 1)),
+        "block": memory.bases["block"],
+    }
+    return LinearLayout.from_bases(widened, memory.out_dims)
+
+
+def _words(memory: LinearLayout, bits: int) -> tuple[tuple[Vector, ...], tuple[Vector, ...] | None, int]:
+    """Return the images of rows and of 32-bit columns in units of words, and log2 of the elements per word.
+
+    Packed elements are divided out of the low columns; unpacked ones leave zero vectors there, of which 16-bit elements
+    are then moved two at a time. None where the columns are neither.
+    """
+    rows: tuple[Vector, ...] = memory.bases["row"]
+    columns: tuple[Vector, ...] = memory.bases["col"]
+    packed = 0
+    while bits < 32:
+        steps = 0
+        while bits << (steps + 1) <= 32 and _divides(rows, columns, 0, steps + 1):
+            steps += 1
+        if steps:
+            rows, columns = _divided(rows, columns, 0, steps)
+            packed, bits = packed + steps, bits << steps
+            continue
+        zeros = (32 // bits).bit_length() - 1
+        if bits == 16 and _divides(rows, columns, zeros, 1):
+            rows, columns = _divided(rows, columns, zeros, 1)
+            return rows, columns, packed + 1
+        if _divides(rows, columns, zeros, 0):
+            return *_divided(rows, columns, zeros, 0), packed
+        return rows, columns if not columns else None, packed
+    return rows, columns, packed
+
+
+def _divides(rows: tuple[Vector, ...], columns: tuple[Vector, ...], zeros: int, ones: int) -> bool:
+    """Whether the columns start with ``zeros`` copies, then ``ones`` unit steps of dim1 that nothing else touches."""
+    if len(columns) < zeros + ones or any(any(image) for image in columns[:zeros]):
+        return False
+    if columns[zeros : zeros + ones] != tuple((0, 1 << bit) for bit in range(ones)):
+        return False
+    return all(image[1] & ((1 << ones) - 1) == 0 for image in (*rows, *columns[zeros + ones :]))
+
+
+def _divided(
+    rows: tuple[Vector, ...], columns: tuple[Vector, ...], zeros: int, ones: int
+) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
+    def shift(image: Vector) -> Vector:
+        return (image[0], image[1] >> ones)
+
+    return tuple(map(shift, rows)), tuple(map(shift, columns[zeros + ones :]))
+
+
+def _xor(rows: tuple[Vector, ...], columns: tuple[Vector, ...], image: Vector) -> Vector:
+    """Return the tensor coordinate, in words, of a (row, column) difference."""
+    answer = [0, 0]
+    for part, table in ((image[0], rows), (image[1], columns)):
+        for bit, step in enumerate(table):
+            if part >> bit & 1:
+                answer[0] ^= step[0]
+                answer[1] ^= step[1]
+    return (answer[0], answer[1])
+
+
+def _scaled(image: Vector, scale: int) -> Vector:
+    return (image[0], image[1] * scale)
+
+
+def _rank(images: Sequence[Vector], memory: LinearLayout) -> int:
+    return LinearLayout.from_bases({"lane": tuple(images)}, memory.out_dims).rank
+
+
+def _atom(shape: object) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
+    if not isinstance(shape, str) or shape not in ATOMS:
+        raise malformed("atom", f"must be one of {tuple(ATOMS)}", shape, "LA701", ATOM_SOURCE)
+    return ATOMS[shape]
+
+
+def _refused(memory: LinearLayout, atom: str, because: str) -> AdmissibilityError:
+    return AdmissibilityError(
+        Diagnostic(
+            code="LA707",
+            what="this tensor cannot be moved with that access shape",
+            where=(str(memory), atom),
+            because=because,
+            source=ATOM_SOURCE,
+        )
+    )
