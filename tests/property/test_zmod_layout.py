@@ -28,8 +28,10 @@ modulus = st.one_of(st.just(0), st.integers(1, 40))
 
 @st.composite
 def layouts(draw, outs=("x", "y"), low=0, moduli=modulus, extents=extent, numbers=None, count=3):
-    numbers = numbers or draw(
-        st.sampled_from([st.integers(-4, 4), st.integers(-30, 30), st.sampled_from([0, 1, 2, 4])])
+    numbers = (
+        numbers
+        if numbers is not None
+        else draw(st.sampled_from([st.integers(-4, 4), st.integers(-30, 30), st.sampled_from([0, 1, 2, 4])]))
     )
     inputs = tuple((name, draw(extents)) for name in NAMES[: draw(st.integers(0, count))])
     outputs = tuple((name, draw(moduli)) for name in outs[: draw(st.integers(low, len(outs)))])
@@ -279,7 +281,7 @@ def test_bitset_of_values(layout):
         assert found.first_missing(low, high) == (missing[0] if missing else None)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(layouts(low=1, extents=st.integers(1, 5)), layouts(low=1, extents=st.integers(1, 5)))
 def test_solver(layout, other):
     found = collision(layout, 5000)
@@ -401,12 +403,14 @@ def test_symbolic_vector_width(extents, data):
         assert exact % found.guaranteed == 0
         claimed = eval(found.text, {"gcd": math.gcd, "ld": ld})
         assert exact % claimed == 0
-        if len(zmod.coalesced(layout)) == sum(e > 1 for e in extents):
+        live = [(s, n) for s, n, e in zip(strides, numbers, extents, strict=True) if e > 1]
+        by_chance = live and live[0][1] == 1 and live[0][0] != 1
+        if len(zmod.coalesced(layout)) == len(live) and not by_chance:
             assert exact == claimed
 
 
 @settings(max_examples=200)
-@given(single(low=1))
+@given(single())
 def test_index_expressions(layout):
     axes = zmod.from_axes(layout)
     assert axes.check()

@@ -37,7 +37,7 @@ from layoutalg.zmod.solve import (
 def matrices(draw, rows=4, columns=4, entries=None):
     entry = draw(st.sampled_from([st.integers(-3, 3), st.integers(-40, 40), st.sampled_from([0, 1, 2, 4, 6, 12])]))
     height, width = draw(st.integers(1, rows)), draw(st.integers(1, columns))
-    return tuple(tuple(draw(entries or entry) for _ in range(width)) for _ in range(height))
+    return tuple(tuple(draw(entry if entries is None else entries) for _ in range(width)) for _ in range(height))
 
 
 def minors_gcd(A, k):

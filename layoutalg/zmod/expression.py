@@ -1,0 +1,284 @@
+"""Index expressions: C text of an integer layout with no division where digits carry.
+
+Main definitions: ``IndexExpression``, ``from_axes``, ``from_flat``, ``evaluate``.
+
+Main statements: with the coalesced modes (s_k, d_k), k = 0, 1, ..., and P_k = s_0 ... s_{k-1}, the value at the flat
+index t is ``b + d_0 t + sum_{k >= 1} (d_k - s_{k-1} d_{k-1}) floor(t / P_k)``. So one division per boundary that does
+not carry, none where all digits carry, and no remainder at all.
+
+Notation: C with non-negative operands of every ``/``, ``%``, ``>>`` and ``&``; powers of two become shifts and masks.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.errors import Diagnostic, RepresentabilityError
+from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.zmod.compose import residue_form
+from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
+from layoutalg.zmod.matrix import Vector, malformed
+from layoutalg.zmod.reshape import coalesced
+
+Number: TypeAlias = "int | npt.NDArray[Any]"
+CHECK_POINTS = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class IndexExpression:
+    """C text of one output of a layout.
+
+    Args:
+        text: The expression.
+        ranges: Variables with their extents: each runs over [0, extent).
+        bits: A signed integer type of this many bits holds every intermediate value.
+        layout: The layout it computes, one output.
+        flat: The variable is the flat index; else the variables are the axes.
+    """
+
+    text: str
+    ranges: tuple[tuple[str, int], ...]
+    bits: int
+    layout: IntegerLayout
+    flat: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+    def evaluate(self, values: Mapping[str, Number]) -> Number:
+        """Return the value of the text at integers or arrays of integers.
+
+        Example:
+            >>> from_axes(IntegerLayout.from_strides({"i": 4, "j": 3}, (2, 8), 1)).evaluate({"i": 3, "j": 2})
+            23
+        """
+        return evaluate(self.text, values)
+
+    def check(self) -> Verdict:
+        """Evaluate the text at every point and compare with the layout.
+
+        Returns:
+            Proved; Refuted with the first flat index that differs; Unknown above 2^20 points.
+
+        Example:
+            >>> from_flat(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8))).check()
+            Proved(engine='table', certificate={'points': 12})
+        """
+        if self.layout.size > CHECK_POINTS:
+            return Unknown(f"{self.layout.size} points, the limit is {CHECK_POINTS}", ("table",))
+        index = np.arange(self.layout.size).astype(object)
+        names: dict[str, Number] = {}
+        if self.flat:
+            names[self.ranges[0][0]] = index
+        else:
+            rest = index
+            for name, extent in self.ranges:
+                names[name] = rest % extent if extent else rest
+                rest = rest // extent if extent else rest
+        found = np.broadcast_to(np.asarray(self.evaluate(names), dtype=object), index.shape)
+        wrong = np.flatnonzero(found != self.layout.table())
+        if wrong.size:
+            at = int(wrong[0])
+            return Refuted("table", {"flat": at, "value": self.layout.at(at)[0], "text": int(found[at])})
+        return Proved("table", {"points": self.layout.size})
+
+
+def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
+    from layoutalg.zmod.axes import select
+
+    if output is not None:
+        return select(layout, [output])
+    if len(layout_or_refuse(layout).outputs) != 1:
+        raise malformed("output", f"must name one of {list(layout.out_dims)}", output, "LA731")
+    return layout
+
+
+def _term(coefficient: int, operand: str) -> str:
+    return operand if coefficient == 1 else f"{coefficient} * {operand}"
+
+
+def _sum(terms: list[tuple[int, str]], constant: int) -> str:
+    """Return the text of a sum, positive terms first so that it seldom starts with a sign."""
+    kept = [(c, operand) for c, operand in terms if c]
+    kept.sort(key=lambda entry: entry[0] < 0)
+    parts: list[str] = []
+    for c, operand in kept:
+        if parts:
+            parts.append(f" {'-' if c < 0 else '+'} {_term(abs(c), operand)}")
+        else:
+            parts.append(_term(c, operand) if c != -1 else f"-{operand}")
+    if constant or not parts:
+        sign = "-" if constant < 0 else "+"
+        parts.append(f" {sign} {abs(constant)}" if parts else str(constant))
+    return "".join(parts)
+
+
+def _divided(name: str, divisor: int) -> str:
+    if divisor & (divisor - 1):
+        return f"({name} / {divisor})"
+    return f"({name} >> {divisor.bit_length() - 1})"
+
+
+def _wrapped(text: str, modulus: int) -> str:
+    if modulus & (modulus - 1):
+        return f"({text}) % {modulus}"
+    return f"({text}) & {modulus - 1}"
+
+
+def _bits(bound: int) -> int:
+    return max(bound.bit_length() + 1, 2)
+
+
+def from_axes(layout: IntegerLayout, output: str | None = None) -> IndexExpression:
+    """Return the value as a C expression of the axes: no division; a remainder only where a modulus wraps.
+
+    Args:
+        layout: The layout.
+        output: Which output; needed where there are several.
+
+    Raises:
+        MalformedError: LA731, no such output.
+
+    Example:
+        >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
+        col - 64 * row + 448
+        >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (5, 1), modulus=32)))
+        (5 * row + col) & 31
+    """
+    one = _one(layout, output)
+    m = one.moduli[0]
+    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
+    row, constant = form if form is not None else (one.matrix[0], one.offset[0])
+    live = [a if extent > 1 else 0 for a, extent in zip(row, one.extents, strict=True)]
+    text = _sum(list(zip(live, one.in_dims, strict=True)), constant)
+    bound = abs(constant) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(live, one.extents, strict=True))
+    if form is None:
+        text = _wrapped(text, m)
+    bits = _bits(max([bound, m, *map(abs, live), *one.extents]))
+    return IndexExpression(text, one.inputs, bits, one, False)
+
+
+def from_flat(layout: IntegerLayout, variable: str = "t", output: str | None = None) -> IndexExpression:
+    """Return the value as a C expression of the flat index, with one division per boundary that does not carry.
+
+    Args:
+        layout: The layout.
+        variable: Name of the flat index.
+        output: Which output; needed where there are several.
+
+    Raises:
+        MalformedError: LA731, no such output, or the variable is no identifier.
+        RepresentabilityError: LA737, the layout has no points.
+
+    Example:
+        >>> print(from_flat(IntegerLayout.from_strides({"i": 3, "j": 4, "k": 5}, (1, 3, 16))))
+        t + 4 * (t / 12)
+        >>> print(from_flat(IntegerLayout.from_strides({"i": 8, "j": 4}, (4, 1))))
+        4 * t - 31 * (t >> 3)
+    """
+    if not isinstance(variable, str) or not variable.isidentifier():
+        raise malformed("variable", "must be an identifier", variable, "LA731")
+    one = _one(layout, output)
+    if not one.size:
+        raise RepresentabilityError(
+            Diagnostic(code="LA737", what="there is nothing to index", where=(str(one),), because="it has no points")
+        )
+    m = one.moduli[0]
+    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
+    plans = [] if form is None else [_plan(one, form[0], form[1], 0)]
+    if m:
+        plans.append(_plan(one, one.matrix[0], one.offset[0], m))
+    # a remainder at the end is cheaper than one more division
+    terms, constant, modulus = min(plans, key=lambda plan: (sum(1 for c, _ in plan[0][1:] if c), plan[2] > 0))
+    last = one.size - 1
+    bound = abs(constant) + sum(abs(c) * (last // weight) for c, weight in terms)
+    text = _sum([(c, variable if weight == 1 else _divided(variable, weight)) for c, weight in terms], constant)
+    if modulus:
+        text = _wrapped(text, modulus)
+    bits = _bits(max([bound, modulus, one.size, *[abs(c) for c, _ in terms]]))
+    return IndexExpression(text, ((variable, one.size),), bits, one, True)
+
+
+def _plan(layout: IntegerLayout, row: Vector, constant: int, modulus: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Return (coefficient, period) per coalesced mode, the constant and the modulus of one way to write the value."""
+    modes = coalesced(IntegerLayout(layout.inputs, (("value", modulus),), (row,), (constant,)))
+    terms, weight, carried = [], 1, 0
+    for extent, (stride,) in modes:
+        # for residues every coefficient is reduced, so the dividend of the remainder is never negative
+        terms.append(((stride - carried) % modulus if modulus else stride - carried, weight))
+        weight, carried = weight * extent, stride * extent
+    return terms, constant % modulus if modulus else constant, modulus
+
+
+def carry_steps(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[int, int], ...]:
+    """Return (period, step): walking the flat index up by one to t adds the steps of all periods that divide t.
+
+    Example:
+        >>> carry_steps(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)))
+        ((1, 1), (4, 4))
+    """
+    one = _one(layout, output)
+    m = one.moduli[0]
+    steps, weight, carried = [], 1, 0
+    for extent, (stride,) in coalesced(one):
+        steps.append((weight, (stride - carried) % m if m else stride - carried))
+        weight, carried = weight * extent, stride * extent
+    return tuple(steps)
+
+
+def evaluate(text: str, values: Mapping[str, Number]) -> Number:
+    """Return the value of an expression as C gives it for unbounded integers.
+
+    Args:
+        text: Sums, products, ``/``, ``%``, ``>>``, ``&``, parentheses, integers and names.
+        values: Integers or arrays by name.
+
+    Raises:
+        MalformedError: LA737, other syntax, an unknown name, or a negative operand where C rounds towards zero.
+
+    Example:
+        >>> evaluate("(3 * i + 7) % 4", {"i": 2})
+        1
+    """
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, TypeError) as error:
+        raise malformed("text", "must be an index expression", text, "LA737") from error
+    return _walk(tree.body, values, text)
+
+
+def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
+    match node:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name) if name in values:
+            return values[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_walk(operand, values, text)
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _walk(left, values, text), _walk(right, values, text)
+            match op:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+            if np.any(np.asarray(a) < 0) or np.any(np.asarray(b) < 0):
+                raise malformed("text", f"operands of {type(op).__name__} must not be negative", text, "LA737")
+            match op:
+                case ast.Div():
+                    return a // b
+                case ast.Mod():
+                    return a % b
+                case ast.RShift():
+                    return a >> b
+                case ast.BitAnd():
+                    return a & b
+    raise malformed("text", "must be an index expression of the given names", text, "LA737")

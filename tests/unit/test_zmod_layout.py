@@ -1,0 +1,240 @@
+"""Integer layouts: notation, refusals and their witnesses, the engines of the verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutalg import zmod
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.verdict import Proved, Refuted, Unknown
+from layoutalg.zmod import IntegerLayout, SymbolicStride, parse_integer
+from layoutalg.zmod.bridge import from_cute, to_cute
+from layoutalg.zmod.expression import evaluate
+
+L = IntegerLayout.from_strides
+
+
+def refused(call, code):
+    with pytest.raises(LayoutError) as error:
+        call()
+    assert error.value.diagnostic.code == code
+    return error.value.diagnostic
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Z[->]",
+        "Z[i:3=() ->]",
+        "Z[-> x%4, y] + (3,-2)",
+        "Z[i:0=(1), j:5=(-7) -> x] + (2)",
+        "Z[i:3=(5,1) -> offset, bank%4]",
+    ],
+)
+def test_text_round_trip(text):
+    layout = parse_integer(text)
+    assert str(layout) == text
+    assert parse_integer(text.replace(" ", "")) == layout
+    assert eval(repr(layout)) == layout
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Z", "Z[", "F2[->]", "Z[i=(1)->x]", "Z[i:3=(1)->x,y]", "Z[i:3=(1)->x] + (1) 2", "Z[i:3=(1.5)->x]", 7]
+)
+def test_other_text_is_refused(text):
+    refused(lambda: parse_integer(text), "LA725")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ((("i", -1),), (("x", 0),), ((1,),), (0,)),
+        ((("i", 2), ("i", 3)), (("x", 0),), ((1, 1),), (0,)),
+        ((("i j", 2),), (("x", 0),), ((1,),), (0,)),
+        ((("i", 2),), (("x", -4),), ((1,),), (0,)),
+        ((("i", 2),), (("x", 0),), (), (0,)),
+        ((("i", True),), (("x", 0),), ((1,),), (0,)),
+        ((("i", 2.0),), (("x", 0),), ((1,),), (0,)),
+        (3, (("x", 0),), ((1,),), (0,)),
+        ((("i", 2),), (("x", 0),), ((1,),), (0, 1)),
+    ],
+)
+def test_malformed_layouts(arguments):
+    refused(lambda: IntegerLayout(*arguments), "LA724")
+
+
+def test_matrix_entries_are_integers():
+    refused(lambda: L({"i": 2}, (1.5,)), "LA720")
+    refused(lambda: L({"i": 2}, (1, 2)), "LA720")
+    assert L({"i": np.int64(2)}, np.array([3])).matrix == ((3,),)
+
+
+@pytest.mark.parametrize(
+    "coords", [{"i": 3}, {"i": -1}, {"i": 1.0}, {"i": True}, {"j": 0}, {}, {"i": np.array([0, 3])}]
+)
+def test_coordinates_outside(coords):
+    refused(lambda: L({"i": 3}, (2,)).apply(coords), "LA726")
+    refused(lambda: L({"i": 3}, (2,)).at(3), "LA726")
+
+
+def test_wide_values_are_exact():
+    huge = L({"i": 3, "j": 2}, (2**70, -1), 2**80)
+    assert huge.table().dtype == object
+    assert huge.table().tolist()[2] == 2**80 + 2**71
+    assert huge.apply({"i": np.arange(3), "j": 1})["offset"][2] == 2**80 + 2**71 - 1
+    refused(lambda: L({"i": 2**30}, (1,)).table(), "LA727")
+    assert L({"i": 3}, (1,)).table().dtype == np.int64
+
+
+def test_composition_refusals_carry_the_first_coordinate():
+    outer = L({"x": 8}, (3,))
+    found = refused(lambda: outer @ L({"i": 3, "j": 4}, (1, 2), output="x"), "LA729")
+    assert found.witness == {"coordinate": {"i": 2, "j": 3}, "axis": "x", "value": 8}
+    assert refused(lambda: outer @ L({"i": 3}, (1,), output="y"), "LA728").witness == {"names": ["x", "y"]}
+    # the modular identity of 12 read by an identity of 16: every value is exact, then a wrap is refused
+    wrap = L({"i": 16}, (1,), output="x", modulus=12)
+    found = refused(lambda: L({"x": 12}, (1,)) @ wrap, "LA730")
+    assert found.witness == {"coordinate": {"i": 12}, "value": (0,), "affine": (12,)}
+    assert str(L({"x": 12}, (1,), modulus=4) @ wrap) == "Z[i:16=(1) -> offset%4]"
+    with pytest.raises(TypeError):
+        outer @ 3
+
+
+def test_composition_gives_up_by_budget():
+    wrap = L({"i": 2**21}, (1,), output="x", modulus=5)
+    with pytest.raises(BudgetError) as error:
+        L({"x": 5}, (1,)) @ wrap
+    assert error.value.diagnostic.code == "LA734"
+
+
+def test_bits_into_residues_are_boxes_not_modules():
+    """Two unit steps do not reach all residues modulo 6, although 1 generates them."""
+    assert zmod.covers(L({"i": 2, "j": 2}, (1, 1), modulus=6)).witness["missed"]["offset"] in (3, 4, 5)
+    assert isinstance(zmod.covers(L(dict.fromkeys("abc", 2), (1, 2, 4), modulus=12)), Refuted)
+    both = IntegerLayout((("i", 3),), (("x", 3), ("y", 3)), ((1,), (1,)), (0, 0))
+    assert isinstance(zmod.covers(both), Refuted)
+    assert isinstance(zmod.injective(both), Proved)
+
+
+def test_engines():
+    assert zmod.injective(L({"i": 1}, (0,))).engine == "size"
+    assert zmod.injective(L({"i": 9}, (2,))).engine == "lattice"
+    assert zmod.injective(L({"i": 3, "j": 5, "k": 4}, (1, 3, 15))).engine == "superincreasing"
+    assert zmod.injective(L({"i": 3, "j": 4, "k": 3}, (2, 3, 23))).engine == "table"
+    wide = L({"i": 3, "j": 4, "k": 2**20}, (2, 3, 23))
+    assert zmod.injective(wide).engine == "bitset"
+    # the same strides scaled beyond any bitset
+    answer = zmod.injective(L({"i": 3, "j": 4, "k": 2**20}, (2 * 10**9, 3 * 10**9, 23 * 10**9)), 20_000)
+    assert answer.engine == "z3"
+    assert zmod.covers(L({"i": 3, "j": 2}, (1, 3)), {"offset": 6}).engine == "chain"
+    assert zmod.covers(L({"i": 3, "j": 2}, (2, 4)), {"offset": 3}).engine == "lattice"
+    assert zmod.covers(L({"i": 3, "j": 2}, (1, 3)), {"offset": 7}).engine == "range"
+    assert zmod.covers(IntegerLayout.identity({"i": 3, "j": 2**40}), {"i": 3, "j": 2**40}).engine == "each output"
+
+
+def test_unknown_has_no_truth_value():
+    mixed = IntegerLayout(
+        (("i", 2**15), ("j", 2**15)), (("x", 0), ("y", 7)), ((2 * 10**9 + 1, 3 * 10**9 + 7), (3, 5)), (0, 0)
+    )
+    verdict = zmod.covers(IntegerLayout(mixed.inputs, mixed.outputs, mixed.matrix, (0, 0)), {"x": 1, "y": 1})
+    assert isinstance(verdict, (Unknown, Refuted, Proved))
+    verdict = zmod.covers(L({"i": 2**15, "j": 2**15}, (10**9 + 7, 10**9 + 9)), {"offset": (10**9 + 7, 10**9 + 10)})
+    if isinstance(verdict, Unknown):
+        with pytest.raises(ValueError):
+            bool(verdict)
+
+
+def test_collision_across_engines_is_real():
+    layout = L({"i": 2**12, "j": 2**12, "k": 3}, (4095, 4096, 10**9))
+    verdict = zmod.injective(layout)
+    assert isinstance(verdict, Proved)
+    verdict = zmod.injective(L({"i": 2**13, "j": 2**12, "k": 3}, (4095, 4096, 10**9)))
+    assert isinstance(verdict, Refuted)
+    assert verdict.witness["first"] != verdict.witness["second"]
+
+
+def test_axis_operations_refuse_unknown_names():
+    layout = L({"i": 3, "j": 4}, (1, 3))
+    for call in (
+        lambda: zmod.flip(layout, "k"),
+        lambda: zmod.slice_axis(layout, "i", 2, 2),
+        lambda: zmod.slice_axis(layout, "i", 0, -1),
+        lambda: zmod.slice_axis(layout, "i", 0.0, 1),
+        lambda: zmod.fix(layout, "i", 3),
+        lambda: zmod.permute(layout, ["i"]),
+        lambda: zmod.rename(layout, {"k": "x"}),
+        lambda: zmod.extend(layout, "i", -1),
+        lambda: zmod.select(layout, ["nope"]),
+        lambda: zmod.shift(layout, [1, 2]),
+        lambda: zmod.stack(layout, L({"i": 3}, (1,))),
+        lambda: zmod.split(layout, "j", {"a": 3, "b": 2}),
+        lambda: zmod.merge(layout, [], "x"),
+        lambda: zmod.reshape(layout, {"a": 5}),
+        lambda: zmod.digit_permutation({"a": 5}, ["b"]),
+        lambda: zmod.covers(layout, {"x": 3}),
+        lambda: zmod.covers(layout, {"offset": (3, 1)}),
+        lambda: zmod.disjoint_images(layout, L({"i": 3}, (1,), output="x")),
+        lambda: zmod.from_axes(layout, "nope"),
+        lambda: zmod.from_flat(layout, "2"),
+    ):
+        refused(call, "LA731")
+
+
+def test_reshape_refusals():
+    found = refused(lambda: zmod.reshape(L({"i": 4, "j": 3}, (1, 10)), {"a": 3, "b": 4}), "LA732")
+    assert found.witness == {"flat": 4, "coordinate": {"a": 1, "b": 1}, "value": (10,), "affine": (4,)}
+    found = refused(lambda: zmod.merge(L({"i": 4, "j": 3}, (1, 10)), ["i", "j"], "k"), "LA733")
+    assert found.witness == {"flat": 4, "coordinate": {"i": 0, "j": 1}, "value": (10,), "affine": (4,)}
+
+
+def test_right_inverse_refusals():
+    found = refused(
+        lambda: zmod.right_inverse(IntegerLayout((("i", 3),), (("x", 0), ("y", 0)), ((1,), (1,)), (0, 0))), "LA735"
+    )
+    assert found.witness == {"axis": "i", "outputs": ["x", "y"]}
+    refused(lambda: zmod.right_inverse(L({"i": 5}, (1,), modulus=4)), "LA735")
+    refused(lambda: zmod.right_inverse(L({"i": 0}, (1,))), "LA735")
+    assert zmod.right_inverse(L({"i": 5}, (2,), 3)).box == (("offset", (3, 4)),)
+
+
+def test_access_and_expressions():
+    assert zmod.access(L({"c": 64, "r": 8}, (1, 72))).vector_bytes(2) == 16
+    refused(lambda: zmod.access(L({"i": 9}, (1,), modulus=4)), "LA736")
+    refused(lambda: zmod.symbolic_access((3,), (1, 2)), "LA736")
+    refused(lambda: SymbolicStride("2x"), "LA736")
+    assert zmod.symbolic_access((64, 8), (1, SymbolicStride("ld"))).text == "gcd(64, ld)"
+    for text in ("__import__('os')", "i.real", "i +", "i ** 2", "-1 % 2", "j", "True + 1"):
+        refused(lambda text=text: evaluate(text, {"i": 1}), "LA737")
+    refused(lambda: zmod.from_flat(L({"i": 0}, (1,))), "LA737")
+    # no division where digits carry
+    assert zmod.from_flat(L({"i": 3, "j": 5, "k": 7}, (2, 6, 30))).text == "2 * t"
+    assert zmod.from_flat(L({"i": 3, "j": 5}, (1, 4), modulus=6), "q").text == "(q + (q / 3)) % 6"
+    assert zmod.from_axes(L({"i": 3}, (0,))).text == "0"
+    assert zmod.from_flat(L({"i": 2**20, "j": 2**20}, (1, 2**21))).bits == 42
+
+
+def test_bridge():
+    assert to_cute(L({"i": 5}, (7,))) == CuteLayout(5, 7)
+    assert to_cute(
+        L({"i": 3}, (1,), 2, modulus=8)
+        .__matmul__(IntegerLayout((("a", 2),), (("i", 0),), ((1,),), (0,)))
+        .then(L({"offset": 8}, (1,), -2))
+    ) == CuteLayout(2, 1)
+    for layout in (
+        IntegerLayout.identity({"i": 2, "j": 2}),
+        L({"i": 5}, (1,), modulus=4),
+        L({"i": 5}, (1,), 3),
+        L({"i": 5}, (2**70,)),
+    ):
+        refused(lambda layout=layout: to_cute(layout), "LA738")
+    refused(lambda: from_cute("(4,8)"), "LA738")
+    assert from_cute(CuteLayout((), ())).size == 1
+    assert to_cute(from_cute(CuteLayout((), ()))) == CuteLayout((), ())
+    assert from_cute(CuteLayout((0, 3))).table().tolist() == []
+
+
+def test_errors_are_also_value_errors():
+    for kind in (MalformedError, AdmissibilityError, RepresentabilityError):
+        assert issubclass(kind, ValueError)
