@@ -1,6 +1,115 @@
-"""Affine maps over F2: linear layouts, their matrices and their text."""
+"""Affine maps over F2: linear layouts, their matrices, the operations on them and their text."""
 
+from layoutalg.f2.action import (
+    ColumnAction,
+    additive_strides,
+    drop_broadcast,
+    largest_vectorisation,
+    permutation_for_divide,
+)
+from layoutalg.f2.build import direct_sum, empty, from_bases_minimal, identity_1d, strided_1d, zeros_1d
+from layoutalg.f2.divide import (
+    divide_left,
+    divide_right,
+    is_identity_on,
+    is_trivial_over,
+    num_consecutive,
+    quotient,
+    repetitions,
+)
+from layoutalg.f2.inverses import free_variable_masks, left_inverse, right_inverse
 from layoutalg.f2.layout import LinearLayout
 from layoutalg.f2.notation import parse_linear
+from layoutalg.f2.offset import fix_in, flip_in, flip_out, slice_in, xor_in, xor_out
+from layoutalg.f2.reshape import (
+    concat_ins,
+    concat_outs,
+    flatten_ins,
+    flatten_outs,
+    rename_ins,
+    rename_outs,
+    reshape_ins,
+    reshape_outs,
+    squeeze_ins,
+    squeeze_outs,
+    transpose_ins,
+    transpose_outs,
+)
+from layoutalg.f2.resize import (
+    broadcast_in,
+    combine_cta_cga,
+    ensure_not_larger,
+    ensure_not_smaller,
+    mask_out,
+    remove_zero_bases,
+    resize_in,
+    resize_out,
+    sublayout,
+    sublayout_is_zero,
+    zero_out,
+)
+from layoutalg.f2.solutions import SolutionSet, invert_and_compose, minimal_conversion, preimages, solve
+from layoutalg.f2.subspace import Subspace, image_of, kernel_of
 
-__all__ = ["LinearLayout", "parse_linear"]
+__all__ = [
+    "ColumnAction",
+    "LinearLayout",
+    "SolutionSet",
+    "Subspace",
+    "additive_strides",
+    "broadcast_in",
+    "combine_cta_cga",
+    "concat_ins",
+    "concat_outs",
+    "direct_sum",
+    "divide_left",
+    "divide_right",
+    "drop_broadcast",
+    "empty",
+    "ensure_not_larger",
+    "ensure_not_smaller",
+    "fix_in",
+    "flatten_ins",
+    "flatten_outs",
+    "flip_in",
+    "flip_out",
+    "free_variable_masks",
+    "from_bases_minimal",
+    "identity_1d",
+    "image_of",
+    "invert_and_compose",
+    "is_identity_on",
+    "is_trivial_over",
+    "kernel_of",
+    "largest_vectorisation",
+    "left_inverse",
+    "mask_out",
+    "minimal_conversion",
+    "num_consecutive",
+    "parse_linear",
+    "permutation_for_divide",
+    "preimages",
+    "quotient",
+    "remove_zero_bases",
+    "rename_ins",
+    "rename_outs",
+    "repetitions",
+    "reshape_ins",
+    "reshape_outs",
+    "resize_in",
+    "resize_out",
+    "right_inverse",
+    "slice_in",
+    "solve",
+    "squeeze_ins",
+    "squeeze_outs",
+    "strided_1d",
+    "sublayout",
+    "sublayout_is_zero",
+    "transpose_ins",
+    "transpose_outs",
+    "xor_in",
+    "xor_out",
+    "zero_out",
+    "zeros_1d",
+]

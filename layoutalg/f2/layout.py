@@ -273,7 +273,9 @@ class LinearLayout:
         if not isinstance(inner, LinearLayout):
             return NotImplemented
         if inner.outputs == self.inputs:
-            constant = self.constant ^ matrix.apply(self.columns, inner.constant)
+            constant = self.constant
+            if inner.constant:
+                constant ^= matrix.apply(self.columns, inner.constant)
             return _trusted(inner.inputs, self.outputs, matrix.multiply(self.columns, inner.columns), constant)
         needed, given = self.in_dims, inner.out_dims
         for name in (*needed, *given):
@@ -299,6 +301,14 @@ class LinearLayout:
             matrix.multiply(self.columns, columns),
             self.constant ^ matrix.apply(self.columns, move(inner.constant)),
         )
+
+    def __mul__(self, outer: LinearLayout) -> LinearLayout:
+        """Return the direct sum, ``self`` in the low bits; see ``layoutalg.f2.direct_sum``."""
+        if not isinstance(outer, LinearLayout):
+            return NotImplemented
+        from layoutalg.f2.build import direct_sum  # the module of the operation needs this one
+
+        return direct_sum(self, outer)
 
     def then(self, outer: LinearLayout) -> LinearLayout:
         """Return ``outer`` after ``self``."""
@@ -390,9 +400,14 @@ class LinearLayout:
         return f"LinearLayout.from_bases({self.bases!r}, {self.out_dims!r}{offset})"
 
 
+_new, _set = object.__new__, object.__setattr__
+
+
 def _trusted(inputs: Axes, outputs: Axes, columns: tuple[int, ...], constant: int) -> LinearLayout:
     """Return a layout whose fields are valid by construction, without checking them again."""
-    layout = object.__new__(LinearLayout)
-    for name, value in (("inputs", inputs), ("outputs", outputs), ("columns", columns), ("constant", constant)):
-        object.__setattr__(layout, name, value)
+    layout = _new(LinearLayout)
+    _set(layout, "inputs", inputs)
+    _set(layout, "outputs", outputs)
+    _set(layout, "columns", columns)
+    _set(layout, "constant", constant)
     return layout

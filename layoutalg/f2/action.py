@@ -1,0 +1,352 @@
+"""Permuting and dropping the bits of one input axis, and the register permutations that serve a tile.
+
+Main definitions: ``ColumnAction``, ``permutation_for_divide``, ``drop_broadcast``, ``largest_vectorisation``,
+``additive_strides``.
+
+Main statements: an action is a layout itself, ``action.as_layout()``; applying it composes with that layout, so every
+law of actions (inverse, product, identity) is the one of composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from layoutalg.errors import AdmissibilityError
+from layoutalg.f2.axes import check_name, fields, integer, log2, unpack
+from layoutalg.f2.build import identity_1d
+from layoutalg.f2.checked import bad_argument, columns_of, linear, place, refuse
+from layoutalg.f2.divide import _divided
+from layoutalg.f2.layout import LinearLayout, _trusted
+
+_T = TypeVar("_T")
+VECTOR_BITS = 128
+"""Widest load or store of one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAction:
+    """New bit i of an axis is old bit ``sources[i]``; old bits that do not occur are dropped (held at 0).
+
+    Args:
+        axis: Input axis it acts on.
+        bits: Number of bits of that axis before.
+        sources: Distinct numbers below ``bits``.
+
+    Raises:
+        MalformedError: LA200, LA241.
+
+    Example:
+        >>> swap = ColumnAction("reg", 2, (1, 0))
+        >>> swap.apply_values("abcd"), str(swap.apply(LinearLayout.from_bases({"reg": [(1,), (2,)]}, {"o": 4})))
+        (('a', 'c', 'b', 'd'), 'F2[reg=(2)(1) -> o:4]')
+    """
+
+    axis: str
+    bits: int
+    sources: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_name(self.axis, "axis", ())
+        if type(self.bits) is not int or self.bits < 0:
+            raise bad_argument("bits", "must be a non-negative integer", self.bits)
+        if not isinstance(self.sources, tuple):
+            raise bad_argument("sources", "must be a tuple of integers", self.sources)
+        for source in self.sources:
+            if type(source) is not int or not 0 <= source < self.bits:
+                raise bad_argument("sources", f"must hold integers in [0, {self.bits})", source)
+        if len(set(self.sources)) != len(self.sources):
+            raise bad_argument("sources", "must be distinct", self.sources)
+
+    @classmethod
+    def identity(cls, axis: str, bits: int) -> ColumnAction:
+        """Return the action that changes nothing.
+
+        Example:
+            >>> ColumnAction.identity("reg", 2).is_identity
+            True
+        """
+        return cls(axis, bits, tuple(range(bits)) if type(bits) is int and bits > 0 else ())
+
+    @property
+    def is_identity(self) -> bool:
+        """Nothing is moved or dropped."""
+        return self.sources == tuple(range(self.bits))
+
+    @property
+    def is_permutation(self) -> bool:
+        """Nothing is dropped."""
+        return len(self.sources) == self.bits
+
+    def as_layout(self) -> LinearLayout:
+        """Return the map from new to old coordinates of the axis.
+
+        Example:
+            >>> str(ColumnAction("reg", 3, (2, 0)).as_layout())
+            'F2[reg=(4)(1) -> reg:8]'
+        """
+        columns = tuple(1 << source for source in self.sources)
+        return _trusted(((self.axis, len(self.sources)),), ((self.axis, self.bits),), columns, 0)
+
+    def apply(self, layout: LinearLayout) -> LinearLayout:
+        """Return ``x -> layout(x with the axis taken through as_layout())``.
+
+        Raises:
+            MalformedError: LA241, the layout lacks the axis or has another size.
+        """
+        low, bits = place(linear(layout, "layout").inputs, self.axis, "axis")
+        if bits != self.bits:
+            raise bad_argument("layout", f"input axis {self.axis!r} must have {self.bits} bits", bits)
+        columns = (
+            layout.columns[:low]
+            + tuple(layout.columns[low + source] for source in self.sources)
+            + layout.columns[low + bits :]
+        )
+        inputs = tuple((name, len(self.sources) if name == self.axis else width) for name, width in layout.inputs)
+        return _trusted(inputs, layout.outputs, columns, layout.constant)
+
+    def apply_values(self, values: Sequence[_T]) -> tuple[_T, ...]:
+        """Return the values at their new coordinates: ``new[x] = old[as_layout()(x)]``.
+
+        Args:
+            values: One per old coordinate of the axis.
+
+        Raises:
+            MalformedError: LA241, another number of values.
+        """
+        if len(values) != 1 << self.bits:
+            raise bad_argument("values", f"must hold {1 << self.bits} values", len(values))
+        places = [0]
+        for source in self.sources:
+            places += [place | 1 << source for place in places]
+        return tuple(values[place] for place in places)
+
+    def broadcast_values(self, values: Sequence[_T]) -> tuple[_T, ...]:
+        """Return values at the old coordinates, the same for all that differ in dropped bits only.
+
+        Undoes ``apply_values`` where the dropped bits do not matter.
+
+        Args:
+            values: One per new coordinate of the axis.
+
+        Raises:
+            MalformedError: LA241, another number of values.
+
+        Example:
+            >>> ColumnAction("reg", 2, (1,)).broadcast_values("ab")
+            ('a', 'a', 'b', 'b')
+        """
+        if len(values) != 1 << len(self.sources):
+            raise bad_argument("values", f"must hold {1 << len(self.sources)} values", len(values))
+        number = {source: index for index, source in enumerate(self.sources)}
+        places = [0]
+        for bit in range(self.bits):
+            flag = 1 << number[bit] if bit in number else 0
+            places += [place | flag for place in places]
+        return tuple(values[place] for place in places)
+
+    def inverse(self) -> ColumnAction:
+        """Return the action that undoes this one.
+
+        Raises:
+            AdmissibilityError: LA258, a bit is dropped; the witness holds it.
+
+        Example:
+            >>> ColumnAction("reg", 3, (1, 2, 0)).inverse().sources
+            (2, 0, 1)
+        """
+        if not self.is_permutation:
+            dropped = next(bit for bit in range(self.bits) if bit not in self.sources)
+            raise refuse(
+                "LA258",
+                "an action that drops bits has no inverse",
+                f"{self!r} drops bit {dropped} of {self.axis}",
+                {"axis": self.axis, "bit": dropped},
+            )
+        order = sorted(range(self.bits), key=lambda index: self.sources[index])
+        return ColumnAction(self.axis, self.bits, tuple(order))
+
+    def then(self, later: ColumnAction) -> ColumnAction:
+        """Return the action of this one followed by ``later``: ``later.apply(self.apply(L))``.
+
+        Raises:
+            MalformedError: LA241, ``later`` is not an action on the axis that this one leaves.
+
+        Example:
+            >>> ColumnAction("reg", 3, (2, 0)).then(ColumnAction("reg", 2, (1,))).sources
+            (0,)
+        """
+        if not isinstance(later, ColumnAction) or (later.axis, later.bits) != (self.axis, len(self.sources)):
+            raise bad_argument("later", f"must act on {len(self.sources)} bits of {self.axis!r}", later)
+        return ColumnAction(self.axis, self.bits, tuple(self.sources[index] for index in later.sources))
+
+
+def permutation_for_divide(
+    layout: LinearLayout, tile: LinearLayout, *, left: bool = True, register: str = "register"
+) -> ColumnAction:
+    """Return a permutation of the register bits after which ``tile`` divides the layout.
+
+    Mathematically: found whenever one exists. Each register bit of the tile needs a register bit of the layout with
+    the same image; those that stay form the same multiset for every matching, so taking any match is complete.
+
+    Args:
+        layout: Any with the register axis.
+        tile: As for ``divide_left`` (``divide_right`` if not ``left``).
+        left: Side of the division.
+        register: Name of the register axis.
+
+    Raises:
+        MalformedError: LA241, the layout has no such axis.
+        AdmissibilityError: LA256, there is none; the witness holds what prevents it.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(2,), (1,)]}, {"offset": 4})
+        >>> permutation_for_divide(L, identity_1d(2, "register", "offset")).sources
+        (1, 0)
+    """
+    found = _permutation(linear(layout, "layout"), linear(tile, "tile"), left=left, register=register)
+    if isinstance(found, AdmissibilityError):
+        raise found
+    return found
+
+
+def _permutation(
+    layout: LinearLayout, tile: LinearLayout, *, left: bool, register: str
+) -> ColumnAction | AdmissibilityError:
+    low, bits = place(layout.inputs, register, "register")
+    what = "no permutation of the registers makes the layout divisible by the tile"
+    sizes, tile_sizes = dict(layout.outputs), dict(tile.outputs)
+    for name, count in tile.outputs:
+        if sizes.get(name, -1) < count:
+            because = f"output axis {name!r} of the tile is larger than that of the layout"
+            return refuse("LA256", what, because, {"axis": name}, layout, tile)
+    shifts = {name: at if left else at + width - tile_sizes.get(name, 0) for name, at, width in fields(layout.outputs)}
+    free = list(range(bits))
+    chosen: list[int] = []
+    wanted = columns_of(tile, register) if register in dict(tile.inputs) else ()
+    for index, column in enumerate(wanted):
+        image = sum(part << shifts[name] for name, part in unpack(column, tile.outputs).items())
+        match = next((bit for bit in free if layout.columns[low + bit] == image), None)
+        if match is None:
+            point = unpack(image, layout.outputs)
+            because = f"no register bit is left whose image is {point}, that of bit {index} of the tile"
+            return refuse("LA256", what, because, {"bit": index, "image": point}, layout, tile)
+        free.remove(match)
+        chosen.append(match)
+    action = ColumnAction(register, bits, tuple(chosen + free if left else free + chosen))
+    divided = _divided(action.apply(layout), tile, left=left)
+    if isinstance(divided, AdmissibilityError):
+        inner = divided.diagnostic
+        return refuse("LA256", what, inner.because, dict(inner.witness or {}), layout, tile)
+    return action
+
+
+def drop_broadcast(layout: LinearLayout, axis: str = "register") -> ColumnAction:
+    """Return the action that drops the bits of an axis that do not change the value.
+
+    ``apply_values`` then strips duplicate registers and ``broadcast_values`` makes them again.
+
+    Raises:
+        MalformedError: LA241, the layout has no such axis.
+
+    Example:
+        >>> drop_broadcast(LinearLayout.from_bases({"register": [(0,), (1,)]}, {"o": 2})).sources
+        (1,)
+    """
+    columns = columns_of(linear(layout, "layout"), axis)
+    return ColumnAction(axis, len(columns), tuple(bit for bit, column in enumerate(columns) if column))
+
+
+def largest_vectorisation(
+    layout: LinearLayout,
+    element_bits: int,
+    *,
+    max_elements: int | None = None,
+    register: str = "register",
+    offset: str = "offset",
+) -> tuple[int, ColumnAction]:
+    """Return the widest vector access from registers to an offset axis, and the register permutation it needs.
+
+    Mathematically: the largest power of two v with ``v * element_bits <= 128`` such that, after a permutation of the
+    register bits, the identity of size v from register to offset divides the layout from the left. With
+    ``max_elements`` the registers stay as they are.
+
+    Args:
+        layout: Register axis, offset axis, any others.
+        element_bits: Bits per element, power of two up to 128.
+        max_elements: Upper bound for v, power of two; forbids permutations.
+        register: Name of the register axis.
+        offset: Name of the output axis.
+
+    Returns:
+        (v, permutation), v in elements; (1, identity) where nothing wider works.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size or a missing axis.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(4,), (1,), (2,)], "lane": [(8,)]}, {"offset": 16})
+        >>> width, action = largest_vectorisation(L, 32)
+        >>> width, action.sources
+        (4, (1, 2, 0))
+    """
+    _, bits = place(linear(layout, "layout").inputs, register, "register")
+    place(layout.outputs, offset, "offset")
+    if log2(element_bits, "element_bits") > log2(VECTOR_BITS, "vector"):
+        raise bad_argument("element_bits", f"must be at most {VECTOR_BITS}", element_bits)
+    limit = VECTOR_BITS // integer(element_bits, "element_bits")
+    if max_elements is not None:
+        limit = min(limit, 1 << log2(max_elements, "max_elements"))
+    stay = ColumnAction.identity(register, bits)
+    width = limit
+    while width > 1:
+        tile = identity_1d(width, register, offset)
+        if max_elements is None:
+            found = _permutation(layout, tile, left=True, register=register)
+            if isinstance(found, ColumnAction):
+                return width, found
+        elif not isinstance(_divided(layout, tile, left=True), AdmissibilityError):
+            return width, stay
+        width //= 2
+    return 1, stay
+
+
+def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[int, ColumnAction]:
+    """Return which register bits only add to the address, so that they can be immediates of an instruction.
+
+    Mathematically: the largest set S of register bits whose columns use no output bit that another column or the
+    affine part uses. Then ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers, the output
+    axes taken together.
+
+    Args:
+        layout: Any with the register axis.
+        register: Name of that axis.
+
+    Returns:
+        (number of register values that S makes, a permutation that puts S into the lowest register bits).
+
+    Raises:
+        MalformedError: LA241, the layout has no such axis.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(3,)]}, {"o": 8})
+        >>> count, action = additive_strides(L)
+        >>> count, action.sources
+        (2, (1, 0))
+    """
+    low, bits = place(linear(layout, "layout").inputs, register, "register")
+    used = layout.constant
+    for column in layout.columns[:low] + layout.columns[low + bits :]:
+        used |= column
+    rest = set(range(bits))
+    changed = True
+    while changed:
+        changed = False
+        for bit in sorted(rest):
+            if layout.columns[low + bit] & used:
+                used |= layout.columns[low + bit]
+                rest.remove(bit)
+                changed = True
+    order = sorted(rest) + [bit for bit in range(bits) if bit not in rest]
+    return 1 << len(rest), ColumnAction(register, bits, tuple(order))

@@ -1,0 +1,246 @@
+"""Building linear layouts: one-axis maps, inferred sizes, the direct sum.
+
+Main definitions: ``empty``, ``identity_1d``, ``strided_1d``, ``zeros_1d``, ``from_bases_minimal``, ``direct_sum``.
+
+Main statements: the direct sum is associative with unit ``empty()``, and not commutative; it is injective (surjective)
+exactly when both factors are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.axes import Axes, check_name, fields, integer, log2, malformed, unpack
+from layoutalg.f2.checked import as_names, bad_argument, linear, refuse
+from layoutalg.f2.layout import Bases, LinearLayout, _trusted
+
+
+def empty() -> LinearLayout:
+    """Return the layout without axes, from one point to one point; the unit of ``direct_sum``.
+
+    Example:
+        >>> str(empty())
+        'F2[ -> ]'
+    """
+    return LinearLayout((), (), ())
+
+
+def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
+    """Return ``x -> x`` from one axis to another of the same size.
+
+    Args:
+        size: Power of two.
+        in_dim: Name of the input axis.
+        out_dim: Name of the output axis.
+
+    Raises:
+        MalformedError: LA200.
+
+    Example:
+        >>> str(identity_1d(4, "lane", "col"))
+        'F2[lane=(1)(2) -> col:4]'
+    """
+    return strided_1d(size, 1, in_dim, out_dim)
+
+
+def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayout:
+    """Return ``x -> stride * x`` onto an axis of size ``size * stride``.
+
+    Args:
+        size: Power of two.
+        stride: Power of two.
+        in_dim: Name of the input axis.
+        out_dim: Name of the output axis.
+
+    Raises:
+        MalformedError: LA200.
+
+    Example:
+        >>> str(strided_1d(4, 2, "lane", "col"))
+        'F2[lane=(2)(4) -> col:8]'
+    """
+    _named(in_dim, out_dim)
+    bits, shift = log2(size, "size"), log2(stride, "stride")
+    return _trusted(((in_dim, bits),), ((out_dim, bits + shift),), tuple(1 << bit + shift for bit in range(bits)), 0)
+
+
+def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
+    """Return ``x -> 0``.
+
+    Args:
+        size: Size of the input axis, power of two.
+        in_dim: Name of the input axis.
+        out_dim: Name of the output axis.
+        out_size: Size of the output axis, power of two; above 1 the layout is not surjective.
+
+    Raises:
+        MalformedError: LA200.
+
+    Example:
+        >>> str(zeros_1d(4, "warp", "col"))
+        'F2[warp=(0)(0) -> col:1]'
+    """
+    _named(in_dim, out_dim)
+    bits = log2(size, "size")
+    return _trusted(((in_dim, bits),), ((out_dim, log2(out_size, "out_size")),), (0,) * bits, 0)
+
+
+def _named(in_dim: object, out_dim: object) -> None:
+    check_name(in_dim, "in_dim", ())
+    check_name(out_dim, "out_dim", ())
+
+
+def from_bases_minimal(
+    bases: Bases | Sequence[tuple[str, Sequence[Sequence[int]]]],
+    out_names: Sequence[str],
+    offset: Mapping[str, int] | Sequence[int] | None = None,
+    *,
+    require_surjective: bool = True,
+) -> LinearLayout:
+    """Return the layout given by the images of the input bits, each output axis as small as these and the offset allow.
+
+    Args:
+        bases: As for ``LinearLayout.from_bases``.
+        out_names: Names of the output axes, one per component.
+        offset: As for ``LinearLayout.from_bases``.
+        require_surjective: Refuse a layout that misses some output.
+
+    Raises:
+        MalformedError: LA200.
+        AdmissibilityError: LA245, an output is missed; the witness holds one.
+
+    Example:
+        >>> from_bases_minimal({"i": [(1, 0), (0, 2), (0, 1)]}, ("row", "col")).out_dims
+        {'row': 2, 'col': 4}
+    """
+    names = as_names(out_names, "out_names")
+    # whatever is not a point of the right kind is left to ``from_bases``, which explains it
+    entries = bases.items() if isinstance(bases, Mapping) else bases if isinstance(bases, (tuple, list)) else ()
+    points: list[object] = []
+    for entry in entries:
+        if isinstance(entry, (tuple, list)) and len(entry) == 2 and isinstance(entry[1], (tuple, list, np.ndarray)):
+            points += list(entry[1])
+    points.append([offset.get(name, 0) for name in names] if isinstance(offset, Mapping) else offset)
+    widths = [0] * len(names)
+    for point in points:
+        if isinstance(point, (tuple, list, np.ndarray)) and len(point) == len(names):
+            for index, component in enumerate(point):
+                value = integer(component, "bases")
+                if value < 0:
+                    raise malformed("bases", "components must not be negative", value)
+                widths[index] = max(widths[index], value.bit_length())
+    dims = [(name, 1 << bits) for name, bits in zip(names, widths, strict=True)]
+    layout = LinearLayout.from_bases(bases, dims, offset)
+    if require_surjective:
+        check_surjective(layout)
+    return layout
+
+
+def check_surjective(layout: LinearLayout) -> None:
+    """Raise if some output is never reached.
+
+    Raises:
+        AdmissibilityError: LA245; the witness holds one output that is missed.
+    """
+    if layout.is_surjective:
+        return
+    reduced = matrix.eliminate(layout.columns)
+    free = next(bit for bit in range(layout.out_bits) if reduced.reduce(1 << bit)[0])
+    missed = unpack(layout.constant ^ 1 << free, layout.outputs)
+    because = f"rank {reduced.rank} is less than the {layout.out_bits} output bits"
+    raise refuse("LA245", "the linear layout is not surjective", because, {"missed": missed}, layout)
+
+
+def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
+    """Return ``inner * outer``: the inner layout repeated at the places of the outer one.
+
+    Mathematically: every shared axis is split, the inner layout has the low bits:
+    ``(inner * outer)(x + size_in * y) = inner(x) + size_out * outer(y)`` axis by axis, where the sizes are those of the
+    axes of ``inner`` (1 where it has no such axis). The axes keep an order that agrees with both layouts.
+
+    Args:
+        inner: Takes the low bits.
+        outer: Takes the high bits.
+
+    Raises:
+        AdmissibilityError: LA242, no order of the axes agrees with both layouts; the witness holds two such axes.
+
+    Example:
+        >>> str(direct_sum(identity_1d(2, "reg", "col"), identity_1d(4, "reg", "col")))
+        'F2[reg=(1)(2)(4) -> col:8]'
+
+    Source: arXiv 2505.23819 (product of layouts); the affine parts add the same way.
+    """
+    linear(inner, "inner")
+    linear(outer, "outer")
+    inputs = _merged(inner, outer, inner.inputs, outer.inputs, "input")
+    outputs = _merged(inner, outer, inner.outputs, outer.outputs, "output")
+    sizes = dict(inner.outputs)
+    low = [(name, bits, sizes.get(name, 0)) for name, bits in outputs]
+    first = _mover(inner.outputs, outputs, {})
+    second = _mover(outer.outputs, outputs, {name: shift for name, _, shift in low})
+    inner_columns = {name: inner.columns[at : at + bits] for name, at, bits in fields(inner.inputs)}
+    outer_columns = {name: outer.columns[at : at + bits] for name, at, bits in fields(outer.inputs)}
+    columns: list[int] = []
+    for name, _ in inputs:
+        columns += [_move(column, first) for column in inner_columns.get(name, ())]
+        columns += [_move(column, second) for column in outer_columns.get(name, ())]
+    constant = _move(inner.constant, first) | _move(outer.constant, second)
+    return _trusted(inputs, outputs, tuple(columns), constant)
+
+
+def _mover(source: Axes, target: Axes, shifts: Mapping[str, int]) -> list[tuple[int, int, int]]:
+    """Return (lowest bit, mask, new lowest bit) per axis of ``source`` inside ``target``."""
+    placed = {name: low for name, low, _ in fields(target)}
+    return [(low, (1 << bits) - 1, placed[name] + shifts.get(name, 0)) for name, low, bits in fields(source)]
+
+
+def _move(value: int, moves: Sequence[tuple[int, int, int]]) -> int:
+    answer = 0
+    if value:
+        for low, mask, target in moves:
+            answer |= (value >> low & mask) << target
+    return answer
+
+
+def _merged(inner: LinearLayout, outer: LinearLayout, left: Axes, right: Axes, side: str) -> Axes:
+    """Return the union of two ordered sets of axes with added bits, in an order that agrees with both."""
+    if left == right:
+        return tuple((name, 2 * bits) for name, bits in left)
+    first, second = dict(left), dict(right)
+    order: list[str] = []
+    rest = [name for name, _ in right]
+    for name, _ in left:
+        if name in second:
+            if name not in rest:
+                other = next(later for later, _ in left if later in second and later in order)
+                raise _order_conflict(inner, outer, side, name, other)
+            cut = rest.index(name)
+            for passed in rest[:cut]:
+                if passed in first:
+                    raise _order_conflict(inner, outer, side, name, passed)
+            order += rest[:cut]
+            rest = rest[cut + 1 :]
+        order.append(name)
+    return tuple((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
+
+
+def _order_conflict(inner: LinearLayout, outer: LinearLayout, side: str, name: str, other: str) -> Exception:
+    return refuse(
+        "LA242",
+        "the linear layouts order their axes differently",
+        f"one has {side} axis {name!r} before {other!r}, the other after it",
+        {"axis": name, "other": other},
+        inner,
+        outer,
+    )
+
+
+def require_axis_name(name: object, argument: str) -> str:
+    """Return ``name`` if it can name an axis."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise bad_argument(argument, "must be an identifier", name)
+    return name

@@ -1,0 +1,312 @@
+"""Factors of linear layouts: division by a tile, quotients by axes that stay in place, repetition, vector width.
+
+Main definitions: ``divide_left``, ``divide_right``, ``is_trivial_over``, ``is_identity_on``, ``quotient``,
+``repetitions``, ``num_consecutive``.
+
+Main statements: ``direct_sum(B, divide_left(A, B)) == A`` and ``direct_sum(divide_right(A, B), B) == A`` wherever the
+quotient exists, and it is unique once it keeps every axis of A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from layoutalg.errors import AdmissibilityError
+from layoutalg.f2.axes import Axes, fields, unpack
+from layoutalg.f2.checked import as_names, bad_argument, bit_name, field, gather, linear, place, refuse
+from layoutalg.f2.layout import LinearLayout, _trusted
+
+
+def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
+    """Return C with ``tile * C == layout``; C keeps all axes of ``layout``.
+
+    Mathematically: the lowest bits of each axis do what ``tile`` does, all others leave the bits of ``tile`` alone.
+
+    Args:
+        layout: Any.
+        tile: Its axes are among those of ``layout``, in the same order.
+
+    Raises:
+        AdmissibilityError: LA247, there is no such C; the witness holds the entry that prevents it.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"reg": [(1,), (4,), (2,)]}, {"o": 8})
+        >>> str(divide_left(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
+        'F2[reg=(2)(1) -> o:4]'
+    """
+    found = _divided(linear(layout, "layout"), linear(tile, "tile"), left=True)
+    if isinstance(found, AdmissibilityError):
+        raise found
+    return found
+
+
+def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
+    """Return C with ``C * tile == layout``; C keeps all axes of ``layout``.
+
+    Mathematically: the highest bits of each axis do what ``tile`` does, all others leave the bits of ``tile`` alone.
+
+    Args:
+        layout: Any.
+        tile: Its axes are among those of ``layout``, in the same order.
+
+    Raises:
+        AdmissibilityError: LA247, there is no such C; the witness holds the entry that prevents it.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"reg": [(2,), (1,), (4,)]}, {"o": 8})
+        >>> str(divide_right(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
+        'F2[reg=(2)(1) -> o:4]'
+    """
+    found = _divided(linear(layout, "layout"), linear(tile, "tile"), left=False)
+    if isinstance(found, AdmissibilityError):
+        raise found
+    return found
+
+
+def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout | AdmissibilityError:
+    """Return the quotient, or the error that says why there is none."""
+
+    def fail(because: str, witness: dict[str, object]) -> AdmissibilityError:
+        side = "left" if left else "right"
+        return refuse(
+            "LA247", f"the layout is not divisible by the tile from the {side}", because, witness, layout, tile
+        )
+
+    for side, have, want in (("input", layout.inputs, tile.inputs), ("output", layout.outputs, tile.outputs)):
+        sizes, order = dict(have), [name for name, _ in have]
+        last = -1
+        for name, bits in want:
+            if sizes.get(name, -1) < bits:
+                size = 1 << sizes[name] if name in sizes else None
+                return fail(
+                    f"the tile needs {side} axis {name!r} of size {1 << bits}, the layout has {size}",
+                    {"axis": name, "tile": 1 << bits, "layout": size},
+                )
+            if order.index(name) < last:
+                return fail(f"the {side} axes of the tile are in another order", {"axis": name})
+            last = order.index(name)
+    tile_in, tile_out = dict(tile.inputs), dict(tile.outputs)
+    tile_places, rest_places = [], []
+    for name, low, bits in fields(layout.outputs):
+        cut = tile_out.get(name, 0)
+        tile_places.append((low, cut) if left else (low + bits - cut, cut))
+        rest_places.append((low + cut, bits - cut) if left else (low, bits - cut))
+    # output axes of the tile come in the order of the layout, so gathering yields the tile's own packing
+    columns: list[int] = []
+    tile_low = {name: low for name, low, _ in fields(tile.inputs)}
+    for name, low, bits in fields(layout.inputs):
+        cut = tile_in.get(name, 0)
+        for bit in range(bits):
+            column = layout.columns[low + bit]
+            number = bit if left else bit - (bits - cut)
+            inside = 0 <= number < cut
+            wanted = tile.columns[tile_low[name] + number] if inside else 0
+            here, rest = gather(column, tile_places), gather(column, rest_places)
+            if here != wanted or (inside and rest):
+                return fail(
+                    f"the image of {name}[{bit}] is {unpack(column, layout.outputs)}",
+                    {
+                        "axis": name,
+                        "bit": bit,
+                        "tile_part": unpack(here, tile.outputs),
+                        "expected": unpack(wanted, tile.outputs),
+                        "inside_tile": inside,
+                    },
+                )
+            if not inside:
+                columns.append(rest)
+    if gather(layout.constant, tile_places) != tile.constant:
+        return fail("the affine parts differ on the bits of the tile", {"layout": layout.offset, "tile": tile.offset})
+    inputs = _less(layout.inputs, tile_in)
+    return _trusted(inputs, _less(layout.outputs, tile_out), tuple(columns), gather(layout.constant, rest_places))
+
+
+def _less(axes: Axes, taken: dict[str, int]) -> Axes:
+    return tuple((name, bits - taken.get(name, 0)) for name, bits in axes)
+
+
+def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
+    """Whether the axes stay in place: identity on them, and neither do they reach others nor others them.
+
+    Mathematically: ``layout = id_names x (a layout of the other axes)``, affine part included. An axis that only one
+    side has is not in place.
+
+    Args:
+        layout: Any.
+        names: Axes.
+
+    Raises:
+        MalformedError: LA241, an axis that neither side has.
+
+    Example:
+        >>> is_trivial_over(LinearLayout.identity({"lane": 2, "warp": 2}), "warp")
+        True
+    """
+    return _moved(linear(layout, "layout"), names) is None
+
+
+def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
+    """Drop axes that stay in place on both sides.
+
+    Args:
+        layout: Any.
+        names: Axes over which the layout is trivial.
+
+    Raises:
+        MalformedError: LA241, an axis that neither side has.
+        AdmissibilityError: LA248, they do not stay in place; the witness holds the input bit and what it does.
+
+    Example:
+        >>> str(quotient(LinearLayout.identity({"lane": 2, "warp": 2}), "warp"))
+        'F2[lane=(1) -> lane:2]'
+    """
+    dropped = as_names(names, "names")
+    moved = _moved(linear(layout, "layout"), dropped)
+    if moved is not None:
+        raise refuse("LA248", "the layout is not trivial over these axes", moved[0], moved[1], layout)
+    places = [(low, bits) for name, low, bits in fields(layout.outputs) if name not in dropped]
+    columns: list[int] = []
+    for name, low, bits in fields(layout.inputs):
+        if name not in dropped:
+            columns += [gather(column, places) for column in layout.columns[low : low + bits]]
+    inputs = tuple(axis for axis in layout.inputs if axis[0] not in dropped)
+    outputs = tuple(axis for axis in layout.outputs if axis[0] not in dropped)
+    return _trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
+
+
+def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[str, object]] | None:
+    """Return why the axes do not stay in place, or None where they do."""
+    wanted = as_names(names, "names")
+    ins, outs = dict(layout.inputs), dict(layout.outputs)
+    for name in wanted:
+        if name not in ins and name not in outs:
+            raise bad_argument("names", f"must be among {sorted({*ins, *outs})}", name)
+    for name in wanted:
+        if ins.get(name) != outs.get(name):
+            sizes = {"input_size": layout.in_dims.get(name), "output_size": layout.out_dims.get(name)}
+            return f"axis {name!r} is not the same on both sides", {"axis": name, **sizes}
+    inside = sum(((1 << bits) - 1) << low for name, low, bits in fields(layout.outputs) if name in wanted)
+    places = {name: low for name, low, _ in fields(layout.outputs)}
+    for name, low, bits in fields(layout.inputs):
+        for bit in range(bits):
+            column = layout.columns[low + bit]
+            good = column == 1 << places[name] + bit if name in wanted else not column & inside
+            if not good:
+                image = unpack(column, layout.outputs)
+                return f"the image of {name}[{bit}] is {image}", {"axis": name, "bit": bit, "image": image}
+    if layout.constant & inside:
+        return f"the affine part {layout.offset} moves them", {"offset": layout.offset}
+    return None
+
+
+def is_identity_on(layout: LinearLayout, name: str) -> bool:
+    """Whether output axis ``name`` is input axis ``name`` and depends on nothing else.
+
+    Weaker than ``is_trivial_over``: the input axis may reach other outputs too.
+
+    Args:
+        layout: Any.
+        name: An axis of both sides.
+
+    Raises:
+        MalformedError: LA241, an unknown output axis.
+
+    Example:
+        >>> is_identity_on(LinearLayout.from_bases({"a": [(1, 1)], "b": [(0, 1)]}, {"a": 2, "b": 2}), "a")
+        True
+    """
+    where = place(linear(layout, "layout").outputs, name, "name")
+    if dict(layout.inputs).get(name) != where[1] or field(layout.constant, where):
+        return False
+    return all(
+        field(layout.columns[low + bit], where) == (1 << bit if axis == name else 0)
+        for axis, low, bits in fields(layout.inputs)
+        for bit in range(bits)
+    )
+
+
+def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
+    """Return where each copy of a tile starts: the layout with the part of the tile set to zero.
+
+    Mathematically: R with ``layout(x) = R(x) xor tile(x mod tile)``, where R ignores the lowest bits of each axis
+    (those of ``tile``) and never sets an output bit that ``tile`` uses; so the xor is also a sum. Other than in
+    ``divide_left`` the output bits of the tile may lie anywhere among the others.
+
+    Args:
+        layout: Any.
+        tile: Its axes are among those of ``layout``, none larger.
+
+    Raises:
+        AdmissibilityError: LA257, no such R; the witness holds the entry that prevents it.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"reg": [(2,), (1,), (4,)]}, {"o": 8})
+        >>> str(repetitions(A, LinearLayout.from_bases({"reg": [(2,)]}, {"o": 4})))
+        'F2[reg=(0)(1)(4) -> o:8]'
+    """
+    linear(layout, "layout")
+    linear(tile, "tile")
+
+    def fail(because: str, witness: dict[str, object]) -> AdmissibilityError:
+        return refuse("LA257", "the layout does not repeat the tile", because, witness, layout, tile)
+
+    for side, have, want in (("input", layout.inputs, tile.inputs), ("output", layout.outputs, tile.outputs)):
+        sizes = dict(have)
+        for name, bits in want:
+            if sizes.get(name, -1) < bits:
+                size = 1 << sizes[name] if name in sizes else None
+                raise fail(
+                    f"the tile needs {side} axis {name!r} of size {1 << bits}, the layout has {size}",
+                    {"axis": name, "tile": 1 << bits, "layout": size},
+                )
+    placed = {name: low for name, low, _ in fields(layout.outputs)}
+    moves = [(low, (1 << bits) - 1, placed[name]) for name, low, bits in fields(tile.outputs)]
+
+    def move(value: int) -> int:
+        return sum((value >> low & mask) << to for low, mask, to in moves)
+
+    used = move(tile.constant)
+    for column in tile.columns:
+        used |= move(column)
+    tile_places = {name: (low, bits) for name, low, bits in fields(tile.inputs)}
+    columns = list(layout.columns)
+    for name, low, bits in fields(layout.inputs):
+        start, cut = tile_places.get(name, (0, 0))
+        for bit in range(bits):
+            column = columns[low + bit]
+            wanted = move(tile.columns[start + bit]) if bit < cut else column & ~used
+            if column != wanted:
+                raise fail(
+                    f"the image of {bit_name(layout, low + bit)} is {unpack(column, layout.outputs)}",
+                    {"axis": name, "bit": bit, "tile_bits": unpack(used, layout.outputs), "inside_tile": bit < cut},
+                )
+            if bit < cut:
+                columns[low + bit] = 0
+    if layout.constant & used != move(tile.constant):
+        raise fail("the affine parts differ on the bits of the tile", {"layout": layout.offset, "tile": tile.offset})
+    return _trusted(layout.inputs, layout.outputs, tuple(columns), layout.constant & ~used)
+
+
+def num_consecutive(layout: LinearLayout) -> int:
+    """Return how many neighbours on the first input axis stay neighbours on the first output axis, aligned.
+
+    Mathematically: the largest power of two V such that on the first axes ``layout(a V + v) = layout(a V) + v`` for
+    v < V, the other output axes do not change, and ``layout(a V)`` is a multiple of V; 1 where a side has no axis.
+
+    Example:
+        >>> num_consecutive(LinearLayout.from_bases({"reg": [(1,), (2,), (8,)], "lane": [(4,)]}, {"o": 16}))
+        4
+    """
+    linear(layout, "layout")
+    if not layout.inputs or not layout.outputs:
+        return 1
+    first_in, first_out = layout.inputs[0][1], layout.outputs[0][1]
+    run = 0
+    while run < min(first_in, first_out) and layout.columns[run] == 1 << run:
+        run += 1
+    others = layout.constant
+    for column in layout.columns[run:]:
+        others |= column
+    others &= (1 << first_out) - 1
+    aligned = (others & -others).bit_length() - 1 if others else first_out
+    return 1 << min(run, aligned)

@@ -1,0 +1,79 @@
+"""One-sided inverses of linear layouts, and the input bits that they do not need.
+
+Main definitions: ``right_inverse``, ``left_inverse``, ``free_variable_masks``.
+
+Main statements: a surjective layout has right inverses, an injective one left inverses; they coincide with
+``LinearLayout.inverse`` where both exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.axes import unpack
+from layoutalg.f2.build import check_surjective
+from layoutalg.f2.checked import linear, refuse
+from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
+from layoutalg.f2.solutions import solve
+
+
+def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smallest") -> LinearLayout:
+    """Return R with ``layout @ R`` the identity; by default every output gets its smallest input.
+
+    Args:
+        layout: Surjective.
+        objective: As for ``SolutionSet.choose``.
+
+    Raises:
+        AdmissibilityError: LA245, not surjective; the witness holds an output that is missed.
+
+    Example:
+        >>> str(right_inverse(LinearLayout.from_bases({"i": [(1,), (1,), (2,)]}, {"o": 4})))
+        'F2[o=(1)(4) -> i:8]'
+    """
+    linear(layout, "layout")
+    check_surjective(layout)
+    bits = layout.out_bits
+    one = _trusted(layout.outputs, layout.outputs, tuple(1 << bit for bit in range(bits)), 0)
+    return solve(layout, one).choose(objective)
+
+
+def left_inverse(layout: LinearLayout) -> LinearLayout:
+    """Return L with ``L @ layout`` the identity.
+
+    Mathematically: L undoes the layout on its image and sends the complement spanned by the unit vectors outside the
+    pivot rows to 0.
+
+    Args:
+        layout: Injective.
+
+    Raises:
+        AdmissibilityError: LA246, not injective; the witness holds the difference of two inputs with the same value.
+
+    Example:
+        >>> str(left_inverse(LinearLayout.from_bases({"i": [(2,)]}, {"o": 4})))
+        'F2[o=(0)(1) -> i:2]'
+    """
+    linear(layout, "layout")
+    reduced = _elimination(layout.columns)
+    if reduced.null:
+        because = f"rank {reduced.rank} is less than the {layout.in_bits} input bits"
+        witness = {"kernel": unpack(reduced.null[0], layout.inputs)}
+        raise refuse("LA246", "the linear layout is not injective", because, witness, layout)
+    columns = tuple(reduced.reduce(1 << bit)[1] for bit in range(layout.out_bits))
+    return _trusted(layout.outputs, layout.inputs, columns, matrix.apply(columns, layout.constant))
+
+
+def free_variable_masks(layout: LinearLayout) -> dict[str, int]:
+    """Return per input axis the bits that are not needed: with them at 0 the layout takes the same values, once each.
+
+    Mathematically: bit j is free exactly when column j depends on the columns before it.
+
+    Example:
+        >>> free_variable_masks(LinearLayout.from_bases({"reg": [(1,), (1,)], "lane": [(2,)]}, {"o": 4}))
+        {'reg': 2, 'lane': 0}
+    """
+    linear(layout, "layout")
+    packed = sum(1 << null.bit_length() - 1 for null in _elimination(layout.columns).null)
+    return unpack(packed, layout.inputs)

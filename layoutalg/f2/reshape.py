@@ -1,0 +1,281 @@
+"""Changing the names, the order and the cut of the axes of a linear layout; joining layouts side by side.
+
+Main definitions: ``reshape_ins``, ``reshape_outs``, ``flatten_ins``, ``flatten_outs``, ``transpose_ins``,
+``transpose_outs``, ``rename_ins``, ``rename_outs``, ``squeeze_ins``, ``squeeze_outs``, ``concat_ins``, ``concat_outs``.
+
+Main statements: a flat point is the packed integer of its coordinates, the first axis in the low bits. Reshaping keeps
+the flat map; transposing permutes coordinates and keeps the map by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+
+from layoutalg.f2.axes import Axes, log2, pairs
+from layoutalg.f2.build import require_axis_name
+from layoutalg.f2.checked import as_names, bad_argument, gather, linear, place, refuse, selected
+from layoutalg.f2.layout import LinearLayout, _trusted
+
+Dims = Mapping[str, int] | Sequence[tuple[str, int]]
+
+
+def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
+    """Cut the flat input into the axes ``dims``; the map of flat points stays.
+
+    Args:
+        layout: Any.
+        dims: Name and size (power of two) of the new input axes, minor to major.
+
+    Raises:
+        MalformedError: LA200, LA241 for a bad name or size.
+        AdmissibilityError: LA249, the sizes do not multiply to that of the layout.
+
+    Example:
+        >>> str(reshape_ins(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"lane": 2, "warp": 2}))
+        'F2[lane=(1), warp=(2) -> o:4]'
+    """
+    linear(layout, "layout")
+    return _trusted(_cut(layout, dims, layout.in_bits, "input"), layout.outputs, layout.columns, layout.constant)
+
+
+def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
+    """Cut the flat output into the axes ``dims``; the map of flat points stays. See ``reshape_ins``.
+
+    Example:
+        >>> str(reshape_outs(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"row": 2, "col": 2}))
+        'F2[i=(1,0)(0,1) -> row:2, col:2]'
+    """
+    linear(layout, "layout")
+    return _trusted(layout.inputs, _cut(layout, dims, layout.out_bits, "output"), layout.columns, layout.constant)
+
+
+def _cut(layout: LinearLayout, dims: Dims, total: int, side: str) -> Axes:
+    axes = tuple((name, log2(size, f"dims[{name!r}]")) for name, size in pairs(dims, "dims"))
+    bits = sum(count for _, count in axes)
+    if bits != total:
+        raise refuse(
+            "LA249",
+            "the reshape changes the number of points",
+            f"the {side} axes have {total} bits, the new ones {bits}",
+            {"bits": total, "asked": bits},
+            layout,
+        )
+    return axes
+
+
+def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
+    """Join all input axes into one, by default under the name of the first.
+
+    Raises:
+        MalformedError: LA241, a bad name, or none where there is no axis to take it from.
+
+    Example:
+        >>> str(flatten_ins(LinearLayout.identity({"row": 2, "col": 2})))
+        'F2[row=(1,0)(0,1) -> row:2, col:2]'
+    """
+    linear(layout, "layout")
+    return _trusted(_joined(layout.inputs, name), layout.outputs, layout.columns, layout.constant)
+
+
+def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
+    """Join all output axes into one, by default under the name of the first. See ``flatten_ins``.
+
+    Example:
+        >>> str(flatten_outs(LinearLayout.identity({"row": 2, "col": 2}), "offset"))
+        'F2[row=(1), col=(2) -> offset:4]'
+    """
+    linear(layout, "layout")
+    return _trusted(layout.inputs, _joined(layout.outputs, name), layout.columns, layout.constant)
+
+
+def _joined(axes: Axes, name: str | None) -> Axes:
+    if name is None and not axes:
+        raise bad_argument("name", "must be given where the layout has no axis to take it from", None)
+    return ((require_axis_name(axes[0][0] if name is None else name, "name"), sum(bits for _, bits in axes)),)
+
+
+def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
+    """Reorder the input axes; the map by name stays.
+
+    Args:
+        layout: Any.
+        names: Every input axis once, minor to major.
+
+    Raises:
+        MalformedError: LA241, ``names`` is not a permutation of the axes.
+
+    Example:
+        >>> str(transpose_ins(LinearLayout.from_bases({"a": [(1,)], "b": [(2,)]}, {"o": 4}), ("b", "a")))
+        'F2[b=(2), a=(1) -> o:4]'
+    """
+    linear(layout, "layout")
+    order = _permuted(layout.inputs, names)
+    columns: list[int] = []
+    for name, _ in order:
+        low, bits = place(layout.inputs, name, "names")
+        columns += layout.columns[low : low + bits]
+    return _trusted(order, layout.outputs, tuple(columns), layout.constant)
+
+
+def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
+    """Reorder the output axes; the map by name stays. See ``transpose_ins``.
+
+    Example:
+        >>> str(transpose_outs(LinearLayout.from_bases({"i": [(1, 0)]}, {"row": 2, "col": 4}), ("col", "row")))
+        'F2[i=(0,1) -> col:4, row:2]'
+    """
+    linear(layout, "layout")
+    order = _permuted(layout.outputs, names)
+    places = [place(layout.outputs, name, "names") for name, _ in order]
+    columns = tuple(gather(column, places) for column in layout.columns)
+    return _trusted(layout.inputs, order, columns, gather(layout.constant, places))
+
+
+def _permuted(axes: Axes, names: Sequence[str]) -> Axes:
+    wanted = as_names(names, "names")
+    sizes = dict(axes)
+    if len(wanted) != len(axes) or any(name not in sizes for name in wanted):
+        raise bad_argument("names", f"must hold each of {list(sizes)} once", wanted)
+    return tuple((name, sizes[name]) for name in wanted)
+
+
+def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
+    """Rename input axes, old name -> new name; the others keep theirs.
+
+    Raises:
+        MalformedError: LA241, an unknown old name, a new one that is no identifier or already taken.
+
+    Example:
+        >>> str(rename_ins(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"a": "lane"}))
+        'F2[lane=(1) -> o:2]'
+    """
+    linear(layout, "layout")
+    return _trusted(_renamed(layout.inputs, names), layout.outputs, layout.columns, layout.constant)
+
+
+def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
+    """Rename output axes, old name -> new name; the others keep theirs. See ``rename_ins``.
+
+    Example:
+        >>> str(rename_outs(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"o": "bank"}))
+        'F2[a=(1) -> bank:2]'
+    """
+    linear(layout, "layout")
+    return _trusted(layout.inputs, _renamed(layout.outputs, names), layout.columns, layout.constant)
+
+
+def _renamed(axes: Axes, names: Mapping[str, str]) -> Axes:
+    if not isinstance(names, Mapping):
+        raise bad_argument("names", "must be a mapping from old to new names", names)
+    for old in names:
+        place(axes, old, "names")
+    answer: list[tuple[str, int]] = []
+    for name, bits in axes:
+        new = require_axis_name(names.get(name, name), "names")
+        if any(new == taken for taken, _ in answer):
+            raise bad_argument("names", "must leave the axis names distinct", new)
+        answer.append((new, bits))
+    return tuple(answer)
+
+
+def squeeze_ins(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
+    """Drop input axes of size 1: those named, or all of them.
+
+    Raises:
+        MalformedError: LA241, an unknown name.
+        AdmissibilityError: LA250, a named axis is larger; the witness holds it.
+
+    Example:
+        >>> str(squeeze_ins(LinearLayout.from_bases({"a": [(1,)], "b": []}, {"o": 2})))
+        'F2[a=(1) -> o:2]'
+    """
+    linear(layout, "layout")
+    return _trusted(_squeezed(layout, layout.inputs, names), layout.outputs, layout.columns, layout.constant)
+
+
+def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
+    """Drop output axes of size 1: those named, or all of them. See ``squeeze_ins``.
+
+    Example:
+        >>> str(squeeze_outs(LinearLayout.from_bases({"a": [(1, 0)]}, {"o": 2, "p": 1}), "p"))
+        'F2[a=(1) -> o:2]'
+    """
+    linear(layout, "layout")
+    return _trusted(layout.inputs, _squeezed(layout, layout.outputs, names), layout.columns, layout.constant)
+
+
+def _squeezed(layout: LinearLayout, axes: Axes, names: Iterable[str] | None) -> Axes:
+    if names is None:
+        return tuple(axis for axis in axes if axis[1])
+    dropped = selected(axes, names, "names")
+    for name, bits in axes:
+        if name in dropped and bits:
+            because = f"axis {name!r} has size {1 << bits}"
+            raise refuse(
+                "LA250", "only an axis of size 1 can be dropped", because, {"axis": name, "size": 1 << bits}, layout
+            )
+    return tuple(axis for axis in axes if axis[0] not in dropped)
+
+
+def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
+    """Return ``(x, y) -> left(x) xor right(y)``: the matrices side by side.
+
+    Args:
+        left: Any.
+        right: The same output axes, sizes and order; other input axes.
+
+    Raises:
+        AdmissibilityError: LA251, the outputs differ or an input axis occurs in both; the witness holds the axis.
+
+    Example:
+        >>> lane, warp = (LinearLayout.from_bases({n: [(v,)]}, {"o": 4}) for n, v in (("lane", 1), ("warp", 2)))
+        >>> str(concat_ins(lane, warp))
+        'F2[lane=(1), warp=(2) -> o:4]'
+    """
+    _joinable(left, right, left.outputs, right.outputs, left.inputs, right.inputs, "output", "input")
+    inputs = left.inputs + right.inputs
+    return _trusted(inputs, left.outputs, left.columns + right.columns, left.constant ^ right.constant)
+
+
+def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
+    """Return ``x -> (left(x), right(x))``: the matrices on top of each other.
+
+    Args:
+        left: Any.
+        right: The same input axes, sizes and order; other output axes.
+
+    Raises:
+        AdmissibilityError: LA251, the inputs differ or an output axis occurs in both; the witness holds the axis.
+
+    Example:
+        >>> row, col = (LinearLayout.from_bases({"i": [(v,)]}, {n: 4}) for n, v in (("row", 1), ("col", 2)))
+        >>> str(concat_outs(row, col))
+        'F2[i=(1,2) -> row:4, col:4]'
+    """
+    _joinable(left, right, left.inputs, right.inputs, left.outputs, right.outputs, "input", "output")
+    shift = left.out_bits
+    columns = tuple(low | high << shift for low, high in zip(left.columns, right.columns, strict=True))
+    return _trusted(left.inputs, left.outputs + right.outputs, columns, left.constant | right.constant << shift)
+
+
+def _joinable(
+    left: LinearLayout,
+    right: LinearLayout,
+    same_left: Axes,
+    same_right: Axes,
+    other_left: Axes,
+    other_right: Axes,
+    same: str,
+    other: str,
+) -> None:
+    what = "the linear layouts do not join"
+    if same_left != same_right:
+        first = next(a or b for a, b in zip_longest(same_left, same_right) if a != b)
+        sizes = {"left": {n: 1 << b for n, b in same_left}, "right": {n: 1 << b for n, b in same_right}}
+        because = f"their {same} axes differ: {sizes['left']} and {sizes['right']}"
+        raise refuse("LA251", what, because, {"axis": first[0], **sizes}, left, right)
+    taken = dict(other_left)
+    for name, _ in other_right:
+        if name in taken:
+            raise refuse("LA251", what, f"both have an {other} axis {name!r}", {"axis": name}, left, right)

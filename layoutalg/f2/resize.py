@@ -1,0 +1,347 @@
+"""Parts of linear layouts, and layouts made larger or smaller.
+
+Main definitions: ``sublayout``, ``sublayout_is_zero``, ``resize_in``, ``broadcast_in``, ``resize_out``, ``mask_out``,
+``zero_out``, ``remove_zero_bases``, ``ensure_not_larger``, ``ensure_not_smaller``, ``combine_cta_cga``.
+
+Main statements: ``resize_in`` restricts the function, ``resize_out`` changes the codomain and never a value. What
+changes values is called by its name: ``mask_out`` takes coordinates modulo the new size, ``zero_out`` clears whole
+components of basis vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from layoutalg.f2.axes import fields, log2, unpack
+from layoutalg.f2.build import direct_sum, identity_1d
+from layoutalg.f2.checked import bad_argument, field, gather, insert, linear, place, refuse, selected
+from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.reshape import transpose_outs
+
+
+def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> LinearLayout:
+    """Return the layout with all other input axes at 0 and all other output axes forgotten.
+
+    Args:
+        layout: Any.
+        ins: Input axes to keep; they keep their order.
+        outs: Output axes to keep; they keep their order and size.
+
+    Raises:
+        MalformedError: LA241, an unknown axis.
+
+    Example:
+        >>> str(sublayout(LinearLayout.identity({"row": 2, "col": 2}), ("row", "col"), "col"))
+        'F2[row=(0), col=(1) -> col:2]'
+    """
+    linear(layout, "layout")
+    kept_in, kept_out = selected(layout.inputs, ins, "ins"), selected(layout.outputs, outs, "outs")
+    places = [(low, bits) for name, low, bits in fields(layout.outputs) if name in kept_out]
+    columns: list[int] = []
+    for name, low, bits in fields(layout.inputs):
+        if name in kept_in:
+            columns += [gather(column, places) for column in layout.columns[low : low + bits]]
+    inputs = tuple(axis for axis in layout.inputs if axis[0] in kept_in)
+    outputs = tuple(axis for axis in layout.outputs if axis[0] in kept_out)
+    return _trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
+
+
+def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
+    """Whether ``sublayout(layout, ins, outs)`` is 0 everywhere, affine part included.
+
+    Raises:
+        MalformedError: LA241, an unknown axis.
+
+    Example:
+        >>> sublayout_is_zero(LinearLayout.identity({"row": 2, "col": 2}), "row", "col")
+        True
+    """
+    part = sublayout(layout, ins, outs)
+    return not part.constant and not any(part.columns)
+
+
+def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
+    """Restrict one input axis to ``[0, size)``.
+
+    Args:
+        layout: Any.
+        name: The axis.
+        size: Power of two, at most the present size.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size or an unknown axis.
+        AdmissibilityError: LA252, the size is larger than the present one, where the layout says nothing;
+            ``broadcast_in`` and ``ensure_not_smaller`` are two ways to say it.
+
+    Example:
+        >>> str(resize_in(LinearLayout.identity({"row": 4}), "row", 2))
+        'F2[row=(1) -> row:4]'
+    """
+    low, bits = place(linear(layout, "layout").inputs, name, "name")
+    count = log2(size, "size")
+    if count > bits:
+        raise refuse(
+            "LA252",
+            "the layout is not defined on the larger axis",
+            f"input axis {name!r} has size {1 << bits}, less than {1 << count}",
+            {"axis": name, "size": 1 << bits, "asked": 1 << count},
+            layout,
+        )
+    inputs = tuple((axis, count if axis == name else width) for axis, width in layout.inputs)
+    columns = layout.columns[: low + count] + layout.columns[low + bits :]
+    return _trusted(inputs, layout.outputs, columns, layout.constant)
+
+
+def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
+    """Enlarge one input axis by bits that do not matter: ``x -> layout(x mod old size)``.
+
+    Args:
+        layout: Any.
+        name: The axis.
+        size: Power of two, at least the present size.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size or an unknown axis.
+
+    Example:
+        >>> str(broadcast_in(LinearLayout.identity({"row": 2}), "row", 4))
+        'F2[row=(1)(0) -> row:2]'
+    """
+    low, bits = place(linear(layout, "layout").inputs, name, "name")
+    count = log2(size, "size")
+    if count < bits:
+        raise bad_argument("size", f"must be at least {1 << bits}", 1 << count)
+    inputs = tuple((axis, count if axis == name else width) for axis, width in layout.inputs)
+    columns = layout.columns[: low + bits] + (0,) * (count - bits) + layout.columns[low + bits :]
+    return _trusted(inputs, layout.outputs, columns, layout.constant)
+
+
+def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
+    """Change the size of one output axis without changing any value.
+
+    Args:
+        layout: Any.
+        name: The axis.
+        size: Power of two, above every coordinate that occurs.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size or an unknown axis.
+        AdmissibilityError: LA253, some coordinate does not fit; the witness holds an input and the coordinate.
+
+    Example:
+        >>> resize_out(LinearLayout.from_bases({"i": [(1,)]}, {"o": 8}), "o", 2).out_dims
+        {'o': 2}
+    """
+    low, bits = place(linear(layout, "layout").outputs, name, "name")
+    count = log2(size, "size")
+    if count < bits:
+        for index, value in enumerate((layout.constant, *layout.columns)):
+            if field(value, (low, bits)) >> count:
+                at = 0 if index == 0 else 1 << index - 1
+                coordinate = field(layout.at(at), (low, bits))
+                raise refuse(
+                    "LA253",
+                    "a coordinate of the layout does not fit the smaller axis",
+                    f"output axis {name!r} takes the value {coordinate}, not below {1 << count}",
+                    {"input": unpack(at, layout.inputs), "value": coordinate, "asked": 1 << count},
+                    layout,
+                )
+        return mask_out(layout, name, size)
+    grow = count - bits
+    columns = tuple(insert(column, low + bits, grow) for column in layout.columns)
+    outputs = tuple((axis, count if axis == name else width) for axis, width in layout.outputs)
+    return _trusted(layout.inputs, outputs, columns, insert(layout.constant, low + bits, grow))
+
+
+def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
+    """Take one output coordinate modulo ``size``.
+
+    Args:
+        layout: Any.
+        name: The axis.
+        size: Power of two, at most the present size.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad or larger size, an unknown axis.
+
+    Example:
+        >>> mask_out(LinearLayout.from_bases({"i": [(3,), (2,)]}, {"o": 4}), "o", 2).table().tolist()
+        [0, 1, 0, 1]
+    """
+    low, bits = place(linear(layout, "layout").outputs, name, "name")
+    count = _smaller(size, bits)
+    places = ((0, low + count), (low + bits, layout.out_bits - low - bits))
+    outputs = tuple((axis, count if axis == name else width) for axis, width in layout.outputs)
+    columns = tuple(gather(column, places) for column in layout.columns)
+    return _trusted(layout.inputs, outputs, columns, gather(layout.constant, places))
+
+
+def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
+    """Clear every basis component of one output axis that is ``size`` or more, and shrink the axis to ``size``.
+
+    Mathematically: agrees with ``mask_out`` exactly where each such component is a multiple of ``size``, in particular
+    where components are powers of two. The affine part is taken modulo ``size``.
+
+    Args:
+        layout: Any.
+        name: The axis.
+        size: Power of two, at most the present size.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad or larger size, an unknown axis.
+
+    Example:
+        >>> zero_out(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4}), "o", 2).table().tolist()
+        [0, 0, 1, 1]
+    """
+    low, bits = place(linear(layout, "layout").outputs, name, "name")
+    count = _smaller(size, bits)
+    inside = ((1 << bits) - 1) << low
+    columns = tuple(column & ~inside if field(column, (low, bits)) >> count else column for column in layout.columns)
+    return mask_out(_trusted(layout.inputs, layout.outputs, columns, layout.constant), name, size)
+
+
+def _smaller(size: object, bits: int) -> int:
+    count = log2(size, "size")
+    if count > bits:
+        raise bad_argument("size", f"must be at most {1 << bits}", 1 << count)
+    return count
+
+
+def remove_zero_bases(layout: LinearLayout, name: str) -> LinearLayout:
+    """Drop the bits of one input axis that do not change the value.
+
+    Raises:
+        MalformedError: LA241, an unknown axis.
+
+    Example:
+        >>> str(remove_zero_bases(LinearLayout.from_bases({"reg": [(0,), (1,), (0,)]}, {"o": 2}), "reg"))
+        'F2[reg=(1) -> o:2]'
+    """
+    low, bits = place(linear(layout, "layout").inputs, name, "name")
+    kept = tuple(column for column in layout.columns[low : low + bits] if column)
+    inputs = tuple((axis, len(kept) if axis == name else width) for axis, width in layout.inputs)
+    columns = layout.columns[:low] + kept + layout.columns[low + bits :]
+    return _trusted(inputs, layout.outputs, columns, layout.constant)
+
+
+def ensure_not_larger(
+    layout: LinearLayout, shape: Mapping[str, int], *, broadcast: bool = True, register: str = "register"
+) -> LinearLayout:
+    """Wrap the layout into a shape: output coordinates modulo the shape where they are larger.
+
+    Args:
+        layout: Any.
+        shape: Size per output axis, powers of two; absent axes stay.
+        broadcast: Keep register bits that no longer matter; else drop those that this call made useless.
+        register: Name of the register axis.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size or an unknown axis.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(2,)]}, {"o": 8})
+        >>> str(ensure_not_larger(L, {"o": 4}))
+        'F2[register=(1)(0), lane=(2) -> o:4]'
+        >>> str(ensure_not_larger(L, {"o": 4}, broadcast=False))
+        'F2[register=(1), lane=(2) -> o:4]'
+    """
+    sizes = _shape(layout, shape)
+    answer = layout
+    for name, bits in layout.outputs:
+        if sizes.get(name, bits) < bits:
+            answer = mask_out(answer, name, 1 << sizes[name])
+    if broadcast or register not in dict(layout.inputs):
+        return answer
+    low, bits = place(layout.inputs, register, "register")
+    kept = tuple(
+        new
+        for new, old in zip(answer.columns[low : low + bits], layout.columns[low : low + bits], strict=True)
+        if new or not old
+    )
+    inputs = tuple((axis, len(kept) if axis == register else width) for axis, width in answer.inputs)
+    columns = answer.columns[:low] + kept + answer.columns[low + bits :]
+    return _trusted(inputs, answer.outputs, columns, answer.constant)
+
+
+def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str | None = None) -> LinearLayout:
+    """Repeat the layout along its output axes until it fills a shape; the copies go to one input axis.
+
+    Mathematically: ``layout * identity(size / present size, name -> axis)`` for each axis that is too small, in the
+    order of the output axes.
+
+    Args:
+        layout: Any with an input axis, or ``name`` given.
+        shape: Size per output axis, powers of two; absent axes stay.
+        name: The input axis that counts the copies; by default the first.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size, an unknown axis or no axis to take.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)]}, {"o": 4})
+        >>> str(ensure_not_smaller(L, {"o": 16}))
+        'F2[register=(1)(4)(8), lane=(2) -> o:16]'
+    """
+    sizes = _shape(layout, shape)
+    if name is None:
+        if not layout.inputs:
+            raise bad_argument("name", "must be given where the layout has no input axis", None)
+        name = layout.inputs[0][0]
+    answer = layout
+    for axis, bits in layout.outputs:
+        if sizes.get(axis, bits) > bits:
+            answer = direct_sum(answer, identity_1d(1 << sizes[axis] - bits, name, axis))
+    return answer
+
+
+def _shape(layout: LinearLayout, shape: Mapping[str, int]) -> dict[str, int]:
+    linear(layout, "layout")
+    if not isinstance(shape, Mapping):
+        raise bad_argument("shape", "must map output axes to sizes", shape)
+    for name in shape:
+        place(layout.outputs, name, "shape")
+    return {name: log2(size, f"shape[{name!r}]") for name, size in shape.items()}
+
+
+def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, int]) -> LinearLayout:
+    """Fit the layout of one CTA to its share of a shape, then spread it over the CTAs of a cluster.
+
+    Mathematically: with the share ``shape / (size of cga)`` per axis, the answer is
+    ``ensure_not_larger(ensure_not_smaller(cta, share), share) * cga``.
+
+    Args:
+        cta: Layout of one CTA.
+        cga: From the block axis to the same output axes, in CTAs.
+        shape: Size per output axis of ``cta``, powers of two.
+
+    Raises:
+        MalformedError: LA200, LA241, a bad size, an unknown or missing axis.
+        AdmissibilityError: LA259, the CTAs do not divide the shape; the witness holds the axis.
+
+    Example:
+        >>> cta = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)]}, {"o": 4})
+        >>> str(combine_cta_cga(cta, LinearLayout.from_bases({"block": [(1,)]}, {"o": 2}), {"o": 16}))
+        'F2[register=(1)(4), lane=(2), block=(8) -> o:16]'
+    """
+    sizes = _shape(cta, shape)
+    linear(cga, "cga")
+    names = [name for name, _ in cta.outputs]
+    if set(sizes) != set(names):
+        raise bad_argument("shape", f"must have the axes {names}", sorted(sizes))
+    if set(dict(cga.outputs)) != set(names):
+        raise bad_argument("cga", f"must have the output axes {names}", [name for name, _ in cga.outputs])
+    blocks = dict(cga.outputs)
+    for name in names:
+        if blocks[name] > sizes[name]:
+            raise refuse(
+                "LA259",
+                "the CTAs of the cluster do not divide the shape",
+                f"axis {name!r} has size {1 << sizes[name]} and is spread over {1 << blocks[name]} CTAs",
+                {"axis": name, "size": 1 << sizes[name], "blocks": 1 << blocks[name]},
+                cta,
+                cga,
+            )
+    share = {name: 1 << sizes[name] - blocks[name] for name in names}
+    whole = ensure_not_larger(ensure_not_smaller(cta, share), share)
+    return direct_sum(whole, transpose_outs(cga, names))

@@ -1,0 +1,377 @@
+"""Equations between linear layouts: all solutions, and named choices among them.
+
+Main definitions: ``solve``, ``SolutionSet``, ``preimages``, ``invert_and_compose``, ``minimal_conversion``.
+
+Main statements:
+
+*Solutions.* If ``A @ C == B`` has a solution then its solutions are ``C0 xor D`` with D any affine map into the kernel
+of the linear part of A: each column of C and its constant moves freely, and independently, in its own coset.
+
+*Staying in place.* For an output axis a of C let ``d(x) = C(x)[a] xor x[a]`` be the displacement. Let W be the
+projection of the kernel onto a. Replacing each column of d (and its constant) by its remainder modulo a reduced basis
+of W is a linear step, so it lifts the map that d induces modulo W. No solution has a displacement of smaller rank, none
+vanishes at more points of the domain, and none makes more columns zero, since a lift can only lose what the map modulo
+W already lacks. What stays free afterwards is the part of the kernel whose projection is zero, which serves the next
+axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.axes import Axes, fields, integer, unpack
+from layoutalg.f2.checked import as_names, bad_argument, bit_name, field, linear, place, refuse
+from layoutalg.f2.divide import is_trivial_over, quotient
+from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
+
+OBJECTIVES: Mapping[str, tuple[str, ...]] = {
+    "smallest": (),
+    "local": ("block", "warp", "lane", "register"),
+    "fewest_shuffles": ("lane",),
+}
+"""Named choices: the axes that are to stay in place, most important first; ties go to the smallest packed values."""
+
+
+@dataclass(frozen=True, slots=True)
+class SolutionSet:
+    """All linear layouts C with ``A @ C == B``: one of them, and the kernel of A that moves each column freely.
+
+    Args:
+        particular: The solution with the smallest packed columns and constant.
+        kernel: Reduced basis of the kernel of A, packed points of the output axes of ``particular``; each vector has a
+            highest bit that no other vector has.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"lane": [(1,), (1,)]}, {"o": 2})
+        >>> found = solve(A, LinearLayout.identity({"o": 2}))
+        >>> str(found.particular), found.kernel, found.freedom
+        ('F2[o=(1) -> lane:4]', (3,), 2)
+    """
+
+    particular: LinearLayout
+    kernel: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        linear(self.particular, "particular")
+        if not isinstance(self.kernel, tuple):
+            raise bad_argument("kernel", "must be a tuple of integers", self.kernel)
+        seen = 0
+        for vector in self.kernel:
+            if type(vector) is not int or not 0 < vector < 1 << self.particular.out_bits:
+                raise bad_argument("kernel", f"must hold integers in [1, 2**{self.particular.out_bits})", vector)
+            seen |= 1 << vector.bit_length() - 1
+        if seen.bit_count() < len(self.kernel):
+            raise bad_argument("kernel", "must be reduced", self.kernel)
+        for vector in self.kernel:
+            if vector & seen != 1 << vector.bit_length() - 1:
+                raise bad_argument("kernel", "must be reduced", self.kernel)
+        for value in (*self.particular.columns, self.particular.constant):
+            if value & seen:
+                raise bad_argument("particular", "must have the smallest columns and constant", self.particular)
+
+    @property
+    def freedom(self) -> int:
+        """Number of free bits: there are ``2 ** freedom`` solutions."""
+        return len(self.kernel) * (self.particular.in_bits + 1)
+
+    @property
+    def is_unique(self) -> bool:
+        """There is one solution only."""
+        return not self.kernel
+
+    @property
+    def directions(self) -> tuple[dict[str, int], ...]:
+        """The kernel basis as points by name."""
+        return tuple(unpack(vector, self.particular.outputs) for vector in self.kernel)
+
+    def contains(self, candidate: LinearLayout) -> bool:
+        """Whether ``candidate`` is one of the solutions.
+
+        Example:
+            >>> found = solve(LinearLayout.identity({"o": 2}), LinearLayout.identity({"o": 2}))
+            >>> found.contains(LinearLayout.identity({"o": 2}))
+            True
+        """
+        linear(candidate, "candidate")
+        one = self.particular
+        if candidate.inputs != one.inputs or candidate.outputs != one.outputs:
+            return False
+        values = zip((*candidate.columns, candidate.constant), (*one.columns, one.constant), strict=True)
+        return all(_remainder(self.kernel, value) == least for value, least in values)
+
+    def choose(self, objective: str | Sequence[str] = "smallest") -> LinearLayout:
+        """Return the solution that serves an objective best.
+
+        Mathematically: for each axis of the objective in turn, among the solutions left, the displacement
+        ``C(x)[axis] xor x[axis]`` (``C(x)[axis]`` where C has no such input) has the smallest rank, is zero at the most
+        points, and no column of it is non-zero without need. Axes that C lacks are skipped. The remaining freedom goes
+        to the smallest packed values. The claim is exact for the first axis, and for each further one as long as the
+        axes before it stay in place.
+
+        Args:
+            objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order;
+                ``"fewest_shuffles"`` keeps lanes in place first, so the fewest registers read another lane; or a
+                sequence of axis names.
+
+        Raises:
+            MalformedError: LA241, an unknown objective.
+
+        Example:
+            >>> A = LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2})
+            >>> B = LinearLayout.from_bases({"lane": [(0,)], "warp": [(1,)]}, {"o": 2})
+            >>> [str(solve(A, B).choose(way)) for way in ("smallest", "local")]
+            ['F2[lane=(0,0), warp=(1,0) -> lane:2, warp:2]', 'F2[lane=(0,0), warp=(0,1) -> lane:2, warp:2]']
+        """
+        return self.particular if objective == "smallest" else self._placed(_axes_of(objective))
+
+    def _placed(self, order: tuple[str, ...]) -> LinearLayout:
+        one = self.particular
+        if not self.kernel:
+            return one
+        values = [*one.columns, one.constant]
+        kernel: Sequence[int] = self.kernel
+        known = [name for name, _ in one.outputs]
+        for name in order:
+            if name not in known or not kernel:
+                continue
+            where = place(one.outputs, name, "objective")
+            wanted = [*_targets(one.inputs, name, where[1]), 0]
+            reduced = matrix.eliminate([field(vector, where) for vector in kernel])
+            for index, value in enumerate(values):
+                used = reduced.reduce(field(value, where) ^ wanted[index])[1]
+                values[index] = value ^ matrix.apply(kernel, used)
+            kernel = [matrix.apply(kernel, null) for null in reduced.null]
+        rest = matrix.image_basis(kernel)
+        values = [_remainder(rest, value) for value in values]
+        return _trusted(one.inputs, one.outputs, tuple(values[:-1]), values[-1])
+
+
+def _axes_of(objective: object) -> tuple[str, ...]:
+    if isinstance(objective, str):
+        if objective not in OBJECTIVES:
+            raise bad_argument("objective", f"must be one of {sorted(OBJECTIVES)} or axis names", objective)
+        return OBJECTIVES[objective]
+    return as_names(objective, "objective")
+
+
+def _targets(inputs: Axes, name: str, bits: int) -> list[int]:
+    """Return per input bit the value of the output axis ``name`` that would be the input coordinate itself."""
+    answer = []
+    for axis, _, count in fields(inputs):
+        answer += [1 << bit if axis == name and bit < bits else 0 for bit in range(count)]
+    return answer
+
+
+def _remainder(reduced: Sequence[int], value: int) -> int:
+    """Return the smallest element of ``value + span``; each vector has a highest bit of its own."""
+    for vector in reduced:
+        if value >> vector.bit_length() - 1 & 1:
+            value ^= vector
+    return value
+
+
+def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
+    """Return all C with ``outer @ C == target``.
+
+    Mathematically: ``outer(C(x)) = target(x)`` for every x. C maps the input axes of ``target`` to those of ``outer``.
+    The target may have smaller output axes than ``outer``; they are matched by name.
+
+    Args:
+        outer: Any; need not be injective nor surjective.
+        target: The same output axes by name, none larger.
+
+    Raises:
+        AdmissibilityError: LA243, the output axes do not match; LA244, some value of ``target`` is not a value of
+            ``outer``; the witness holds an input and that value.
+
+    Complexity: one elimination of ``outer`` (cached) and O(bits) integer operations per input bit of ``target``.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"lane": [(2,), (1,)]}, {"o": 4})
+        >>> str(solve(A, LinearLayout.identity({"o": 4})).particular)
+        'F2[o=(2)(1) -> lane:4]'
+
+    Source: arXiv 2505.23819 (conversion maps); the set of solutions and the affine part are additions.
+    """
+    linear(outer, "outer")
+    linear(target, "target")
+    columns, constant = target.columns, target.constant
+    if target.outputs != outer.outputs:
+        columns, constant = _matched(outer, target)
+    work, kernel, count = _work(outer.columns)
+    lookup = work.get
+    answer: list[int] = []
+    for index, value in enumerate((*columns, constant ^ outer.constant)):
+        row = value << count
+        length = row.bit_length()
+        while length > count:
+            pivot = lookup(length)
+            if pivot is None:
+                raise _not_contained(outer, target, index, value)
+            row ^= pivot
+            length = row.bit_length()
+        # the vector is used up, what is left is the set of columns
+        answer.append(row)
+    # each kernel set has a highest column of its own and otherwise only pivot columns: it is reduced already
+    particular = _trusted(target.inputs, outer.inputs, tuple(answer[:-1]), answer[-1])
+    return _solutions(particular, kernel)
+
+
+@lru_cache(maxsize=1024)
+def _work(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
+    """Return work rows by bit length, kernel and number of columns; see ``matrix`` for what a work row is."""
+    work, null, count = matrix._forward(columns)
+    return work, tuple(null), count
+
+
+def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet:
+    """Return a solution set whose fields are valid by construction."""
+    found = object.__new__(SolutionSet)
+    object.__setattr__(found, "particular", particular)
+    object.__setattr__(found, "kernel", kernel)
+    return found
+
+
+def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
+    """Return the columns and the constant of ``target`` packed as in ``outer``."""
+    room, given = dict(outer.outputs), dict(target.outputs)
+    for name in (*room, *given):
+        if name not in room or name not in given or given[name] > room[name]:
+            sizes = (outer.out_dims.get(name), target.out_dims.get(name))
+            raise refuse(
+                "LA243",
+                "the layouts have no common codomain",
+                f"output axis {name!r} has size {sizes[0]} in the outer layout and {sizes[1]} in the target",
+                {"axis": name, "outer": sizes[0], "target": sizes[1]},
+                outer,
+                target,
+            )
+    placed = {name: low for name, low, _ in fields(outer.outputs)}
+    moves = [(low, (1 << bits) - 1, placed[name]) for name, low, bits in fields(target.outputs)]
+
+    def move(value: int) -> int:
+        return sum((value >> low & mask) << to for low, mask, to in moves)
+
+    return tuple(map(move, target.columns)), move(target.constant)
+
+
+def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int) -> Exception:
+    """Return the error for a basis vector (or the affine part) outside the image of ``outer``.
+
+    The witness is the input bit alone if the value at the origin is in the image, else the origin.
+    """
+    origin_ok = _elimination(outer.columns).reduce(_origin(outer, target))[0] == 0
+    at = 1 << index if origin_ok and index < target.in_bits else 0
+    name = "the affine part" if index == target.in_bits else f"the image of {bit_name(target, index)}"
+    because = f"{name} is not in the image of the outer layout"
+    witness = {
+        "input": unpack(at, target.inputs),
+        "value": unpack(target.at(at), target.outputs),
+        "basis_vector": unpack(value, outer.outputs),
+    }
+    return refuse(
+        "LA244", "the values of the target are not all values of the outer layout", because, witness, outer, target
+    )
+
+
+def _origin(outer: LinearLayout, target: LinearLayout) -> int:
+    constant = target.constant if target.outputs == outer.outputs else _matched(outer, target)[1]
+    return constant ^ outer.constant
+
+
+def invert_and_compose(
+    target: LinearLayout, outer: LinearLayout, objective: str | Sequence[str] = "smallest"
+) -> LinearLayout:
+    """Return one C with ``outer @ C == target``: where ``outer`` holds what ``target`` puts at x.
+
+    Args:
+        target: As for ``solve``.
+        outer: As for ``solve``.
+        objective: As for ``SolutionSet.choose``.
+
+    Raises:
+        AdmissibilityError: LA243, LA244, see ``solve``.
+        MalformedError: LA241, an unknown objective.
+
+    Example:
+        >>> swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"o": 4})
+        >>> str(invert_and_compose(swap, LinearLayout.identity({"o": 4})))
+        'F2[i=(2)(1) -> o:4]'
+    """
+    return solve(outer, target).choose(objective)
+
+
+def preimages(
+    layout: LinearLayout, point: Mapping[str, int] | int
+) -> tuple[dict[str, int], tuple[dict[str, int], ...]]:
+    """Return all inputs with a given value: the smallest one, and a basis of the differences.
+
+    Args:
+        layout: Any.
+        point: The value, per output axis or packed.
+
+    Raises:
+        MalformedError: LA241, the point is not in the codomain.
+        AdmissibilityError: LA244, the value is not taken.
+
+    Example:
+        >>> preimages(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}), {"o": 1})
+        ({'i': 1}, ({'i': 3},))
+    """
+    linear(layout, "layout")
+    packed = 0
+    if isinstance(point, Mapping):
+        sizes = layout.out_dims
+        if set(point) != set(sizes):
+            raise bad_argument("point", f"must have the axes {list(sizes)}", sorted(map(str, point)))
+        for name, low, bits in fields(layout.outputs):
+            number = integer(point[name], f"point[{name!r}]")
+            if number < 0 or number >> bits:
+                raise bad_argument(f"point[{name!r}]", f"must be in [0, {1 << bits})", number)
+            packed |= number << low
+    else:
+        packed = integer(point, "point")
+        if packed < 0 or packed >> layout.out_bits:
+            raise bad_argument("point", f"must be in [0, 2**{layout.out_bits})", packed)
+    reduced = _elimination(layout.columns)
+    rest, used = reduced.reduce(packed ^ layout.constant)
+    if rest:
+        value = unpack(packed, layout.outputs)
+        raise refuse(
+            "LA244", "the layout does not take this value", f"{value} is not reached", {"value": value}, layout
+        )
+    return unpack(used, layout.inputs), tuple(unpack(vector, layout.inputs) for vector in reduced.null)
+
+
+def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
+    """Return where each place of ``destination`` finds its value in ``source``, without the axes that stay in place.
+
+    Mathematically: the C with ``source @ C == destination`` that keeps block, warp, lane and register in place as far
+    as possible (``"local"``), then its quotient by block, warp, lane, register, in this order, up to the first of them
+    that does move. No axes left: nothing moves. Only register left: values change registers only. Lane left: they cross
+    lanes, and so on.
+
+    Args:
+        source: Layout of the values at hand.
+        destination: Layout wanted, over the same output axes.
+
+    Raises:
+        AdmissibilityError: LA243, LA244, see ``solve``.
+
+    Example:
+        >>> one = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"o": 8})
+        >>> two = LinearLayout.from_bases({"register": [(2,)], "lane": [(1,)], "warp": [(4,)]}, {"o": 8})
+        >>> str(minimal_conversion(one, two))
+        'F2[register=(0,1), lane=(1,0) -> register:2, lane:2]'
+    """
+    answer = solve(source, destination).choose("local")
+    for name in OBJECTIVES["local"]:
+        if name not in dict(answer.inputs) and name not in dict(answer.outputs):
+            continue
+        if not is_trivial_over(answer, name):
+            break
+        answer = quotient(answer, name)
+    return answer

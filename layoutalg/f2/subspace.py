@@ -1,0 +1,245 @@
+"""Subspaces of named axes over F2.
+
+Main definitions: ``Subspace``, ``kernel_of``, ``image_of``.
+
+Main statements: a subspace is its reduced basis, so ``==`` is equality of sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.axes import Axes, check_name, fields, integer, unpack
+from layoutalg.f2.checked import bad_argument, linear, refuse
+from layoutalg.f2.layout import LinearLayout, _trusted
+
+
+@dataclass(frozen=True, slots=True)
+class Subspace:
+    """A linear subspace of the points over named axes.
+
+    Args:
+        axes: Axis names with their bits, minor to major.
+        basis: The reduced basis, packed, ascending; ``Subspace.spanned`` makes it from any vectors.
+
+    Raises:
+        MalformedError: LA200, LA241.
+
+    Example:
+        >>> plane = Subspace.spanned((("lane", 2), ("warp", 1)), [3, 5])
+        >>> plane.basis, plane.points, plane.contains({"lane": 2, "warp": 1})
+        ((3, 5), ({'lane': 3, 'warp': 0}, {'lane': 1, 'warp': 1}), True)
+    """
+
+    axes: Axes
+    basis: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.axes, tuple):
+            raise bad_argument("axes", "must be a tuple of (name, bits)", self.axes)
+        seen: set[str] = set()
+        for axis in self.axes:
+            if not isinstance(axis, tuple) or len(axis) != 2 or type(axis[1]) is not int or axis[1] < 0:
+                raise bad_argument("axes", "must hold (name, bits) pairs", axis)
+            check_name(axis[0], "axes", seen)
+            seen.add(axis[0])
+        if not isinstance(self.basis, tuple):
+            raise bad_argument("basis", "must be a tuple of integers", self.basis)
+        for vector in self.basis:
+            if type(vector) is not int or not 0 < vector < 1 << self.bits:
+                raise bad_argument("basis", f"must hold integers in [1, 2**{self.bits})", vector)
+        if self.basis != matrix.image_basis(self.basis):
+            raise bad_argument("basis", "must be reduced and ascending", self.basis)
+
+    @classmethod
+    def spanned(cls, axes: Axes, vectors: Iterable[int | Mapping[str, int]]) -> Subspace:
+        """Return the span of packed vectors or points by name.
+
+        Raises:
+            MalformedError: LA200, LA241, a vector outside the axes.
+        """
+        outer = cls(axes, ())
+        return cls(axes, matrix.image_basis([outer._packed(vector) for vector in vectors]))
+
+    @property
+    def bits(self) -> int:
+        """Dimension of the whole space."""
+        return sum(bits for _, bits in self.axes)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the subspace: it has ``2 ** dimension`` points."""
+        return len(self.basis)
+
+    @property
+    def points(self) -> tuple[dict[str, int], ...]:
+        """The basis by axis name."""
+        return tuple(unpack(vector, self.axes) for vector in self.basis)
+
+    def contains(self, point: int | Mapping[str, int]) -> bool:
+        """Whether a packed point, or one by name (absent axes 0), lies in the subspace."""
+        return self._rest(self._packed(point)) == 0
+
+    def includes(self, other: Subspace) -> bool:
+        """Whether every point of ``other`` lies in this subspace.
+
+        Example:
+            >>> Subspace.spanned((("x", 2),), [1, 2]).includes(Subspace.spanned((("x", 2),), [3]))
+            True
+        """
+        self._same(other)
+        return all(self._rest(vector) == 0 for vector in other.basis)
+
+    def coordinates(self, point: int | Mapping[str, int]) -> tuple[int, ...]:
+        """Return the basis vectors whose xor is the point, as their indices.
+
+        Raises:
+            AdmissibilityError: LA260, the point is outside; the witness holds what remains of it.
+
+        Example:
+            >>> Subspace.spanned((("x", 3),), [3, 5]).coordinates(6)
+            (0, 1)
+        """
+        packed = self._packed(point)
+        rest, used = matrix.eliminate(self.basis).reduce(packed)
+        if rest:
+            witness = {"point": unpack(packed, self.axes), "rest": unpack(rest, self.axes)}
+            raise refuse("LA260", "the point is not in the subspace", f"{self!r} leaves {rest}", witness)
+        return tuple(index for index in range(len(self.basis)) if used >> index & 1)
+
+    def intersection(self, other: Subspace) -> Subspace:
+        """Return the points of both.
+
+        Example:
+            >>> Subspace.spanned((("x", 3),), [1, 2]).intersection(Subspace.spanned((("x", 3),), [3, 4])).basis
+            (3,)
+        """
+        self._same(other)
+        return Subspace(self.axes, matrix.intersection(self.basis, other.basis))
+
+    def sum(self, other: Subspace) -> Subspace:
+        """Return the span of both.
+
+        Example:
+            >>> Subspace.spanned((("x", 3),), [1]).sum(Subspace.spanned((("x", 3),), [3])).basis
+            (1, 2)
+        """
+        self._same(other)
+        return Subspace(self.axes, matrix.image_basis((*self.basis, *other.basis)))
+
+    def complement(self) -> Subspace:
+        """Return a subspace that meets this one in 0 only and spans the rest, made of unit vectors.
+
+        Example:
+            >>> Subspace.spanned((("x", 3),), [3]).complement().basis
+            (1, 4)
+        """
+        tops = {vector.bit_length() - 1 for vector in self.basis}
+        return Subspace(self.axes, tuple(1 << bit for bit in range(self.bits) if bit not in tops))
+
+    def common_complement(self, other: Subspace) -> Subspace:
+        """Return a largest subspace that meets this one and ``other`` in 0 only.
+
+        Its dimension is that of the space less the larger of the two.
+
+        Example:
+            >>> Subspace.spanned((("x", 2),), [1]).common_complement(Subspace.spanned((("x", 2),), [2])).basis
+            (3,)
+
+        Source: arXiv 2505.23819, lemma 9.5 (the idea); construction in ``matrix.common_complement``.
+        """
+        self._same(other)
+        return Subspace.spanned(self.axes, matrix.common_complement(self.basis, other.basis, self.bits))
+
+    def annihilator(self) -> Subspace:
+        """Return the vectors whose bitwise product with every point has even weight.
+
+        Example:
+            >>> Subspace.spanned((("x", 3),), [3]).annihilator().basis
+            (3, 4)
+        """
+        rows = matrix.transpose(self.basis, self.bits)
+        return Subspace(self.axes, matrix.image_basis(matrix.kernel(rows)))
+
+    def image(self, layout: LinearLayout) -> Subspace:
+        """Return the image under the linear part of a layout whose input axes are these axes.
+
+        Raises:
+            MalformedError: LA241, other axes.
+        """
+        if linear(layout, "layout").inputs != self.axes:
+            raise bad_argument("layout", f"must have the input axes {self.axes}", layout.inputs)
+        vectors = [matrix.apply(layout.columns, vector) for vector in self.basis]
+        return Subspace(layout.outputs, matrix.image_basis(vectors))
+
+    def preimage(self, layout: LinearLayout) -> Subspace:
+        """Return the inputs that the linear part of a layout sends into this subspace of its codomain.
+
+        Raises:
+            MalformedError: LA241, other axes.
+        """
+        if linear(layout, "layout").outputs != self.axes:
+            raise bad_argument("layout", f"must have the output axes {self.axes}", layout.outputs)
+        mask = (1 << layout.in_bits) - 1
+        null = matrix.kernel((*layout.columns, *self.basis))
+        return Subspace(layout.inputs, matrix.image_basis([vector & mask for vector in null]))
+
+    def as_layout(self, name: str) -> LinearLayout:
+        """Return the injective layout whose values are the points of the subspace; bit i gives basis vector i.
+
+        Example:
+            >>> str(Subspace.spanned((("x", 2),), [3]).as_layout("i"))
+            'F2[i=(3) -> x:4]'
+        """
+        check_name(name, "name", ())
+        return _trusted(((name, len(self.basis)),), self.axes, self.basis, 0)
+
+    def _same(self, other: Subspace) -> None:
+        if not isinstance(other, Subspace) or other.axes != self.axes:
+            raise bad_argument("other", f"must be a Subspace of the axes {self.axes}", other)
+
+    def _rest(self, value: int) -> int:
+        for vector in reversed(self.basis):
+            if value >> vector.bit_length() - 1 & 1:
+                value ^= vector
+        return value
+
+    def _packed(self, point: int | Mapping[str, int]) -> int:
+        if not isinstance(point, Mapping):
+            packed = integer(point, "point")
+            if packed < 0 or packed >> self.bits:
+                raise bad_argument("point", f"must be in [0, 2**{self.bits})", packed)
+            return packed
+        packed = 0
+        places: Sequence[tuple[str, int, int]] = tuple(fields(self.axes))
+        for name in point:
+            if not any(name == known for known, _, _ in places):
+                raise bad_argument("point", f"axes must be among {[known for known, _, _ in places]}", name)
+        for name, low, bits in places:
+            number = integer(point.get(name, 0), f"point[{name!r}]")
+            if number < 0 or number >> bits:
+                raise bad_argument(f"point[{name!r}]", f"must be in [0, {1 << bits})", number)
+            packed |= number << low
+        return packed
+
+
+def kernel_of(layout: LinearLayout) -> Subspace:
+    """Return the differences of inputs with the same value.
+
+    Example:
+        >>> kernel_of(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2})).basis
+        (3,)
+    """
+    return Subspace(linear(layout, "layout").inputs, matrix.image_basis(matrix.kernel(layout.columns)))
+
+
+def image_of(layout: LinearLayout) -> Subspace:
+    """Return the differences of values: the layout takes exactly ``constant xor`` these.
+
+    Example:
+        >>> image_of(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4})).basis
+        (1, 2)
+    """
+    return Subspace(linear(layout, "layout").outputs, matrix.image_basis(layout.columns))
