@@ -228,7 +228,7 @@ def test_layout_after_a_swizzled_layout() -> None:
     assert result.table().tolist() == [4 * value for value in swizzled.table().tolist()]
     with pytest.raises(
         RepresentabilityError,
-        match=r"LA124[\s\S]*\(4,8\):\(8,1\) in normal form, is no multiplication by a power of two on the values 0 to 1[0-9]",
+        match=r"LA124[\s\S]*\(4,8\):\(8,1\) in normal form, is no multiplication by a power of two on the values 0",
     ):
         composition(read("(4,8):(8,1)"), swizzled)
     with pytest.raises(AdmissibilityError, match="LA120"):
