@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layoutalg.proofs.tensormap.checker import check, classify
+from layoutalg.proofs.tensormap.checker import check
 from layoutalg.proofs.tensormap.plan import Issue, TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 
-__all__ = ["Issue", "TensorMapPlan", "TensorMapProblem", "check", "classify"]
+__all__ = ["Issue", "TensorMapPlan", "TensorMapProblem", "check"]

@@ -1,6 +1,6 @@
 """The checker of TensorMap plans: proves that the issues realise the problem for every tile origin, or refutes it.
 
-Main definitions: ``check``, ``classify``.
+Main definitions: ``check``.
 
 Main statements (decided in this order, each with the first counterexample):
   1. the 128 bytes decode to the stated fields, the fields encode to the bytes, and the target accepts them;
@@ -49,16 +49,6 @@ def check(plan: TensorMapPlan) -> Verdict:
     except UndecidedError as undecided:
         return Unknown(str(undecided), ("intervals", "isl"))
     return Proved(str(certificate["engine"]), certificate)
-
-
-def classify(plan: TensorMapPlan) -> str:
-    """Return the out-of-bounds class of a plan (``exact``, ``weak`` or ``lost``), whatever the plan claims.
-
-    Raises:
-        MismatchError: the plan moves wrong elements.
-        UndecidedError: see ``presburger``.
-    """
-    return _decide(plan)[1]
 
 
 def _certify(plan: TensorMapPlan) -> dict[str, object]:

@@ -132,7 +132,7 @@ class TensorMapPlan:
         """
         reader = Reader(document)
         fields = ("schema", "verdict", "problem", "tensormap", "hex", "issues", "origin_map", "expect_tx_bytes")
-        reader.keys((*fields, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"), ("wgmma",))
+        reader.keys((*fields, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"))
         reader.schema(SCHEMA)
         reader.get("verdict").text((VERDICT,))
         problem = TensorMapProblem.from_json(reader.get("problem"))

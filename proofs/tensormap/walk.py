@@ -9,7 +9,7 @@ origin moves start coordinates, never shared addresses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,8 +191,3 @@ def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
             raise MismatchError("an origin term leaves 60 bits", map_dim=j)
         answer.append({dim: value for dim, value in row.items() if value})
     return answer
-
-
-def describe(witness: Mapping[str, object]) -> str:
-    """Return a witness as one line."""
-    return ", ".join(f"{key}={value}" for key, value in witness.items())
