@@ -1,0 +1,99 @@
+"""Reading short notations: tokens with positions, and errors that point at the place.
+
+Main definitions: ``Grammar``, ``Tokens``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from layoutalg.errors import Diagnostic, MalformedError
+
+MAX_DIGITS = 4000
+"""Longest number that is read; Python itself refuses to print much longer ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What a notation is made of, and the error its reader raises.
+
+    Args:
+        marks: The punctuation, as it is spelt.
+        signed: Whether numbers may carry a minus sign.
+        code: Error code.
+        what: The error's sentence.
+    """
+
+    marks: tuple[str, ...]
+    signed: bool
+    code: str
+    what: str
+
+    def pattern(self) -> re.Pattern[str]:
+        """Return the expression that matches one token, blanks before it included."""
+        marks = "|".join(re.escape(mark) for mark in sorted(self.marks, key=len, reverse=True))
+        number = "-?[0-9]+" if self.signed else "[0-9]+"
+        return re.compile(rf"\s*(?:(?P<number>{number})|(?P<name>[^\W\d]\w*)|(?P<mark>{marks}))")
+
+    def error(self, text: object, because: str, position: int | None = None) -> MalformedError:
+        """Return the error of this notation."""
+        where = (text[:200],) if isinstance(text, str) else ()
+        witness = None if position is None else {"position": position}
+        return MalformedError(Diagnostic(self.code, self.what, where, because, witness))
+
+
+class Tokens:
+    """The tokens of a text with a reading position."""
+
+    def __init__(self, text: object, grammar: Grammar) -> None:
+        self.grammar = grammar
+        if not isinstance(text, str):
+            raise grammar.error(text, f"must be text, not {text!r}")
+        self.text = text
+        self.items: list[tuple[str, str, int]] = []
+        self.next = 0
+        pattern = grammar.pattern()
+        position, end = 0, len(text.rstrip())
+        while position < end:
+            match = pattern.match(text, position)
+            if match is None:
+                self.fail(f"a name, a number or one of {' '.join(grammar.marks)}", position)
+            kind = match.lastgroup or "mark"
+            self.items.append((kind, match.group(kind), match.start(kind)))
+            position = match.end()
+
+    def fail(self, expected: str, position: int) -> NoReturn:
+        """Raise the error at a character position."""
+        shown = self.text[position : position + 20] or "the end"
+        raise self.grammar.error(self.text, f"at character {position} expected {expected}, found {shown!r}", position)
+
+    def peek(self, mark: str) -> bool:
+        """Whether the next token is spelt like this."""
+        return self.next < len(self.items) and self.items[self.next][1] == mark
+
+    def take(self, kind: str, expected: str) -> str:
+        """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""
+        found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", len(self.text))
+        if kind not in (found, spelling) or (found == "number" and len(spelling) > MAX_DIGITS):
+            self.fail(expected, position)
+        self.next += 1
+        return spelling
+
+    def accept(self, mark: str) -> bool:
+        """Consume the next token if it is spelt like this."""
+        if self.peek(mark):
+            self.next += 1
+            return True
+        return False
+
+    def point(self) -> tuple[int, ...]:
+        """Read ``(1,2)``, possibly empty."""
+        self.take("(", "(")
+        values: list[int] = []
+        while not self.accept(")"):
+            if values:
+                self.take(",", ", or )")
+            values.append(int(self.take("number", "a number")))
+        return tuple(values)
