@@ -7,10 +7,17 @@ running one): ``nvidia-cutlass==4.2.0.0`` without its dependencies (it carries p
 ``nvidia-cutlass-dsl==4.8.1``. Each runs in its own process, because two inputs end the process of the last one; a case
 that does so counts as needlessly or rightly refused like any other refusal, and the process is started again behind it.
 
-Judges: a composition must have the table of A after B. A complement C must make every offset of [0, n), n >= the bound,
-a sum of one offset of L and one of C in exactly one way. A right inverse R must have L(R(i)) = i on its size, a left
-inverse R must have L(R(L(i))) = L(i), and R(L(i)) = i where L is injective. Whether a refusal was needless is judged by
-enumeration for compositions and complements; an inverse exists where any of the libraries gave a right one.
+Judges (``cute_judges``): a composition must have the table of A after B. A complement C must make every offset of
+[0, n), n >= the bound, a sum of one offset of L and one of C in exactly one way. A right inverse R must have
+L(R(i)) = i on its size, a left inverse R must have L(R(L(i))) = L(i), and R(L(i)) = i where L is injective. A divide
+must have the table of A read tile by tile, a product that of the block and its copies, an upcast must fill new elements
+whole, a downcast must hold every old element, a slice and its offset must have the values of the layout. Whether a
+refusal was needless is judged by enumeration; a left inverse exists where any of the libraries gave a right one.
+
+    python benchmarks/peers_cute.py --ours 20000 [--processes 2]
+
+asks this library alone, 5 N compositions and N cases of each other operation; a refused left inverse is then searched
+for among all mixed radices where the layout is injective and small.
 """
 
 from __future__ import annotations
@@ -20,148 +27,28 @@ import json
 import random
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from cute_judges import OPERATIONS, Case, Modes, bound, expressible, invertible, random_case, random_modes, right
+
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ("layoutalg", "pycute", "cutlass-dsl", "tensor-layouts")
-OPERATIONS = ("composition", "complement", "left_inverse", "right_inverse")
-LIMIT = 2**16
-
-Modes = list[tuple[int, int]]
-Case = dict[str, Any]
-
-
-def random_modes(generator: random.Random, top: int, widest: int) -> Modes:
-    """One to three modes; half of the strides are products of smaller extents, as in real layouts."""
-    modes: Modes = []
-    for _ in range(generator.randint(1, 3)):
-        extent = generator.randint(1, top)
-        if generator.random() < 0.5 and modes:
-            stride = generator.choice(modes)[0] * generator.choice(modes)[1]
-        else:
-            stride = generator.randint(0, widest)
-        modes.append((extent, stride))
-    return modes
+FIRST = OPERATIONS[:4]  # one layout serves the complement and both inverses
+CHUNK = 2500
 
 
 def cases(compositions: int, layouts: int, seed: int) -> list[Case]:
     """Random pairs with B inside A's domain, and random layouts for the other operations."""
     generator = random.Random(seed)
-    found: list[Case] = []
-    while len(found) < compositions:
-        outer, inner = random_modes(generator, 8, 12), random_modes(generator, 6, 12)
-        if sum((extent - 1) * stride for extent, stride in inner) < size(outer):
-            found.append({"operation": "composition", "layout": outer, "other": inner})
+    found = [random_case(generator, "composition") for _ in range(compositions)]
     for _ in range(layouts):
         modes = random_modes(generator, 8, 16)
-        found += [{"operation": name, "layout": modes} for name in OPERATIONS[1:]]
+        found += [{"operation": name, "layout": modes} for name in FIRST[1:]]
+    for name in OPERATIONS[len(FIRST) :]:
+        found += [random_case(generator, name) for _ in range(layouts)]
     return found
-
-
-def size(modes: Modes) -> int:
-    answer = 1
-    for extent, _ in modes:
-        answer *= extent
-    return answer
-
-
-def values(modes: Modes) -> list[int]:
-    """Offsets over the flat coordinates, the first mode fastest."""
-    answer = [0]
-    for extent, stride in modes:
-        answer = [base + digit * stride for digit in range(extent) for base in answer]
-    return answer
-
-
-def at(modes: Modes, index: int) -> int:
-    """The offset at any flat coordinate; the last mode goes on past its end."""
-    total = 0
-    for position, (extent, stride) in enumerate(modes):
-        index, digit = divmod(index, extent) if position < len(modes) - 1 else (0, index)
-        total += digit * stride
-    return total
-
-
-def strided(table: list[int]) -> bool:
-    """Whether a table that starts at 0 is a layout of one flat coordinate."""
-    done, modes = 1, []
-    while done < len(table):
-        stride, extent = table[done], 1
-        while extent * done < len(table) and table[extent * done] == extent * stride:
-            extent += 1
-        modes.append((extent, stride))
-        done *= extent
-    return done == len(table) and values(modes) == table
-
-
-def expressible(case: Case) -> bool | None:
-    """Whether an answer exists as a CuTe layout; None where this judge does not know."""
-    layout = case["layout"]
-    if case["operation"] == "composition":
-        truth = composed(case)
-        parts, weight = [0], 1
-        for extent, _ in case["other"]:
-            run = [truth[digit * weight] for digit in range(extent)]
-            if not strided(run):
-                return False
-            parts = [base + value for value in run for base in parts]
-            weight *= extent
-        return parts == truth
-    if case["operation"] == "complement":
-        return tiles(sorted(set(values([mode for mode in layout if mode[1]]))), layout, bound(layout))
-    return None
-
-
-def composed(case: Case) -> list[int]:
-    outer = values(case["layout"])
-    return [outer[value] for value in values(case["other"])]
-
-
-def bound(modes: Modes) -> int:
-    return 1 + sum((extent - 1) * stride for extent, stride in modes)
-
-
-def tiles(offsets: list[int], layout: Modes, least: int) -> bool:
-    """Whether translates of the offsets tile some [0, n), n >= least, with starts that form a layout."""
-    kept = [mode for mode in layout if mode[1] and mode[0] > 1]
-    if len(offsets) < size(kept):
-        return False  # not injective
-    covered: set[int] = set()
-    starts: list[int] = []
-    filled = 0
-    while filled < 8 * least + 64:
-        if filled >= least and len(covered) == 0 and strided(starts):
-            return True
-        if any(filled + offset in covered for offset in offsets):
-            return False
-        starts.append(filled)
-        covered |= {filled + offset for offset in offsets}
-        while filled in covered:
-            covered.discard(filled)
-            filled += 1
-    return False
-
-
-def right(case: Case, answer: Modes) -> bool:
-    """Whether an answer meets the contract of its operation."""
-    if any(extent < 1 for extent, _ in answer) or size(answer) > LIMIT:
-        return False
-    layout = case["layout"]
-    if case["operation"] == "composition":
-        return values(answer) == composed(case)
-    table = values(layout)
-    if case["operation"] == "complement":
-        own = values([mode for mode in layout if mode[1]])
-        both = sorted(a + b for a in own for b in values(answer))
-        return both == list(range(len(both))) and len(both) >= bound(layout)
-    if case["operation"] == "right_inverse":
-        inverse = values(answer)
-        return all(value in range(len(table)) and table[value] == index for index, value in enumerate(inverse))
-    back = [at(answer, value) for value in table]
-    if len(set(table)) == len(table):
-        return back == list(range(len(table)))
-    return all(place in range(len(table)) and table[place] == value for place, value in zip(back, table, strict=True))
 
 
 # ---------------------------------------------------------------- the libraries, each in its own process
@@ -217,14 +104,82 @@ def serve(name: str, todo: list[Case]) -> None:
 
 
 def ask(case: Case, library: Any, build: Any, compose: Any) -> Modes:
-    layout = build(case["layout"])
-    if case["operation"] == "composition":
+    operation, layout = case["operation"], build(case["layout"])
+    if operation == "composition":
         answer = compose(layout, build(case["other"]))
-    elif case["operation"] == "complement":
+    elif operation == "complement":
         answer = library.complement(layout, bound(case["layout"]))
+    elif operation in ("logical_divide", "logical_product"):
+        answer = getattr(library, operation)(layout, build(case["other"]))
+    elif operation in ("upcast", "downcast"):
+        if hasattr(library, "recast_layout"):  # new bits, old bits
+            wide, narrow = 8 * case["factor"], 8
+            answer = library.recast_layout(*((wide, narrow) if operation == "upcast" else (narrow, wide)), layout)
+        else:
+            answer = getattr(library, operation)(layout, case["factor"])
+    elif operation == "slice":
+        return sliced(tuple(case["coordinate"]), layout, library)
     else:
-        answer = getattr(library, case["operation"])(layout)
+        answer = getattr(library, operation)(layout)
     return flat(answer.shape, answer.stride)
+
+
+def sliced(coordinate: tuple[Any, ...], layout: Any, library: Any) -> Modes:
+    """The kept modes and, as a last mode of extent 1, the offset of the fixed ones."""
+    if hasattr(library, "slice_and_offset"):
+        found = library.slice_and_offset(coordinate, layout)
+        kept, offset = (found.layout, found.offset) if hasattr(found, "layout") else found
+    else:
+        kept = library.slice_(layout, coordinate)
+        offset = library.crd2idx(tuple(0 if entry is None else entry for entry in coordinate), layout)
+    return [*flat(kept.shape, kept.stride), (1, int(offset))]
+
+
+def judge_ours(task: tuple[str, int, int]) -> tuple[str, dict[str, int]]:
+    """Run and judge one chunk of cases of one operation through this library alone."""
+    operation, count, seed = task
+    from layoutalg import cute
+    from layoutalg.errors import LayoutError
+
+    def build(modes: Modes) -> Any:
+        return cute.CuteLayout(*parts(modes))
+
+    generator = random.Random(f"{operation} {seed}")
+    tally = dict.fromkeys(("right", "silently wrong", "needlessly refused", "rightly refused", "undecided"), 0)
+    for _ in range(count):
+        case = random_case(generator, operation)
+        try:
+            answer = ask(case, cute, build, cute.composition)
+        except LayoutError as error:
+            exists = invertible(case["layout"]) if operation == "left_inverse" else expressible(case)
+            key = "undecided" if exists is None else "needlessly refused" if exists else "rightly refused"
+            if key == "needlessly refused":
+                print(f"needless: {case} {error.diagnostic.code}", file=sys.stderr)
+        else:
+            key = "right" if right(case, answer) else "silently wrong"
+            if key == "silently wrong":
+                print(f"wrong: {case} {answer}", file=sys.stderr)
+        tally[key] += 1
+    return operation, tally
+
+
+def ours(count: int, seed: int, processes: int) -> None:
+    """Fuzz this library against the judges: five times ``count`` compositions and ``count`` of each other operation."""
+    todo = []
+    for operation in OPERATIONS:
+        cases_of = 5 * count if operation == "composition" else count
+        for start in range(0, cases_of, CHUNK):
+            todo.append((operation, min(CHUNK, cases_of - start), seed * 10**6 + start))
+    totals: dict[str, dict[str, int]] = {}
+    with ProcessPoolExecutor(processes) as pool:
+        for operation, tally in pool.map(judge_ours, todo):
+            total = totals.setdefault(operation, dict.fromkeys(tally, 0))
+            for key, value in tally.items():
+                total[key] += value
+    print("| operation | cases | right | silently wrong | needlessly refused | rightly refused | undecided |")
+    print("|---|---|---|---|---|---|---|")
+    for operation, total in totals.items():
+        print(f"| {operation} | {sum(total.values())} | {' | '.join([str(value) for value in total.values()])} |")
 
 
 def serve_dsl(todo: list[Case], say: Any) -> None:
@@ -267,8 +222,8 @@ def answers(name: str, python: str, todo: list[Case]) -> list[Any] | str:
                 return run.stderr.strip().splitlines()[-1] if run.stderr.strip() else "no answer"
             found.append("the process ended")
             crashes += 1
-            if crashes > 50:
-                return "more than 50 inputs end the process"
+            if crashes > 1000:
+                return "more than 1000 inputs end the process"
     return found
 
 
@@ -279,7 +234,14 @@ def main() -> None:
     parser.add_argument("--layouts", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--serve", choices=PEERS, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--ours", type=int, metavar="N", help="only this library: 5 N compositions, N of each other kind"
+    )
+    parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
+    if options.ours:
+        ours(options.ours, options.seed, options.processes)
+        return
     if options.serve:
         serve(options.serve, json.load(sys.stdin))
         return
@@ -303,6 +265,9 @@ def main() -> None:
             got = replies[name]
             if isinstance(got, str):
                 print(f"| {name} | not run: {got} | | | |")
+                continue
+            if all(str(got[index]).startswith("AttributeError") for index in mine):
+                print(f"| {name} | does not offer it | | | |")
                 continue
             given = [index for index in mine if isinstance(got[index], list)]
             refused = [index for index in mine if not isinstance(got[index], list)]

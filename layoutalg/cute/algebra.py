@@ -11,7 +11,9 @@ References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from layoutalg import inttuple
 from layoutalg.cute import radix
@@ -20,6 +22,9 @@ from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.radix import Flat
 from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.inttuple import IntTuple, malformed, validate
+
+if TYPE_CHECKING:
+    from layoutalg.cute.tilers import Parity
 
 
 def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
@@ -37,12 +42,29 @@ def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
         >>> print(make_layout((4, 8)))
         (4,8):(1,4)
     """
-    layouts = [part for part in parts if isinstance(part, CuteLayout)]
-    if len(layouts) == len(parts):
-        return CuteLayout(tuple([part.shape for part in layouts]), tuple([part.stride for part in layouts]))
-    if layouts or len(parts) > 2:
+    shape: list[IntTuple] = []
+    stride: list[IntTuple] = []
+    flat: list[tuple[int, int]] = []
+    for part in parts:
+        if isinstance(part, CuteLayout):
+            shape.append(part.shape)
+            stride.append(part.stride)
+            flat += part.flat
+    if len(shape) == len(parts):
+        if len(flat) <= inttuple.MAX_MODES and _plain(shape, inttuple.MAX_DEPTH - 2):
+            return trusted(tuple(shape), tuple(stride), tuple(flat))
+        return CuteLayout(tuple(shape), tuple(stride))  # which counts the modes and the levels
+    if shape or len(parts) > 2:
         raise malformed("parts", "must be layouts only, or a shape and an optional stride", parts, "LA108")
     return CuteLayout(*[validate(part, "shape") for part in parts])
+
+
+def _plain(shape: Sequence[IntTuple], levels: int) -> bool:
+    """Return whether no tuple in ``shape`` is empty and none nests deeper than ``levels`` below it."""
+    nested = [entry for entry in shape if type(entry) is tuple]
+    if not nested:
+        return bool(shape)
+    return levels > 0 and False not in [_plain(entry, levels - 1) for entry in nested]
 
 
 def size(value: CuteLayout | ComposedLayout | IntTuple) -> int:
@@ -57,14 +79,26 @@ def size(value: CuteLayout | ComposedLayout | IntTuple) -> int:
     return inttuple.product(validate(value, "shape"))
 
 
-def cosize(layout: CuteLayout | ComposedLayout) -> int:
+def cosize(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> int:
     """Return 1 + the greatest offset - the least offset; 0 for an empty layout.
 
+    Args:
+        layout: A layout.
+        parity: ``"pycute"`` gives 1 + the offset of the last coordinate, another number where a stride is negative;
+            ``"cute_cpp"`` gives that of the layout under the swizzles (``cosize_as``). Else all agree.
+
+    Raises:
+        MalformedError: LA144, no such parity; LA146, an empty layout under ``"pycute"``.
+
     Example:
-        >>> cosize(CuteLayout((4, 8), (16, 1))), cosize(CuteLayout(4, -1))
-        (56, 4)
+        >>> cosize(CuteLayout((4, 8), (16, 1))), cosize(CuteLayout(4, -1)), cosize(CuteLayout(4, -1), "pycute")
+        (56, 4, -2)
     """
-    return layout.cosize
+    if parity == "strict":
+        return layout.cosize
+    from layoutalg.cute.parity import cosize_as
+
+    return cosize_as(layout, parity)
 
 
 def rank(value: CuteLayout | ComposedLayout | IntTuple) -> int:

@@ -15,16 +15,20 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
+from typing import TYPE_CHECKING
 
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.shapes import ceil_div
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.inttuple import IntTuple, flatten, integer, malformed, product, shape_text, validate
+from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, malformed, product, shape_text, validate
+
+if TYPE_CHECKING:
+    from layoutalg.cute.tilers import Parity
 
 
-def complement(layout: CuteLayout, cosize: IntTuple | None = None) -> CuteLayout:
+def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parity = "strict") -> CuteLayout:
     """Return the layout that visits the offsets ``layout`` leaves out.
 
     Mathematically: the sorted, coalesced C such that, with the stride-0 modes of L dropped, (L, C) is a bijection onto
@@ -36,13 +40,16 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None) -> CuteLayout
     Args:
         layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Elements.
         cosize: Bound to cover, >= 1, or a shape of extents >= 1; default the cosize of the layout. Elements.
+        parity: Whose reading of a shape. ``"strict"`` counts mode by mode and refuses where that does not cover the
+            shape, ``"cute_cpp"`` counts mode by mode as it comes, ``"pycute"`` takes the size of the shape
+            (``complement_as``). An integer bound means the same to all; the layout is checked under each.
 
     Returns:
         The complement, in increasing order of its offsets. Elements.
 
     Raises:
         MalformedError: LA130, the bound is not an integer >= 1 or a shape of extents >= 1; LA102, n leaves the
-            signed 64-bit range.
+            signed 64-bit range; LA144, no such parity.
         AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, not injective, with two coordinates of equal
             offset; LA134, the strides form no divisible chain, with the two modes; LA148, the steps counted mode by
             mode do not cover the shape.
@@ -56,10 +63,20 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None) -> CuteLayout
         (2,2):(1,8)
         >>> print(complement(CuteLayout(4), 24), complement(CuteLayout(4), (6, 4)))
         6:4 8:4
+        >>> print(complement(CuteLayout(4), (6, 4), "pycute"))
+        6:4
 
     Laws: the offsets of L and C only share 0; size(C) * size(filter(L)) = n.
     Source: CuTe ``complement``.
     """
+    if parity != "strict":
+        from layoutalg.cute.parity import complement_as
+        from layoutalg.cute.tilers import check_parity
+
+        if check_parity(parity) != "strict" and isinstance(cosize, tuple):
+            return complement_as(layout, _bound(cosize), parity)
+    if type(cosize) is int and 0 < cosize < INT_LIMIT:
+        return _complement(layout, cosize)
     bound: IntTuple = max(1, layout.cosize) if cosize is None else _bound(cosize)
     return _complement(layout, bound)
 
@@ -73,9 +90,13 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
     digits: list[tuple[int, int]] = []
     current = 1
     for extent, stride, _ in chain:
-        digits.append((stride // current, current))
+        if stride != current:
+            digits.append((stride // current, current))
         current = extent * stride
-    steps = -(-bound // current) if isinstance(bound, int) else product(ceil_div(bound, current))
+    if isinstance(bound, int):
+        digits.append((-(-bound // current), current))
+        return from_flat(radix.merge(tuple(digits)))
+    steps = product(ceil_div(bound, current))
     if steps * current < product(bound):
         raise _refusal(
             "LA148",
@@ -134,6 +155,8 @@ def divisible_chain(
         if stride:
             modes.append((extent, stride, weight))
         weight *= extent
+    if len(modes) < 2:
+        return tuple(modes)
     modes.sort(key=lambda mode: (mode[1], mode[0]))
     for fast, slow in pairwise(modes):
         width = fast[0] * fast[1]

@@ -15,7 +15,7 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TypeAlias, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
@@ -26,21 +26,30 @@ from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
 
+if TYPE_CHECKING:
+    from layoutalg.cute.tilers import Parity
+
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
 
 @overload
-def composition(outer: CuteLayout, inner: Tiler) -> CuteLayout: ...
+def composition(outer: CuteLayout, inner: Tiler, parity: Parity = "strict") -> CuteLayout: ...
 @overload
-def composition(outer: CuteLayout, inner: ComposedLayout | Swizzle) -> CuteLayout | ComposedLayout: ...
-@overload
-def composition(outer: ComposedLayout, inner: Tiler | ComposedLayout | Swizzle) -> ComposedLayout: ...
-@overload
-def composition(outer: Swizzle, inner: CuteLayout | ComposedLayout) -> ComposedLayout: ...
-@overload
-def composition(outer: Swizzle, inner: Swizzle) -> Swizzle: ...
 def composition(
-    outer: CuteLayout | ComposedLayout | Swizzle, inner: Tiler | ComposedLayout | Swizzle
+    outer: CuteLayout, inner: ComposedLayout | Swizzle, parity: Parity = "strict"
+) -> CuteLayout | ComposedLayout: ...
+@overload
+def composition(
+    outer: ComposedLayout, inner: Tiler | ComposedLayout | Swizzle, parity: Parity = "strict"
+) -> ComposedLayout: ...
+@overload
+def composition(outer: Swizzle, inner: CuteLayout | ComposedLayout, parity: Parity = "strict") -> ComposedLayout: ...
+@overload
+def composition(outer: Swizzle, inner: Swizzle, parity: Parity = "strict") -> Swizzle: ...
+def composition(
+    outer: CuteLayout | ComposedLayout | Swizzle,
+    inner: Tiler | ComposedLayout | Swizzle,
+    parity: Parity = "strict",
 ) -> CuteLayout | ComposedLayout | Swizzle:
     """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
 
@@ -52,13 +61,17 @@ def composition(
         inner: A layout; an int n, meaning ``n:1``; a tuple with one such entry per mode of ``outer``, applied mode
             by mode, where None leaves the mode as it is; or a swizzle, which permutes the 1-D coordinates of ``outer``.
             Offsets of ``inner`` are 1-D coordinates of ``outer``.
+        parity: ``"strict"`` is the function. ``"cute_cpp"`` and ``"pycute"`` factor each mode of ``inner`` on its own,
+            continue the last mode of ``outer`` past its end and never check the function; of a tuple with too few
+            entries C++ drops the modes left over and pycute keeps them (``composition_as``). Between swizzles there is
+            no such difference.
 
     Returns:
         The composition; each mode in the least number of digits. A layout after a swizzled one, or after a swizzle, is
         at most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
 
     Raises:
-        MalformedError: LA123, the tiler is no tiler or has not one entry per mode.
+        MalformedError: LA123, the tiler is no tiler or has not one entry per mode; LA144, no such parity.
         AdmissibilityError: LA120, ``inner`` leaves the domain of ``outer``.
         RepresentabilityError: LA121, one mode alone is not strided; LA122, the modes do not add up; LA124 or LA643, a
             swizzle stands between two layouts and the whole has no form with one swizzle on the outside; LA640, the
@@ -75,10 +88,21 @@ def composition(
         (2,(2,4)):(20,(2,5))
         >>> print(composition(CuteLayout((8, 4, 2)), (4, None, 2)))
         (4,4,2):(1,8,32)
+        >>> print(composition(CuteLayout((6, 4), (1, 10)), CuteLayout(8, 6), "cute_cpp"))
+        8:10
 
     Laws: associativity where both sides exist; the identity layout of A's domain is neutral.
     Source: CuTe ``composition``; arXiv:2603.02298.
     """
+    if parity != "strict":
+        from layoutalg.cute.parity import composition_as
+        from layoutalg.cute.tilers import check_parity
+
+        if check_parity(parity) != "strict" and not isinstance(inner, ComposedLayout | Swizzle):
+            if isinstance(outer, CuteLayout):
+                return composition_as(outer, inner, parity)
+            if isinstance(outer, ComposedLayout):
+                return outer.rebase(composition_as(outer.base, inner, parity))
     if type(outer) is CuteLayout and type(inner) is CuteLayout:
         return _compose(outer, inner)
     if isinstance(inner, Swizzle) and isinstance(outer, Swizzle | CuteLayout | ComposedLayout):

@@ -15,17 +15,21 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``logical_divide``, ``zipped_divide
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import cast
 
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.complement import complement
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.parity import complement_as, composition_as, padded_shape
 from layoutalg.cute.tilers import (
     AnyLayout,
     Parity,
     Tiler,
+    Where,
     as_layout,
     by_mode,
     check_parity,
@@ -36,6 +40,7 @@ from layoutalg.cute.tilers import (
     within,
 )
 from layoutalg.errors import AdmissibilityError, RepresentabilityError
+from layoutalg.inttuple import IntTuple
 
 Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
 
@@ -77,10 +82,7 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -
     Laws: the table of the result is that of the layout, reordered by (T, C).
     Source: CuTe ``logical_divide``.
     """
-    check_parity(parity)
-    where = f"logical_divide({layout}, {tiler_text(tiler)})"
-    known = read_tiler(tiler, where)
-    return lift(layout, lambda base: _logical(base, known, _splitter(parity, where), where))
+    return _call(layout, tiler, parity, "logical_divide")
 
 
 def zipped_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
@@ -105,10 +107,7 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") ->
     Laws: slicing mode 1 gives one tile, slicing mode 0 the same element of every tile.
     Source: CuTe ``zipped_divide``.
     """
-    check_parity(parity)
-    where = f"zipped_divide({layout}, {tiler_text(tiler)})"
-    known = read_tiler(tiler, where)
-    return lift(layout, lambda base: unzip(base, known, _splitter(parity, where), parity, where))
+    return _call(layout, tiler, parity, "zipped_divide")
 
 
 def tiled_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
@@ -122,7 +121,7 @@ def tiled_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> 
 
     Source: CuTe ``tiled_divide``.
     """
-    return lift(zipped_divide(layout, tiler, parity), tiled)
+    return _call(layout, tiler, parity, "tiled_divide")
 
 
 def flat_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
@@ -136,20 +135,26 @@ def flat_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> A
 
     Source: CuTe ``flat_divide``.
     """
-    return lift(zipped_divide(layout, tiler, parity), flat)
+    return _call(layout, tiler, parity, "flat_divide")
 
 
 def tiled(zipped: CuteLayout) -> CuteLayout:
     """Return a rank-2 layout with the modes of its second mode laid open."""
-    return make_layout(zipped[0], *zipped[1])
+    (tile, rest), (tile_step, rest_step) = _modes(zipped.shape), _modes(zipped.stride)
+    return trusted((tile, *_modes(rest)), (tile_step, *_modes(rest_step)), zipped.flat)
 
 
 def flat(zipped: CuteLayout) -> CuteLayout:
     """Return a rank-2 layout with the modes of both modes laid open."""
-    return make_layout(*zipped[0], *zipped[1])
+    (tile, rest), (tile_step, rest_step) = _modes(zipped.shape), _modes(zipped.stride)
+    return trusted((*_modes(tile), *_modes(rest)), (*_modes(tile_step), *_modes(rest_step)), zipped.flat)
 
 
-def unzip(layout: CuteLayout, tiler: Tiler, split: Split, parity: Parity, where: str) -> CuteLayout:
+def _modes(value: IntTuple) -> tuple[IntTuple, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def unzip(layout: CuteLayout, tiler: Tiler, split: Split, parity: Parity, where: Where) -> CuteLayout:
     """Return the rank-2 layout of gathered first and gathered second parts; ``split`` divides or multiplies a mode."""
     if tiler is None:
         if parity == "cute_cpp":
@@ -163,7 +168,34 @@ def unzip(layout: CuteLayout, tiler: Tiler, split: Split, parity: Parity, where:
     return make_layout(make_layout(*[part[0] for part in parts]), make_layout(*[part[1] for part in parts], *kept))
 
 
-def _logical(layout: CuteLayout, tiler: Tiler, split: Split, where: str) -> CuteLayout:
+def _call(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyLayout:
+    """Return the divide called ``name`` of a layout of any family; looks repeated calls up."""
+    if parity != "strict":
+        check_parity(parity)
+    known = read_tiler(tiler, lambda: f"{name}({layout}, {tiler_text(tiler)})")
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        return _looked_up(layout, known, parity, name)
+    return _divided(layout, known, parity, name)
+
+
+def _divided(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyLayout:
+    def where() -> str:
+        return f"{name}({layout}, {tiler_text(tiler)})"
+
+    def divided(base: CuteLayout) -> CuteLayout:
+        split = _splitter(parity, where)
+        if name == "logical_divide":
+            return _logical(base, tiler, split, where)
+        zipped = unzip(base, tiler, split, parity, where)
+        return tiled(zipped) if name == "tiled_divide" else flat(zipped) if name == "flat_divide" else zipped
+
+    return lift(layout, divided)
+
+
+_looked_up = cast("Callable[[AnyLayout, Tiler, Parity, str], AnyLayout]", lru_cache(maxsize=4096)(_divided))
+
+
+def _logical(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
     if tiler is None:
         return layout
     if not isinstance(tiler, tuple):
@@ -173,7 +205,7 @@ def _logical(layout: CuteLayout, tiler: Tiler, split: Split, where: str) -> Cute
     return make_layout(*modes, *[layout[position] for position in range(len(tiler), layout.rank)])
 
 
-def _splitter(parity: Parity, where: str) -> Split:
+def _splitter(parity: Parity, where: Where) -> Split:
     def split(layout: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
         tile = as_layout(tiler)
         if parity == "strict":
@@ -184,31 +216,33 @@ def _splitter(parity: Parity, where: str) -> Split:
     return split
 
 
-def _divide(layout: CuteLayout, tile: CuteLayout, where: str) -> CuteLayout:
+def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
     """Return A o (T, C), exact or refused."""
-    if layout.size == 0:  # (T, C) covers nothing: C is empty
+    size = layout.size
+    if size == 0:  # (T, C) covers nothing: C is empty
         return composition(layout, make_layout(tile, CuteLayout(0, 0)))
-    _inside(layout, tile, tile, where)
+    low, high = radix.span(tile.flat)
+    if low < 0 or high >= size:
+        raise _outside(layout, tile, tile, where)
     try:
-        rest = complement(tile, layout.size)
+        rest = complement(tile, size)
     except AdmissibilityError as error:
         raise within(error, where) from error
     whole = make_layout(tile, rest)
-    _inside(layout, tile, whole, where)
+    if radix.span(whole.flat)[1] >= size:
+        raise _outside(layout, tile, whole, where)
     try:
         return composition(layout, whole)
     except RepresentabilityError as error:
         raise within(error, where, "LA142", "the divided layout is not a CuTe layout") from error
 
 
-def _inside(layout: CuteLayout, tile: CuteLayout, whole: CuteLayout, where: str) -> None:
-    """Refuse tiles that reach past the layout, naming the first coordinate of (tile, rest) that does."""
-    first = radix.first_outside(whole.flat, layout.size)
-    if first is None:
-        return
+def _outside(layout: CuteLayout, tile: CuteLayout, whole: CuteLayout, where: Where) -> AdmissibilityError:
+    """Return the refusal of a tiler that reaches past the layout, naming the first coordinate of (tile, rest)."""
+    first = radix.first_outside(whole.flat, layout.size) or 0
     element = radix.evaluate(whole.flat, first)
     copy, inside = divmod(first, tile.size)
-    raise refusal(
+    return refusal(
         "LA140",
         "the tiler does not divide the layout",
         where,

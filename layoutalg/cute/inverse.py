@@ -14,6 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import overload
 
+import numpy as np
+
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.complement import divisible_chain
@@ -22,6 +24,7 @@ from layoutalg.cute.layout import CuteLayout
 from layoutalg.errors import AdmissibilityError, Diagnostic
 
 DRIFT_TRIALS = 4096
+SEARCHED = 64
 
 
 @overload
@@ -99,12 +102,13 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLa
     """Return R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) always.
 
     Mathematically: a retraction of L. The strides must divide one another in turn, up to a drift of all modes together
-    that stays below the least stride, ``(2,3):(3,16)`` say; rows may be padded by any amount.
+    that stays below the least stride, ``(2,3):(3,16)`` say; rows may be padded by any amount. Any other injective
+    layout with a cosize of at most 64 is searched for among all mixed radices.
     Offsets that L leaves out get some value, in whole gaps that of the gap's first offset.
 
     Args:
         layout: Strides >= 0; once stride-0 modes are dropped, each stride is a multiple of the one before it and at
-            least its stride times extent. Elements.
+            least its stride times extent, or the cosize is at most 64. Elements.
 
     Returns:
         Coalesced layout from offsets to 1-D coordinates, defined on at least [0, cosize).
@@ -116,7 +120,7 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLa
         RepresentabilityError: LA643, a swizzled layout whose inverse has no CuTe form.
         BudgetError: LA114 or LA644, a swizzled layout, not decided.
 
-    Complexity: O(k log k) for k modes.
+    Complexity: O(k log k) for k modes where the strides divide; a search of milliseconds for a cosize of at most 64.
 
     Example:
         >>> print(left_inverse(CuteLayout((4, 8), (8, 1))))
@@ -125,6 +129,8 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLa
         (2,4):(0,1)
         >>> print(left_inverse(CuteLayout((8, 16), (1, 12))))
         (12,16):(1,8)
+        >>> print(left_inverse(CuteLayout((2, 8), (3, 2))))
+        (2,9):(-1,2)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective.
     Source: CuTe ``left_inverse``, which refuses the padded case.
@@ -141,7 +147,7 @@ def _left_inverse(layout: CuteLayout) -> CuteLayout:
     try:
         chain = divisible_chain(layout, lambda: f"left_inverse({layout})", padded=True)
     except AdmissibilityError as error:
-        found = _drifting(layout) if error.diagnostic.code == "LA134" else None
+        found = _drifting(layout) or _searched(layout) if error.diagnostic.code == "LA134" else None
         if found is None:
             raise
         return found
@@ -185,4 +191,35 @@ def _drifting(layout: CuteLayout) -> CuteLayout | None:
         else:
             if drift < first:
                 return from_flat(radix.merge((*digits, (modes[-1][1], modes[-1][2]))))
+    return None
+
+
+def _searched(layout: CuteLayout) -> CuteLayout | None:
+    """Return a left inverse of an injective layout of small cosize in the fewest digits, or None.
+
+    For given radices the strides of the inverse solve a linear system with one equation per offset; the rounded
+    solution is checked in integers.
+    """
+    if layout.cosize > SEARCHED:
+        return None
+    modes: list[tuple[int, int, int]] = []
+    weight = 1
+    for extent, stride in radix.merge(layout.flat):
+        if stride:
+            modes.append((extent, stride, weight))
+        weight *= extent
+    offsets = radix.table(tuple([(extent, stride) for extent, stride, _ in modes]))
+    wanted = radix.table(tuple([(extent, below) for extent, _, below in modes]))
+    if len(np.unique(offsets)) < len(offsets):
+        return None
+    chains: list[tuple[int, ...]] = [(1,)]
+    while chains:
+        for chain in chains:
+            ends = (*chain, chain[-1] * -(-layout.cosize // chain[-1]))
+            digits = np.stack([offsets % high // low for low, high in pairwise(ends)], axis=1)
+            strides = np.rint(np.linalg.lstsq(digits.astype(np.float64), wanted, rcond=None)[0]).astype(np.int64)
+            if (digits @ strides == wanted).all():
+                found = [(high // low, int(step)) for (low, high), step in zip(pairwise(ends), strides, strict=True)]
+                return from_flat(radix.merge(tuple(found)))
+        chains = [(*chain, period) for chain in chains for period in range(2 * chain[-1], layout.cosize, chain[-1])]
     return None

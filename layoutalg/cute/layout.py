@@ -225,7 +225,8 @@ class CuteLayout:
             raise malformed("mode", f"must be in [0, {self.rank}), the modes of {self}", position, "LA107")
         if isinstance(self.shape, int) or isinstance(self.stride, int):
             return self
-        return CuteLayout(self.shape[position], self.stride[position])
+        shape, stride = self.shape[position], self.stride[position]
+        return trusted(shape, stride, tuple(zip(flatten(shape), flatten(stride), strict=True)))
 
     def __iter__(self) -> Iterator[CuteLayout]:
         return iter([self[position] for position in range(self.rank)])
@@ -298,11 +299,15 @@ def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
         (2,3):(1,2)
     """
     size = 1
-    for extent, _ in flat:
+    low = high = 0
+    for extent, step in flat:
         size *= extent
-    low, high = radix.span(flat)
+        if step < 0:
+            low += (extent - 1) * step
+        else:
+            high += (extent - 1) * step
     if size >= INT_LIMIT or low < -INT_LIMIT or high >= INT_LIMIT or high - low >= INT_LIMIT:
-        return CuteLayout(shape, stride)  # the constructor says what is wrong
+        return CuteLayout(shape, stride)  # it is empty, or the constructor says what is wrong
     layout = object.__new__(CuteLayout)
     object.__setattr__(layout, "shape", shape)
     object.__setattr__(layout, "stride", stride)

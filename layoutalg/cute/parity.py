@@ -22,6 +22,7 @@ from __future__ import annotations
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import coalesce, from_flat, make_layout
 from layoutalg.cute.complement import complement, divisible_chain
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.radix import Flat
@@ -143,11 +144,12 @@ def complement_as(layout: CuteLayout, shape: IntTuple, parity: Parity = "strict"
     return complement(layout, max(1, CuteLayout(shape).size))
 
 
-def cosize_as(layout: CuteLayout, parity: Parity = "strict") -> int:
+def cosize_as(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> int:
     """Return the cosize by the convention of a peer.
 
     Mathematically: strict and C++ give 1 + the greatest offset - the least; pycute 1 + the offset of the last
-    coordinate, which is another number where a stride is negative.
+    coordinate, which is another number where a stride is negative. Of a swizzled layout C++ takes the layout under the
+    swizzles; pycute has none and follows strict.
 
     Raises:
         MalformedError: LA144, no such convention; LA146, pycute has no cosize of an empty layout.
@@ -158,6 +160,8 @@ def cosize_as(layout: CuteLayout, parity: Parity = "strict") -> int:
 
     Source: CuTe ``cosize``; pycute ``Layout.cosize``.
     """
+    if isinstance(layout, ComposedLayout):
+        return layout.base.cosize if check_parity(parity) == "cute_cpp" else layout.cosize
     if check_parity(parity) != "pycute":
         return layout.cosize
     if layout.size == 0:

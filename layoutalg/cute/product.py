@@ -14,16 +14,21 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``logical_product``, ``blocked_prod
 
 from __future__ import annotations
 
-from layoutalg.cute.algebra import filter as drop_zeros
+from functools import lru_cache
+from typing import TypeAlias, TypeVar, cast
+
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.complement import complement
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
-from layoutalg.cute.divide import flat, tiled, unzip
+from layoutalg.cute.divide import Split, flat, logical_divide, tiled, unzip
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.parity import composition_as, cosize_as
 from layoutalg.cute.reshape import append
 from layoutalg.cute.tilers import (
     Parity,
     Tiler,
+    Where,
     as_layout,
     by_mode,
     check_parity,
@@ -35,17 +40,24 @@ from layoutalg.cute.tilers import (
 from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.inttuple import INT_LIMIT, malformed
 
+Block: TypeAlias = "CuteLayout | ComposedLayout"
+Operand = TypeVar("Operand", CuteLayout, ComposedLayout)
 
-def logical_product(block: CuteLayout, tiler: Tiler) -> CuteLayout:
+
+def logical_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
     """Return (block, rest): mode 0 walks one copy of ``block``, mode 1 walks from copy to copy.
 
     Mathematically: (A, C o T) with C = complement(A, size(filter(A)) * cosize(T)): copy j starts at C(T(j)). A tuple of
     tilers multiplies mode by mode and keeps the modes it leaves out; None leaves a mode as it is. An int n means n
-    copies in order, ``n:1`` (pycute divides there, which is no product).
+    copies in order, ``n:1``.
 
     Args:
-        block: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Elements.
+        block: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Of a swizzled
+            block the layout under the swizzles is repeated; these then act on all copies. Elements.
         tiler: The order of the copies: a layout with strides >= 0, an int, None, or a tuple of these.
+        parity: ``"cute_cpp"`` and ``"pycute"`` place the copies by the composition of that peer, which is never checked
+            as a function, and bound the places by the whole size of the block, stride-0 modes included. ``"pycute"``
+            also reads an int as a divide, as pycute does.
 
     Returns:
         The product, of rank 2 for a layout or int tiler. Elements.
@@ -62,15 +74,16 @@ def logical_product(block: CuteLayout, tiler: Tiler) -> CuteLayout:
         ((2,2),(2,3)):((4,1),(2,8))
         >>> print(logical_product(CuteLayout(4), 3))
         (4,3):(1,4)
+        >>> print(logical_product(CuteLayout(6), 3, parity="pycute"))
+        (3,2):(1,3)
 
     Laws: the copies have disjoint offsets where the tiler is injective; copy 0 is the block.
     Source: CuTe ``logical_product``.
     """
-    where = f"logical_product({block}, {tiler_text(tiler)})"
-    return _by_mode(_check(block), read_tiler(tiler, where), where)
+    return _call(block, tiler, parity, "logical_product")
 
 
-def zipped_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") -> CuteLayout:
+def zipped_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
     """Return ((block modes), (copy modes)).
 
     Mathematically: ``logical_product`` with the blocks of all modes gathered in mode 0 and the copies in mode 1. Modes
@@ -79,7 +92,7 @@ def zipped_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") -
     Args:
         block: As in ``logical_product``.
         tiler: As in ``logical_product``; may nest.
-        parity: ``"cute_cpp"`` refuses None; else all conventions agree.
+        parity: As in ``logical_product``; ``"cute_cpp"`` also refuses None.
 
     Raises:
         As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, no such parity.
@@ -90,14 +103,10 @@ def zipped_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") -
 
     Source: CuTe ``zipped_product``.
     """
-    where = f"zipped_product({block}, {tiler_text(tiler)})"
-    known = read_tiler(tiler, where)
-    return unzip(
-        _check(block), known, lambda mode, entry: _product(mode, as_layout(entry), where), check_parity(parity), where
-    )
+    return _call(block, tiler, parity, "zipped_product")
 
 
-def tiled_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") -> CuteLayout:
+def tiled_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
     """Return ((block modes), copy mode, copy mode, ...); arguments and errors as in ``zipped_product``.
 
     Example:
@@ -106,10 +115,10 @@ def tiled_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") ->
 
     Source: CuTe ``tiled_product``.
     """
-    return tiled(zipped_product(block, tiler, parity))
+    return _call(block, tiler, parity, "tiled_product")
 
 
-def flat_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") -> CuteLayout:
+def flat_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
     """Return (block mode, ..., copy mode, ...); arguments and errors as in ``zipped_product``.
 
     Example:
@@ -118,10 +127,10 @@ def flat_product(block: CuteLayout, tiler: Tiler, parity: Parity = "strict") -> 
 
     Source: CuTe ``flat_product``.
     """
-    return flat(zipped_product(block, tiler, parity))
+    return _call(block, tiler, parity, "flat_product")
 
 
-def blocked_product(block: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
+def blocked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "strict") -> Operand:
     """Return the product whose mode k is (mode k of the block, mode k of the copies): blocks stay together.
 
     Mathematically: both sides are filled up with ``1:0`` to equal rank, multiplied, and zipped mode by mode. The modes
@@ -130,6 +139,8 @@ def blocked_product(block: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
     Args:
         block: As in ``logical_product``.
         tiler: A layout, or an int n meaning ``n:1``.
+        parity: As in ``logical_product``. pycute has neither product; ``"pycute"`` then only names how the copies are
+            placed, and an int still means ``n:1``.
 
     Returns:
         Layout with max(rank(block), rank(tiler)) modes. Elements.
@@ -144,11 +155,10 @@ def blocked_product(block: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
     Laws: same offsets as ``logical_product``.
     Source: CuTe ``blocked_product``.
     """
-    first, second = _equal_ranks(block, tiler, "blocked_product")
-    return make_layout(*[make_layout(a, b) for a, b in zip(first, second, strict=True)])
+    return _zipped_by_mode(block, tiler, parity, "blocked_product")
 
 
-def raked_product(block: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
+def raked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "strict") -> Operand:
     """Return the product whose mode k is (mode k of the copies, mode k of the block): blocks interleave.
 
     Mathematically: as ``blocked_product`` with the two sides swapped in each mode. Filled-up modes stay, as in CuTe
@@ -166,51 +176,99 @@ def raked_product(block: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
     Laws: same offsets as ``logical_product``.
     Source: CuTe ``raked_product``.
     """
-    first, second = _equal_ranks(block, tiler, "raked_product")
-    return make_layout(*[make_layout(b, a) for a, b in zip(first, second, strict=True)])
+    return _zipped_by_mode(block, tiler, parity, "raked_product")
 
 
-def _check(block: object) -> CuteLayout:
-    if not isinstance(block, CuteLayout):
-        raise malformed("block", "must be a CuteLayout", block, "LA141")
-    return block
+def _check(block: object) -> None:
+    if not isinstance(block, CuteLayout | ComposedLayout):
+        raise malformed("block", "must be a CuteLayout or a ComposedLayout", block, "LA141")
 
 
-def _equal_ranks(block: CuteLayout, tiler: CuteLayout | int, name: str) -> tuple[CuteLayout, CuteLayout]:
-    where = f"{name}({block}, {tiler_text(tiler)})"
-    known = read_tiler(tiler, where)
+def _call(block: Operand, tiler: Tiler, parity: Parity, name: str) -> Operand:
+    """Return the product called ``name``; looks repeated calls up."""
+    if parity != "strict":
+        check_parity(parity)
+    known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
+    _check(block)
+    return cast(Operand, _multiplied(block, known, parity, name))
+
+
+@lru_cache(maxsize=4096)
+def _multiplied(block: Block, tiler: Tiler, parity: Parity, name: str) -> Block:
+    if isinstance(block, ComposedLayout):
+        return block.rebase(_call(block.base, tiler, parity, name))
+
+    def where() -> str:
+        return f"{name}({block}, {tiler_text(tiler)})"
+
+    def multiplied(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
+        if parity == "pycute" and isinstance(entry, int):
+            return logical_divide(mode, entry, parity)
+        return _product(mode, as_layout(entry), parity, where)
+
+    if name == "logical_product":
+        return _by_mode(block, tiler, multiplied, where)
+    zipped = unzip(block, tiler, multiplied, parity, where)
+    return tiled(zipped) if name == "tiled_product" else flat(zipped) if name == "flat_product" else zipped
+
+
+def _zipped_by_mode(block: Operand, tiler: CuteLayout | int, parity: Parity, name: str) -> Operand:
+    if parity != "strict":
+        check_parity(parity)
+    known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
     if known is None or isinstance(known, tuple):
         raise malformed("tiler", "must be a layout or an integer", tiler, "LA141")
-    copies = as_layout(known)
-    top = max(_check(block).rank, copies.rank)
-    result = _product(append(block, rank=top), append(copies, rank=top), where)
-    return result[0], result[1]
+    _check(block)
+    return cast(Operand, _interleaved(block, known, parity, name))
 
 
-def _by_mode(block: CuteLayout, tiler: Tiler, where: str) -> CuteLayout:
+@lru_cache(maxsize=4096)
+def _interleaved(block: Block, tiler: CuteLayout | int, parity: Parity, name: str) -> Block:
+    if isinstance(block, ComposedLayout):
+        return block.rebase(_zipped_by_mode(block.base, tiler, parity, name))
+    copies = as_layout(tiler)
+    top = max(block.rank, copies.rank)
+    first, second = _product(
+        append(block, rank=top), append(copies, rank=top), parity, lambda: f"{name}({block}, {tiler})"
+    )
+    if name == "raked_product":
+        first, second = second, first
+    return make_layout(*[make_layout(a, b) for a, b in zip(first, second, strict=True)])
+
+
+def _by_mode(block: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
     if tiler is None:
         return block
     if not isinstance(tiler, tuple):
-        return _product(block, as_layout(tiler), where)
+        return split(block, tiler)
     by_mode(block, tiler, where)
-    modes = [_by_mode(block[position], entry, where) for position, entry in enumerate(tiler)]
+    modes = [_by_mode(block[position], entry, split, where) for position, entry in enumerate(tiler)]
     return make_layout(*modes, *[block[position] for position in range(len(tiler), block.rank)])
 
 
-def _product(block: CuteLayout, tiler: CuteLayout, where: str) -> CuteLayout:
-    """Return (A, C o T), exact or refused."""
-    bound = drop_zeros(block).size * max(1, tiler.cosize)
+def _product(block: CuteLayout, tiler: CuteLayout, parity: Parity, where: Where) -> CuteLayout:
+    """Return (A, C o T), exact or refused, or by the convention of a peer."""
+    places = cosize_as(tiler, parity)
+    own = block.size
+    if parity == "strict":
+        for extent, stride in block.flat:
+            if stride == 0 and extent > 1:
+                own //= extent
+    bound = own * max(1, places)
     if bound >= INT_LIMIT:
         raise refusal(
             "LA150",
             "the copies leave the signed 64-bit range",
             where,
-            f"{tiler.cosize} places of {drop_zeros(block).size} elements are {bound} offsets, the limit is 2^63 - 1",
+            f"{places} places of {own} elements are {bound} offsets, the limit is 2^63 - 1",
         )
     try:
-        rest = complement(block, max(1, bound))
-        return make_layout(block, composition(rest, tiler))
+        rest = complement(block, bound or 1)
+        starts = composition(rest, tiler) if parity == "strict" else composition_as(rest, tiler, parity)
+        return make_layout(block, starts)
     except RepresentabilityError as error:
+        if parity != "strict":
+            raise within(error, where) from error
         raise within(error, where, "LA151", "the starts of the copies are no CuTe layout") from error
     except (AdmissibilityError, MalformedError) as error:
         raise within(error, where) from error

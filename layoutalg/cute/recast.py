@@ -15,32 +15,39 @@ References: CuTe ``upcast``, ``downcast``, ``recast_layout``, ``max_alignment``.
 from __future__ import annotations
 
 from math import gcd
+from typing import overload
 
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.tilers import Parity, check_parity, refusal
 from layoutalg.errors import Diagnostic, RepresentabilityError
 from layoutalg.inttuple import integer, malformed, unflatten
 
 
-def upcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLayout:
+@overload
+def upcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLayout: ...
+@overload
+def upcast(layout: ComposedLayout, factor: int, parity: Parity = "strict") -> CuteLayout | ComposedLayout: ...
+def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "strict") -> CuteLayout | ComposedLayout:
     """Return the layout in elements that hold ``factor`` of the old ones.
 
     Mathematically: U with N U(c) + r running over exactly the offsets of L, each as often as L takes it; mode k of U
     has its extent divided by the number of its old elements inside one new element.
 
     Args:
-        layout: A layout. Old elements.
+        layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
         parity: ``"strict"`` refuses where a new element would be filled in part. ``"cute_cpp"`` rounds extents up as
             CuTe C++ does (``3:1`` by 2 is ``2:1``, half an element too many) and refuses only where a stride and N do
-            not divide one another. pycute has no such function and follows strict.
+            not divide one another. pycute has no such function, a swizzled layout no such rounding: both follow strict.
 
     Returns:
         Layout with the nesting of ``layout``. New elements.
 
     Raises:
         MalformedError: LA160, the factor is no integer >= 1; LA144, no such parity.
-        AdmissibilityError: LA161, some new element would be filled in part, with the stride or extent that shows it.
+        RepresentabilityError: LA161, some new element would be filled in part, with the stride or extent that shows it.
+        AdmissibilityError: LA161, C++ refuses; LA647, a swizzle would tear a new element apart.
 
     Example:
         >>> print(upcast(CuteLayout((8, 4), (1, 16)), 4))
@@ -49,11 +56,19 @@ def upcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLa
         (2,2):(2,1)
         >>> print(upcast(CuteLayout(3), 2, parity="cute_cpp"))
         2:1
+        >>> from layoutalg.cute.swizzle import Swizzle
+        >>> print(upcast(ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((8, 64), (64, 1))), 2))
+        Sw<3,3,3> o 0 o (8,32):(32,1)
 
     Laws: downcast(upcast(L, N), N) has the offsets of L.
     Source: CuTe ``upcast``.
     """
     count = _factor(factor)
+    if isinstance(layout, ComposedLayout):
+        from layoutalg.cute.swizzled_recast import upcast_composed
+
+        check_parity(parity)
+        return upcast_composed(layout, count)
     where = f"upcast({layout}, {count})"
     if check_parity(parity) == "cute_cpp":
         return _rounded(layout, count, where)
@@ -143,17 +158,24 @@ def _rounded(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides), layout.shape))
 
 
-def downcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLayout:
+@overload
+def downcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLayout: ...
+@overload
+def downcast(layout: ComposedLayout, factor: int, parity: Parity = "strict") -> CuteLayout | ComposedLayout: ...
+def downcast(
+    layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "strict"
+) -> CuteLayout | ComposedLayout:
     """Return the layout in elements of which ``factor`` fit into an old one.
 
     Mathematically: D with D(c) = N L(c') + r, where the digit of one mode k is N c'_k + r and all others are those of
     c'. Mode k is the first of stride 1 and extent above 1, or else the first of extent 1.
 
     Args:
-        layout: A layout. Old elements.
+        layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
         parity: ``"strict"`` refuses where no mode can take the new elements. ``"cute_cpp"`` widens every mode of stride
-            1 or -1 and none where there is none, as CuTe C++ does. pycute has no such function and follows strict.
+            1 or -1 and none where there is none, as CuTe C++ does. pycute has no such function, a swizzled layout no
+            such convention: both follow strict.
 
     Returns:
         Layout with the nesting of ``layout``. New elements.
@@ -161,6 +183,7 @@ def downcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> Cute
     Raises:
         MalformedError: LA160, the factor is no integer >= 1; LA102, the offsets leave the signed 64-bit range.
         RepresentabilityError: LA162, no mode has stride 1 or extent 1.
+        AdmissibilityError: LA647, a swizzled layout and no power of two.
 
     Example:
         >>> print(downcast(CuteLayout((2, 4), (1, 4)), 4))
@@ -170,6 +193,11 @@ def downcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> Cute
     Source: CuTe ``downcast``.
     """
     count = _factor(factor)
+    if isinstance(layout, ComposedLayout):
+        from layoutalg.cute.swizzled_recast import downcast_composed
+
+        check_parity(parity)
+        return downcast_composed(layout, count)
     where = f"downcast({layout}, {count})"
     if check_parity(parity) == "cute_cpp":
         pairs = [(extent * count, d) if abs(d) == 1 else (extent, d * count) for extent, d in layout.flat]
@@ -212,7 +240,15 @@ def _widened(layout: CuteLayout, where: str) -> int:
     )
 
 
-def recast(layout: CuteLayout, old_bits: int, new_bits: int, parity: Parity = "strict") -> CuteLayout:
+@overload
+def recast(layout: CuteLayout, old_bits: int, new_bits: int, parity: Parity = "strict") -> CuteLayout: ...
+@overload
+def recast(
+    layout: ComposedLayout, old_bits: int, new_bits: int, parity: Parity = "strict"
+) -> CuteLayout | ComposedLayout: ...
+def recast(
+    layout: CuteLayout | ComposedLayout, old_bits: int, new_bits: int, parity: Parity = "strict"
+) -> CuteLayout | ComposedLayout:
     """Return the layout of elements of ``old_bits`` read as elements of ``new_bits``.
 
     Mathematically: downcast to the greatest common width, then upcast; the same bits of memory, each as often.

@@ -11,11 +11,16 @@ References: CuTe ``group``, ``select``, ``take``, ``append``, ``prepend``, ``rep
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from layoutalg import inttuple
 from layoutalg.cute.algebra import make_layout
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.tilers import AnyLayout, lift
 from layoutalg.inttuple import MAX_MODES, IntTuple, integer, malformed, shape_text, validate
+
+Operand = TypeVar("Operand", CuteLayout, ComposedLayout)
 
 
 def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
@@ -82,11 +87,11 @@ def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
     return lift(layout, taken)
 
 
-def append(layout: CuteLayout, mode: CuteLayout | None = None, rank: int | None = None) -> CuteLayout:
+def append(layout: Operand, mode: CuteLayout | None = None, rank: int | None = None) -> Operand:
     """Return the layout with ``mode`` added behind its modes, once or until it has ``rank`` modes.
 
     Args:
-        layout: A layout; an int shape counts as one mode.
+        layout: A layout; an int shape counts as one mode. Of a swizzled one the mode joins those under the swizzles.
         mode: What to add; default ``1:0``.
         rank: None to add once; else a rank, not below that of the layout. At equal rank the layout stays as it is.
 
@@ -99,11 +104,15 @@ def append(layout: CuteLayout, mode: CuteLayout | None = None, rank: int | None 
 
     Source: CuTe ``append``.
     """
-    extra = _extra(layout, mode, rank)
-    return make_layout(*layout, *extra) if extra else layout
+
+    def appended(base: CuteLayout) -> CuteLayout:
+        extra = _extra(base, mode, rank)
+        return make_layout(*base, *extra) if extra else base
+
+    return lift(_known(layout), appended)
 
 
-def prepend(layout: CuteLayout, mode: CuteLayout | None = None, rank: int | None = None) -> CuteLayout:
+def prepend(layout: Operand, mode: CuteLayout | None = None, rank: int | None = None) -> Operand:
     """Return the layout with ``mode`` added before its modes, once or until it has ``rank`` modes.
 
     Args and errors as in ``append``.
@@ -114,8 +123,12 @@ def prepend(layout: CuteLayout, mode: CuteLayout | None = None, rank: int | None
 
     Source: CuTe ``prepend``.
     """
-    extra = _extra(layout, mode, rank)
-    return make_layout(*extra, *layout) if extra else layout
+
+    def prepended(base: CuteLayout) -> CuteLayout:
+        extra = _extra(base, mode, rank)
+        return make_layout(*extra, *base) if extra else base
+
+    return lift(_known(layout), prepended)
 
 
 def replace(layout: CuteLayout, position: int, mode: CuteLayout) -> CuteLayout:
@@ -174,9 +187,13 @@ def _range(layout: CuteLayout, begin: int, end: int) -> tuple[int, int]:
     return first, last
 
 
+def _known(layout: Operand) -> Operand:
+    if not isinstance(layout, CuteLayout | ComposedLayout):
+        raise malformed("layout", "must be a CuteLayout or a ComposedLayout", layout, "LA155")
+    return layout
+
+
 def _extra(layout: CuteLayout, mode: CuteLayout | None, rank: int | None) -> list[CuteLayout]:
-    if not isinstance(layout, CuteLayout):
-        raise malformed("layout", "must be a CuteLayout", layout, "LA155")
     if mode is not None and not isinstance(mode, CuteLayout):
         raise malformed("mode", "must be a CuteLayout", mode, "LA155")
     added = CuteLayout(1, 0) if mode is None else mode

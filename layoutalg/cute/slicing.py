@@ -25,7 +25,11 @@ from layoutalg.inttuple import unflatten as nest
 Coord: TypeAlias = "int | tuple[Coord, ...] | None"
 
 
-def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLayout:
+@overload
+def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLayout: ...
+@overload
+def slice(coord: Coord, layout: ComposedLayout, parity: Parity = "strict") -> ComposedLayout: ...
+def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> CuteLayout | ComposedLayout:
     """Return the modes of ``layout`` where ``coord`` holds None.
 
     Mathematically: R with L(x) = L(x with kept modes at 0) + R(kept part of x). Kept modes inside a nested mode come up
@@ -34,7 +38,8 @@ def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLa
     Args:
         coord: None to keep everything; an int, fixing the whole mode by its 1-D coordinate; or a tuple of such entries,
             one per mode.
-        layout: A layout.
+        layout: A layout. Of a swizzled one, which does not add up over its modes, the offset of the fixed part stays
+            under the innermost swizzle: R(kept part of x) = L(x).
         parity: ``"pycute"`` wraps the result of a bare None in one more level; else all conventions agree.
 
     Returns:
@@ -51,10 +56,15 @@ def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLa
         ((2,3)):((3,1)) (4,2):(6,3) (4,(2,3)):(6,(3,1))
         >>> print(slice(None, CuteLayout((4, 8)), parity="pycute"))
         ((4,8)):((1,4))
+        >>> from layoutalg.cute.swizzle import Swizzle
+        >>> print(slice((None, 1), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 4)))))
+        Sw<1,0,1> o 2 o (2):(1)
 
     Source: CuTe ``slice``; pycute ``slice_``.
     """
     check_parity(parity)
+    if isinstance(layout, ComposedLayout):
+        return slice_and_offset(coord, layout)
     where = f"slice({coord_text(coord)}, {layout})"
     if coord is None:
         return make_layout(layout) if parity == "pycute" else layout
@@ -62,12 +72,16 @@ def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLa
     return make_layout(*_kept(coord, layout, True))
 
 
-def dice(coord: Coord, layout: CuteLayout) -> CuteLayout:
+@overload
+def dice(coord: Coord, layout: CuteLayout) -> CuteLayout: ...
+@overload
+def dice(coord: Coord, layout: ComposedLayout) -> ComposedLayout: ...
+def dice(coord: Coord, layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
     """Return the modes of ``layout`` where ``coord`` holds an integer: what ``slice`` drops.
 
     Args:
         coord: As in ``slice``.
-        layout: A layout.
+        layout: A layout. Of a swizzled one: the swizzles over the modes that are left, the others at 0.
 
     Raises:
         As ``slice``.
@@ -79,6 +93,8 @@ def dice(coord: Coord, layout: CuteLayout) -> CuteLayout:
 
     Source: CuTe ``dice``.
     """
+    if isinstance(layout, ComposedLayout):
+        return layout.rebase(dice(coord, layout.base))
     _fixed(coord, layout, f"dice({coord_text(coord)}, {layout})", 0)
     return make_layout(*_kept(coord, layout, False)) if isinstance(coord, tuple) or coord is None else layout
 

@@ -3,7 +3,8 @@
 Main definitions: ``upcast_composed``, ``downcast_composed``.
 
 Main statements: with elements 2^k times as wide, ``Sw<b,m,s>`` of old offsets is ``Sw<b,m-k,s>`` of new ones where
-m >= k, and tears elements apart where m < k, unless it does nothing on this layout.
+m >= k, and tears elements apart where m < k, unless it does nothing on this layout. The layout at the bottom follows
+``upcast`` and ``downcast``: g(N y + r) = N g'(y) + r turns their laws into the same laws for the whole.
 
 References: CuTe ``upcast``, ``downcast``.
 """
@@ -11,29 +12,30 @@ References: CuTe ``upcast``, ``downcast``.
 from __future__ import annotations
 
 from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.recast import downcast, upcast
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.swizzled import Cute, simplify
-from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.inttuple import integer, malformed, unflatten
+from layoutalg.errors import AdmissibilityError, Diagnostic, RepresentabilityError
+from layoutalg.inttuple import integer, malformed
 
 
 def upcast_composed(layout: ComposedLayout, count: int) -> Cute:
     """Return the layout in elements ``count`` times as wide: offsets count groups of ``count`` old elements.
 
-    Mathematically: R such that the groups R visits, written out element by element (``downcast_composed``), are the
-    layout again, run by run of ``count`` consecutive offsets along its unit-stride mode.
+    Mathematically: R with N R(c) + r, 0 <= r < N = ``count``, running over exactly the values of the layout, each as
+    often as the layout takes it.
 
     Args:
-        layout: Every offset and stride above the unit run is a multiple of ``count``.
+        layout: Its bottom has an exact ``upcast``; every offset is a multiple of ``count``.
         count: A power of two where a swizzle remains, >= 1.
 
     Raises:
         MalformedError: LA646, the count.
-        AdmissibilityError: LA647, a stride, an extent or an offset does not divide, or a swizzle would tear an element
-            apart.
+        AdmissibilityError: LA647, an offset does not divide, or a swizzle would tear an element apart.
+        RepresentabilityError: LA161, an element would be filled in part.
 
     Example:
+        >>> from layoutalg.cute.layout import CuteLayout
         >>> print(upcast_composed(ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((8, 64), (64, 1))), 2))
         Sw<3,3,3> o 0 o (8,32):(32,1)
 
@@ -43,7 +45,7 @@ def upcast_composed(layout: ComposedLayout, count: int) -> Cute:
     where = f"upcast({layout}, {number})"
     try:
         return _upcast_stack(layout, number, where)
-    except AdmissibilityError:
+    except (AdmissibilityError, RepresentabilityError):
         fewer = simplify(layout)  # a swizzle that does nothing here does not tear elements either
         if fewer == layout:
             raise
@@ -52,11 +54,11 @@ def upcast_composed(layout: ComposedLayout, count: int) -> Cute:
 
 def _upcast_stack(layout: Cute, number: int, where: str) -> Cute:
     if not isinstance(layout, ComposedLayout):
-        return _upcast(layout, number, where)
+        return upcast(layout, number)
     if number & (number - 1) and any(swizzle.bits for swizzle, _ in layout.stages):
         raise _torn(where, f"{number} is not a power of two, so elements do not fill whole address bits")
     low = number.bit_length() - 1
-    answer: Cute = _upcast(layout.base, number, where)
+    answer: Cute = upcast(layout.base, number)
     for swizzle, offset in reversed(layout.stages):
         if offset % number:
             raise _torn(where, f"the offset {offset} is not a multiple of {number}")
@@ -67,39 +69,23 @@ def _upcast_stack(layout: Cute, number: int, where: str) -> Cute:
     return answer
 
 
-def _upcast(layout: CuteLayout, count: int, where: str) -> CuteLayout:
-    shapes: list[int] = []
-    strides: list[int] = []
-    for extent, stride in layout.flat:
-        if stride % count == 0:
-            shapes.append(extent)
-            strides.append(stride // count)
-        elif extent <= 1:
-            shapes.append(extent)
-            strides.append(0)
-        elif count % abs(stride) == 0 and extent % (count // abs(stride)) == 0 and stride > 0:
-            shapes.append(extent // (count // stride))
-            strides.append(1)
-        else:
-            raise _torn(where, f"mode {extent}:{stride} holds no whole elements of {count}")
-    return CuteLayout(unflatten(tuple(shapes), layout.shape), unflatten(tuple(strides), layout.shape))
-
-
 def downcast_composed(layout: ComposedLayout, count: int) -> Cute:
     """Return the layout in elements ``count`` times as narrow: each old element becomes a run of ``count`` offsets.
 
-    Mathematically: the unit-stride mode grows by ``count``; with its digit ``count q + r`` the value is
+    Mathematically: one mode grows by ``count``, the one ``downcast`` takes; with its digit ``count q + r`` the value is
     ``count * layout(.., q, ..) + r``.
 
     Args:
-        layout: Exactly one leaf of stride 1 and extent above 1.
+        layout: Some leaf has stride 1 or extent 1.
         count: A power of two, >= 1.
 
     Raises:
         MalformedError: LA646, the count; LA102 or LA110, a number leaves its range.
-        AdmissibilityError: LA647, no single unit-stride leaf, or the count is no power of two.
+        AdmissibilityError: LA647, the count is no power of two.
+        RepresentabilityError: LA162, no leaf has stride 1 or extent 1.
 
     Example:
+        >>> from layoutalg.cute.layout import CuteLayout
         >>> print(downcast_composed(ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout((8, 32), (32, 1))), 2))
         Sw<3,4,3> o 0 o (8,64):(64,1)
 
@@ -107,20 +93,9 @@ def downcast_composed(layout: ComposedLayout, count: int) -> Cute:
     """
     number = _count(count)
     where = f"downcast({layout}, {number})"
-    if number & (number - 1):
+    if number & (number - 1) and any(swizzle.bits for swizzle, _ in layout.stages):
         raise _torn(where, f"{number} is not a power of two, so elements do not fill whole address bits")
-    unit = [position for position, (extent, stride) in enumerate(layout.base.flat) if stride == 1 and extent > 1]
-    if len(unit) != 1 and number > 1:
-        raise _torn(where, f"the layout has {len(unit)} leaves of stride 1, the new elements need exactly one")
-    base = layout.base
-    flat = [
-        (extent * number, 1) if position in unit else (extent, stride * number)
-        for position, (extent, stride) in enumerate(base.flat)
-    ]
-    answer: Cute = CuteLayout(
-        unflatten(tuple([extent for extent, _ in flat]), base.shape),
-        unflatten(tuple([stride for _, stride in flat]), base.shape),
-    )
+    answer: Cute = downcast(layout.base, number)
     low = number.bit_length() - 1
     for swizzle, offset in reversed(layout.stages):
         wide = Swizzle(swizzle.bits, swizzle.base + low, swizzle.shift) if swizzle.bits else swizzle

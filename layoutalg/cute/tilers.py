@@ -1,7 +1,7 @@
 """What the tiling operations share: tilers, the parity keyword, and lifting an operation on domains to every family.
 
-Main definitions: ``Tiler``, ``Parity``, ``check_parity``, ``tiler_text``, ``read_tiler``, ``lift``, ``refusal``,
-``within``.
+Main definitions: ``Tiler``, ``Parity``, ``Where``, ``check_parity``, ``tiler_text``, ``read_tiler``, ``lift``,
+``refusal``, ``within``.
 
 Notation: a tiler is a layout; an int n, meaning ``n:1``; None, written ``_``; or a tuple with one tiler per mode.
 
@@ -21,7 +21,7 @@ from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError
-from layoutalg.inttuple import MAX_DEPTH, integer, malformed
+from layoutalg.inttuple import INT_LIMIT, MAX_DEPTH, integer, malformed
 
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
@@ -29,6 +29,9 @@ Parity: TypeAlias = Literal["strict", "cute_cpp", "pycute"]
 """Whose convention answers: the exact contract, CuTe C++, or the pure-Python module of CUTLASS."""
 
 PARITIES = ("strict", "cute_cpp", "pycute")
+
+Where: TypeAlias = "str | Callable[[], str]"
+"""The call in notation, for messages; or what writes it, so that a call that succeeds writes nothing."""
 
 AnyLayout = TypeVar("AnyLayout", CuteLayout, ComposedLayout, CoordinateLayout)
 
@@ -69,13 +72,15 @@ def _tiler_text(tiler: object, level: int) -> str:
     return str(tiler)
 
 
-def read_tiler(tiler: object, where: str, level: int = 0) -> Tiler:
+def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
     """Return ``tiler`` with plain ints, or refuse it.
 
     Raises:
         MalformedError: LA141, not a tiler, or nested more than 64 deep.
     """
     if tiler is None or isinstance(tiler, CuteLayout):
+        return tiler
+    if type(tiler) is int and 0 <= tiler < INT_LIMIT:
         return tiler
     if isinstance(tiler, tuple):
         if level >= MAX_DEPTH:
@@ -94,11 +99,17 @@ def read_tiler(tiler: object, where: str, level: int = 0) -> Tiler:
     return value
 
 
-def _malformed_tiler(because: str, where: str) -> MalformedError:
-    return MalformedError(Diagnostic(code="LA141", what="the tiler is malformed", where=(where,), because=because))
+def _malformed_tiler(because: str, where: Where) -> MalformedError:
+    return MalformedError(
+        Diagnostic(code="LA141", what="the tiler is malformed", where=(_call(where),), because=because)
+    )
 
 
-def by_mode(layout: CuteLayout, tiler: tuple[Tiler, ...], where: str) -> None:
+def _call(where: Where) -> str:
+    return where if isinstance(where, str) else where()
+
+
+def by_mode(layout: CuteLayout, tiler: tuple[Tiler, ...], where: Where) -> None:
     """Refuse a tuple tiler with more entries than the layout has modes.
 
     Raises:
@@ -140,13 +151,13 @@ def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout]) -> An
 
 
 def refusal(
-    code: str, what: str, where: str, because: str, witness: Mapping[str, object] | None = None
+    code: str, what: str, where: Where, because: str, witness: Mapping[str, object] | None = None
 ) -> AdmissibilityError:
     """Return the refusal of an operation that is undefined on its operands."""
-    return AdmissibilityError(Diagnostic(code=code, what=what, where=(where,), because=because, witness=witness))
+    return AdmissibilityError(Diagnostic(code=code, what=what, where=(_call(where),), because=because, witness=witness))
 
 
-def within(error: LayoutError, where: str, code: str | None = None, what: str | None = None) -> LayoutError:
+def within(error: LayoutError, where: Where, code: str | None = None, what: str | None = None) -> LayoutError:
     """Return the same refusal as seen from the call ``where`` that led to it.
 
     Example:
@@ -161,7 +172,7 @@ def within(error: LayoutError, where: str, code: str | None = None, what: str | 
         Diagnostic(
             code=code or old.code,
             what=what or old.what,
-            where=(where, *old.where),
+            where=(_call(where), *old.where),
             because=old.because,
             witness=old.witness,
             repairs=old.repairs,

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition, left_inverse, right_inverse
+from layoutalg.cute import (
+    ComposedLayout,
+    CuteLayout,
+    Swizzle,
+    composition,
+    downcast,
+    flat_divide,
+    left_inverse,
+    logical_divide,
+    logical_product,
+    right_inverse,
+    tiled_divide,
+    upcast,
+    zipped_divide,
+)
+from layoutalg.cute import slice as cut
 from layoutalg.cute.radix import IntArray
 from layoutalg.cute.slicing import slice_and_offset
 from layoutalg.cute.swizzled import (
     first_leaving,
     simplify,
 )
-from layoutalg.cute.swizzled_recast import downcast_composed, upcast_composed
 from layoutalg.errors import AdmissibilityError, RepresentabilityError
 from layoutalg.inttuple import IntTuple, flatten
 
@@ -224,11 +238,13 @@ def test_slices(layout: ComposedLayout, data: st.DataObject) -> None:
 def test_recasts(layout: ComposedLayout, count: int) -> None:
     flat = layout.base.flat
     unit = [place for place, (extent, stride) in enumerate(flat) if stride == 1 and extent > 1]
-    if count > 1 and len(unit) != 1:
-        with pytest.raises(AdmissibilityError, match="LA647"):
-            downcast_composed(layout, count)
+    unit = unit or [place for place, (extent, stride) in enumerate(flat) if stride == 1 and extent == 1]
+    unit = unit or [place for place, (extent, _) in enumerate(flat) if extent == 1]
+    if count > 1 and not unit:
+        with pytest.raises(RepresentabilityError, match="LA162"):
+            downcast(layout, count)
         return
-    narrow = downcast_composed(layout, count)
+    narrow = downcast(layout, count)
     values = layout.table()
     if count > 1:
         below = int(np.prod([extent for extent, _ in flat[: unit[0]]], dtype=np.int64))
@@ -238,7 +254,7 @@ def test_recasts(layout: ComposedLayout, count: int) -> None:
         wide = index % below + below * (digit // count) + below * extent * (index // (below * extent * count))
         assert narrow.table().tolist() == (count * values[wide] + digit % count).tolist()
     assert isinstance(narrow, ComposedLayout)
-    assert upcast_composed(narrow, count).table().tolist() == values.tolist()
+    assert upcast(narrow, count).table().tolist() == values.tolist()
 
 
 @settings(max_examples=200)
@@ -246,3 +262,55 @@ def test_recasts(layout: ComposedLayout, count: int) -> None:
 def test_first_leaving(swizzle: Swizzle, size: int, bound: int) -> None:
     outside = [x for x in range(size) if swizzle(x) >= bound]
     assert first_leaving(swizzle, size, bound) == (outside[0] if outside else None)
+
+
+@settings(max_examples=150, deadline=None)
+@given(composed_layouts(), st.sampled_from((2, 3, 4, 8)))
+def test_upcasts_hold_exactly_the_values(layout: ComposedLayout, count: int) -> None:
+    try:
+        wide = upcast(layout, count).table()
+    except (AdmissibilityError, RepresentabilityError):
+        return
+    held = np.add.outer(wide * count, np.arange(count)).reshape(-1)
+    assert sorted(held.tolist()) == sorted(layout.table().tolist())
+
+
+@settings(max_examples=150, deadline=None)
+@given(composed_layouts(), cute_layouts(), st.sampled_from((logical_divide, zipped_divide, tiled_divide, flat_divide)))
+def test_divides_reorder_the_values(
+    layout: ComposedLayout, tile: CuteLayout, divide: Callable[[ComposedLayout, CuteLayout], ComposedLayout]
+) -> None:
+    try:
+        answer = divide(layout, tile)
+    except (AdmissibilityError, RepresentabilityError):
+        return
+    values, offsets = layout.table(), tile.table()
+    starts: list[int] = []
+    covered: set[int] = set()
+    for start in range(layout.size):  # the least element not yet covered starts the next copy
+        if start not in covered:
+            starts.append(start)
+            covered |= {start + int(offset) for offset in offsets}
+    assert answer.table().tolist() == [int(values[start + offset]) for start in starts for offset in offsets]
+
+
+@settings(max_examples=100, deadline=None)
+@given(composed_layouts(), cute_layouts())
+def test_products_repeat_under_the_swizzles(block: ComposedLayout, tiler: CuteLayout) -> None:
+    try:
+        answer = logical_product(block, tiler)
+    except (AdmissibilityError, RepresentabilityError):
+        return
+    table = answer.table().reshape(tiler.size, block.size)
+    for copy, value in enumerate(tiler.table().tolist()):
+        if value == 0:
+            assert table[copy].tolist() == block.table().tolist()
+    distinct = {tuple(sorted(set(table[copy].tolist()))) for copy in range(tiler.size)}
+    assert sum([len(part) for part in distinct]) == len(set(table.reshape(-1).tolist()))
+
+
+@settings(max_examples=100, deadline=None)
+@given(composed_layouts(), st.data())
+def test_slices_are_the_values(layout: ComposedLayout, data: st.DataObject) -> None:
+    coordinate = tuple(data.draw(st.none() | st.integers(0, mode.size - 1)) for mode in layout)
+    assert cut(coordinate, layout).table().tolist() == [layout(*point) for point in coordinates(layout, coordinate)]
