@@ -16,6 +16,7 @@ if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checko
 
 if TYPE_CHECKING:
     from layoutalg import convert, cute, promote
+    from layoutalg.affine import PiecewiseLayout
     from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
     from layoutalg.equal import equivalent
     from layoutalg.errors import (
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
         TargetRuleError,
     )
     from layoutalg.f2 import LinearLayout
+    from layoutalg.hierarchy import HierarchicalLayout
     from layoutalg.notation import parse
     from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
+    from layoutalg.zmod import IntegerLayout
 
 __version__ = "0.1.0"
 
@@ -44,13 +47,16 @@ _HOMES = {
     "CuteLayout": "layoutalg.cute",
     "DeviceMismatchError": "layoutalg.errors",
     "Diagnostic": "layoutalg.errors",
+    "HierarchicalLayout": "layoutalg.hierarchy",
     "InfeasibleError": "layoutalg.errors",
+    "IntegerLayout": "layoutalg.zmod",
     "LayoutError": "layoutalg.errors",
     "LinearLayout": "layoutalg.f2",
     "MalformedError": "layoutalg.errors",
     "MissingExtraError": "layoutalg.errors",
     "NestMorphism": "layoutalg.cute",
     "PaddedMorphism": "layoutalg.cute",
+    "PiecewiseLayout": "layoutalg.affine",
     "Proved": "layoutalg.verdict",
     "Refuted": "layoutalg.verdict",
     "Repair": "layoutalg.errors",
@@ -72,13 +78,16 @@ __all__ = [
     "CuteLayout",
     "DeviceMismatchError",
     "Diagnostic",
+    "HierarchicalLayout",
     "InfeasibleError",
+    "IntegerLayout",
     "LayoutError",
     "LinearLayout",
     "MalformedError",
     "MissingExtraError",
     "NestMorphism",
     "PaddedMorphism",
+    "PiecewiseLayout",
     "Proved",
     "Refuted",
     "Repair",

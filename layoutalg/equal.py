@@ -2,8 +2,9 @@
 
 Main definitions: ``equivalent``, ``Budget``.
 
-Main statements: the coalesced form of a CuTe layout, and columns with constant of a map over F2, are complete normal
-forms: unequal forms are unequal functions, and the first coordinate where they differ can be read off.
+Main statements: the coalesced form of a CuTe or integer layout (several outputs and moduli included), columns with
+constant of a map over F2, and the map of a hierarchical layout are complete normal forms: unequal forms are unequal
+functions, and a coordinate where they differ can be read off.
 
 Implementation notes: engines are asked from the cheapest to the dearest: normal form, numpy table, ISL on digits, z3 on
 digits. Each either decides or says why not. A coordinate that an engine finds is evaluated on both layouts before it is
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -22,12 +23,16 @@ from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine.digits import DigitSystem, digit_system, map_text
 from layoutalg.affine.recognize import Departure
 from layoutalg.affine.refine import Joint, joint_digits
-from layoutalg.convert import AnyLayout, linear_form, value_at
+from layoutalg.convert import AnyFamily, linear_form, to_piecewise, value_at
+from layoutalg.convert.lower import excluded, lowered
+from layoutalg.convert.operand import FAMILIES, ONE_OF
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
 from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError
-from layoutalg.f2 import LinearLayout
+from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.inttuple import integer
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.zmod import IntegerLayout, coalesced
+from layoutalg.zmod.compose import residue_form
 
 ENGINES = ("normal-form", "table", "isl", "smt")
 Stages: TypeAlias = list[tuple[Swizzle, int]]
@@ -60,21 +65,28 @@ class Budget:
 
 
 def equivalent(
-    f: AnyLayout, g: AnyLayout, budget: Budget | None = None, *, _engines: Sequence[str] = ENGINES
+    f: AnyFamily, g: AnyFamily, budget: Budget | None = None, *, _engines: Sequence[str] = ENGINES
 ) -> Verdict:
     """Decide whether two layouts are the same function of the flat 1-D coordinate.
 
-    Mathematically: equal size N and ``f(i) = g(i)`` for every i in [0, N). Axis names, nesting and the size of the
-    codomain do not matter; the output of a linear layout is the packed one (first output axis in the low bits).
+    Mathematically: equal size N and ``f(i) = g(i)`` for every i in [0, N), the coordinate counted with the first axis
+    or mode fastest. Axis names, nesting and the size of the codomain do not matter.
+
+    Outputs: a codomain that is a box is flattened, first axis fastest, to one number: the packed output of a linear
+    layout (first output axis in the low bits), the flat index of the target of a hierarchical one. Outputs of an
+    integer or piecewise layout have no extent to flatten by; they are compared one by one in their order, names and
+    moduli aside (a residue is its least non-negative number), and different counts refute. A partial tile has no value
+    where a guard excludes the point: it equals only a tile that leaves out the same points.
 
     Args:
-        f: A CuTe, composed, linear or piecewise layout.
-        g: Another one, of any of these types.
+        f: A layout of any family.
+        g: Another one, of any family.
         budget: What the engines may spend; default ``Budget()``.
 
     Returns:
         ``Proved`` with the engine and its certificate; ``Refuted`` with the engine and a witness ``{coordinate, f, g}``
-        (or the sizes, where these differ); ``Unknown`` with what each engine ran into.
+        (None for no value), or the sizes or the counts of outputs, where these differ; ``Unknown`` with what each
+        engine ran into.
 
     Raises:
         MalformedError: LA240, not a layout or not a budget.
@@ -84,6 +96,8 @@ def equivalent(
         Proved(engine='normal-form', certificate={'coalesced': ((8, 1),), 'offset': 0})
         >>> equivalent(CuteLayout(4, 1), CuteLayout((2, 2), (1, 3))).witness
         {'coordinate': 2, 'f': 2, 'g': 3}
+        >>> equivalent(IntegerLayout.from_strides({"i": 4}, (3,), modulus=4), CuteLayout((2, 2), (3, 2))).witness
+        {'coordinate': 3, 'f': 1, 'g': 5}
 
     Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.cute.radix`` for the normal forms.
     """
@@ -91,25 +105,31 @@ def equivalent(
     if not isinstance(limits, Budget):
         raise _malformed("budget", "must be a Budget or None", budget)
     for name, layout in (("f", f), ("g", g)):
-        if not isinstance(layout, (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout)):
-            raise _malformed(name, "must be a CuteLayout, ComposedLayout, LinearLayout or PiecewiseLayout", layout)
+        if not isinstance(layout, FAMILIES):
+            raise _malformed(name, f"must be a {ONE_OF}", layout)
     if f.size != g.size:
         return Refuted("size", {"size of f": f.size, "size of g": g.size})
     if f.size == 0:
         return Proved("size", {"size": 0})
-    outputs = [len(layout.out_dims) if isinstance(layout, PiecewiseLayout) else 1 for layout in (f, g)]
+    outputs = [_outputs(layout) for layout in (f, g)]
     if outputs[0] != outputs[1]:
         return Refuted("outputs", {"outputs of f": outputs[0], "outputs of g": outputs[1]})
     tried: list[str] = []
+    left, right = lowered(f), lowered(g)
     for engine in _engines:
-        answer = _RUN[engine](f, g, limits)
+        answer = _partial(engine, f, g)
+        if answer is None:
+            answer = _RUN[engine](left, right, limits)
+        if isinstance(answer, Refuted):
+            # the engines saw the lowered forms, the witness must hold on the layouts themselves
+            answer = _refuted(engine, f, g, cast(int, answer.witness["coordinate"]))
         if not isinstance(answer, str):
             return answer
         tried.append(f"{engine}: {answer}")
     return Unknown("; ".join(tried), tuple(_engines))
 
 
-def _refuted(engine: str, f: AnyLayout, g: AnyLayout, coordinate: int) -> Refuted | str:
+def _refuted(engine: str, f: AnyFamily, g: AnyFamily, coordinate: int) -> Refuted | str:
     """Return the refutation at a coordinate after looking at both values."""
     left, right = _values(f, coordinate), _values(g, coordinate)
     if left == right:
@@ -117,16 +137,50 @@ def _refuted(engine: str, f: AnyLayout, g: AnyLayout, coordinate: int) -> Refute
     return Refuted(engine, {"coordinate": coordinate, "f": left, "g": right})
 
 
-def _values(layout: AnyLayout, coordinate: int) -> int | tuple[int, ...]:
-    if isinstance(layout, PiecewiseLayout) and len(layout.out_dims) != 1:
+def _outputs(layout: AnyFamily) -> int:
+    return len(layout.out_dims) if isinstance(layout, PiecewiseLayout | IntegerLayout) else 1
+
+
+def _values(layout: AnyFamily, coordinate: int) -> int | tuple[int, ...] | None:
+    if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
         return layout.at(coordinate)
+    if isinstance(layout, HierarchicalLayout) and not layout.holds(coordinate):
+        return None
     return value_at(layout, coordinate)
 
 
-def _normal_form(f: AnyLayout, g: AnyLayout, _: Budget) -> Verdict | str:
+def _partial(engine: str, f: AnyFamily, g: AnyFamily) -> Verdict | str | None:
+    """Decide a pair with a partial tile where algebra does; None where the engine is to be run."""
+    tiles = [layout for layout in (f, g) if isinstance(layout, HierarchicalLayout) and layout.guards]
+    if not tiles or engine == "table":
+        return None
+    if engine != "normal-form":
+        return "partial tiles are compared by normal form and by table"
+    if (
+        isinstance(f, HierarchicalLayout)
+        and isinstance(g, HierarchicalLayout)
+        and (f.map, f.guards) == (g.map, g.guards)
+    ):
+        return Proved("normal-form", {"map": f.map, "guards": f.guards})
+    for tile in tiles:
+        at = excluded(tile)
+        if at is not None and _values(f, at) != _values(g, at):
+            return _refuted(engine, f, g, at)
+    return "the guards differ, or the maps under equal guards"
+
+
+def _normal_form(f: AnyFamily, g: AnyFamily, _: Budget) -> Verdict | str:
     """Compare normal forms: strided under common swizzles, then F2."""
     if isinstance(f, PiecewiseLayout) or isinstance(g, PiecewiseLayout):
         return "a piecewise layout has no normal form"
+    if isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout) and f.map == g.map:
+        return Proved("normal-form", {"map": f.map})
+    if isinstance(f, IntegerLayout) or isinstance(g, IntegerLayout):
+        found = _modular(f, g)
+        if found is not None:
+            return found
+        if _outputs(f) != 1:
+            return "the moduli differ and wrap"
     answer = _strided(f, g)
     if answer is not None:
         return answer
@@ -150,7 +204,47 @@ def _normal_form(f: AnyLayout, g: AnyLayout, _: Budget) -> Verdict | str:
     return "neither layout is affine over F2"
 
 
-def _strided(f: AnyLayout, g: AnyLayout) -> Verdict | str | None:
+def _modular(f: AnyFamily, g: AnyFamily) -> Verdict | str | None:
+    """Compare coalesced forms over the integers where both sides have the same moduli; else None."""
+    sides = [_lifted(layout) for layout in (f, g)]
+    if sides[0] is None or sides[1] is None or sides[0].moduli != sides[1].moduli:
+        return None
+    if sides[0].offset != sides[1].offset:
+        return _refuted("normal-form", f, g, 0)
+    left, right = coalesced(sides[0]), coalesced(sides[1])
+    if left == right:
+        return Proved("normal-form", {"coalesced": left, "offset": sides[0].offset, "moduli": sides[0].moduli})
+    position = 1
+    for (extent_f, stride_f), (extent_g, stride_g) in zip(left, right, strict=False):
+        if stride_f != stride_g:
+            break
+        position *= min(extent_f, extent_g)
+        if extent_f != extent_g:
+            break
+    return _refuted("normal-form", f, g, position)
+
+
+def _lifted(layout: AnyFamily) -> IntegerLayout | None:
+    """Return an integer or strided layout over Z wherever a modulus does not wrap; None for the other families."""
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        if isinstance(layout, ComposedLayout) and any(swizzle.bits for swizzle, _ in layout.stages):
+            return None
+        offset = sum(offset for _, offset in layout.stages) if isinstance(layout, ComposedLayout) else 0
+        modes = _modes(layout)
+        inputs = [(f"c{place}", extent) for place, (extent, _) in enumerate(modes)]
+        return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], offset)
+    if not isinstance(layout, IntegerLayout):
+        return None
+    outputs, rows, constants = [], [], []
+    for (name, modulus), row, constant in zip(layout.outputs, layout.matrix, layout.offset, strict=True):
+        form = residue_form(row, constant, modulus, layout.extents)
+        outputs.append((name, 0 if form else modulus))
+        rows.append(form[0] if form else row)
+        constants.append(form[1] if form else constant)
+    return IntegerLayout(layout.inputs, tuple(outputs), tuple(rows), tuple(constants))
+
+
+def _strided(f: AnyFamily, g: AnyFamily) -> Verdict | str | None:
     """Decide where both are strided once the swizzles they share on the outside are stripped; else None."""
     if not isinstance(f, (CuteLayout, ComposedLayout)) or not isinstance(g, (CuteLayout, ComposedLayout)):
         return None
@@ -192,7 +286,7 @@ def _modes(layout: CuteLayout | ComposedLayout) -> tuple[tuple[int, int], ...]:
     return radix.merge(layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat)
 
 
-def _table(f: AnyLayout, g: AnyLayout, budget: Budget) -> Verdict | str:
+def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Compare all values."""
     if f.size > budget.table_points:
         return f"{f.size} points are more than {budget.table_points}"
@@ -200,28 +294,36 @@ def _table(f: AnyLayout, g: AnyLayout, budget: Budget) -> Verdict | str:
         different = f.table() != g.table()
     except LayoutError as error:
         return error.diagnostic.because
+    tiles = [layout for layout in (f, g) if isinstance(layout, HierarchicalLayout) and layout.guards]
+    if len(tiles) == 1:  # its table has -1 where a guard excludes the point, which may be a value of the other one
+        different |= tiles[0].table() < 0
     wrong = np.flatnonzero(different.any(axis=1) if different.ndim == 2 else different)
     return _refuted("table", f, g, int(wrong[0])) if wrong.size else Proved("table", {"points": f.size})
 
 
-def _digits(layout: AnyLayout, prefix: str) -> tuple[DigitSystem | PiecewiseLayout, list[int]]:
+def _digits(layout: AnyFamily, prefix: str) -> tuple[DigitSystem | PiecewiseLayout, list[int]]:
     """Return a function on digits and the extents of these."""
+    if isinstance(layout, IntegerLayout | HierarchicalLayout):
+        layout = to_piecewise(layout)
     if isinstance(layout, PiecewiseLayout):
         return layout, [extent for _, extent in layout.inputs]
     system = digit_system(layout, prefix)
     return system, [extent for _, extent in system.digits]
 
 
-def _joint(f: AnyLayout, g: AnyLayout) -> tuple[Joint, DigitSystem | PiecewiseLayout, DigitSystem | PiecewiseLayout]:
+def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, DigitSystem | PiecewiseLayout, DigitSystem | PiecewiseLayout]:
     (left, left_extents), (right, right_extents) = _digits(f, "f"), _digits(g, "g")
     return joint_digits(left_extents, right_extents), left, right
 
 
-def _isl(f: AnyLayout, g: AnyLayout, budget: Budget) -> Verdict | str:
+def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Compare as maps on common digits."""
     from layoutalg.affine import isl
 
-    joint, left, right = _joint(f, g)
+    try:
+        joint, left, right = _joint(f, g)
+    except BudgetError as error:
+        return error.diagnostic.because
     texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
     links = [joint.text(joint.left), joint.text(joint.right)]
     try:
@@ -234,12 +336,12 @@ def _isl(f: AnyLayout, g: AnyLayout, budget: Budget) -> Verdict | str:
     return _refuted("isl", f, g, joint.coordinate(dict(zip(names, point, strict=True))))
 
 
-def _smt(f: AnyLayout, g: AnyLayout, budget: Budget) -> Verdict | str:
+def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Ask z3 for a difference on common digits."""
     from layoutalg import smt
 
-    joint, left, right = _joint(f, g)
     try:
+        joint, left, right = _joint(f, g)
         point = smt.first_difference(smt.Question(joint, left, right), budget.smt_milliseconds)
     except BudgetError as error:
         return error.diagnostic.because

@@ -10,9 +10,12 @@ Notation:
     composed  ::= swizzle "o" integer "o" operand      Sw<3,4,3> o 0 o (64,64):(64,1)
     operand   ::= layout | composed | "(" operand ")"
 
-Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. A text that begins with ``F2`` is a linear
-layout and is read by ``layoutalg.f2.notation``. ``Sw<3,4,3>`` acts on element offsets, ``Sw<3,4,3,byte>`` on byte
-addresses; only the former can stand in a composed layout.
+Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4,3>`` acts on element offsets,
+``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout.
+
+A text that begins with ``F2`` is a linear layout, read by ``layoutalg.f2.notation``; one with ``Z`` an integer layout,
+read by ``layoutalg.zmod.notation``; one with ``{`` a piecewise layout, read by ISL. Hierarchical layouts have no
+reader: their text abbreviates tables and guards, and it is ``repr`` that reads back.
 
 Implementation notes: a hand-written reader over characters; nothing is evaluated. Every refusal shows the text with a
 caret under the place.
@@ -43,8 +46,9 @@ def parse(text: str) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout`` or ``LinearLayout``. At most
-            100,000 characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
+        text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``LinearLayout``,
+            ``IntegerLayout`` or ``PiecewiseLayout`` (whose output names are not part of its text). At most 100,000
+            characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
 
     Returns:
         The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
@@ -60,8 +64,14 @@ def parse(text: str) -> Any:
         >>> parse("Sw<3,4,3> o 0 o (64,64):(64,1)").cosize
         4096
     """
-    if isinstance(text, str) and len(text) <= MAX_TEXT and text.lstrip().startswith("F2"):
-        return importlib.import_module("layoutalg.f2.notation").parse_linear(text)
+    if isinstance(text, str) and len(text) <= MAX_TEXT:
+        start = text.lstrip()
+        if start.startswith("F2"):
+            return importlib.import_module("layoutalg.f2.notation").parse_linear(text)
+        if start.startswith("Z"):
+            return importlib.import_module("layoutalg.zmod.notation").parse_integer(text)
+        if start.startswith("{"):
+            return importlib.import_module("layoutalg.affine").PiecewiseLayout(text)
     return parse_cute(text)
 
 

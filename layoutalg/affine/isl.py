@@ -1,4 +1,4 @@
-"""The only file of the core that talks to ISL: texts in, plain Python values out.
+"""The core's door to ISL for total functions on a box: texts in, plain Python values out.
 
 Main definitions: ``read_function`` (canonical text of a total function on a box), ``pieces`` (its pieces as plain
 numbers), ``first_difference`` (do two maps agree, and where not), ``Form``, ``Region``, ``Piece``.
@@ -332,16 +332,17 @@ def pieces(text: str) -> tuple[Piece, ...]:
     """
     import islpy
 
-    function = islpy.PwMultiAff.read_from_str(islpy.Context(), text)
-    found: list[tuple[Any, Any]] = []
-    function.foreach_piece(lambda domain, value: found.append((domain, value)))
-    return tuple(
-        Piece(
-            tuple(_region(part) for part in domain.compute_divs().get_basic_sets()),
-            tuple(_output(value.get_at(i)) for i in range(value.dim(islpy.dim_type.out))),
+    with _quota(DEFAULT_OPERATIONS, text[:200]) as context:
+        function = islpy.PwMultiAff.read_from_str(context, text)
+        found: list[tuple[Any, Any]] = []
+        function.foreach_piece(lambda domain, value: found.append((domain, value)))
+        return tuple(
+            Piece(
+                tuple(_region(part) for part in domain.compute_divs().get_basic_sets()),
+                tuple(_output(value.get_at(i)) for i in range(value.dim(islpy.dim_type.out))),
+            )
+            for domain, value in found
         )
-        for domain, value in found
-    )
 
 
 def _affine(aff: Any, floor_count: int) -> Form:
@@ -350,7 +351,7 @@ def _affine(aff: Any, floor_count: int) -> Form:
 
     kinds = islpy.dim_type
     denominator = int(aff.get_denominator_val().to_python())
-    scale = islpy.Val.int_from_si(aff.get_ctx(), denominator)
+    scale = islpy.Val.read_from_str(aff.get_ctx(), str(denominator))
 
     def number(value: Any) -> int:
         return int(value.mul(scale).to_python())

@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.affine import isl
+from layoutalg.affine.evaluate import SAFE, evaluate, reach
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 TABLE_POINTS = 2**24
-_SAFE = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,18 +236,9 @@ class PiecewiseLayout:
         """Return the outputs for arrays of digits that are inside the box and share one shape."""
         shape = np.shape(digits[0]) if digits else ()
         pieces = isl.pieces(self.text)
-        if _reach(pieces, [extent for _, extent in self.inputs]) >= _SAFE:
-            digits = [digit.astype(object) for digit in digits]
-        dtype = np.int64 if not digits or digits[0].dtype != object else object
-        answers = [np.zeros(shape, dtype=dtype) for _ in self.out_dims]
-        for piece in pieces:
-            inside = np.ones(shape, dtype=bool)
-            if len(pieces) > 1:
-                inside = np.logical_or.reduce([_holds(region, digits, shape) for region in piece.regions])
-                inside = np.asarray(inside, dtype=bool)
-            for answer, (floors, value) in zip(answers, piece.outputs, strict=True):
-                found = _value(value, digits, _floors(floors, digits, shape), shape)
-                answer[...] = np.where(inside, found, answer)
+        dtype = object if reach(pieces, [extent for _, extent in self.inputs]) >= SAFE else np.int64
+        digits = [digit.astype(dtype) for digit in digits]
+        answers, _ = evaluate(pieces, digits, shape, len(self.out_dims), dtype)
         return answers
 
 
@@ -267,65 +258,6 @@ def flat_link(extents: Sequence[int]) -> str:
     return f"{{ [v] -> [{', '.join(parts)}] }}"
 
 
-def _floors(
-    floors: Sequence[isl.Form], digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...]
-) -> list[npt.NDArray[np.int64]]:
-    known: list[npt.NDArray[np.int64]] = []
-    for form in floors:
-        known.append(_value(form, digits, known, shape))
-    return known
-
-
-def _value(
-    form: isl.Form,
-    digits: Sequence[npt.NDArray[np.int64]],
-    floors: Sequence[npt.NDArray[np.int64]],
-    shape: tuple[int, ...],
-) -> npt.NDArray[np.int64]:
-    """Return the rounded-down value of a form."""
-    dtype = digits[0].dtype if digits else np.dtype(np.int64)
-    total = np.full(shape, form.constant, dtype=dtype)
-    for coefficient, value in (*zip(form.dims, digits, strict=True), *zip(form.floors, floors, strict=False)):
-        if coefficient:
-            total = total + coefficient * value
-    return total // form.denominator if form.denominator != 1 else total
-
-
-def _holds(
-    region: isl.Region, digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...]
-) -> npt.NDArray[np.bool_]:
-    floors = _floors(region.floors, digits, shape)
-    inside = np.ones(shape, dtype=bool)
-    for form, is_equality in region.constraints:
-        value = _value(form, digits, floors, shape)
-        inside &= (value == 0) if is_equality else (value >= 0)
-    return inside
-
-
-def _reach(pieces: Sequence[isl.Piece], extents: Sequence[int]) -> int:
-    """Return a bound on the magnitude of every intermediate number, so that 64-bit arithmetic can be trusted."""
-    worst = 0
-
-    def bound(form: isl.Form, floors: Sequence[int]) -> int:
-        nonlocal worst
-        parts = [abs(a) * max(n - 1, 0) for a, n in zip(form.dims, extents, strict=True)]
-        parts += [abs(a) * q for a, q in zip(form.floors, floors, strict=False)]
-        total = abs(form.constant) + sum(parts)
-        worst = max(worst, total, *(abs(a) for a in (form.denominator, *form.dims, *form.floors)))
-        return total // form.denominator + 1
-
-    for piece in pieces:
-        groups = [(region.floors, [form for form, _ in region.constraints]) for region in piece.regions]
-        groups += [(floors, [value]) for floors, value in piece.outputs]
-        for floors, forms in groups:
-            known: list[int] = []
-            for form in floors:
-                known.append(bound(form, known))
-            for form in forms:
-                bound(form, known)
-    return worst
-
-
 def _checked(value: object, name: str, extent: int) -> npt.NDArray[np.int64]:
     """Return a coordinate as an array, refused unless it holds integers in [0, extent)."""
     array = np.asarray(value)
@@ -335,7 +267,7 @@ def _checked(value: object, name: str, extent: int) -> npt.NDArray[np.int64]:
     if array.size and (int(array.min()) < 0 or int(array.max()) >= extent):
         worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
         raise _malformed("coords", f"{name} must be in [0, {extent})", worst)
-    return array.astype(np.int64 if extent <= _SAFE else object)
+    return array.astype(np.int64 if extent <= SAFE else object)
 
 
 def _malformed(argument: str, rule: str, actual: object) -> MalformedError:

@@ -5,7 +5,8 @@ Main definitions: ``to_linear``, ``linear_form``, ``value_at``.
 Main statements: whether a CuTe layout or a stack of swizzles over one is affine over F2 is decided by algebra, without
 enumeration (``layoutalg.f2.carry`` holds the lemma and its proof): with extents that are powers of two, offset o and
 strides d, exactly when the integers ``(o + d 2^j) xor o`` have pairwise disjoint bits. A swizzle is invertible and
-linear, so it neither helps nor harms.
+linear, so it neither helps nor harms. A sum modulo 2^k obeys the same lemma on k bits, except that supports may also
+meet in the top bit k - 1, whose carry is dropped: the word in the proof has k bits.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy.typing as npt
 
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
+from layoutalg.convert.lower import lowered, total
 from layoutalg.convert.operand import (
     CONFIRM_POINTS,
-    AnyLayout,
+    AnyFamily,
     LinearForm,
     checked,
     malformed,
@@ -30,9 +32,12 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.errors import Diagnostic, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.carry import shifted, sum_of_bits
+from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.zmod import IntegerLayout
+from layoutalg.zmod.compose import residue_form
 
 
-def to_linear(layout: AnyLayout) -> LinearLayout:
+def to_linear(layout: AnyFamily) -> LinearLayout:
     """Return the layout as one affine map over F2 from the flat coordinate ``i`` to ``offset``.
 
     Mathematically: with x the flat coordinate, the value is ``M x xor c``; the answer has one input axis ``i`` of the
@@ -40,15 +45,17 @@ def to_linear(layout: AnyLayout) -> LinearLayout:
     of its codomain, packed).
 
     Args:
-        layout: Any layout; offsets in elements. A piecewise layout needs a single output.
+        layout: Any layout of any family; offsets in elements. A piecewise or integer layout needs a single output;
+            the value of a hierarchical one is the flat index of its target.
 
     Raises:
         RepresentabilityError: LA230, not affine over F2: the witness is the first coordinate ``x xor y`` where
             ``f(x xor y)`` is not ``f(x) xor f(y) xor f(0)``, with both values. LA231, the size is not a power of two.
-            LA232, a value is negative; the witness is the first such coordinate.
-        BudgetError: LA233, a stack of swizzles with more than 2**20 points and carries that might cancel, or a
-            piecewise layout of more points: not decided.
-        MalformedError: LA234, not a layout.
+            LA232, a value is negative; the witness is the first such coordinate. LA661, a partial tile has no value at
+            the witness.
+        BudgetError: LA233, not decided on more than 2**20 points: a stack of swizzles with carries that might cancel, a
+            piecewise layout, or residues of a modulus that wraps and is no power of two.
+        MalformedError: LA234, not a layout, or not one output.
 
     Example:
         >>> print(to_linear(CuteLayout((2, 4), (12, 1))))
@@ -65,14 +72,16 @@ def to_linear(layout: AnyLayout) -> LinearLayout:
     """
     where = f"to_linear({layout})"
     size = checked(layout, where).size
+    total(layout, where)
+    one_output(layout, where)
     if size < 1 or size & (size - 1):
         raise RepresentabilityError(
             Diagnostic(
                 code="LA231",
                 what="the size of the layout is not a power of two",
                 where=(where,),
-                because=f"an F2 map has 2**n points, the layout has {size}; "
-                "layoutalg.convert.to_piecewise holds it exactly",
+                because=f"an F2 map has 2**n points, the layout has {size}"
+                + ("; layoutalg.convert.to_piecewise holds it exactly" if size else ""),
                 witness={"size": size},
             )
         )
@@ -98,13 +107,13 @@ def to_linear(layout: AnyLayout) -> LinearLayout:
     return LinearLayout((("i", size.bit_length() - 1),), (("offset", bits),), columns, constant)
 
 
-def linear_form(layout: AnyLayout) -> LinearForm | tables.Departure:
+def linear_form(layout: AnyFamily) -> LinearForm | tables.Departure:
     """Return (columns, constant) over F2 of the flat coordinate, or the first departure from every such form.
 
     Columns and constant are two's complement integers, so negative values are included.
 
     Args:
-        layout: A layout whose size is a power of two.
+        layout: A total layout of one output whose size is a power of two.
 
     Raises:
         BudgetError: LA233, not decided; see ``to_linear``.
@@ -115,8 +124,13 @@ def linear_form(layout: AnyLayout) -> LinearForm | tables.Departure:
         >>> linear_form(CuteLayout((2, 2), (1, 3)))
         Departure(coordinate=3, value=4, forced=2)
     """
+    layout = lowered(layout)
     if isinstance(layout, LinearLayout):
         return layout.columns, layout.constant
+    if isinstance(layout, IntegerLayout):
+        return _integer(layout)
+    if isinstance(layout, HierarchicalLayout):
+        return tables.linear(layout.table())
     if isinstance(layout, PiecewiseLayout):
         one_output(layout, f"to_linear({layout})")
         if layout.size > CONFIRM_POINTS:
@@ -151,6 +165,31 @@ def _departure(layout: CuteLayout | ComposedLayout, bits: int, open_end: bool) -
     return found
 
 
+def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
+    """Return the columns of ``(sum of row x + b) mod m``, or a departure: the least one, except where m is no power of
+    two and the table is too large, when it is the least coordinate with two bits set."""
+    row, b, m = layout.matrix[0], layout.offset[0], layout.moduli[0]
+    form = residue_form(row, b, m, layout.extents)
+    if form is not None:
+        (row, b), m = form, 0
+    addends = [a << bit for a, n in zip(row, layout.extents, strict=True) for bit in range(n.bit_length() - 1)]
+    if not m:
+        columns = sum_of_bits(b, addends)
+        if columns is not None:
+            return columns, b
+    elif not m & (m - 1):
+        below = (m >> 1) - 1
+        masked = [((b + a) ^ b) & (m - 1) for a in addends]
+        if sum_of_bits(0, [column & below for column in masked]) is not None:
+            return tuple(masked), b
+    elif layout.size <= CONFIRM_POINTS and m < 2**62:
+        return _object_linear(layout.table())
+    found = _first_pair(lambda index: layout.at(index)[0], len(addends))
+    if found is None:
+        raise undecided(layout, f"residues modulo {m} are read point by point, as 62-bit numbers")
+    return found
+
+
 def _object_linear(table: npt.NDArray[np.int64]) -> LinearForm | tables.Departure:
     if table.dtype == object:
         raise malformed("table", "must hold 64-bit values", "larger ones")
@@ -169,7 +208,7 @@ def _first_pair(value: Callable[[int], int], bits: int) -> tables.Departure | No
     return None
 
 
-def _not_linear(layout: AnyLayout, where: str, coordinate: int) -> RepresentabilityError:
+def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> RepresentabilityError:
     """Return the refusal at a coordinate all of whose predecessors agree with an affine map."""
     x = 1 << (coordinate.bit_length() - 1)
     y = coordinate ^ x
@@ -187,15 +226,16 @@ def _not_linear(layout: AnyLayout, where: str, coordinate: int) -> Representabil
     )
 
 
-def value_at(layout: AnyLayout, index: int) -> int:
-    """Return the value at a flat coordinate (packed for a linear layout, the single output of a piecewise one).
+def value_at(layout: AnyFamily, index: int) -> int:
+    """Return the value at a flat coordinate: packed for a linear layout, the flat target of a hierarchical one, the
+    single output of a piecewise or integer one.
 
     Example:
         >>> value_at(CuteLayout((2, 2), (1, 8)), 3)
         9
     """
-    if isinstance(layout, LinearLayout):
+    if isinstance(layout, LinearLayout | HierarchicalLayout):
         return layout.at(index)
-    if isinstance(layout, PiecewiseLayout):
+    if isinstance(layout, PiecewiseLayout | IntegerLayout):
         return layout.at(index)[0]
     return layout(index)

@@ -1,7 +1,7 @@
 """What the conversions take, and the refusals they share.
 
-Main definitions: ``AnyLayout``, ``LinearForm``, ``CONFIRM_POINTS``, ``OFFSET_BITS``, ``checked``, ``one_output``,
-``malformed``, ``undecided``.
+Main definitions: ``AnyLayout``, ``AnyFamily``, ``LinearForm``, ``CONFIRM_POINTS``, ``OFFSET_BITS``, ``checked``,
+``one_output``, ``malformed``, ``undecided``.
 """
 
 from __future__ import annotations
@@ -12,24 +12,31 @@ from layoutalg.affine import PiecewiseLayout
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.zmod import IntegerLayout
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
+AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout"
 LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 
 CONFIRM_POINTS = 2**20
 OFFSET_BITS = 62
 
 
-def checked(layout: object, where: str) -> AnyLayout:
+FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout, HierarchicalLayout)
+ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + " or HierarchicalLayout"
+
+
+def checked(layout: object, where: str) -> AnyFamily:
     """Return a value that is a layout, or refuse it (LA234)."""
-    if not isinstance(layout, (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout)):
-        raise malformed(where[:80], "must be a CuteLayout, ComposedLayout, LinearLayout or PiecewiseLayout", layout)
+    if not isinstance(layout, FAMILIES):
+        raise malformed(where[:80], f"must be a {ONE_OF}", layout)
     return layout
 
 
-def one_output(layout: PiecewiseLayout, where: str) -> None:
-    """Refuse a piecewise layout with several outputs (LA234)."""
-    if len(layout.out_dims) != 1:
+def one_output(layout: AnyFamily, where: str) -> None:
+    """Refuse a piecewise or integer layout with several outputs or none (LA234); the others have one, flat, output."""
+    if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
         raise malformed(where[:80], "must have one output", list(layout.out_dims))
 
 
@@ -46,7 +53,7 @@ def malformed(argument: str, rule: str, actual: object) -> MalformedError:
     )
 
 
-def undecided(layout: AnyLayout, because: str) -> BudgetError:
+def undecided(layout: AnyFamily, because: str) -> BudgetError:
     """Return the refusal of a question that was not decided (LA233)."""
     return BudgetError(
         Diagnostic(

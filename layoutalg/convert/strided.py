@@ -17,10 +17,11 @@ import numpy.typing as npt
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
 from layoutalg.convert.linear import linear_form, to_linear
+from layoutalg.convert.lower import lowered, total
 from layoutalg.convert.operand import (
     CONFIRM_POINTS,
     OFFSET_BITS,
-    AnyLayout,
+    AnyFamily,
     checked,
     malformed,
     one_output,
@@ -32,15 +33,18 @@ from layoutalg.cute.fit import over_f2, over_table
 from layoutalg.errors import BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle, swizzle_columns
+from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.inttuple import IntTuple, product, shape_text, validate
+from layoutalg.zmod import IntegerLayout
 
 
-def to_cute(layout: AnyLayout) -> CuteLayout | ComposedLayout:
+def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
     """Return the layout as ``shape:stride``, with an offset and one swizzle in front where it needs them.
 
     Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
-    disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear layout becomes
-    one top-level mode; a single axis is not wrapped.
+    disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
+    hierarchical layout becomes one top-level mode; a single axis is not wrapped. A constant becomes the offset of an
+    identity swizzle.
 
     Args:
         layout: Any layout. A CuTe layout, and a composed layout of one swizzle that has no plain form, come back as
@@ -48,9 +52,12 @@ def to_cute(layout: AnyLayout) -> CuteLayout | ComposedLayout:
 
     Raises:
         RepresentabilityError: LA235, no such form; the witness is an output bit that two input bits feed, with the
-            coordinates and values that show it, or the first coordinate where a table stops being strided.
-        BudgetError: LA233, not decided (more than 2**20 points and not affine over F2).
-        MalformedError: LA234, not a layout.
+            coordinates and values that show it, or the first coordinate where a table stops being strided. LA660, the
+            numbers of an integer or hierarchical layout are beyond 64 bits. LA661, a partial tile has no value at the
+            witness.
+        BudgetError: LA233, not decided (more than 2**20 points and not affine over F2; a modulus of 2**62 or more that
+            wraps).
+        MalformedError: LA234, not a layout, or not one output.
 
     Example:
         >>> print(to_cute(LinearLayout.from_bases({"i": [(1,), (2,), (5,)]}, {"o": 8})))
@@ -61,6 +68,12 @@ def to_cute(layout: AnyLayout) -> CuteLayout | ComposedLayout:
     where = f"to_cute({layout})"
     if isinstance(checked(layout, where), CuteLayout):
         return layout  # type: ignore[return-value]
+    if isinstance(layout, IntegerLayout | HierarchicalLayout):
+        total(layout, where)
+        one_output(layout, where)
+        layout = lowered(layout)
+        if isinstance(layout, CuteLayout | ComposedLayout):
+            return layout
     if isinstance(layout, LinearLayout):
         return _linear_to_cute(layout, where)
     size = layout.size
@@ -81,6 +94,12 @@ def to_cute(layout: AnyLayout) -> CuteLayout | ComposedLayout:
         one_output(layout, where)
         if size > CONFIRM_POINTS:
             raise undecided(layout, "a piecewise layout is read point by point")
+    if isinstance(layout, IntegerLayout):
+        if not layout.moduli[0]:
+            raise _too_wide(where)
+        if size > CONFIRM_POINTS or layout.moduli[0] >= 2**OFFSET_BITS:
+            because = f"residues modulo {layout.moduli[0]} are read point by point, as 62-bit numbers"
+            raise undecided(layout, because)
     if size == 0:
         return CuteLayout(0, 0)
     try:
@@ -90,6 +109,17 @@ def to_cute(layout: AnyLayout) -> CuteLayout | ComposedLayout:
             return layout
         raise
     return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
+
+
+def _too_wide(where: str) -> RepresentabilityError:
+    return RepresentabilityError(
+        Diagnostic(
+            code="LA660",
+            what="the numbers of the layout do not fit a CuTe layout",
+            where=(where,),
+            because="extents, strides, offset and values of a CuTe layout are 64-bit integers",
+        )
+    )
 
 
 def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLayout:

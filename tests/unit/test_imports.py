@@ -29,6 +29,8 @@ def loaded_after(statement: str) -> set[str]:
         "import layoutalg",
         "import layoutalg.cli",
         "import layoutalg as la; la.parse('(4,8):(1,4)')",
+        "import layoutalg as la; la.convert.to_integer(la.parse('Z[i:4=(1) -> offset]'))",
+        "import layoutalg as la; la.IntegerLayout, la.HierarchicalLayout, la.PiecewiseLayout, la.equivalent",
         "import layoutalg.synth, layoutalg.proofs, layoutalg.targets.nvidia.tensormap, layoutalg.codegen",
     ],
 )

@@ -143,3 +143,12 @@ def test_linear_layouts_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "layoutalg.f2", types.ModuleType("layoutalg.f2"))
     monkeypatch.setitem(sys.modules, "layoutalg.f2.notation", home)
     assert parse("  F2{...}") == ("linear", "  F2{...}")
+
+
+def test_integer_and_piecewise_layouts_are_read() -> None:
+    assert str(parse(" Z[i:4=(6), j:3=(-1) -> offset%7] + (2)")) == "Z[i:4=(6), j:3=(6) -> offset%7] + (2)"
+    assert parse("{ [i] -> [y = 2i] : 0 <= i < 4 }").table().tolist() == [0, 2, 4, 6]
+    for text, code in (("Z[i:4", "LA725"), ("Z", "LA725"), ("{ [i] -> ", "LA220"), ("{ [i] -> [i] }", "LA221")):
+        with pytest.raises(MalformedError) as caught:
+            parse(text)
+        assert caught.value.diagnostic.code == code

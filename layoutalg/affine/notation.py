@@ -1,0 +1,113 @@
+"""ISL text from people: length and nesting limits, ``div`` and ``//``, products that are not affine.
+
+Main definitions: ``prepared`` (text that is safe to hand to ISL), ``not_affine`` (the first product or quotient of
+variables in a text).
+"""
+
+from __future__ import annotations
+
+import re
+
+from layoutalg.errors import Diagnostic, MalformedError
+
+TEXT_LIMIT = 200_000
+NESTING_LIMIT = 500
+DIGIT_LIMIT = 300
+QUOTIENT_LIMIT = 200
+_QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
+_QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
+_WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
+_PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
+_DIVISION = re.compile(r"(?:/|%|\bmod\b)\s*([A-Za-z_]\w*)")
+
+
+def malformed(
+    code: str, what: str, text: object, because: str, witness: dict[str, object] | None = None
+) -> MalformedError:
+    """Return the error for a text or an argument."""
+    shown = text if isinstance(text, str) else repr(text)
+    return MalformedError(Diagnostic(code=code, what=what, where=(shown[:200],), because=because, witness=witness))
+
+
+def prepared(text: object, argument: str) -> str:
+    """Return the text with ``x div n`` and ``x // n`` written as floors.
+
+    ``div`` binds as in Python; where its left operand is not a single name or a parenthesised sum that starts a term,
+    the text is refused rather than guessed.
+
+    Args:
+        text: ISL text.
+        argument: Name of the argument, for messages.
+
+    Raises:
+        MalformedError: LA780 not a text, too long or nested too deeply; LA782 an ambiguous ``div``.
+
+    Example:
+        >>> prepared("{ [i] -> [i div 12 + (i + 1) // 2] }", "text")
+        '{ [i] -> [floor((i)/12) + floor((i + 1)/2)] }'
+    """
+    if not isinstance(text, str):
+        raise malformed("LA780", "this is not ISL text", text, f"{argument} must be a str")
+    if len(text) > TEXT_LIMIT:
+        because = f"{argument} has {len(text)} characters; the limit is {TEXT_LIMIT}"
+        raise malformed("LA780", "this ISL text is too long", text, because)
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+    if deepest > NESTING_LIMIT or "\0" in text:
+        because = f"{argument} nests {deepest} brackets; the limit is {NESTING_LIMIT}, and no NUL may occur"
+        raise malformed("LA780", "this ISL text cannot be read safely", text, because)
+    if len(_QUOTIENT_SIGN.findall(text)) > QUOTIENT_LIMIT or re.search(rf"\d{{{DIGIT_LIMIT + 1}}}", text):
+        because = f"at most {QUOTIENT_LIMIT} div or // and {DIGIT_LIMIT} digits in a number"
+        raise malformed("LA780", "this ISL text is too long", text, because)
+    while found := _QUOTIENT_SIGN.search(text):
+        quotient = _QUOTIENT.match(text, len(text[: found.start()].rstrip()))
+        if quotient is None or int(quotient[1]) == 0:
+            because = f"the divisor at column {found.end()} must be a positive number"
+            raise malformed("LA782", "this quotient is not affine", text, because, {"column": found.end()})
+        start, operand = _left_operand(text, quotient.start())
+        text = f"{text[:start]}floor(({operand})/{quotient[1]}){text[quotient.end() :]}"
+    return text
+
+
+def _left_operand(text: str, end: int) -> tuple[int, str]:
+    """Return where the left operand of a ``div`` at ``end`` starts, and the operand without its parentheses."""
+    start, operand = end, ""
+    if text[:end].endswith(")"):
+        depth = 0
+        for start in range(end - 1, -1, -1):
+            depth += (text[start] == ")") - (text[start] == "(")
+            if depth == 0:
+                operand = text[start + 1 : end - 1]
+                break
+    elif found := re.search(r"(?<![\w$'])[A-Za-z_]\w*$", text[:end]):
+        start, operand = found.start(), found[0]
+    before = text[:start].rstrip()
+    if re.search(r"floor$", before):  # the result of a quotient before: left to right
+        start, before = before.rindex("floor"), before[: before.rindex("floor")].rstrip()
+        operand = text[start:end]
+    word = re.search(r"[A-Za-z_]\w*$", before)
+    opens = before == "" or before[-1] in "[(,:;<>=+" or (word is not None and word[0] in {"and", "or", "not"})
+    if before.endswith("-"):
+        opens = bool(re.search(r"[\w)]$", before[:-1].rstrip()))
+    if not operand or operand in _WORDS or not opens:
+        because = f"what is divided at column {end} is not clear; put it in parentheses, as in (2i) div 3"
+        raise malformed("LA782", "this quotient is ambiguous", text, because, {"column": end})
+    return start, operand
+
+
+def not_affine(text: str) -> str | None:
+    """Return the first product of variables, or quotient by one, in a text; None where there is none.
+
+    Example:
+        >>> not_affine("[N] -> { [i, j] -> [N*i + j] }"), not_affine("{ [i] -> [2*i] }")
+        ('N*i', None)
+    """
+    for found in _PRODUCT.finditer(text):
+        if found[2] not in _WORDS:
+            return found[0]
+    for found in _DIVISION.finditer(text):
+        if found[1] not in _WORDS:
+            return found[0].strip()
+    return None

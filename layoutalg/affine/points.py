@@ -1,0 +1,404 @@
+"""Sets of integer points with symbolic parameters: domains, images, holes.
+
+Main definitions: ``ParametricSet``, ``ParametricCount``.
+
+Notation: ISL's, for example ``[N] -> { [i, j] : 0 <= i < N and 0 <= j <= 36 }``.
+
+Implementation notes: points are found by testing a bounding box with numpy, and counts come from boxes, from chains of
+digits or from those points; ISL's own count answers 0 on parametric and unbounded sets and is not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import permutations
+from math import prod
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.affine import isl, reading, relations
+from layoutalg.affine.evaluate import SAFE, evaluate, reach
+from layoutalg.affine.notation import malformed
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+
+if TYPE_CHECKING:
+    from layoutalg.affine.parametric import ParametricLayout
+
+Numbers: TypeAlias = "int | npt.NDArray[np.int64]"
+POINTS = 2**24
+CHAIN_AXES = 4
+VALUE_BITS = 900
+
+
+@dataclass(frozen=True, slots=True)
+class ParametricSet:
+    """A set of integer points, cut out by affine conditions over its axes and over parameters.
+
+    Args:
+        text: ISL set text; kept in canonical form.
+
+    Raises:
+        MalformedError: LA780 no set, LA781 not affine, LA782 an unclear quotient.
+        BudgetError: LA222, ISL's operation quota ran out.
+
+    Example:
+        >>> S = ParametricSet("[N] -> { [t, r] : 0 <= r < 12 and 0 <= 12t + r < N }")
+        >>> S.params, S.axes, S.count(N=50), (5, 0) in S.subs(N=61)
+        (('N',), ('t', 'r'), 50, True)
+
+    Source: arXiv 2511.10374 (layouts as ISL relations); islpy for the algorithms.
+    """
+
+    text: str
+    params: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = reading.read_set(self.text)
+        object.__setattr__(self, "text", found.text)
+        object.__setattr__(self, "params", found.params)
+        object.__setattr__(self, "axes", found.axes)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def subs(self, **values: int) -> ParametricSet:
+        """Return the set at values of some parameters.
+
+        Raises:
+            MalformedError: LA785, an unknown parameter or a value that is no integer.
+
+        Example:
+            >>> print(ParametricSet("[N] -> { [i] : 0 <= i < N }").subs(N=3))
+            { [i] : 0 <= i <= 2 }
+        """
+        return ParametricSet(relations.substitute(self.text, checked_values(values, self.params, self.text)))
+
+    def is_empty(self) -> bool:
+        """Return whether no parameter values give a point."""
+        return relations.is_empty(self.text)
+
+    def sample(self) -> dict[str, object] | None:
+        """Return parameter values and a point by axis name, or None where the set is empty."""
+        return relations.sample(self.text, self.axes)
+
+    def union(self, other: ParametricSet) -> ParametricSet:
+        """Return the points in either set; axes correspond by position."""
+        return ParametricSet(relations.on_maps("union_set", self.text, self._same(other).text))
+
+    def intersect(self, other: ParametricSet) -> ParametricSet:
+        """Return the points in both sets; axes correspond by position."""
+        return ParametricSet(relations.on_maps("intersect_set", self.text, self._same(other).text))
+
+    def subtract(self, other: ParametricSet) -> ParametricSet:
+        """Return the points of this set outside ``other``; axes correspond by position.
+
+        Example:
+            >>> box = ParametricSet("{ [i] : 0 <= i < 8 }")
+            >>> print(box.subtract(ParametricSet("{ [i] : 2 <= i }")))
+            { [i] : 0 <= i <= 1 }
+        """
+        return ParametricSet(relations.on_maps("subtract_set", self.text, self._same(other).text))
+
+    def difference(self, other: ParametricSet) -> dict[str, object] | None:
+        """Return parameter values and a point in exactly one of the sets; None where they are equal."""
+        return relations.difference(self.text, self._same(other).text, self.axes)
+
+    def is_equal(self, other: ParametricSet) -> bool:
+        """Return whether both hold the same points for all parameter values."""
+        return self.difference(other) is None
+
+    def lexmin(self) -> ParametricLayout:
+        """Return the lexicographically least point as a function of the parameters.
+
+        Returns:
+            A layout without inputs, defined where the set has points.
+
+        Raises:
+            AdmissibilityError: LA786, unbounded below, with a point of the set.
+
+        Example:
+            >>> ParametricSet("[N] -> { [i] : N <= 2i and i < 100 }").lexmin().at(N=7)
+            (4,)
+        """
+        return self._extreme(False)
+
+    def lexmax(self) -> ParametricLayout:
+        """Return the lexicographically greatest point as a function of the parameters; see ``lexmin``."""
+        return self._extreme(True)
+
+    def contains(self, coords: Mapping[str, Numbers], **values: int) -> npt.NDArray[np.bool_]:
+        """Return where points lie in the set, vectorised.
+
+        Args:
+            coords: Value of every axis; integers or integer arrays that broadcast together.
+            values: Value of every parameter.
+
+        Raises:
+            MalformedError: LA785, a missing or unknown axis or parameter, or no integers.
+        """
+        arrays, shape = point_arrays(coords, self.axes, self.text)
+        known = checked_values(values, self.params, self.text, complete=True)
+        return evaluated(relations.on_maps("constant_set", self.text), self.params, known, arrays, shape, 0)[1]
+
+    def __contains__(self, point: object) -> bool:
+        """Return whether a tuple of integers is a point of this set, which must have no parameters left."""
+        if not isinstance(point, tuple) or len(point) != len(self.axes):
+            return False
+        return bool(self.contains(dict(zip(self.axes, point, strict=True))))
+
+    def points(self, **values: int) -> npt.NDArray[np.int64]:
+        """Return all points at parameter values, in lexicographic order: shape (count, axes).
+
+        Raises:
+            AdmissibilityError: LA786, an unbounded axis.
+            BudgetError: LA224, a bounding box of more than 2**24 points.
+
+        Example:
+            >>> ParametricSet("[N] -> { [i, j] : 0 <= j <= i < N }").points(N=2).tolist()
+            [[0, 0], [1, 0], [1, 1]]
+        """
+        known = checked_values(values, self.params, self.text, complete=True)
+        here = relations.substitute(self.text, known)
+        box = relations.bounds(here)
+        if isinstance(box, int):
+            raise self._unbounded(self.axes[box], here)
+        if box is None:
+            return np.empty((0, len(self.axes)), dtype=np.int64)
+        size = prod(high - low + 1 for low, high in box)
+        if size > POINTS:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA224",
+                    what="this set is too large to list",
+                    where=(self.text[:200],),
+                    because=f"its bounding box has {size} points; lists go up to {POINTS}",
+                )
+            )
+        wide = any(max(abs(low), abs(high)) >= 2**62 for low, high in box)
+        rest = np.arange(size, dtype=np.int64)
+        arrays: list[npt.NDArray[np.int64]] = []
+        for low, high in reversed(box):
+            rest, digit = np.divmod(rest, high - low + 1)
+            arrays.insert(0, (digit.astype(object) if wide else digit) + low)
+        inside = evaluated(relations.on_maps("constant_set", self.text), self.params, known, arrays, (size,), 0)[1]
+        return np.stack([array[inside] for array in arrays], axis=-1) if arrays else np.empty((1, 0), dtype=np.int64)
+
+    def count(self, **values: int) -> int:
+        """Return the number of points at parameter values.
+
+        Raises:
+            AdmissibilityError: LA786, infinitely many points.
+            BudgetError: LA224, neither a box nor a chain, and too large to list.
+
+        Example:
+            >>> ParametricSet("[N] -> { [i] : 0 <= i < N }").count(N=10**30) == 10**30
+            True
+        """
+        known = checked_values(values, self.params, self.text, complete=True)
+        here = ParametricSet(relations.substitute(self.text, known))
+        box = relations.bounds(here.text)
+        if isinstance(box, int):
+            raise self._unbounded(self.axes[box], here.text)
+        if box is None or not self.axes:
+            return 0 if box is None else 1
+        if prod(high - low + 1 for low, high in box) <= POINTS:
+            return len(here.points())
+        found = here._formula()
+        return len(here.points()) if found is None else prod(found.at())
+
+    def count_formula(self) -> ParametricCount:
+        """Return the number of points as a function of the parameters, for boxes and for chains of digits.
+
+        A chain is a set of digits whose flat indices form an interval, as of a ragged tile ``12 t + r < N``.
+
+        Raises:
+            AdmissibilityError: LA790, neither a bounded box nor a chain, with a point of the set.
+
+        Example:
+            >>> count = ParametricSet("[N] -> { [t, r] : 0 <= 12t + r < N and 0 <= r < 12 }").count_formula()
+            >>> count(N=50), count(N=-3)
+            (50, 0)
+        """
+        found = self._formula()
+        if found is None:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA790",
+                    what="no formula for the number of points",
+                    where=(self.text[:200],),
+                    because="the set is neither a bounded box nor a chain of digits; count at parameter values instead",
+                    witness={"point": self.sample()},
+                )
+            )
+        return ParametricCount(found, self.params)
+
+    def _formula(self) -> ParametricLayout | None:
+        """Return factors of the count as a function of the parameters."""
+        from layoutalg.affine.parametric import ParametricLayout
+
+        if self.is_empty() or not self.axes:
+            return None
+        try:
+            text = relations.extents(self.text)
+            if text is not None:
+                return ParametricLayout(text)
+            fixed = relations.constant_extents(self.text)
+            open_axes = [k for k, entry in enumerate(fixed) if entry is None]
+            if len(open_axes) > 1 or len(fixed) > CHAIN_AXES:
+                return None
+            lows = {k: entry for k, entry in enumerate(fixed) if entry is not None}
+            for order in permutations(range(len(fixed))):
+                if open_axes and order[-1] != open_axes[0]:
+                    continue
+                weight, terms = 1, []
+                for k in order:
+                    low, high = lows.get(k, (0, 0))
+                    terms.append(f"{weight}*(x{k} - ({low}))")
+                    weight *= high - low + 1
+                names = ", ".join(f"x{k}" for k in range(len(fixed)))
+                flat = relations.on_maps("image", f"{{ [{names}] -> [{' + '.join(terms)}] }}", self.text)
+                text = relations.extents(flat)
+                if text is not None:
+                    return ParametricLayout(text)
+        except AdmissibilityError:
+            # a bound that ISL has no expression for: an unbounded axis
+            return None
+        return None
+
+    def _extreme(self, largest: bool) -> ParametricLayout:
+        from layoutalg.affine.parametric import ParametricLayout
+
+        found = relations.extreme(self.text, largest, self.axes)
+        if isinstance(found, str):
+            return ParametricLayout(found, outputs=self.axes)
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA786",
+                what="this set has no lexicographic optimum",
+                where=(f"{'lexmax' if largest else 'lexmin'}({self.text[:200]})",),
+                because=f"it is unbounded {'above' if largest else 'below'}",
+                witness={"point": found},
+            )
+        )
+
+    def _same(self, other: ParametricSet) -> ParametricSet:
+        if not isinstance(other, ParametricSet) or len(other.axes) != len(self.axes):
+            raise malformed("LA785", "the sets have different axes", str(other), f"the axes are {list(self.axes)}")
+        return other
+
+    def _unbounded(self, axis: str, here: str) -> AdmissibilityError:
+        return AdmissibilityError(
+            Diagnostic(
+                code="LA786",
+                what="this set has infinitely many points",
+                where=(here[:200],),
+                because=f"the axis {axis} is unbounded",
+                witness={"axis": axis, "point": relations.sample(here, self.axes)},
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ParametricCount:
+    """A number of points as a product of piecewise affine functions of the parameters; 0 where they are undefined.
+
+    Args:
+        factors: A layout without inputs; its outputs are the factors.
+        params: All parameters of the set.
+    """
+
+    factors: ParametricLayout
+    params: tuple[str, ...]
+
+    def __call__(self, **values: int) -> int:
+        """Return the count at parameter values."""
+        known = checked_values(values, self.params, str(self.factors), complete=True)
+        own = {name: value for name, value in known.items() if name in self.factors.params}
+        if not self.factors.contains({}, **own).item():
+            return 0
+        return prod(self.factors.at(**own))
+
+    def __str__(self) -> str:
+        return str(self.factors)
+
+
+def checked_values(
+    values: Mapping[str, object], params: tuple[str, ...], where: str, complete: bool = False
+) -> dict[str, int]:
+    """Return parameter values as ints.
+
+    Raises:
+        MalformedError: LA785, an unknown or missing parameter, or a value that is no integer.
+    """
+    unknown = sorted(set(values) - set(params))
+    missing = [name for name in params if name not in values] if complete else []
+    if unknown or missing:
+        because = f"the parameters are {list(params)}, not {sorted(values)}"
+        witness: dict[str, object] = {"unknown": unknown, "missing": missing}
+        raise malformed("LA785", "these are not the parameters", where, because, witness)
+    for name, value in values.items():
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            because = f"{name} must be an integer, not {value!r}"
+            raise malformed("LA785", "a parameter value is no integer", where, because, {name: value})
+        if abs(int(value)).bit_length() > VALUE_BITS:
+            because = f"{name} must have a magnitude below 2**{VALUE_BITS}"
+            raise malformed("LA785", "a parameter value is too large", where, because)
+    return {name: int(value) for name, value in values.items()}  # type: ignore[call-overload]
+
+
+def point_arrays(
+    coords: Mapping[str, object], axes: tuple[str, ...], where: str
+) -> tuple[list[npt.NDArray[np.int64]], tuple[int, ...]]:
+    """Return coordinates as broadcast arrays of int64 or object, and their shape.
+
+    Raises:
+        MalformedError: LA785, a missing or unknown axis, no integers, shapes that do not broadcast.
+    """
+    if not isinstance(coords, Mapping) or set(coords) != set(axes):
+        shown = sorted(map(str, coords)) if isinstance(coords, Mapping) else repr(coords)
+        raise malformed("LA785", "these are not the axes", where, f"the axes are {list(axes)}, not {shown}")
+    arrays = []
+    for name in axes:
+        array = np.asarray(coords[name])
+        exact = array.dtype.kind in "iu" or (
+            array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat)
+        )
+        if not exact:
+            because = f"{name} must hold integers, not {str(coords[name])[:80]}"
+            raise malformed("LA785", "a coordinate is no integer", where, because)
+        arrays.append(array.astype(object) if array.dtype.kind != "i" else array.astype(np.int64))
+    try:
+        together = np.broadcast_arrays(*arrays) if arrays else []
+    except ValueError as error:
+        raise malformed("LA785", "the coordinates have different shapes", where, str(error)) from None
+    return list(together), np.shape(together[0]) if together else ()
+
+
+@lru_cache(maxsize=256)
+def _pieces(text: str) -> tuple[isl.Piece, ...]:
+    """Return the pieces of a map with its parameters as leading inputs; none for an empty map."""
+    return () if text.endswith(": false }") else isl.pieces(relations.lifted(text))
+
+
+def evaluated(
+    text: str,
+    params: tuple[str, ...],
+    values: Mapping[str, int],
+    arrays: list[npt.NDArray[np.int64]],
+    shape: tuple[int, ...],
+    outputs: int,
+) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+    """Return the outputs of a parametric map at points, and where it is defined."""
+    pieces = _pieces(text)
+    highest = [abs(values[name]) + 1 for name in params]
+    for array in arrays:
+        highest.append(max(abs(int(array.min())), abs(int(array.max()))) + 1 if array.size else 1)
+    wide = reach(pieces, highest) >= SAFE
+    kind = object if wide else np.int64
+    full = [np.full(shape, values[name], dtype=kind) for name in params]
+    return evaluate(pieces, [*full, *(array.astype(kind) for array in arrays)], shape, outputs, kind)

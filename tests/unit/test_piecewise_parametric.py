@@ -1,0 +1,272 @@
+"""Parametric layouts and sets: reading, refusing, and operations with known answers."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from layoutalg.affine import (
+    ParametricLayout,
+    ParametricSet,
+    PiecewiseLayout,
+    addresses,
+    banks,
+    core_and_tail,
+    from_pieces,
+    padded,
+    tiled,
+)
+from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+
+TILES = ParametricLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }", "N >= 1")
+LINE = ParametricLayout("[N] -> { [i] -> [2i] : 0 <= i < N }")
+WEDGE = ParametricSet("[N] -> { [i, j] : 0 <= j <= i < N }")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("junk", "LA780"),
+        ("", "LA780"),
+        ("{}", "LA780"),
+        ("{ [i] : i < 3 }", "LA780"),
+        ("{ [i] -> [i]; [i, j] -> [j] }", "LA780"),
+        ("{ [[a] -> [b]] -> [a] }", "LA780"),
+        ("[N, N] -> { [i] -> [i] }", "LA780"),
+        ("{ [i] -> [i/0] }", "LA780"),
+        ("{ [i] -> [i mod 0] }", "LA780"),
+        ("{ [i] -> [" + "(" * 900 + "i" + ")" * 900 + "] }", "LA780"),
+        ("{ [i] -> [" + "9" * 400 + "] }", "LA780"),
+        ("{ [i] -> [i\0] }", "LA780"),
+        ("{ [i] -> [i*i] }", "LA781"),
+        ("[N] -> { [i, j] -> [N*i + j] }", "LA781"),
+        ("[N] -> { [i] -> [i mod N] }", "LA781"),
+        ("{ [i] -> [2i div 3] }", "LA782"),
+        ("{ [i] -> [-i div 3] }", "LA782"),
+        ("{ [i] -> [i div 0] }", "LA782"),
+        ("[N] -> { [i] -> [i div N] }", "LA782"),
+        ("{ [i] -> [j] }", "LA783"),
+        ("{ [i] -> [i] : 0 <= i < 5; [i] -> [2i] : 3 <= i < 9 }", "LA783"),
+    ],
+)
+def test_texts_that_are_no_function_are_refused(text: str, code: str) -> None:
+    with pytest.raises(MalformedError) as caught:
+        ParametricLayout(text)
+    assert caught.value.diagnostic.code == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ [i] -> [" + "-" * 100_000 + "i] }",
+        "{ [i] -> [i] : " + " or ".join(f"i = {3 * k}" for k in range(5000)) + " }",
+        "{ [" + ", ".join(f"a{k}" for k in range(3000)) + "] -> [0] }",
+        "{ [i] -> [" + " + ".join(f"floor(i/{k})" for k in range(2, 80)) + "] : 0 <= i < 1000 }",
+    ],
+)
+def test_texts_that_are_too_much_end_in_a_budget_error(text: str) -> None:
+    with pytest.raises(BudgetError) as caught:
+        ParametricLayout(text)
+    assert caught.value.diagnostic.code == "LA222"
+
+
+@pytest.mark.parametrize("bad", [5, None, b"{ [i] -> [i] }", True])
+def test_no_text(bad: Any) -> None:
+    for make in (ParametricLayout, ParametricSet, ParametricLayout.parse):
+        with pytest.raises(MalformedError):
+            make(bad)
+
+
+def test_the_overlap_witness_is_a_point_with_both_values() -> None:
+    with pytest.raises(MalformedError) as caught:
+        ParametricLayout("[N] -> { [i] -> [i] : 0 <= i < N; [i] -> [2i] : 3 <= i < 9 }")
+    witness = caught.value.diagnostic.witness
+    assert witness is not None
+    at: dict[str, int] = witness["at"]  # type: ignore[assignment]
+    assert 3 <= at["i"] < min(9, at["N"])
+    assert set(witness["values"]) == {(at["i"],), (2 * at["i"],)}  # type: ignore[call-overload]
+
+
+def test_pieces_that_agree_where_they_overlap_are_one_function() -> None:
+    layout = ParametricLayout("{ [i] -> [i] : 0 <= i < 5; [i] -> [i] : 3 <= i < 9 }")
+    assert layout.table()[1].ravel().tolist() == list(range(9))
+
+
+@pytest.mark.parametrize("context", ["N > 3 and N < 2", "1 = 0", "[N] -> { : N < N }"])
+def test_contexts_without_parameter_values_are_refused(context: str) -> None:
+    with pytest.raises(MalformedError) as caught:
+        ParametricLayout("[N] -> { [i] -> [i] }", context)
+    assert caught.value.diagnostic.code == "LA784"
+
+
+@pytest.mark.parametrize("layout", [TILES, LINE, TILES.subs(N=30), LINE.subs(N=0), core_and_tail(TILES, "i", 5).tail])
+def test_text_repr_and_pickle_read_back(layout: ParametricLayout) -> None:
+    assert eval(repr(layout)) == layout
+    assert ParametricLayout.parse(str(layout)).is_equal(layout)
+    assert pickle.loads(pickle.dumps(layout)) == layout
+    assert hash(layout) == hash(eval(repr(layout)))
+    domain = layout.domain
+    assert eval(repr(domain)) == domain
+    assert ParametricSet(str(domain)) == domain
+
+
+def test_quotients_bind_as_in_python() -> None:
+    layout = ParametricLayout("{ [i, j] -> [j - i div 3 + (2i + 1) // 4 mod 3 + i div 2 div 2] : 0 <= i, j < 30 }")
+    points, image = layout.table()
+    i, j = points.T
+    assert (image[:, 0] == j - i // 3 + (2 * i + 1) // 4 % 3 + i // 2 // 2).all()
+
+
+@pytest.mark.parametrize(
+    ("action", "code"),
+    [
+        (lambda: TILES.subs(N=0), "LA787"),
+        (lambda: TILES.at(i=0, j=0, N=-1), "LA787"),
+        (lambda: TILES.subs(M=3), "LA785"),
+        (lambda: TILES.subs(N=True), "LA785"),
+        (lambda: TILES.subs(N=2.0), "LA785"),  # type: ignore[arg-type]
+        (lambda: TILES.subs(N=2**5000), "LA785"),
+        (lambda: TILES.at(i=0, j=0), "LA785"),
+        (lambda: TILES.apply({"i": 0}, N=5), "LA785"),
+        (lambda: TILES.apply({"i": 0.5, "j": 0}, N=5), "LA785"),  # type: ignore[dict-item]
+        (lambda: TILES.apply({"i": np.arange(2), "j": np.arange(3)}, N=5), "LA785"),
+        (lambda: TILES.at(i=5, j=0, N=5), "LA788"),
+        (lambda: TILES.union(LINE), "LA785"),
+        (lambda: TILES.restrict("{ [i] }"), "LA785"),
+        (lambda: TILES.after(TILES), None),
+        (lambda: LINE @ TILES, "LA789"),
+        (lambda: LINE @ LINE, "LA789"),
+        (lambda: ParametricLayout("{ [i] -> [i mod 8] : 0 <= i < 9 }").inverse(), "LA792"),
+        (lambda: ParametricLayout("{ [i] -> [0] }").right_inverse(), "LA791"),
+        (lambda: ParametricLayout("{ [i] -> [i] }").table(), "LA786"),
+        (lambda: ParametricSet("{ [i] }").count(), "LA786"),
+        (lambda: ParametricSet("{ [i, j] : 0 <= j <= i }").points(), "LA786"),
+        (lambda: ParametricSet("{ [i] : i <= 3 }").lexmin(), "LA786"),
+        (lambda: ParametricSet("[N] -> { [i] : i >= N }").lexmax(), "LA786"),
+        (lambda: ParametricSet("[N] -> { [i] : i >= N }").count_formula(), "LA790"),
+        (lambda: WEDGE.count_formula(), "LA790"),
+        (lambda: WEDGE.count(N=10**6), "LA224"),
+        (lambda: WEDGE.union(ParametricSet("{ [i] }")), "LA785"),
+        (lambda: from_pieces(("i",), []), "LA785"),
+        (lambda: from_pieces(("i", "i"), [("", "i")]), "LA785"),
+        (lambda: from_pieces(("i",), [("", "i")], ("i",)), "LA785"),
+        (lambda: from_pieces(("i",), [("i < 0", "i"), ("i > 0", ("i", "i"))]), "LA785"),
+        (lambda: from_pieces(("i",), [("i < 3 and i > 5", "i")]), "LA784"),
+        (lambda: from_pieces(("i",), [("i < N", "i")], ("N",), "N < 0 and N > 4"), "LA784"),
+        (lambda: from_pieces(("i",), [("i <= N", "i"), ("N <= i", "i")], ("N",)), "LA783"),
+        (lambda: from_pieces(("i",), [("i < 3", "i*i")]), "LA781"),
+        (lambda: from_pieces(("i",), [("i < 3 }; { [i]", "i")]), "LA780"),
+        (lambda: tiled(LINE, "k", 4), "LA785"),
+        (lambda: tiled(LINE, "i", 0), "LA785"),
+        (lambda: tiled(ParametricLayout("{ [i, i_tile] -> [i] }"), "i", 4), "LA785"),
+        (lambda: core_and_tail(LINE, "i", True), "LA785"),
+        (lambda: padded(TILES, 4, 1), "LA785"),
+        (lambda: padded(LINE, 4, -1), "LA785"),
+        (lambda: banks(LINE, 0), "LA785"),
+        (lambda: addresses(LINE, 2, -4), "LA785"),
+        (lambda: ParametricLayout.of(TILES), "LA785"),  # type: ignore[arg-type]
+        (lambda: LINE.piecewise(N=0), "LA221"),
+    ],
+)
+def test_bad_input_is_a_named_error(action: Callable[[], object], code: str | None) -> None:
+    with pytest.raises(LayoutError) as caught:
+        action()
+    assert code is None or caught.value.diagnostic.code == code
+
+
+def test_colliding_points_really_collide() -> None:
+    layout = ParametricLayout("[N] -> { [i, j] -> [3i + 5j] : 0 <= i < N and 0 <= j < 4 }")
+    found = layout.collision()
+    assert found is not None
+    params: Any = found["params"]
+    points: Any = found["points"]
+    assert points[0] != points[1]
+    assert {layout.at(**point, **params) for point in points} == {found["value"]}
+
+
+def test_leaving_the_domain_names_the_point() -> None:
+    outer = ParametricLayout("[N] -> { [x] -> [x] : 0 <= x < 2N - 3 }")
+    with pytest.raises(AdmissibilityError) as caught:
+        outer @ LINE
+    witness: Any = caught.value.diagnostic.witness
+    assert LINE.at(**witness["at"]) == witness["value"]
+    assert witness["value"][0] >= 2 * witness["at"]["N"] - 3
+
+
+def test_empty_functions_are_values() -> None:
+    nothing = LINE.subs(N=0)
+    assert nothing.domain.is_empty()
+    assert nothing.domain.sample() is None
+    assert nothing.table()[0].shape == (0, 1)
+    assert nothing.table()[1].shape == (0, 1)
+    assert nothing.union(nothing) == nothing
+    assert nothing.inverse().domain.is_empty()
+    assert not nothing.contains({"i": np.arange(3)}).any()
+    assert nothing.domain.count() == 0
+
+
+def test_large_numbers_stay_exact() -> None:
+    layout = ParametricLayout("[N] -> { [i] -> [1000000007i + N] : 0 <= i < N }")
+    big = 10**25
+    assert layout.at(i=big - 1, N=big) == ((big - 1) * 1000000007 + big,)
+    assert layout.domain.count(N=big) == big
+    assert layout.domain.lexmax().at(N=big) == (big - 1,)
+
+
+def test_padding_holes_and_the_inverse_predicate() -> None:
+    holes = TILES.holes("[N] -> { [t, r, j] : 0 <= t and 12t < N and 0 <= r < 12 and 0 <= j < 40 }")
+    for n in (1, 12, 13, 50):
+        box = -(-n // 12) * 12 * 40
+        assert holes.count(N=n) == box - 37 * n
+    inverse = TILES.inverse()
+    assert inverse.axes == ("y0", "y1", "y2")
+    assert inverse.outputs == ("i", "j")
+    assert inverse.contains({"y0": 4, "y1": np.array([1, 2]), "y2": 0}, N=50).tolist() == [True, False]
+    assert (inverse @ TILES).is_equal(
+        ParametricLayout("[N] -> { [i, j] -> [i, j] : 0 <= i < N and 0 <= j < 37 }", "N > 0")
+    )
+
+
+def test_counts_of_chains_are_formulas() -> None:
+    count = TILES.image.count_formula()
+    assert [count(N=n) for n in (1, 12, 999)] == [37, 444, 36963]
+    square = ParametricSet("[N, M] -> { [i, j] : 0 <= i < N and 3 <= j < 2M }").count_formula()
+    assert square(N=10**20, M=7) == 11 * 10**20
+    assert square(N=5, M=1) == 0
+
+
+def test_names_do_not_merge_in_an_inverse() -> None:
+    layout = ParametricLayout("{ [i, k] -> [i, k + 1] : 0 <= i < 3 and 0 <= k < 3 }", outputs=("i", "i_out"))
+    assert len(set(layout.inverse().axes)) == 2
+    assert layout.inverse().domain.count() == 9
+
+
+def test_an_xor_goes_through_bits_and_carries() -> None:
+    text = "[N] -> { [h, b0, b1, b2] -> [v] : exists (p, q, y0, y1 : y0 = b0 + b2 - 2p and "
+    text += (
+        "y1 = b1 + b2 - 2q and 0 <= y0, y1 <= 1 and v = 8h + y0 + 2y1 + 4b2) and 0 <= b0, b1, b2 <= 1 and 0 <= h < N }"
+    )
+    layout = ParametricLayout(text)
+    points, image = layout.table(N=5)
+    h, b0, b1, b2 = points.T
+    assert (image[:, 0] == 8 * h + (b0 ^ b2) + 2 * (b1 ^ b2) + 4 * b2).all()
+    assert layout.collision() is None
+    assert layout.domain.count_formula()(N=10**9) == 8 * 10**9
+
+
+def test_total_layouts_go_both_ways() -> None:
+    total = PiecewiseLayout("{ [a, b] -> [offset = 3a + floor(b/2)] : 0 <= a < 4 and 0 <= b < 6 }")
+    assert ParametricLayout.of(total).piecewise() == total
+    assert LINE.piecewise(N=7).table().tolist() == list(range(0, 14, 2))
+
+
+def test_bank_maps() -> None:
+    rows = ParametricLayout("[N] -> { [i, j] -> [32i + j] : 0 <= i < N and 0 <= j < 32 }")
+    plain, skewed = (banks(addresses(layout, 4)) for layout in (rows, padded(rows, 32, 1)))
+    lanes = np.arange(32)
+    assert set(plain.apply({"i": lanes, "j": 5}, N=32)["bank"]) == {5}  # type: ignore[arg-type]
+    assert sorted(skewed.apply({"i": lanes, "j": 5}, N=32)["bank"]) == list(range(32))  # type: ignore[arg-type]
