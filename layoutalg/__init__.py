@@ -16,7 +16,7 @@ if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checko
 
 if TYPE_CHECKING:
     from layoutalg import convert, cute, promote
-    from layoutalg.affine import PiecewiseLayout
+    from layoutalg.affine import ParametricLayout, PiecewiseLayout
     from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
     from layoutalg.equal import equivalent
     from layoutalg.errors import (
@@ -56,6 +56,7 @@ _HOMES = {
     "MissingExtraError": "layoutalg.errors",
     "NestMorphism": "layoutalg.cute",
     "PaddedMorphism": "layoutalg.cute",
+    "ParametricLayout": "layoutalg.affine",
     "PiecewiseLayout": "layoutalg.affine",
     "Proved": "layoutalg.verdict",
     "Refuted": "layoutalg.verdict",
@@ -87,6 +88,7 @@ __all__ = [
     "MissingExtraError",
     "NestMorphism",
     "PaddedMorphism",
+    "ParametricLayout",
     "PiecewiseLayout",
     "Proved",
     "Refuted",

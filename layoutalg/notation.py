@@ -14,8 +14,9 @@ Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4
 ``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout.
 
 A text that begins with ``F2`` is a linear layout, read by ``layoutalg.f2.notation``; one with ``Z`` an integer layout,
-read by ``layoutalg.zmod.notation``; one with ``{`` a piecewise layout, read by ISL. Hierarchical layouts have no
-reader: their text abbreviates tables and guards, and it is ``repr`` that reads back.
+read by ``layoutalg.zmod.notation``; one with ``{`` a piecewise layout and one with ``[`` (parameters) or
+``given`` (a context) a parametric one, read by ISL. Hierarchical layouts have no reader: their text abbreviates tables
+and guards, and it is ``repr`` that reads back.
 
 Implementation notes: a hand-written reader over characters; nothing is evaluated. Every refusal shows the text with a
 caret under the place.
@@ -47,8 +48,8 @@ def parse(text: str) -> Any:
 
     Args:
         text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``LinearLayout``,
-            ``IntegerLayout`` or ``PiecewiseLayout`` (whose output names are not part of its text). At most 100,000
-            characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
+            ``IntegerLayout``, ``PiecewiseLayout`` or ``ParametricLayout`` (the output names of the last two are not
+            part of their text). At most 100,000 characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
 
     Returns:
         The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
@@ -70,6 +71,8 @@ def parse(text: str) -> Any:
             return importlib.import_module("layoutalg.f2.notation").parse_linear(text)
         if start.startswith("Z"):
             return importlib.import_module("layoutalg.zmod.notation").parse_integer(text)
+        if start.startswith("[") or (start.startswith("{") and " given " in start):
+            return importlib.import_module("layoutalg.affine").ParametricLayout.parse(text)
         if start.startswith("{"):
             return importlib.import_module("layoutalg.affine").PiecewiseLayout(text)
     return parse_cute(text)

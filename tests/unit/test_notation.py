@@ -152,3 +152,12 @@ def test_integer_and_piecewise_layouts_are_read() -> None:
         with pytest.raises(MalformedError) as caught:
             parse(text)
         assert caught.value.diagnostic.code == code
+
+
+def test_parametric_text_is_read():
+    from layoutalg import ParametricLayout, parse
+
+    ragged = ParametricLayout("[N] -> { [i] -> [i mod 12, floor(i/12)] : 0 <= i < N }", "[N] -> { : N >= 1 }")
+    assert parse(str(ragged)) == ragged
+    plain = ParametricLayout("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }")
+    assert parse(str(plain)) == plain
