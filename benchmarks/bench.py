@@ -98,25 +98,19 @@ def descriptors() -> list[dict[str, object]]:
 
 
 def algebra() -> list[dict[str, object]]:
-    """CuTe operations beside tensor-layouts, where it is installed."""
+    """A table beside tensor-layouts, where it is installed; the operations are timed by bench_cute.py."""
     from layoutalg import cute
 
-    a, b = cute.CuteLayout((128, 64), (64, 1)), cute.CuteLayout((8, 16, 64), (1, 8, 128))
     square = cute.CuteLayout(((8, 16), (8, 16)), ((128, 1), (16, 1024)))
     mine = {
-        "composition of a row tile with a blocking": lambda: cute.composition(a, b),
-        "coalesce of a row tile": lambda: cute.coalesce(a),
         "table of a blocked 128x128 layout": square.table,
     }
     theirs: dict[str, Callable[[], object]] = {}
     try:
         import tensor_layouts as peer
 
-        pa, pb = peer.Layout((128, 64), (64, 1)), peer.Layout((8, 16, 64), (1, 8, 128))
         ps = peer.Layout(((8, 16), (8, 16)), ((128, 1), (16, 1024)))
         theirs = {
-            "composition of a row tile with a blocking": lambda: peer.compose(pa, pb),
-            "coalesce of a row tile": lambda: peer.coalesce(pa),
             "table of a blocked 128x128 layout": lambda: [ps(index) for index in range(128 * 128)],
         }
     except ImportError:

@@ -48,8 +48,8 @@ def parse(text: str) -> Any:
 
     Args:
         text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``LinearLayout``,
-            ``IntegerLayout``, ``PiecewiseLayout`` or ``ParametricLayout`` (the output names of the last two are not
-            part of their text). At most 100,000 characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
+            ``IntegerLayout``, ``PiecewiseLayout`` or ``ParametricLayout`` (the output names of the last two are no part
+            of their text). At most 100,000 characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
 
     Returns:
         The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
