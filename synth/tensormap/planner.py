@@ -160,7 +160,8 @@ def _proved(problem: TensorMapProblem, found: list[Candidate], clock: _Clock) ->
     ranked = sorted(found, key=lambda c: (c.issues, _CLASS_ORDER[_guess(c)], c.rank, c.frame.ratio, -_box_volume(c)))
     for attempt, candidate in enumerate(ranked):
         settled = best is not None and (
-            best.oob == "exact" or (best.oob == "weak" and candidate.issues > len(best.issues))
+            best.oob == "exact"
+            or (best.oob == "weak" and (candidate.issues > len(best.issues) or _guess(candidate) == "weak"))
         )
         if settled or attempt >= MAX_PROOFS:
             break

@@ -91,6 +91,13 @@ def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
         state = stack.pop()
         yield from _stop(frame, swizzle, state)
         stack.extend(_grow(frame, state))
+    if swizzle == "NONE" and first.extent > limits.MAX_BOX:
+        loops = [_loop(digit) for digit in frame.digits[1:]]
+        for part, turns in _overlapping(first, frame.element_bytes):
+            if part * frame.element_bytes % 16 == 0:
+                carried = (Carried(first.axis, 1, part, 1),)
+                yield from _candidate(frame, swizzle, carried, [Loop(first.axis, turns), *loops])
+                break
 
 
 def _axis_ok(frame: Frame, axis: Axis) -> bool:
@@ -186,6 +193,7 @@ def _stop(frame: Frame, swizzle: str, state: _State) -> Iterator[Candidate]:
         carried = (*state.carried, Carried(head.axis, 1, part, 1))
         if _rank_ok(frame, carried) and state.bytes * part <= limits.MAX_BOX_BYTES:
             yield from _candidate(frame, swizzle, carried, [Loop(head.axis, turns), *loops[1:]])
+            break
 
 
 def _loop(digit: Digit) -> Loop:
@@ -195,13 +203,12 @@ def _loop(digit: Digit) -> Loop:
 
 
 def _overlapping(digit: Digit, size: int) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Cover a long digit by the fewest equal boxes, the last one pushed back to end with the digit."""
+    """Yield covers of a long digit by the fewest equal boxes, the last one pushed back to end with the digit."""
     count = -(-digit.extent // limits.MAX_BOX)
     for part in range(-(-digit.extent // count), limits.MAX_BOX + 1):
         starts = [min(turn * part, digit.extent - part) for turn in range(count)]
         if all(start * digit.stride * size % limits.SMEM_DESTINATION_ALIGN_BYTES == 0 for start in starts):
             yield part, tuple((start * digit.place, start * digit.stride) for start in starts)
-            return
 
 
 def _candidate(frame: Frame, swizzle: str, carried: tuple[Carried, ...], loops: list[Loop]) -> Iterator[Candidate]:

@@ -76,6 +76,12 @@ def test_a_prime_extent_past_256_overlaps_its_last_box():
     assert plan.expect_tx_bytes > 257 * 128
 
 
+def test_a_long_row_without_good_divisors_overlaps_too():
+    plan = planned(problem([3000], [1], [300], [[[300, 1]]], dtype="u64", origin_multiple=[2]))
+    assert len(plan.issues) == 2
+    assert plan.tensor_map.box[0] < 300
+
+
 def test_row_wider_than_the_span_in_one_issue_by_a_rank_3_view():
     modes = [[[64, 64]], [[64, 1], [4, 4096]]]
     plan = planned(problem([1024, 512], [512, 1], [64, 256], modes, swizzle="128B"))
