@@ -221,8 +221,7 @@ def _check_reach(plan: TensorMapPlan) -> None:
             "the engine faults on extents this long", field="dims", got=list(tm.dims), limit=limits.MAX_DIM
         )
     corners = [
-        low if m == 0 else (high - 1) // m * m
-        for m, (low, high) in zip(problem.origin_multiple, problem.bounds, strict=True)
+        (high - 1) // m * m if m else 0 for m, (_, high) in zip(problem.origin_multiple, problem.bounds, strict=True)
     ]
     for coords in plan.coordinates(corners):
         if max(abs(c) for c in coords) >= 2**31:

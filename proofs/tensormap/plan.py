@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.document import Reader, malformed
+from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
 
@@ -79,12 +80,38 @@ class TensorMapPlan:
         return self.problem.direction
 
     def coordinates(self, origin: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """Return the start coordinates of every issue for a tile origin (elements, outermost first)."""
+        """Return the start coordinates of every issue for a tile origin.
+
+        Args:
+            origin: Elements, outermost dimension first. The certificate speaks of the multiples of ``origin_multiple``.
+
+        Raises:
+            MalformedError: LA421, the origin has another rank, moves a dimension whose only origin is 0, or stands
+                between the steps of a view: no start coordinate expresses it.
+        """
+        self._require_expressible(origin)
         shift = [
             sum(numerator * origin[dim] // denominator for dim, numerator, denominator in terms)
             for terms in self.origin_map
         ]
         return tuple(tuple(c + s for c, s in zip(issue.coords, shift, strict=True)) for issue in self.issues)
+
+    def _require_expressible(self, origin: Sequence[int]) -> None:
+        """Refuse an origin for which rounding, or a missing term, would name another tile."""
+        problem = self.problem
+        because = None
+        if len(origin) != problem.rank:
+            because = f"the tile has rank {problem.rank}, the origin {len(origin)} entries"
+        else:
+            for dim, value in enumerate(origin):
+                if value and problem.origin_multiple[dim] == 0:
+                    because = f"dimension {dim} stays at the origin 0 in this plan, not {value}"
+            for dim, numerator, denominator in (term for terms in self.origin_map for term in terms):
+                if numerator * origin[dim] % denominator:
+                    step = problem.origin_multiple[dim]
+                    because = f"origins of dimension {dim} are multiples of {step} in this plan, not {origin[dim]}"
+        if because is not None:
+            raise MalformedError(Diagnostic("LA421", "no start coordinates express this origin", because=because))
 
     def requested_addresses(self) -> npt.NDArray[np.int64]:
         """Return the shared byte address of every tile element, relative to the tile base; int64[tile...]."""

@@ -8,6 +8,7 @@ has the best cost, in this order: out-of-bounds class not lost, issues, class ex
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from layoutalg.synth.tensormap.search import Candidate, candidates
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
-from layoutalg.verdict import Proved, Refuted
+from layoutalg.verdict import Proved, Refuted, Unknown
 
 MAX_PROOFS = 24
 MAX_FRAMES = 64
@@ -39,6 +40,7 @@ class _Clock:
     seconds: float
     started: float
     tried: int = 0
+    undecided: int = 0
 
     def spend(self) -> None:
         self.tried += 1
@@ -102,6 +104,9 @@ def _plan(problem: TensorMapProblem, clock: _Clock) -> TensorMapPlan | list[Viol
             return found
         text = f"out of bounds, the best plan is {found.oob}; {problem.oob_required} was required"
         return [Violation("OOB_CLASS", text, "oob_required")]
+    if not hard and clock.undecided:  # candidates were left without a verdict: that is no proof of impossibility
+        because = f"{clock.undecided} candidate plans were neither proved nor refuted"
+        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", ("synthesize_tensormap",), because))
     if hard and any(next(candidates(frame, problem.swizzle), None) for frame in frames(problem)):
         return hard  # a box exists: nothing structural is broken
     structural = structural_violations(problem)
@@ -163,10 +168,10 @@ def _proved(problem: TensorMapProblem, found: list[Candidate], clock: _Clock) ->
             best.oob == "exact"
             or (best.oob == "weak" and (candidate.issues > len(best.issues) or _guess(candidate) == "weak"))
         )
-        if settled or attempt >= MAX_PROOFS:
+        if settled or (best is not None and attempt >= MAX_PROOFS):
             break
         clock.spend()
-        best = _better(best, _prove(problem, assemble(problem, candidate, _guess(candidate))))
+        best = _better(best, _prove(problem, assemble(problem, candidate, _guess(candidate)), clock))
     return best
 
 
@@ -177,14 +182,15 @@ def _box_volume(candidate: Candidate) -> int:
     return total
 
 
-def _prove(problem: TensorMapProblem, plan: TensorMapPlan) -> TensorMapPlan | None:
-    """Return the plan with its certificate, its class set to what the checker found; None where it is refuted."""
+def _prove(problem: TensorMapProblem, plan: TensorMapPlan, clock: _Clock) -> TensorMapPlan | None:
+    """Return the plan with its certificate, its class set to what the checker found; None where it is not proved."""
     lenient = plan.with_changes(problem=replace(problem, oob_required="lost"))
     verdict = check(lenient)
     if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
         lenient = lenient.with_changes(oob=verdict.witness["expected"])
         verdict = check(lenient)
     if not isinstance(verdict, Proved):
+        clock.undecided += isinstance(verdict, Unknown)
         return None
     stated = lenient.with_changes(problem=problem)
     return stated.with_changes(certificate=dict(verdict.certificate) | {"digest": stated.digest()})
@@ -212,6 +218,7 @@ def _checked_repairs(problem: TensorMapProblem, violations: list[Violation], clo
     repairs = []
     for name, detail, repaired in proposals(problem, {violation.rule for violation in violations}):
         clock.spend()
-        if isinstance(_plan(repaired, clock), TensorMapPlan):
-            repairs.append(Repair(name, detail, repaired.to_json()))
+        with contextlib.suppress(BudgetError):  # a repair that cannot be confirmed in time is not shown
+            if isinstance(_plan(repaired, replace(clock, undecided=0)), TensorMapPlan):
+                repairs.append(Repair(name, detail, repaired.to_json()))
     return tuple(repairs)

@@ -21,7 +21,11 @@ ALIGN = 16
 
 
 class InadmissibleError(InfeasibleError, ValueError):
-    """No TensorMap plan exists for the problem; ``.violations`` says why and ``.repairs`` what would help."""
+    """No TensorMap plan for the problem; ``.violations`` says why and ``.repairs`` what would help.
+
+    The plans considered are one descriptor with any number of equal boxes, over views made by cutting, folding,
+    renormalising and widening the tensor's dimensions. Running out of budget among them is ``BudgetError`` instead.
+    """
 
     def __init__(self, diagnostic: Diagnostic, violations: tuple[Violation, ...], repairs: tuple[Repair, ...]) -> None:
         super().__init__(diagnostic)
@@ -293,7 +297,7 @@ def _ranks(frame: Frame) -> list[Violation]:
     found = []
     if len(frame.axes) > limits.MAX_RANK:
         text = (
-            f"{len(frame.axes)} dimensions move and no two of them fold into one coordinate; a map has at most "
+            f"{len(frame.axes)} dimensions move and no folding of them leaves a box that works; a map has at most "
             f"{limits.MAX_RANK}"
         )
         found.append(Violation("RANK", text, "global.shape"))

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from layoutalg.errors import BudgetError
+from layoutalg.errors import BudgetError, MalformedError
 from layoutalg.proofs.tensormap import check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -314,3 +314,25 @@ def test_plan_round_trips_and_pickles():
     assert hash(plan.problem) == hash(TensorMapProblem.from_json(plan.problem.to_json()))
     error = refused(problem([100, 22], [22, 1], [16, 16], [[[16, 16]], [[16, 1]]]))
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_an_origin_that_no_coordinate_expresses_is_refused():
+    modes = [[[64, 64]], [[64, 1], [4, 4096]]]
+    view = synthesize_tensormap(problem([1024, 512], [512, 1], [64, 256], modes, swizzle="128B"))
+    assert view.coordinates((64, 256))[0] == view.coordinates([64, 256])[0]
+    with pytest.raises(MalformedError, match="origins of dimension 1 are multiples of 256 in this plan, not 32"):
+        view.coordinates((0, 32))
+    with pytest.raises(MalformedError, match="the tile has rank 2, the origin 1 entries"):
+        view.coordinates((64,))
+    whole = synthesize_tensormap(problem([64, 64], [64, 1], [64, 64], [[[64, 64]], [[64, 1]]], swizzle="128B"))
+    with pytest.raises(MalformedError, match="dimension 0 stays at the origin 0 in this plan, not 64"):
+        whole.coordinates((64, 0))
+
+
+def test_candidates_without_a_verdict_are_no_proof_of_impossibility(monkeypatch):
+    from layoutalg.synth.tensormap import planner
+    from layoutalg.verdict import Unknown
+
+    monkeypatch.setattr(planner, "check", lambda _: Unknown("for this test"))
+    with pytest.raises(BudgetError, match="neither proved nor refuted"):
+        synthesize_tensormap(problem([100, 512], [512, 1], [16, 64], [[[16, 64]], [[64, 1]]]))
