@@ -92,6 +92,18 @@ def test_products_tables_and_transposes(left: list[int], right: list[int], const
     assert matrix.transpose(flipped, len(left)) == tuple(left)
 
 
+@settings(max_examples=300)
+@given(st.data())
+def test_products_of_any_size_and_density(data: st.DataObject) -> None:
+    # around 32 and 64 rows the packed product changes its word; above, it hands over
+    rows = data.draw(st.sampled_from([1, 7, 31, 32, 33, 63, 64, 65, 100]))
+    left = data.draw(st.lists(st.integers(0, 2**rows - 1), min_size=1, max_size=70))
+    right = data.draw(st.lists(st.integers(0, 2 ** len(left) - 1), max_size=12))
+    assert list(matrix.multiply(left, right)) == [brute(left, vector) for vector in right]
+    with pytest.raises(IndexError):
+        matrix.multiply(left, [*right, *[2 ** (len(left) + 1) - 1] * 8])
+
+
 @given(columns_of, columns_of)
 def test_intersection_and_common_complement(left: list[int], right: list[int]) -> None:
     assert span(matrix.intersection(left, right)) == span(left) & span(right)
