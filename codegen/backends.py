@@ -18,7 +18,7 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.runner import STATUS_DONE
+from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.errors import LayoutError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -136,6 +136,8 @@ def open_backend(name: str, plan: TensorMapPlan, memory: Bytes, spans: Spans | N
 
 
 def _status(status: int) -> str:
+    if status == STATUS_ORIGIN:
+        return "no start coordinates express this origin"
     return "" if status == STATUS_DONE else f"the expected bytes did not arrive: status {status}"
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import MAX_DYNAMIC_SMEM_BYTES, STATUS_DONE, STATUS_TIMEOUT, THREADS
+from layoutalg.codegen.runner import MAX_DYNAMIC_SMEM_BYTES, STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
 from layoutalg.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.proofs.tensormap import TensorMapPlan
 
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     unsigned char* tile = la_aligned_shared({align});
     const la_u32 tile_address = la_shared_address(tile);
     const la_u32 barrier = tile_address + {barrier};
-
+{refusal}
     // Poison what the copies must overwrite, and some bytes behind the tile that they must leave alone.
     for (int i = threadIdx.x; i < {image_bytes}; i += {threads}) tile[i] = 0xEE;
     if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);
@@ -46,6 +46,14 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     for (int i = threadIdx.x; i < {image_bytes}; i += {threads}) image[i] = tile[i];
     if (threadIdx.x == 0) *status = done ? {status_done} : {status_timeout};
 }}
+"""
+
+_REFUSAL = """
+    // No start coordinates express such an origin: nothing is copied.
+    if ({condition}) {{
+        if (threadIdx.x == 0) *status = {status_origin};
+        return;
+    }}
 """
 
 _PHASE = """\
@@ -61,7 +69,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     unsigned char* tile = la_aligned_shared({align});
     const la_u32 tile_address = la_shared_address(tile);
-
+{refusal}
     for (int i = threadIdx.x; i < {image_bytes}; i += {threads}) tile[i] = image[i];
     la_fence_async();  // every thread: its writes before the copy engine's reads
     __syncthreads();
@@ -90,8 +98,8 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     """Return the kernel that loads one tile and writes the shared-memory image it finds.
 
     The kernel takes ``(map, origin..., image, status)``. The image starts at the aligned tile base and holds
-    ``image_bytes`` bytes: the tile's footprint and a guard behind it, 0xEE wherever no copy wrote. The status is 1, or
-    2 when the expected bytes did not arrive.
+    ``image_bytes`` bytes: the tile's footprint and a guard behind it, 0xEE wherever no copy wrote. The status is 1; 2
+    when the expected bytes did not arrive; 3 when no start coordinates express the origin, and nothing is written.
 
     Args:
         plan: A plan with direction ``"load"``.
@@ -127,7 +135,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     text = _LOAD_BODY.format(
         title=_title(plan), threads=THREADS, name=name, signature=_signature(parameters),
         align=max(plan.smem_align_bytes, 128), barrier=barrier, image_bytes=size, phases="".join(phases),
-        status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
+        status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT, refusal=_refusal(plan),
     )  # fmt: skip
     return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, _fit(smem, plan), parameters, size)
 
@@ -136,7 +144,7 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     """Return the kernel that fills shared memory from an image and stores it as one tile.
 
     The kernel takes ``(map, origin..., image, status)`` and reads ``image_bytes`` bytes of the image. It returns when
-    the writes are done.
+    the writes are done. The status is 1; 3 when no start coordinates express the origin, and nothing is written.
 
     Args:
         plan: A plan with direction ``"store"``.
@@ -156,7 +164,7 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         title=_title(plan), threads=THREADS, name=name, signature=_signature(parameters),
         align=max(plan.smem_align_bytes, 128), image_bytes=size,
         issues=_issues(plan, range(len(plan.issues)), 0, "la_tma_store_{rank}d(&map, {address}, {coords});"),
-        status_done=STATUS_DONE,
+        status_done=STATUS_DONE, refusal=_refusal(plan),
     )  # fmt: skip
     smem = size + max(plan.smem_align_bytes, 128)
     return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, _fit(smem, plan), parameters, size)
@@ -186,7 +194,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     const la_u32 a_address = la_shared_address(base);
     const la_u32 b_address = a_address + {b_offset};
     const la_u32 barrier = a_address + {barrier};
-
+{refusal}
     if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);
     __syncthreads();
     if (threadIdx.x == 0) {{
@@ -224,7 +232,7 @@ def matmul_kernel(
     """Return the kernel that loads two tiles and multiplies them with warpgroup instructions.
 
     The kernel takes ``(map_a, a_origin..., map_b, b_origin..., d, status)`` and writes the float product of the A tile
-    [M, K] and the B tile [N, K] row-major to ``d``.
+    [M, K] and the B tile [N, K] row-major to ``d``. The status is as for ``load_kernel``; only under 1 is ``d`` written.
 
     Args:
         plan_a: Load plan of the A tile.
@@ -271,7 +279,7 @@ def matmul_kernel(
         name=name,
         signature=_signature(parameters), align=align, b_offset=b_offset, barrier=barrier,
         bytes=plan_a.expect_tx_bytes + plan_b.expect_tx_bytes, issues=issues, status_done=STATUS_DONE,
-        status_timeout=STATUS_TIMEOUT, tiles="".join(blocks),
+        status_timeout=STATUS_TIMEOUT, tiles="".join(blocks), refusal=_refusal(plan_a, "a") + _refusal(plan_b, "b"),
     )  # fmt: skip
     smem = _fit(barrier + 8 + align, plan_a)
     return KernelSource(name, PRELUDE + wgmma_prelude(dtype, step_n) + text, plan_a.problem.arch, 128, smem, parameters)
@@ -352,6 +360,17 @@ def _signature(parameters: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{kind} {name}" for kind, name in parameters)
 
 
+def _refusal(plan: TensorMapPlan, side: str = "") -> str:
+    """Return the statement that refuses what ``plan.coordinates`` refuses; empty where every origin is expressible."""
+    prefix = f"{side}_origin" if side else "origin"
+    conditions = [f"{prefix}{dim} != 0" for dim, step in enumerate(plan.problem.origin_multiple) if step == 0]
+    steps = {(dim, bottom // math.gcd(top, bottom)) for terms in plan.origin_map for dim, top, bottom in terms}
+    conditions += [f"{prefix}{dim} % {step} != 0" for dim, step in sorted(steps) if step > 1]
+    if not conditions:
+        return ""
+    return _REFUSAL.format(condition=" || ".join(conditions), status_origin=STATUS_ORIGIN)
+
+
 def _shift(plan: TensorMapPlan, j: int, side: str) -> str:
     """Return the C expression of how far the origin moves coordinate j; empty when it does not."""
     prefix = f"{side}_origin" if side else "origin"
@@ -360,11 +379,7 @@ def _shift(plan: TensorMapPlan, j: int, side: str) -> str:
         shrink = math.gcd(numerator, denominator)
         top, bottom = numerator // shrink, denominator // shrink
         if top:
-            parts.append(
-                f"{prefix}{dim}" if top == bottom == 1
-                else f"{prefix}{dim} * {top}" if bottom == 1
-                else f"la_scaled({prefix}{dim}, {top}, {bottom})"
-            )  # fmt: skip
+            parts.append(f"{prefix}{dim}" + (f" / {bottom}" if bottom > 1 else "") + (f" * {top}" if top != 1 else ""))
     return " + ".join(parts)
 
 

@@ -122,13 +122,6 @@ __device__ __forceinline__ unsigned char* la_aligned_shared(la_u32 alignment)
     unsigned char* base = la_shared();
     return base + ((0u - la_shared_address(base)) & (alignment - 1u));
 }
-
-// Start coordinates move by floor(numerator * origin / denominator).
-__device__ __forceinline__ int la_scaled(int origin, long long numerator, long long denominator)
-{
-    const long long product = numerator * origin;
-    return (int)((product - (product % denominator + denominator) % denominator) / denominator);
-}
 """
 )
 """Device functions shared by all kernels; compiles with no header."""

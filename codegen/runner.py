@@ -29,6 +29,7 @@ MAX_DYNAMIC_SMEM_BYTES = 232448
 """Dynamic shared memory a block can ask for on sm_90 (CUDA C++ programming guide, compute capability 9.0: 227 KiB)."""
 STATUS_DONE = 1
 STATUS_TIMEOUT = 2
+STATUS_ORIGIN = 3
 THREADS = 128
 
 _PARAMETERS = (

@@ -58,6 +58,43 @@ def test_a_right_kernel_runs() -> None:
     assert run(store_kernel(plan("store")), plan("store")) == (0, 1)
 
 
+def cut_plan(direction: str, rows: int) -> TensorMapPlan:
+    """A tile whose columns lie in two shared panels, so that only some column origins have start coordinates."""
+    return synthesize_tensormap(
+        {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": direction,
+            "global": {"shape": [rows, 128], "stride": [128, 1], "dtype": "u8", "base_align_bytes": 256},
+            "tile": [16, 64], "smem": {"modes": [[[16, 32]], [[32, 1], [2, 512]]], "swizzle": "32B"},
+        }
+    )  # fmt: skip
+
+
+@needs_compiler
+@pytest.mark.parametrize("direction", ["load", "store"])
+@pytest.mark.parametrize("rows", [16, 32])
+def test_the_kernel_refuses_the_origins_that_the_plan_refuses(direction: str, rows: int) -> None:
+    made = cut_plan(direction, rows)
+    kernel = (load_kernel if direction == "load" else store_kernel)(made)
+    refused = 0
+    for origin in [(0, 0), (0, 64), (16, 0), (1, 0), (0, 1), (0, 31), (0, 33), (0, 96), (16, 65)]:
+        memory = np.full(4096 + 256, 7, dtype=np.uint8)
+        address = memory.ctypes.data + (-memory.ctypes.data) % 256
+        image, status = np.full(kernel.image_bytes, 9, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+        arguments = [place_map(made.raw, address), *origin, image, status]
+        assert hostsim.run(kernel, arguments, regions=[(address, 128 * rows)]) == 0
+        try:
+            made.coordinates(origin)
+        except MalformedError:
+            refused += 1
+            assert status[0] == 3
+            assert set(memory.tolist()) == {7}
+            assert set(image.tolist()) == {9}
+        else:
+            assert status[0] == 1
+            assert 7 in image if direction == "load" else 9 in memory
+    assert 0 < refused < 9
+
+
 @needs_compiler
 @pytest.mark.parametrize("skew", [16, 128, 240])
 def test_the_kernel_aligns_its_tile_itself(skew: int) -> None:

@@ -5,6 +5,12 @@ extern "C" __global__ void __launch_bounds__(128) la_load_bf16_64x128_128b(const
     const la_u32 tile_address = la_shared_address(tile);
     const la_u32 barrier = tile_address + 16640;
 
+    // No start coordinates express such an origin: nothing is copied.
+    if (origin1 % 64 != 0) {
+        if (threadIdx.x == 0) *status = 3;
+        return;
+    }
+
     // Poison what the copies must overwrite, and some bytes behind the tile that they must leave alone.
     for (int i = threadIdx.x; i < 16640; i += 128) tile[i] = 0xEE;
     if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);
@@ -13,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(128) la_load_bf16_64x128_128b(const
 
     if (threadIdx.x == 0) {
         la_arrive_expect_tx(barrier, 16384);
-        la_tma_load_3d(tile_address, &map, barrier, 0, origin0, la_scaled(origin1, 1, 64));
+        la_tma_load_3d(tile_address, &map, barrier, 0, origin0, origin1 / 64);
     }
     bool done = la_wait_parity(barrier, 0);
     __syncthreads();
