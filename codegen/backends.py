@@ -18,7 +18,7 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN
+from layoutalg.codegen.runner import status_text
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.errors import LayoutError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -90,7 +90,7 @@ class Host:
         raw = launch.place_map(self.plan.raw, self.memory.ctypes.data)
         arguments: list[hostsim.Argument] = [raw, *launch.origin_arguments(self.plan, origin), image, status]
         fault = hostsim.run(kernel, arguments, regions=[(self.memory.ctypes.data, self.memory.nbytes)])
-        return hostsim.FAULTS[fault] if fault else _status(int(status[0]))
+        return hostsim.FAULTS[fault] if fault else status_text(int(status[0]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,11 +107,11 @@ class Cuda:
             raise
         except LayoutError as error:
             return np.zeros(0, dtype=np.uint8), _short(error)
-        return image, _status(status)
+        return image, status_text(status)
 
     def store(self, image: Bytes, origin: Sequence[int]) -> str:
         try:
-            return _status(launch.store_tile(self.plan, image, self.memory, origin))
+            return status_text(launch.store_tile(self.plan, image, self.memory, origin))
         except MissingExtraError:
             raise
         except LayoutError as error:
@@ -133,12 +133,6 @@ def open_backend(name: str, plan: TensorMapPlan, memory: Bytes, spans: Spans | N
     if name == "cuda":
         return Cuda(plan, launch.upload(memory, spans))
     return Host(plan, memory) if name == "host" else Simulator(plan, memory)
-
-
-def _status(status: int) -> str:
-    if status == STATUS_ORIGIN:
-        return "no start coordinates express this origin"
-    return "" if status == STATUS_DONE else f"the expected bytes did not arrive: status {status}"
 
 
 def _short(error: LayoutError) -> str:

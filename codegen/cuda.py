@@ -232,7 +232,7 @@ def matmul_kernel(
     """Return the kernel that loads two tiles and multiplies them with warpgroup instructions.
 
     The kernel takes ``(map_a, a_origin..., map_b, b_origin..., d, status)`` and writes the float product of the A tile
-    [M, K] and the B tile [N, K] row-major to ``d``. The status is as for ``load_kernel``; only under 1 is ``d`` written.
+    [M, K] and the B tile [N, K] row-major to ``d``. The status is as for ``load_kernel``; ``d`` is written under 1.
 
     Args:
         plan_a: Load plan of the A tile.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.runner import status_text
 from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -183,7 +184,7 @@ def _run(
         addresses = [memory.ctypes.data for memory in memories]
         regions = [(memory.ctypes.data, memory.nbytes) for memory in memories]
         fault = hostsim.run(kernel, _arguments(operands, addresses, starts, result, status), regions=regions)
-    note = hostsim.FAULTS[fault] if fault else "" if status[0] == 1 else "the bytes did not arrive in time"
+    note = hostsim.FAULTS[fault] if fault else status_text(int(status[0]))
     return result.astype(np.float64), note
 
 

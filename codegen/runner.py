@@ -30,6 +30,11 @@ MAX_DYNAMIC_SMEM_BYTES = 232448
 STATUS_DONE = 1
 STATUS_TIMEOUT = 2
 STATUS_ORIGIN = 3
+STATUS_TEXTS = {
+    STATUS_DONE: "",
+    STATUS_TIMEOUT: "the expected bytes did not arrive in time",
+    STATUS_ORIGIN: "no start coordinates express this origin",
+}
 THREADS = 128
 
 _PARAMETERS = (
@@ -100,6 +105,16 @@ _STORE = (
 }}
 """
 )
+
+
+def status_text(status: int) -> str:
+    """Return what a kernel's status word says; empty when all went well.
+
+    Example:
+        >>> status_text(STATUS_DONE), status_text(0)
+        ('', 'the kernel did not reach its end: status 0')
+    """
+    return STATUS_TEXTS.get(status, f"the kernel did not reach its end: status {status}")
 
 
 def runner_kernel(rank: int, direction: str, arch: str = "sm_90a") -> KernelSource:
