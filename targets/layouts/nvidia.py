@@ -8,7 +8,8 @@ neighbouring elements per lane, four lanes along the fast dimension, eight along
 slow dimension first.
 
 References: PTX ISA 9.1 sections 9.7.14.5 (fragments of mma), 9.7.14.5.15 (ldmatrix), 9.7.15.5.1 (fragments of wgmma);
-Triton 3.9.0.
+Triton 3.9.0. Evidence: an H200 ran every form of ldmatrix and stmatrix, and wgmma with A in registers for every N
+(``tests/data/measured/fragments_dev.npz``, ``benchmarks/device_fragments.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layoutalg.affine import PiecewiseLayout
-from layoutalg.errors import Diagnostic, RepresentabilityError
+from layoutalg.errors import Diagnostic, Repair, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
 from layoutalg.targets.layouts.tile import Tile, cga_bases, flag, integer, malformed, power, powers
@@ -58,7 +59,7 @@ def mma_accumulator(
     sizes = _matrix_shape(shape)
     rank = len(sizes)
     m, n = _mma_shape(instruction)
-    tile = _core(Tile.start(_backwards(rank)), rank - 1, rank - 2, 2, m, n)
+    tile = core(Tile.start(_backwards(rank)), rank - 1, rank - 2, 2, m, n)
     return tile.grow_all("warp", powers(warps_per_cta, "warps_per_cta", rank), _backwards(rank)).fit(
         sizes, cga_bases(cga, rank)
     )
@@ -104,7 +105,7 @@ def mma_operand(
     depth = width * (4 if m == 8 else 8)
     outer = rank - 2 if operand == "A" else rank - 1
     order = (inner, outer, *range(rank - 3, -1, -1))
-    tile = _core(Tile.start(order), inner, outer, width, m if operand == "A" else 8, depth)
+    tile = core(Tile.start(order), inner, outer, width, m if operand == "A" else 8, depth)
     warps = powers(warps_per_cta, "warps_per_cta", rank)
     return _operand_warps(tile, warps, inner, _backwards(rank)).fit(sizes, operand_cga(cga, inner, rank))
 
@@ -149,7 +150,7 @@ def wgmma_accumulator(
                 source=WGMMA_SOURCE,
             )
         )
-    tile = _core(Tile.start((1, 0)), 1, 0, 2, 16, columns)
+    tile = core(Tile.start((1, 0)), 1, 0, 2, 16, columns)
     warps = _warpgroup(warps_per_cta)
     return tile.grow_all("warp", warps, (0, 1)).fit(sizes, cga_bases(cga, 2))
 
@@ -195,7 +196,7 @@ def wgmma_operand(
         )
     sizes = _flat_shape(shape)
     width = power(k_width, "k_width")
-    tile = _core(Tile.start((1, 0)), 1, 0, width, 16, 8 * width)
+    tile = core(Tile.start((1, 0)), 1, 0, width, 16, 8 * width)
     return _operand_warps(tile, _warpgroup(warps_per_cta), inner, (0, 1)).fit(sizes, operand_cga(cga, inner, 2))
 
 
@@ -281,7 +282,7 @@ def ldmatrix_rows(matrices: int) -> LinearLayout:
     return LinearLayout.from_bases(tile.bases, (("row", 8), ("matrix", count)))
 
 
-def _core(tile: Tile, fast: int, slow: int, width: int, rows: int, columns: int) -> Tile:
+def core(tile: Tile, fast: int, slow: int, width: int, rows: int, columns: int) -> Tile:
     """Return the fragment of a rows x columns tile: ``width`` elements and 4 lanes along ``fast``, 8 along ``slow``."""
     return (
         tile.grow("register", fast, width)
@@ -327,7 +328,8 @@ def _warpgroup(warps_per_cta: object) -> tuple[int, ...]:
     warps = powers(warps_per_cta, "warps_per_cta", 2)
     if warps[0] % 4:
         rule = "must be a multiple of 4: one wgmma is executed by four warps along M"
-        raise malformed("warps_per_cta[0]", rule, warps[0], "LA701", WGMMA_SOURCE)
+        four = (Repair("take a whole warpgroup", f"warps_per_cta = {(4, warps[1])}"),)
+        raise malformed("warps_per_cta[0]", rule, warps[0], "LA701", WGMMA_SOURCE, four)
     return warps
 
 

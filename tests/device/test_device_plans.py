@@ -75,6 +75,23 @@ def test_a_wrong_byte_count_ends_with_a_report() -> None:
     assert validate(plan(), [(0, 0)], device="cuda")  # the device is still usable
 
 
+def test_a_kernel_refuses_an_origin_that_its_plan_refuses() -> None:
+    panels = synthesize_tensormap(
+        {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+            "global": {"shape": [64, 256], "stride": [256, 1], "dtype": "bf16", "base_align_bytes": 256},
+            "tile": [64, 128], "smem": {"modes": [[[64, 64]], [[64, 1], [2, 4096]]], "swizzle": "128B"},
+        }
+    )  # fmt: skip
+    kernel = load_kernel(panels)
+    memory = upload(np.full(64 * 256 * 2, 7, dtype=np.uint8))
+    for origin, wanted in (((0, 64), 1), ((0, 32), 3), ((0, 0), 1)):
+        image, status = np.full(kernel.image_bytes, 9, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+        run(kernel, [place_map(panels.raw, memory.pointer), *origin, image, status])
+        assert status[0] == wanted
+        assert (9 in image) == (wanted == 3)
+
+
 def test_a_device_tensor_is_used_in_place() -> None:
     memory = np.random.default_rng(1).integers(0, 256, 200 * 96 * 2, dtype=np.uint8)
     tensor = upload(memory)
