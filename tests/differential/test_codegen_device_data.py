@@ -6,9 +6,8 @@ at once.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -27,16 +26,13 @@ IMAGE = 32768
 pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
 
 
-@cache
-def campaign() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("device_campaign", ROOT / "benchmarks/device_campaign.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    before = list(sys.path)
-    spec.loader.exec_module(module)
-    sys.path[:] = before
-    return module
+def program(name: str) -> ModuleType:
+    """Return one of the programs that recorded the data."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.pop(0)
 
 
 def groups(name: str) -> dict[str, dict[str, np.ndarray]]:
@@ -53,25 +49,25 @@ def replay(
     expect: np.ndarray | None = None, width: int = IMAGE,
 ) -> tuple[list[int], np.ndarray]:  # fmt: skip
     """Run recorded copies of one rank in one launch; return the statuses and the images or windows."""
-    program = campaign()
+    copies = program("device_copies")
     rank = int(params[0, 1])
     n = len(params)
-    memory = np.array(program.source_words(pattern, program.BUFFER_WORDS))
-    windows = np.full((n, program.WINDOW_BYTES), 0xA5, dtype=np.uint8)
+    memory = np.array(copies.source_words(pattern, copies.BUFFER_WORDS))
+    windows = np.full((n, copies.WINDOW_BYTES), 0xA5, dtype=np.uint8)
     home = [windows[i].ctypes.data if direction == "store" else memory.ctypes.data for i in range(n)]
     table = runner_tables(
         [
             (
                 place_map(bytes(8) + maps[i].tobytes()[8:], home[i] + int(params[i, 2])),
                 [(0, coords[i, :rank].tolist())],
-                program.expect_bytes(params[i]) if expect is None else int(expect[i]),
+                copies.expect_bytes(params[i]) if expect is None else int(expect[i]),
                 int(offset[i]),
             )
             for i in range(n)
         ]
     )
     images = np.zeros((n, width), dtype=np.uint8)
-    images[:, :IMAGE] = program.source_words(pattern, IMAGE // 4)
+    images[:, :IMAGE] = copies.source_words(pattern, IMAGE // 4)
     status = np.zeros(n, dtype=np.int32)
     regions = [(memory.ctypes.data, memory.nbytes), (windows.ctypes.data, windows.nbytes)]
     store = np.zeros(table.maps.size + 64, dtype=np.uint8)
@@ -99,7 +95,8 @@ def test_recorded_loads(name: str) -> None:
         # A count that is too small never completes here; on the device it can complete early, where the bytes arrive in
         # portions and the count passes through zero.
         right = [
-            campaign().expect_bytes(p) == e for p, e in zip(data["params"][chosen], data["expect"][chosen], strict=True)
+            program("device_copies").expect_bytes(p) == e
+            for p, e in zip(data["params"][chosen], data["expect"][chosen], strict=True)
         ]
         assert status == [101 if full else 102 for full in right]
         assert all(data["done"][chosen][right])
@@ -152,13 +149,12 @@ def test_recorded_faults(name: str, direction: str) -> None:
 
 @pytest.mark.parametrize("n", [8, 64, 128, 256])
 def test_recorded_operand_b(n: int) -> None:
-    program = campaign()
     data = groups("wgmma_b_dev.npz")[str(n)]
     chosen = np.arange(0, len(data["fields"]), 8 if n == 256 else 4)
     fields = data["fields"][chosen].astype(np.uint64)
     words = fields[:, 0] >> np.uint64(4) | fields[:, 1] << np.uint64(16) | fields[:, 2] << np.uint64(32)
     words |= fields[:, 3] << np.uint64(49) | fields[:, 4] << np.uint64(62)
     found = np.zeros((len(chosen), 16, n), dtype=np.uint16)
-    kernel = program.probe_b_kernel(n)
+    kernel = program("device_operand_b").probe_b_kernel(n)
     assert hostsim.run(kernel, [words, fields[:, 5].astype(np.int32), found], blocks=len(chosen)) == 0
     assert np.array_equal(found, data["index"][chosen])
