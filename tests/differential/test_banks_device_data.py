@@ -16,7 +16,8 @@ from layoutalg.errors import MalformedError
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.nvidia import banks
 
-RECORD = np.load(Path(__file__).parents[1] / "data/measured/banks_dev.npz")
+with np.load(Path(__file__).parents[1] / "data/measured/banks_dev.npz") as stored:
+    RECORD = dict(stored)
 
 
 @pytest.mark.parametrize("kind", banks.KINDS)
