@@ -6,13 +6,12 @@ extent, and whether it adds up over the modes by an outer sum. It shares no code
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from strided_judge import enumerate_layout, is_strided
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce, composition
 from layoutalg.cute.factor import factor_run, first_interaction, max_residue, neighbours
@@ -22,39 +21,12 @@ from layoutalg.errors import AdmissibilityError, LayoutError, RepresentabilityEr
 Table = npt.NDArray[np.int64]
 
 
-@cache
-def factorisations(number: int) -> tuple[tuple[int, ...], ...]:
-    if number == 1:
-        return ((),)
-    return tuple(
-        (first, *rest)
-        for first in range(2, number + 1)
-        if number % first == 0
-        for rest in factorisations(number // first)
-    )
-
-
-def enumerate_layout(flat: tuple[tuple[int, int], ...]) -> Table:
-    values = [0]
-    for extent, stride in flat:
-        values = [value + stride * digit for digit in range(extent) for value in values]
-    return np.array(values, dtype=np.int64)
-
-
-def is_strided(values: Table) -> bool:
-    for extents in factorisations(len(values)):
-        weight = 1
-        flat = []
-        for extent in extents:
-            flat.append((extent, int(values[weight])))
-            weight *= extent
-        if np.array_equal(enumerate_layout(tuple(flat)), values):
-            return True
-    return False
+def table(layout: CuteLayout) -> Table:
+    return np.array(enumerate_layout(layout.flat), dtype=np.int64)
 
 
 def judge(outer: CuteLayout, inner: CuteLayout) -> str:
-    left, right = enumerate_layout(outer.flat), enumerate_layout(inner.flat)
+    left, right = table(outer), table(inner)
     if right.size and (right.min() < 0 or right.max() >= left.size):
         return "leaves"
     values = left[right]
@@ -97,7 +69,7 @@ def pairs(draw: st.DrawFn) -> tuple[CuteLayout, CuteLayout]:
 def test_exact_or_rightly_refused(pair: tuple[CuteLayout, CuteLayout]) -> None:
     outer, inner = pair
     truth = judge(outer, inner)
-    left, right = enumerate_layout(outer.flat), enumerate_layout(inner.flat)
+    left, right = table(outer), table(inner)
     try:
         result = composition(outer, inner)
     except RepresentabilityError as error:
@@ -115,7 +87,7 @@ def test_exact_or_rightly_refused(pair: tuple[CuteLayout, CuteLayout]) -> None:
         assert (witness["coordinate"], witness["value"]) == (first, right[first])
     else:
         assert truth == "yes"
-        assert np.array_equal(enumerate_layout(result.flat), left[right])
+        assert np.array_equal(table(result), left[right])
         assert [mode.size for mode in result] == [mode.size for mode in inner]
 
 
@@ -147,7 +119,7 @@ def test_cancelling_carries_are_decided() -> None:
             assert truth == "no", (outer, inner)
         else:
             assert truth == "yes", (outer, inner)
-            assert np.array_equal(result.table(), enumerate_layout(outer.flat)[enumerate_layout(inner.flat)])
+            assert np.array_equal(result.table(), table(outer)[table(inner)])
     assert min(seen.values()) > 300
 
 

@@ -7,13 +7,12 @@ the library's decision.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strided_judge import enumerate_layout, is_strided
 
 from layoutalg.cute import (
     ComposedLayout,
@@ -36,37 +35,6 @@ from layoutalg.errors import LayoutError
 
 Table = npt.NDArray[np.int64]
 Flat = tuple[tuple[int, int], ...]
-
-
-def enumerate_layout(flat: Flat) -> list[int]:
-    values = [0]
-    for extent, stride in flat:
-        values = [value + stride * digit for digit in range(extent) for value in values]
-    return values
-
-
-@cache
-def factorisations(number: int) -> tuple[tuple[int, ...], ...]:
-    if number == 1:
-        return ((),)
-    return tuple(
-        (first, *rest)
-        for first in range(2, number + 1)
-        if number % first == 0
-        for rest in factorisations(number // first)
-    )
-
-
-def is_strided(values: list[int]) -> bool:
-    for extents in factorisations(len(values)):
-        weight = 1
-        flat = []
-        for extent in extents:
-            flat.append((extent, values[weight]))
-            weight *= extent
-        if enumerate_layout(tuple(flat)) == values:
-            return True
-    return False
 
 
 def copies(offsets: list[int], count: int) -> list[int] | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from functools import cache
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strided_judge import enumerate_layout, is_strided, layouts
 
 from layoutalg.cute import (
     CuteLayout,
@@ -22,53 +22,9 @@ from layoutalg.cute import (
 )
 from layoutalg.cute import filter as drop_zeros
 from layoutalg.errors import RepresentabilityError
-from layoutalg.inttuple import IntTuple, flatten
-from layoutalg.inttuple import unflatten as nest
+from layoutalg.inttuple import flatten
 
 QUICK = settings(max_examples=60, deadline=None)
-
-
-def shapes(least: int = 1, greatest: int = 4) -> st.SearchStrategy[IntTuple]:
-    leaf: st.SearchStrategy[IntTuple] = st.integers(least, greatest)
-    return st.recursive(leaf, lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=5)
-
-
-@st.composite
-def layouts(draw: st.DrawFn, least: int = 1, low: int = -9, high: int = 20) -> CuteLayout:
-    shape = draw(shapes(least))
-    count = len(flatten(shape))
-    strides = draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
-    return CuteLayout(shape, nest(tuple(strides), shape))
-
-
-def enumerate_layout(flat: tuple[tuple[int, int], ...]) -> list[int]:
-    values = [0]
-    for extent, stride in flat:
-        values = [value + stride * digit for digit in range(extent) for value in values]
-    return values
-
-
-@cache
-def factorisations(number: int) -> tuple[tuple[int, ...], ...]:
-    if number == 1:
-        return ((),)
-    return tuple(
-        (first, *rest)
-        for first in range(2, number + 1)
-        if number % first == 0
-        for rest in factorisations(number // first)
-    )
-
-
-def is_strided(values: list[int]) -> bool:
-    for extents in factorisations(len(values)):
-        weight, flat = 1, []
-        for extent in extents:
-            flat.append((extent, values[weight]))
-            weight *= extent
-        if enumerate_layout(tuple(flat)) == values:
-            return True
-    return False
 
 
 def judge_upcast(layout: CuteLayout, factor: int) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -6,6 +6,7 @@ import itertools
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strided_judge import layouts, shapes
 
 from layoutalg.cute import (
     ComposedLayout,
@@ -42,22 +43,8 @@ from layoutalg.cute import filter as drop_zeros
 from layoutalg.cute import slice as keep
 from layoutalg.errors import AdmissibilityError, RepresentabilityError
 from layoutalg.inttuple import IntTuple, flatten
-from layoutalg.inttuple import unflatten as nest
 
 QUICK = settings(max_examples=60, deadline=None)
-
-
-def shapes(least: int = 1, greatest: int = 4) -> st.SearchStrategy[IntTuple]:
-    leaf: st.SearchStrategy[IntTuple] = st.integers(least, greatest)
-    return st.recursive(leaf, lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=5)
-
-
-@st.composite
-def layouts(draw: st.DrawFn, least: int = 1, low: int = -9, high: int = 20) -> CuteLayout:
-    shape = draw(shapes(least))
-    count = len(flatten(shape))
-    strides = draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
-    return CuteLayout(shape, nest(tuple(strides), shape))
 
 
 def natural(flat: tuple[tuple[int, int], ...]) -> list[tuple[int, ...]]:
