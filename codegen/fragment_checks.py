@@ -22,10 +22,9 @@ from layoutalg.codegen.fragments import (
     decode,
     element_bits,
     encode,
-    ldmatrix_kernel,
+    matrix_move_kernel,
     mma_kernel,
     pack,
-    stmatrix_kernel,
     unpack,
     wgmma_register_kernel,
     word_count,
@@ -79,7 +78,7 @@ def run_ldmatrix(matrices: int, transposed: bool, seed: int) -> dict[str, npt.ND
     image = rng.integers(0, 256, 128 * matrices, dtype=np.uint8)
     offsets = _row_offsets(matrices, rng)
     words = np.zeros((WARP, matrices), dtype=np.uint32)
-    launch.run(ldmatrix_kernel(matrices, transposed), [image, offsets, words])
+    launch.run(matrix_move_kernel("ldmatrix", matrices, transposed), [image, offsets, words])
     return {"image": image, "offsets": offsets, "words": words}
 
 
@@ -89,7 +88,7 @@ def run_stmatrix(matrices: int, transposed: bool, seed: int) -> dict[str, npt.ND
     words = rng.integers(0, 2**32, (WARP, matrices), dtype=np.uint32)
     offsets = _row_offsets(matrices, rng)
     image = np.zeros(128 * matrices, dtype=np.uint8)
-    launch.run(stmatrix_kernel(matrices, transposed), [words, offsets, image])
+    launch.run(matrix_move_kernel("stmatrix", matrices, transposed), [words, offsets, image])
     return {"image": image, "offsets": offsets, "words": words}
 
 

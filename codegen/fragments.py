@@ -1,7 +1,7 @@
 """Kernels that run one matrix instruction on registers given from outside, and what its fragments make of them.
 
-Main definitions: ``mma_kernel``, ``ldmatrix_kernel``, ``stmatrix_kernel``, ``wgmma_register_kernel``; ``pack``,
-``unpack``, ``encode``, ``decode``, ``word_count``, ``element_bits``.
+Main definitions: ``mma_kernel``, ``matrix_move_kernel``, ``wgmma_register_kernel``; ``pack``, ``unpack``,
+``encode``, ``decode``, ``word_count``, ``element_bits``.
 
 Notation: ``words[lane]`` are a lane's 32-bit registers of one operand, as the instruction lists them.
 
@@ -11,6 +11,7 @@ unpacked by it satisfy the instruction's equation for random integers that every
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(32) {name}(const unsigned char* ima
     __syncwarp();
     la_u32 w[{matrices}];
     asm volatile("ldmatrix.sync.aligned.m8n8.x{matrices}{trans}.shared.b16 {{{slots}}}, [%{matrices}];"
-                 : {outputs} : "r"(base + offsets[threadIdx.x]) : "memory");
+                 : {operands} : "r"(base + offsets[threadIdx.x]) : "memory");
     for (int v = 0; v < {matrices}; ++v) words[threadIdx.x * {matrices} + v] = w[v];
 }}
 """
@@ -71,11 +72,21 @@ extern "C" __global__ void __launch_bounds__(32) {name}(const la_u32* words, con
     la_u32 w[{matrices}];
     for (int v = 0; v < {matrices}; ++v) w[v] = words[threadIdx.x * {matrices} + v];
     asm volatile("stmatrix.sync.aligned.m8n8.x{matrices}{trans}.shared.b16 [%0], {{{slots}}};"
-                 :: "r"(base + offsets[threadIdx.x]), {inputs} : "memory");
+                 :: "r"(base + offsets[threadIdx.x]), {operands} : "memory");
     __syncwarp();
     for (int i = threadIdx.x; i < {bytes}; i += 32) image[i] = la_shared()[i];
 }}
 """
+
+_MOVES: Mapping[str, tuple[str, str, int, tuple[tuple[str, str], ...]]] = {
+    "ldmatrix": (
+        _LDMATRIX, "=", 0, (("const unsigned char*", "image"), ("const int*", "offsets"), ("la_u32*", "words")),
+    ),
+    "stmatrix": (
+        _STMATRIX, "", 1, (("const la_u32*", "words"), ("const int*", "offsets"), ("unsigned char*", "image")),
+    ),
+}  # fmt: skip
+"""Template, constraint sign, number of the first register operand, and parameters of each move."""
 
 _WGMMA = """
 // d = A * B with A in registers and B in shared memory through a descriptor relative to the image's base.
@@ -142,45 +153,27 @@ def mma_kernel(name: str) -> KernelSource:
     return KernelSource(symbol, PRELUDE + text, ARCH, WARP, 0, parameters)
 
 
-def ldmatrix_kernel(matrices: int, transposed: bool = False) -> KernelSource:
-    """Return the kernel ``(image, offsets, words)`` that runs one ``ldmatrix`` on an image of ``128 * matrices`` bytes.
+def matrix_move_kernel(kind: str, matrices: int, transposed: bool = False) -> KernelSource:
+    """Return the kernel that runs one ``ldmatrix`` or ``stmatrix`` on an image of ``128 * matrices`` bytes.
 
     Args:
+        kind: ``"ldmatrix"``, a kernel ``(image, offsets, words)``, or ``"stmatrix"``, ``(words, offsets, image)``.
         matrices: 1, 2 or 4.
         transposed: The ``.trans`` form.
 
     Raises:
         MalformedError: LA500, no such form.
     """
-    _matrices(matrices)
-    name = f"la_ldmatrix_x{matrices}" + ("_trans" if transposed else "")
-    text = _LDMATRIX.format(
+    if kind not in _MOVES or type(matrices) is not int or matrices not in (1, 2, 4):
+        because = f"kind must be one of {tuple(_MOVES)} and matrices 1, 2 or 4, not {kind!r} and {matrices!r}"
+        raise MalformedError(Diagnostic("LA500", "no such matrix load or store", because=because))
+    template, sign, first, parameters = _MOVES[kind]
+    name = f"la_{kind}_x{matrices}" + ("_trans" if transposed else "")
+    text = template.format(
         name=name, matrices=matrices, bytes=128 * matrices, trans=".trans" if transposed else "",
-        slots=", ".join(f"%{i}" for i in range(matrices)),
-        outputs=", ".join(f'"=r"(w[{i}])' for i in range(matrices)),
+        slots=", ".join(f"%{first + i}" for i in range(matrices)),
+        operands=", ".join(f'"{sign}r"(w[{i}])' for i in range(matrices)),
     )  # fmt: skip
-    parameters = (("const unsigned char*", "image"), ("const int*", "offsets"), ("la_u32*", "words"))
-    return KernelSource(name, PRELUDE + text, ARCH, WARP, 128 * matrices, parameters)
-
-
-def stmatrix_kernel(matrices: int, transposed: bool = False) -> KernelSource:
-    """Return the kernel ``(words, offsets, image)`` that runs one ``stmatrix`` into ``128 * matrices`` bytes.
-
-    Args:
-        matrices: 1, 2 or 4.
-        transposed: The ``.trans`` form.
-
-    Raises:
-        MalformedError: LA500, no such form.
-    """
-    _matrices(matrices)
-    name = f"la_stmatrix_x{matrices}" + ("_trans" if transposed else "")
-    text = _STMATRIX.format(
-        name=name, matrices=matrices, bytes=128 * matrices, trans=".trans" if transposed else "",
-        slots=", ".join(f"%{i + 1}" for i in range(matrices)),
-        inputs=", ".join(f'"r"(w[{i}])' for i in range(matrices)),
-    )  # fmt: skip
-    parameters = (("const la_u32*", "words"), ("const int*", "offsets"), ("unsigned char*", "image"))
     return KernelSource(name, PRELUDE + text, ARCH, WARP, 128 * matrices, parameters)
 
 
@@ -311,9 +304,3 @@ def decode(raw: Raw, dtype: str) -> npt.NDArray[np.float64]:
 def element_bits(name: str, operand: str) -> int:
     """Return the bits of one element of an operand of a ``mma.sync``."""
     return ELEMENT_BITS[MMA[name].result if operand in ("C", "D") else MMA[name].operand]
-
-
-def _matrices(matrices: object) -> None:
-    if type(matrices) is not int or matrices not in (1, 2, 4):
-        because = f"matrices must be 1, 2 or 4, not {matrices!r}"
-        raise MalformedError(Diagnostic("LA500", "no such matrix load or store", because=because))

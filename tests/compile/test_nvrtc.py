@@ -8,7 +8,7 @@ import pytest
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
-from layoutalg.codegen.fragments import ldmatrix_kernel, mma_kernel, stmatrix_kernel, wgmma_register_kernel
+from layoutalg.codegen.fragments import matrix_move_kernel, mma_kernel, wgmma_register_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import runner_kernel
 from layoutalg.errors import MalformedError, MissingExtraError
@@ -60,7 +60,7 @@ def test_every_kind_of_warpgroup_multiply(n: int, dtype: str) -> None:
 
 
 def test_kernels_of_single_matrix_instructions() -> None:
-    moves = [make(n, t) for make in (ldmatrix_kernel, stmatrix_kernel) for n in (1, 2, 4) for t in (False, True)]
+    moves = [matrix_move_kernel(k, n, t) for k in ("ldmatrix", "stmatrix") for n in (1, 2, 4) for t in (False, True)]
     products = [wgmma_register_kernel(dtype, n, 0, 32 * n) for dtype in ("f16", "bf16") for n in (8, 200, 256)]
     for kernel in [*map(mma_kernel, MMA), *moves, *products]:
         assert is_cubin(to_cubin(kernel), kernel.name)

@@ -63,8 +63,8 @@ def test_misuse_is_named() -> None:
         mma_fragment("m16n8k15.f32.bf16", "A")
     with pytest.raises(MalformedError, match="operand must be"):
         mma_fragment("m16n8k16.f32.bf16", "E")
-    for call in (fragments.ldmatrix_kernel, fragments.stmatrix_kernel):
-        with pytest.raises(MalformedError, match="matrices must be 1, 2 or 4"):
-            call(3)
+    for kind, matrices in (("ldmatrix", 3), ("stmatrix", True), ("movmatrix", 1)):
+        with pytest.raises(MalformedError, match="matrices 1, 2 or 4"):
+            fragments.matrix_move_kernel(kind, matrices)
     with pytest.raises(MalformedError, match="multiple of 8"):
         fragments.wgmma_register_kernel("bf16", 12, 0, 512)
