@@ -190,7 +190,7 @@ def weak_composite(
 
 
 def _check_kinds(inner: object, outer: object) -> None:
-    partners = {TupleMorphism: (TupleMorphism, PaddedMorphism), NestMorphism: (NestMorphism, PaddedMorphism)}
+    partners: dict[type, tuple[type, ...]] = {kind: (kind, PaddedMorphism) for kind in (TupleMorphism, NestMorphism)}
     if not isinstance(outer, partners.get(type(inner), ())):
         actual = f"{type(inner).__name__} and {type(outer).__name__}"
         raise MalformedError(

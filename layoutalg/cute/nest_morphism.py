@@ -21,6 +21,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, overload
 
 from layoutalg.cute.layout import Coords, CuteLayout
+from layoutalg.cute.morphism_inverse import TransposeInverses
 from layoutalg.cute.pointed import (
     Map,
     blocks_of,
@@ -34,7 +35,6 @@ from layoutalg.cute.pointed import (
     not_composable,
     operand_mismatch,
     reindex,
-    require_total,
     transpose,
 )
 from layoutalg.cute.radix import IntArray
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class NestMorphism:
+class NestMorphism(TransposeInverses):
     """A morphism of nested tuples: a nested layout that knows where its offsets live.
 
     Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T, injective away from the
@@ -423,41 +423,6 @@ class NestMorphism:
     def transpose(self) -> NestMorphism:
         """Return the generalised inverse g : T -> S: f g f = f and g f g = g."""
         return NestMorphism(self.codomain, self.domain, transpose(self.map, len(flatten(self.codomain))))
-
-    def left_inverse(self) -> NestMorphism:
-        """Return g with g @ f the identity of the domain.
-
-        Raises:
-            AdmissibilityError: LA187, a leaf of the domain goes to the base point.
-        """
-        require_total(self.map, f"({self}).left_inverse()", "domain", "goes to the base point, which forgets its digit")
-        return self.transpose()
-
-    def right_inverse(self) -> NestMorphism:
-        """Return g with f @ g the identity of the codomain.
-
-        Raises:
-            AdmissibilityError: LA187, a leaf of the codomain is not hit.
-        """
-        answer = self.transpose()
-        require_total(answer.map, f"({self}).right_inverse()", "codomain", "is not hit, so no digit reaches it")
-        return answer
-
-    def inverse(self) -> NestMorphism:
-        """Return the inverse of an isomorphism; also ``~f``.
-
-        Raises:
-            AdmissibilityError: LA187, not an isomorphism; names the first leaf.
-
-        Example:
-            >>> print(~NestMorphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)))
-            (3,(4,2)) --(2,0,1)--> (4,(2,3))
-        """
-        self.left_inverse()
-        return self.right_inverse()
-
-    def __invert__(self) -> NestMorphism:
-        return self.inverse()
 
     def __str__(self) -> str:
         return f"{shape_text(self.domain)} --{map_text(self.map)}--> {shape_text(self.codomain)}"

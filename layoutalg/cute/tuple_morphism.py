@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutalg.cute.layout import Coords, CuteLayout
+from layoutalg.cute.morphism_inverse import TransposeInverses
 from layoutalg.cute.pointed import (
     Map,
     blocks_of,
@@ -37,7 +38,6 @@ from layoutalg.cute.pointed import (
     operand_mismatch,
     prefix_products,
     reindex,
-    require_total,
     transpose,
 )
 from layoutalg.cute.radix import IntArray
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TupleMorphism:
+class TupleMorphism(TransposeInverses):
     """A morphism of flat tuples: a layout that knows where its offsets live.
 
     Mathematically: f : S -> T given by a pointed map a, injective away from the base point, with s_i = t_{a(i)}.
@@ -509,42 +509,6 @@ class TupleMorphism:
             (2,3,4) --(None,None,0)--> (4,2)
         """
         return TupleMorphism(self.codomain, self.domain, transpose(self.map, len(self.codomain)))
-
-    def left_inverse(self) -> TupleMorphism:
-        """Return g with g @ f the identity of the domain.
-
-        Raises:
-            AdmissibilityError: LA187, a position of the domain goes to the base point.
-        """
-        require_total(self.map, f"({self}).left_inverse()", "domain", "goes to the base point, which forgets its digit")
-        return self.transpose()
-
-    def right_inverse(self) -> TupleMorphism:
-        """Return g with f @ g the identity of the codomain.
-
-        Raises:
-            AdmissibilityError: LA187, a position of the codomain is not hit.
-        """
-        answer = self.transpose()
-        require_total(answer.map, f"({self}).right_inverse()", "codomain", "is not hit, so no digit reaches it")
-        return answer
-
-    def inverse(self) -> TupleMorphism:
-        """Return the inverse of an isomorphism; also ``~f``.
-
-        Raises:
-            AdmissibilityError: LA187, not an isomorphism; names the first position.
-
-        Example:
-            >>> f = TupleMorphism((4, 8), (8, 4), (1, 0))
-            >>> ~f @ f == TupleMorphism.identity((4, 8))
-            True
-        """
-        self.left_inverse()
-        return self.right_inverse()
-
-    def __invert__(self) -> TupleMorphism:
-        return self.inverse()
 
     def nested(self) -> NestMorphism:
         """Return the same morphism between nested tuples of depth 1."""
