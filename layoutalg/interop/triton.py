@@ -3,7 +3,9 @@
 Main definitions: ``to_bases``, ``from_bases``, ``to_object``, ``from_object``, ``to_attribute``, ``from_attribute``,
 ``to_gluon``, ``from_gluon``.
 
-Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for values in threads,
+Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for values in threads whose
+hardware bits step along distinct bits of the tensor or hold copies, ``#ttg.generic_linear<...>`` for other values in
+threads, as long as bits of registers, lanes and blocks move in one dimension each,
 ``#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>`` for shared memory.
 
 Implementation notes: Triton is never imported; its objects are read through ``bases`` and ``out_dims`` and built
@@ -33,7 +35,7 @@ THREAD_AXES: tuple[str, ...] = ("register", "lane", "warp", "block")
 SHARED_AXES: tuple[str, ...] = ("offset", "block")
 TRITON_BITS = 64
 _ATTRIBUTE = re.compile(
-    r"\s*#?(?:ttg\.)?(?P<kind>linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}\s*(?P<rest>[^<>]*)>\s*"
+    r"\s*(?:#\w+\s*=\s*)?#?(?:ttg\.)?(?P<kind>linear|generic_linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}\s*(?P<rest>[^<>]*)>\s*"
 )
 _ENTRY = re.compile(r"\s*(?P<axis>[A-Za-z_]\w*)\s*=\s*(?P<bases>\[[\[\]\s0-9,]*\])\s*(?:,|$)")
 _ALIGNMENT = re.compile(r"\s*,\s*alignment\s*=\s*(?P<value>[0-9]+)\s*")
@@ -45,6 +47,7 @@ _GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "block_bases": "block",
     },
     "SharedLinearLayout": {"offset_bases": "offset", "block_bases": "block"},
+    "_TensorMemoryLinearLayout": {"rows": "row", "cols": "col"},
 }
 
 
@@ -156,8 +159,9 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
         alignment: Byte alignment, for shared memory only.
 
     Raises:
-        RepresentabilityError: LA711, other axes, a constant part, or a layout that misses some coordinate (attribute
-            text names no sizes, so such a layout would be read back smaller).
+        RepresentabilityError: LA711, other axes, a constant part, a layout that misses some coordinate (attribute text
+            names no sizes, so such a layout would be read back smaller), a register, lane or block bit that moves in
+            two dimensions, or shared memory that holds an element at two offsets other than by an unused offset bit.
 
     Example:
         >>> one = {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}
@@ -169,15 +173,19 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
     bases, kind = _encoding(layout)
     body = ", ".join(f"{axis} = {images}" for axis, images in bases)
     if kind == "linear":
-        return f"#ttg.linear<{{{body}}}>"
+        crossing = [image for axis, images in bases if axis != "warp" for image in images if sum(map(bool, image)) > 1]
+        if crossing:
+            _refuse(layout, f"{crossing[0]} moves in two dimensions; Triton takes that of warp bits only")
+        return f"#ttg.{'linear' if _one_step(layout) else 'generic_linear'}<{{{body}}}>"
     return f"#ttg.shared_linear<{{{body}}}, alignment = {_alignment(alignment)}>"
 
 
 def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
-    """Read ``#ttg.linear<...>`` or ``#ttg.shared_linear<...>``.
+    """Read ``#ttg.linear<...>``, ``#ttg.generic_linear<...>`` or ``#ttg.shared_linear<...>``.
 
     Args:
-        text: The attribute; the alignment of shared memory is read past.
+        text: The attribute, or the line ``#name = #ttg...`` that defines it; the alignment of shared memory is read
+            past.
         shape: Sizes of the output dimensions; None for the smallest that hold the components.
 
     Raises:
@@ -191,9 +199,10 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
     """
     match = _ATTRIBUTE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        _fail("text", "must be #ttg.linear<{...}> or #ttg.shared_linear<{...}, alignment = N>", text)
+        rule = "must be #ttg.linear<{...}>, #ttg.generic_linear<{...}> or #ttg.shared_linear<{...}, alignment = N>"
+        _fail("text", rule, text)
     rest, kind = match["rest"], match["kind"]
-    if rest.strip() and (kind == "linear" or not _ALIGNMENT.fullmatch(rest)):
+    if rest.strip() and (kind != "shared_linear" or not _ALIGNMENT.fullmatch(rest)):
         _fail("text", "must end after the bases, or after the alignment of shared memory", rest)
     entries: list[tuple[str, list[list[int]]]] = []
     position, body = 0, match["body"].rstrip()
@@ -203,7 +212,7 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
             _fail("text", "must list axis = [[...], ...] between the braces", body[position : position + 40])
         entries.append((entry["axis"], _literal(entry["bases"])))
         position = entry.end()
-    return _tensor_layout(entries, THREAD_AXES if kind == "linear" else SHARED_AXES, shape)
+    return _tensor_layout(entries, SHARED_AXES if kind == "shared_linear" else THREAD_AXES, shape)
 
 
 def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> str:
@@ -215,7 +224,8 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
         module: Name under which the caller imports ``triton.experimental.gluon.language``; empty for none.
 
     Raises:
-        RepresentabilityError: LA711, as for ``to_attribute``.
+        RepresentabilityError: LA711, as for ``to_attribute``; also values in threads whose hardware bits move along two
+            dimensions at once or overlap, on which Gluon ends the process.
 
     Example:
         >>> to_gluon(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2}))
@@ -227,6 +237,8 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
     if not isinstance(module, str) or (module and not all(part.isidentifier() for part in module.split("."))):
         _fail("module", "must be a dotted name or empty", module)
     name = "DistributedLinearLayout" if kind == "linear" else "SharedLinearLayout"
+    if kind == "linear" and not _one_step(layout):
+        _refuse(layout, "Gluon takes bases of one step each, all distinct; to_attribute writes it as generic_linear")
     known = dict(bases)
     parts = [f"{field}={known[axis]}" for field, axis in _GLUON_FIELDS[name].items()]
     if kind == "linear":
@@ -240,7 +252,8 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     """Read a Gluon constructor call with keyword arguments, as Gluon prints its layouts.
 
     Args:
-        text: ``DistributedLinearLayout(...)`` or ``SharedLinearLayout(...)``, with or without a module.
+        text: ``DistributedLinearLayout(...)`` or ``SharedLinearLayout(...)``, with or without a module; also
+            ``_TensorMemoryLinearLayout(...)``, which Gluon only prints.
         shape: Sizes of the output dimensions of shared memory; None for the smallest. A distributed layout names its
             own.
 
@@ -272,9 +285,9 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
         except ValueError:
             _fail("text", f"must give {keyword.arg} as a literal", ast.unparse(keyword.value))
     fields = _GLUON_FIELDS[name]
-    extra = {"shape"} if name == "DistributedLinearLayout" else {"alignment"}
+    extra = {"alignment"} if name == "SharedLinearLayout" else {"shape"}
     unknown = set(values) - set(fields) - extra
-    if unknown or (name == "DistributedLinearLayout" and set(values) != set(fields) | extra):
+    if unknown or (name != "SharedLinearLayout" and set(values) != set(fields) | extra):
         _fail("text", f"must have the arguments {(*fields, *extra)}", sorted(values))
     if "shape" in values:
         shape = values["shape"]
@@ -297,8 +310,16 @@ def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:
         _refuse(layout, f"its outputs are {names}; attributes have dim0, dim1, ...")
     if not layout.is_surjective:
         _refuse(layout, f"it has rank {layout.rank} of {layout.out_bits}; attribute text names no sizes")
+    if kind == "shared_linear" and sum(any(image) for _, images in bases for image in images) > layout.rank:
+        _refuse(layout, f"it has rank {layout.rank} and more bases that move; Triton takes a bijection of these")
     known = dict(bases)
     return [(axis, known.get(axis, [])) for axis in order], kind
+
+
+def _one_step(layout: LinearLayout) -> bool:
+    """Whether every hardware bit holds copies or steps along one output bit, each output bit stepped along once."""
+    moving = [column for column in layout.columns if column]
+    return len(moving) == layout.rank and all(column & (column - 1) == 0 for column in moving)
 
 
 def _tensor_layout(

@@ -10,16 +10,34 @@ References: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 (``AMDMFMALayo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from layoutalg.errors import Repair
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.amd_instructions import CALCULATOR, WAVE32, WAVE64
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
-from layoutalg.targets.layouts.tile import Tile, Vector, cga_bases, flag, integer, malformed, power, powers, vectors
+from layoutalg.targets.layouts.tile import (
+    Tile,
+    Vector,
+    cga_bases,
+    check_level,
+    flag,
+    integer,
+    malformed,
+    power,
+    powers,
+    vectors,
+)
 
 MFMA_TILES = ((32, 32), (16, 16), (64, 4), (4, 64))
 """Result tiles (M, N); the last two are the 4x4 instruction with one operand broadcast to all 16 matrices."""
 WMMA_TILES = ((16, 16), (32, 16))
+WMMA_WIDTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (8, 16), 2: (4, 8, 16)})
+"""Elements a lane holds contiguously along k: in version 1 every lane holds all of them anyway; version 3 takes every
+power of two."""
+WMMA_DEPTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (16,), 2: (16, 32), 3: (4, 32, 64, 128)})
+"""k of the instructions, per version; with the (32, 16) tile 64 and 128."""
 
 
 def mfma_accumulator(
@@ -61,7 +79,8 @@ def mfma_accumulator(
     m, n = _mfma_tile(tile)
     swapped = flag(transposed, "transposed")
     if (m, n) == (64, 4) and not swapped:
-        raise malformed("transposed", "must be True for the (64, 4) tile", swapped, "LA701", CALCULATOR)
+        turn = (Repair("transpose the result", "transposed = True"),)
+        raise malformed("transposed", "must be True for the (64, 4) tile", swapped, "LA701", CALCULATOR, turn)
     bits = power(result_bits, "result_bits")
     if bits not in (32, 64):
         raise malformed("result_bits", "must be 32 or 64", bits, "LA701", CALCULATOR)
@@ -170,7 +189,7 @@ def wmma_accumulator(
     sizes = _matrix_shape(shape)
     rank = len(sizes)
     generation = _version(version)
-    m, _ = _wmma_tile(tile, generation)
+    m, _ = wmma_tile(tile, generation)
     rows, columns = rank - 2, rank - 1
     tall, wide = (columns, rows) if flag(transposed, "transposed") else (rows, columns)
     built = Tile.start((columns, rows, *range(rank - 3, -1, -1))).grow("lane", wide, 16)
@@ -178,11 +197,7 @@ def wmma_accumulator(
         built = built.grow("lane", tall, 2).grow("register", tall, 8)
     else:
         built = built.grow("register", tall, 8).grow("lane", tall, 2).grow("register", tall, m // 16)
-    level = {
-        "register": vectors(register_bases, "register_bases", rank),
-        "warp": vectors(warp_bases, "warp_bases", rank),
-    }
-    return built.times(level).fit(sizes, cga_bases(cga, rank))
+    return built.times(wave_level(register_bases, warp_bases, rank)).fit(sizes, cga_bases(cga, rank))
 
 
 def wmma_operand(
@@ -194,12 +209,13 @@ def wmma_operand(
     register_bases: Sequence[Sequence[int]] = (),
     instruction: Sequence[int] = (16, 16, 16),
     cga: Sequence[Sequence[int]] = (),
+    transposed: bool = False,
 ) -> LinearLayout:
     """Return the register layout of operand A or B of a WMMA product.
 
     Mathematically: registers over w consecutive k, lanes over 16 rows (of A; columns of B), one lane bit over the next
     k (version 1: a copy), registers over the rest of the instruction's k and rows; then waves and tiles, their k part
-    dropped.
+    dropped. Transposed, the instruction's m and n change places.
 
     Args:
         operand: ``"A"`` (M x K) or ``"B"`` (K x N).
@@ -210,6 +226,7 @@ def wmma_operand(
         register_bases: Tile bases of the result.
         instruction: (m, n, k).
         cga: Cluster bases of the result.
+        transposed: As for the result; it matters where m differs from n.
 
     Raises:
         MalformedError: LA700 a bad argument, LA701 no such instruction.
@@ -226,26 +243,47 @@ def wmma_operand(
     outer = rank - 2 if operand == "A" else rank - 1
     generation = _version(version)
     m, n, k = powers(instruction, "instruction", 3)
-    _wmma_tile((m, n), generation)
+    rows, columns = wmma_tile((m, n), generation)
+    if flag(transposed, "transposed"):
+        rows, columns = columns, rows
+    depths = (64, 128) if m == 32 else WMMA_DEPTHS[generation]
+    if k not in depths:
+        rule = f"must be one of {depths} for version {generation} and m = {m}"
+        raise malformed("instruction[2]", rule, k, "LA701", CALCULATOR)
     width = power(k_width, "k_width")
     depth = WAVE32 // 16
+    if generation in WMMA_WIDTHS and width not in WMMA_WIDTHS[generation]:
+        rule = f"must be one of {WMMA_WIDTHS[generation]} for version {generation}"
+        raise malformed("k_width", rule, width, "LA701", CALCULATOR)
     if k % width or (generation > 1 and width * depth > k):
         rule = f"must divide the instruction's k = {k}" + (" over two lanes" if generation > 1 else "")
         raise malformed("k_width", rule, width, "LA701", CALCULATOR)
     built = Tile.start((inner, outer, *range(rank - 3, -1, -1))).grow("register", inner, width).grow("lane", outer, 16)
     built = built.copies("lane", depth) if generation == 1 else built.grow("lane", inner, depth)
     built = built.grow("register", inner, max(1, k // (width * depth)))
-    built = built.grow("register", outer, (m if operand == "A" else n) // 16)
+    built = built.grow("register", outer, (rows if operand == "A" else columns) // 16)
 
     def drop(images: tuple[Vector, ...]) -> tuple[Vector, ...]:
         return tuple(tuple(0 if dim == inner else part for dim, part in enumerate(vector)) for vector in images)
 
-    registers = drop(vectors(register_bases, "register_bases", rank))
+    level = wave_level(register_bases, warp_bases, rank)
+    registers = tuple(vector for vector in drop(level["register"]) if any(vector))
+    return built.times({"register": registers, "warp": drop(level["warp"])}).fit(sizes, operand_cga(cga, inner, rank))
+
+
+def wave_level(register_bases: object, warp_bases: object, rank: int) -> dict[str, tuple[Vector, ...]]:
+    """Return the checked tile bases of registers and waves of a WMMA result, in units of tiles.
+
+    Raises:
+        MalformedError: LA700, components that are no powers of two.
+        AdmissibilityError: LA703, as for ``check_level``.
+    """
     level = {
-        "register": tuple(vector for vector in registers if any(vector)),
-        "warp": drop(vectors(warp_bases, "warp_bases", rank)),
+        "register": vectors(register_bases, "register_bases", rank),
+        "warp": vectors(warp_bases, "warp_bases", rank),
     }
-    return built.times(level).fit(sizes, operand_cga(cga, inner, rank))
+    check_level("register_bases and warp_bases", "tile", (*level["register"], *level["warp"]), rank)
+    return level
 
 
 def _matrix_shape(shape: object) -> tuple[int, ...]:
@@ -272,7 +310,12 @@ def _version(version: object) -> int:
     return integer(version, "version")
 
 
-def _wmma_tile(tile: object, version: int) -> tuple[int, int]:
+def wmma_tile(tile: object, version: int) -> tuple[int, int]:
+    """Return a checked result tile (m, n) of WMMA.
+
+    Raises:
+        MalformedError: LA700 no pair of powers of two, LA701 no such instruction.
+    """
     found = powers(tile, "tile", 2)
     if found not in WMMA_TILES or (found == (32, 16) and version != 3):
         raise malformed("tile", "must be (16, 16), or (32, 16) for version 3", found, "LA701", CALCULATOR)

@@ -250,7 +250,7 @@ def _instruction(table: Mapping[str, Mapping[str, MatrixInstruction]], name: obj
 
 
 def _operand(operand: object) -> None:
-    if operand not in ("A", "B", "C", "D"):
+    if not isinstance(operand, str) or operand not in ("A", "B", "C", "D"):
         raise malformed("operand", "must be 'A', 'B', 'C' or 'D'", operand)
 
 

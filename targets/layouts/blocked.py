@@ -112,7 +112,7 @@ def inner_dim(operand: object, rank: int) -> int:
     Raises:
         MalformedError: LA700, another operand or fewer than two dimensions.
     """
-    if operand not in ("A", "B"):
+    if not isinstance(operand, str) or operand not in ("A", "B"):
         raise malformed("operand", "must be 'A' or 'B'", operand)
     if rank < 2:
         raise malformed("shape", "must have at least two dimensions", rank)

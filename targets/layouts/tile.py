@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, Repair
 from layoutalg.f2 import LinearLayout
 
 Vector: TypeAlias = tuple[int, ...]
@@ -32,9 +32,14 @@ LOWERING_SOURCE = "arXiv 2505.23819 section 4; Triton 3.9.0 layout conversions"
 
 
 def malformed(
-    argument: str, rule: str, actual: object, code: str = "LA700", source: str | None = None
+    argument: str,
+    rule: str,
+    actual: object,
+    code: str = "LA700",
+    source: str | None = None,
+    repairs: tuple[Repair, ...] = (),
 ) -> MalformedError:
-    """Return the error for a bad argument of a layout family: its name, the rule and the value."""
+    """Return the error for a bad argument of a layout family: its name, the rule, the value and what would pass."""
     shown = repr(actual)
     return MalformedError(
         Diagnostic(
@@ -43,6 +48,7 @@ def malformed(
             where=(argument,),
             because=f"{argument} {rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
             witness={"actual": actual},
+            repairs=repairs,
             source=source,
         )
     )
@@ -59,7 +65,9 @@ def power(value: object, argument: str) -> int:
     """Return a positive power of two."""
     number = integer(value, argument, 1)
     if number & (number - 1):
-        raise malformed(argument, "must be a power of two", number)
+        below = 1 << (number.bit_length() - 1)
+        near = Repair("take a power of two", f"{argument} = {below} or {2 * below}")
+        raise malformed(argument, "must be a power of two", number, repairs=(near,))
     return number
 
 
@@ -133,23 +141,45 @@ def cga_bases(values: object, rank: int) -> tuple[Vector, ...]:
 
     Raises:
         MalformedError: LA700, components that are no powers of two.
-        AdmissibilityError: LA703, some block position of the box the bases span is never taken.
+        AdmissibilityError: LA703, as for ``check_level``.
     """
     bases = vectors(values, "cga", rank)
-    sizes = extents(bases, rank)
-    cluster = LinearLayout.from_bases({"block": bases}, tuple(zip(dims(rank), sizes, strict=True)))
-    if not cluster.is_surjective:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA703",
-                what="the cluster bases leave block positions empty",
-                where=(str(cluster),),
-                because=f"the bases span a box of {sizes} blocks but reach only {1 << cluster.rank} positions",
-                witness={"box": sizes, "reached": 1 << cluster.rank},
-                source=LOWERING_SOURCE,
-            )
-        )
+    check_level("cga", "block", bases, rank)
     return bases
+
+
+def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) -> None:
+    """Refuse bases of one level that do not enumerate a box of its units, each position once, besides copies.
+
+    Raises:
+        AdmissibilityError: LA703, some position of the box the bases span is never taken, two bases reach the same
+            positions, or a basis moves in two dimensions at once.
+    """
+    sizes = extents(bases, rank)
+    level = LinearLayout.from_bases({unit: bases}, tuple(zip(dims(rank), sizes, strict=True)))
+    moving = [vector for vector in bases if any(vector)]
+    if not level.is_surjective:
+        what = f"the bases leave {unit} positions empty"
+        because = f"the bases span a box of {sizes} {unit}s but reach only {1 << level.rank} positions"
+    elif len(moving) > level.rank:
+        what = f"two bases reach the same {unit} positions"
+        because = f"{len(moving)} bases that move reach {1 << level.rank} positions, as {level.rank} would"
+    elif any(sum(map(bool, vector)) > 1 for vector in moving):
+        crossing = next(vector for vector in moving if sum(map(bool, vector)) > 1)
+        what = "a basis moves in more than one dimension"
+        because = f"{crossing} is no step along one dimension"
+    else:
+        return
+    raise AdmissibilityError(
+        Diagnostic(
+            code="LA703",
+            what=what,
+            where=(argument, str(level)),
+            because=f"{argument}: {because}",
+            witness={"box": sizes, "reached": 1 << level.rank},
+            source=LOWERING_SOURCE,
+        )
+    )
 
 
 def shape_per_cta(shape: Sequence[int], cga: Sequence[Vector]) -> tuple[int, ...]:

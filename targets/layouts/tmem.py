@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.errors import AdmissibilityError, Diagnostic, Repair, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.tile import (
     Vector,
@@ -23,6 +23,7 @@ from layoutalg.targets.layouts.tile import (
     dims,
     extents,
     flag,
+    integer,
     malformed,
     power,
     powers,
@@ -42,30 +43,40 @@ ATOMS: Mapping[str, tuple[tuple[Vector, ...], tuple[Vector, ...]]] = MappingProx
     }
 )
 """Per access shape the (row, column) images of the register bits and of the lane bits, 32-bit columns."""
+SPLIT_ATOM = "16x32bx2"
+"""The access whose upper 16 lanes take a second run of columns of the same rows."""
 
 
-def tmem_atom(shape: str, repeat: int = 1) -> LinearLayout:
+def tmem_atom(shape: str, repeat: int = 1, split_columns: int | None = None) -> LinearLayout:
     """Return which row and 32-bit column each lane and register of one ``tcgen05.ld``/``tcgen05.st`` moves.
 
     Mathematically, lane t and register r: 32x32b row t, column r; 16x64b row t div 4 + 8 (t mod 2), column (t div 2)
-    mod 2; 16x128b row t div 4 + 8 r, column t mod 4; 16x256b row t div 4 + 8 (r div 2), column 2 (t mod 4) + r mod 2.
-    Repetition continues to the right.
+    mod 2; 16x128b row t div 4 + 8 r, column t mod 4; 16x256b row t div 4 + 8 (r div 2), column 2 (t mod 4) + r mod 2;
+    16x32bx2 row t mod 16, column r + s (t div 16). Repetition continues to the right.
 
     Args:
-        shape: A key of ``ATOMS``.
+        shape: A key of ``ATOMS``, or ``"16x32bx2"``.
         repeat: The ``.xN`` count, a power of two up to 128 registers.
+        split_columns: The immediate s of 16x32bx2, in 32-bit columns; None for ``repeat``, one run of columns.
 
     Raises:
         MalformedError: LA700 a bad argument, LA701 no such shape or too many registers.
+        RepresentabilityError: LA702, s is no multiple of ``repeat``, so the column sum carries.
 
     Example:
         >>> str(tmem_atom("16x128b"))
         'F2[register=(8,0), lane=(0,1)(0,2)(1,0)(2,0)(4,0) -> row:16, col:4]'
+        >>> str(tmem_atom("16x32bx2", 2, 6))
+        'F2[register=(0,1), lane=(1,0)(2,0)(4,0)(8,0)(0,6) -> row:16, col:8]'
 
     Source: PTX ISA 9.1 section 9.7.16 (tcgen05.ld).
     """
-    registers, lanes = _atom(shape)
     count = power(repeat, "repeat")
+    if isinstance(shape, str) and shape == SPLIT_ATOM:
+        return _split_atom(count, split_columns)
+    if split_columns is not None:
+        raise malformed("split_columns", f"must be None for every shape but {SPLIT_ATOM}", split_columns)
+    registers, lanes = _atom(shape, (*ATOMS, SPLIT_ATOM))
     if count << len(registers) > ROWS:
         raise malformed(
             "repeat", f"must leave at most 128 registers, {1 << len(registers)} each", count, "LA701", ATOM_SOURCE
@@ -77,12 +88,35 @@ def tmem_atom(shape: str, repeat: int = 1) -> LinearLayout:
     )
 
 
+def _split_atom(count: int, split_columns: int | None) -> LinearLayout:
+    split = count if split_columns is None else integer(split_columns, "split_columns")
+    if count > ROWS:
+        raise malformed("repeat", "must leave at most 128 registers, 1 each", count, "LA701", ATOM_SOURCE)
+    if split % count:
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA702",
+                what="this tensor memory access is not linear over F2",
+                where=(f"{SPLIT_ATOM}.x{count}", f"split_columns={split}"),
+                repairs=(Repair("move the second run", f"split_columns = {(split // count + 1) * count}"),),
+                because=f"columns r + {split} h with r < {count} carry; only multiples of {count} keep the bits apart",
+                witness={"register": 1 << ((split & -split).bit_length() - 1), "lane": 16},
+                source=ATOM_SOURCE,
+            )
+        )
+    registers = tuple((0, 1 << bit) for bit in range(count.bit_length() - 1))
+    lanes = ((1, 0), (2, 0), (4, 0), (8, 0), (0, split))
+    columns = extents((*registers, *lanes), 2)[1]
+    return LinearLayout.from_bases({"register": registers, "lane": lanes}, (("row", 16), ("col", columns)))
+
+
 def tensor_memory(
     shape: Sequence[int],
     block: Sequence[int],
     column_stride: int = 1,
     two_ctas: bool = False,
     cga: Sequence[Sequence[int]] = (),
+    fp4_padded: bool = False,
 ) -> LinearLayout:
     """Return where a tensor sits in tensor memory: (row, col, block) -> (dim0, dim1).
 
@@ -94,8 +128,10 @@ def tensor_memory(
         shape: Tensor shape M x N, powers of two.
         block: Rows (64 or 128) and columns of one matrix instruction's tile.
         column_stride: Element columns from one element to the next: 1 packed, 32 / element bits unpacked.
-        two_ctas: Whether a pair of blocks shares the instruction.
+        two_ctas: Whether a pair of blocks shares the instruction; the first cluster basis is then (1, 0).
         cga: Cluster bases in units of one block's part.
+        fp4_padded: Bytes of two 4-bit elements, each in two bytes of tensor memory (operand A of the f8f6f4 kinds); the
+            second byte is no element of its own. Packed columns only.
 
     Raises:
         MalformedError: LA700 a bad argument, LA701 rows that are neither 64 nor 128.
@@ -113,8 +149,18 @@ def tensor_memory(
     if rows not in (64, 128):
         raise malformed("block[0]", "must be 64 or 128", rows, "LA701", TMEM_SOURCE)
     stride = power(column_stride, "column_stride")
+    if stride > 4:
+        raise malformed("column_stride", "must be 1, 2 or 4", stride, "LA701", TMEM_SOURCE)
+    if flag(fp4_padded, "fp4_padded"):
+        if stride != 1:
+            raise malformed("column_stride", "must be 1 with fp4_padded", stride, "LA701", TMEM_SOURCE)
+        stride = 2
     paired = flag(two_ctas, "two_ctas")
     bases = cga_bases(cga, 2)
+    if paired and bases[:1] != ((1, 0),):
+        raise malformed(
+            "cga", "must start with (1, 0) with two_ctas: the pair divides the rows", bases, "LA701", TMEM_SOURCE
+        )
     part = shape_per_cta(sizes, bases)
     columns = min(width, part[1])
     split = extents(bases, 2)
@@ -123,7 +169,7 @@ def tensor_memory(
             Diagnostic(
                 code="LA706",
                 what="the tensor does not fill one tensor memory tile",
-                where=(f"tensor_memory({sizes}, {(rows, width)})",),
+                where=(f"shape={sizes}", f"block={(rows, width)}", f"cga={bases}"),
                 because=f"{split} blocks leave each a part of {part}; the tile has {rows} rows",
                 witness={"part": part},
                 source=TMEM_SOURCE,
@@ -169,7 +215,7 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
         memory: As ``tensor_memory`` returns it.
         atom: A key of ``ATOMS``.
         warps: Number of warps, a power of two of at least 4.
-        element_bits: 8, 16 or 32.
+        element_bits: 8, 16 or 32; 8 for scale factors.
 
     Raises:
         MalformedError: LA700 a bad argument, LA701 no such access shape.
@@ -181,7 +227,7 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
 
     Source: PTX ISA 9.1 section 9.7.16 (tcgen05.ld access restrictions); Triton 3.9.0 ``compute_tmem_reg_layout``.
     """
-    registers, lanes = _atom(atom)
+    _atom(atom, tuple(ATOMS))
     if not isinstance(memory, LinearLayout) or tuple(memory.in_dims) != ("row", "col", "block") or memory.constant:
         raise malformed("memory", "must be a LinearLayout of row, col and block without a constant", memory)
     if dict(memory.inputs)["row"] != 7 or len(memory.outputs) != 2:
@@ -192,9 +238,33 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
     bits = power(element_bits, "element_bits")
     if bits not in (8, 16, 32):
         raise malformed("element_bits", "must be 8, 16 or 32", bits)
+    if bits != 8 and not any(map(any, memory.bases["row"][5:])):
+        raise malformed("element_bits", "must be 8 where all quarters hold copies, as of scale factors", bits)
+    answer = _moved(memory, atom, count, bits)
+    if isinstance(answer, LinearLayout):
+        return answer
+    works = [name for name in ATOMS if isinstance(_moved(memory, name, count, bits), LinearLayout)]
+    raise AdmissibilityError(
+        Diagnostic(
+            code="LA707",
+            what="this tensor cannot be moved with that access shape",
+            where=(str(memory), f"atom={atom!r}"),
+            because=answer,
+            repairs=tuple(Repair("use another access shape", f"atom = {name!r}") for name in works),
+            source=ATOM_SOURCE,
+        )
+    )
+
+
+def _moved(memory: LinearLayout, atom: str, count: int, bits: int) -> LinearLayout | str:
+    """Return the layout of ``tmem_registers`` for checked arguments, or why there is none."""
+    registers, lanes = ATOMS[atom]
     rows, columns, packed = _words(memory, bits)
     if columns is None:
-        raise _refused(memory, atom, "its columns hold neither packed nor unpacked elements")
+        return "its columns hold neither packed nor unpacked elements"
+    while columns and not any(columns[-1]):
+        # the last columns hold copies of those before them and are not moved
+        columns = columns[:-1]
     scale = 1 << packed
     low = tuple((0, 1 << bit) for bit in range(packed))
 
@@ -204,12 +274,12 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
     width = extents((*registers, *lanes), 2)[1]
     missing = (1 << len(columns)) // width
     if missing == 0:
-        raise _refused(memory, atom, f"it has {1 << len(columns)} columns of 32 bits, the access takes {width}")
+        return f"it has {1 << len(columns)} columns of 32 bits, the access takes {width}"
     whole = atom == "32x32b"
     # with half-filled quarters lane bit 4 of 32x32b is taken from the columns below, so it may be empty here
     needed = [place(image) for image in (*registers, *(lanes[:-1] if whole else lanes))]
     if _rank(needed, memory) < len(needed):
-        raise _refused(memory, atom, "some register or lane would hold no element of its own")
+        return "some register or lane would hold no element of its own"
     half_empty = rows[4] == (0, 0)
     row16 = "" if whole or half_empty else "warp" if count > 4 else "register"
     spread = count // (8 if row16 == "warp" else 4)
@@ -303,19 +373,9 @@ def _rank(images: Sequence[Vector], memory: LinearLayout) -> int:
     return LinearLayout.from_bases({"lane": tuple(images)}, memory.out_dims).rank
 
 
-def _atom(shape: object) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
-    if not isinstance(shape, str) or shape not in ATOMS:
-        raise malformed("atom", f"must be one of {tuple(ATOMS)}", shape, "LA701", ATOM_SOURCE)
+def _atom(shape: object, known: tuple[str, ...]) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
+    if not isinstance(shape, str) or shape not in known:
+        argument = "shape" if SPLIT_ATOM in known else "atom"
+        hint = "" if SPLIT_ATOM in known else " (32x32b becomes 16x32bx2 by itself where quarters are half empty)"
+        raise malformed(argument, f"must be one of {known}{hint}", shape, "LA701", ATOM_SOURCE)
     return ATOMS[shape]
-
-
-def _refused(memory: LinearLayout, atom: str, because: str) -> AdmissibilityError:
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA707",
-            what="this tensor cannot be moved with that access shape",
-            where=(str(memory), atom),
-            because=because,
-            source=ATOM_SOURCE,
-        )
-    )

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from layoutalg.targets.layouts import amd
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
 
 STORED = json.loads((Path(__file__).parents[1] / "data" / "amd_matrix_fragments.json").read_text())
@@ -41,6 +42,37 @@ def test_the_tables_cover_every_instruction_said_to_be_checked():
     assert stored == claimed
     shared = {name for name, shape in MFMA["gfx950"].items() if shape.evidence == "calculator"}
     assert shared <= set(MFMA["gfx942"])
+
+
+def tensor_layout(arch, shape, operand):
+    """Return the tensor layout of one tile of the instruction, from the families that grow tiles."""
+    sizes = {"A": (shape.m, shape.k), "B": (shape.k, shape.n), "D": (shape.m, shape.n)}[operand]
+    tile = (shape.m, shape.n)
+    if arch in MFMA:
+        if operand == "D":
+            return amd.mfma_accumulator(sizes, tile, (1, 1), result_bits=64 if shape.result_bits == 64 else 32)
+        width = min(shape.k * shape.m // 64, 128 // shape.element_bits)
+        return amd.mfma_operand(operand, sizes, tile, (1, 1), width)
+    version = 1 if arch == "gfx1100" else 2
+    if operand == "D":
+        return amd.wmma_accumulator(sizes, version, [])
+    width = shape.k if version == 1 else min(shape.k // 2, 64 // shape.element_bits)
+    return amd.wmma_operand(operand, sizes, version, [], width, instruction=(*tile, shape.k))
+
+
+@pytest.mark.parametrize("operand", ["A", "B", "D"])
+def test_tensor_layouts_of_one_tile_are_the_instructions(operand):
+    compared = 0
+    for arch, name, which, table in STORED["cases"]:
+        shape = (MFMA if arch in MFMA else WMMA)[arch][name]
+        if which != operand or shape.matrices != 1 or shape.m == 4:
+            continue
+        expected = np.array(STORED["tables"][table])
+        layout = tensor_layout(arch, shape, operand)
+        assert layout.in_dims == {"register": expected.shape[1], "lane": expected.shape[0], "warp": 1, "block": 1}
+        assert layout.table().reshape(expected.shape).tolist() == expected.tolist(), (arch, name)
+        compared += 1
+    assert compared == 36
 
 
 def closed_form(shape, operand, row, column, matrix):

@@ -1,8 +1,9 @@
-"""Ask Triton for the linear layouts of its encodings; run as ``python triton_families.py SEED COUNT``.
+"""Ask Triton for the linear layouts of its encodings; run as ``python triton_families.py SEED COUNT [MODE]``.
 
 Prints one JSON list of ``{"family", "args", "bases", "shape"}``. The arguments are those of the constructors in
-``layoutalg.targets.layouts``. Each case runs in a child process, because Triton aborts the process on what it refuses;
-those cases are left out.
+``layoutalg.targets.layouts``. Each case runs in a child process, because Triton aborts the process on what it refuses.
+Refused cases are left out, or printed as ``{"family", "args", "aborted": true}`` in the mode ``refusals``; in the mode
+``mutants`` one argument of every case is changed at random, so that most are refused.
 """
 
 from __future__ import annotations
@@ -52,6 +53,56 @@ def blocked(rng: random.Random) -> dict[str, Any]:
         "order": order,
         "shape": shape(rng, rank, 0, 8 if rank == 1 else 6),
         "cga": cga(rng, rank),
+    }
+
+
+def padding(rng: random.Random) -> dict[str, Any]:
+    """Return a padded layout: in a plain order, or with offset bits that take the dimensions' bits in any order."""
+    rank = rng.randint(1, 3)
+    sizes = shape(rng, rank, 1, 6)
+    intervals = rng.sample(range(8), rng.randint(1, 3))
+    args: Case = {
+        "shape": sizes,
+        "pairs": [[1 << interval, 1 << rng.randint(0, 5)] for interval in intervals],
+        "cga": [
+            [part if 2 * part <= size else 0 for part, size in zip(basis, sizes, strict=True)]
+            for basis in cga(rng, rank)
+        ],
+    }
+    if rng.random() < 0.5:
+        return {**args, "order": rng.sample(range(rank), rank)}
+    spread = [1 << max((basis[dim].bit_length() for basis in args["cga"]), default=0) for dim in range(rank)]
+    steps = [
+        [step if index == dim else 0 for index in range(rank)]
+        for dim in range(rank)
+        for step in (1 << bit for bit in range((max(1, sizes[dim] // spread[dim])).bit_length() - 1))
+    ]
+    return {**args, "offset_bases": rng.sample(steps, len(steps))}
+
+
+def scale(family: str, rng: random.Random) -> dict[str, Any]:
+    """Return arguments of one of the scale-factor families."""
+    args: Case = {"shape": [1 << rng.randint(3, 9), 1 << rng.randint(0, 5)]}
+    if family == "tensor_memory_scales":
+        return {**args, "cga": cga(rng, 2)}
+    args["operand"] = rng.choice("AB")
+    warps = splits(rng, rng.randint(0, 3), 2)
+    if family == "mfma_scale":
+        tiles = rng.choice([[1, 1], [2, 1], [1, 2], [2, 2], [4, 2]])
+        return {**args, "tile": rng.choice([[16, 16], [32, 32]]), "warps_per_cta": warps, "tiles_per_warp": tiles}
+    if family == "mma_scale":
+        return {**args, "warps_per_cta": warps, "cga": cga(rng, 2)}
+    other = draw("wmma_accumulator", rng)
+    while len(other["shape"]) != 2:
+        other = draw("wmma_accumulator", rng)
+    return {
+        **args,
+        "scale_group": rng.choice([16, 32]),
+        "warp_bases": other["warp_bases"],
+        "register_bases": other["register_bases"],
+        "tile": rng.choice([[16, 16], [32, 16]]),
+        "transposed": rng.random() < 0.5,
+        "cga": other["cga"],
     }
 
 
@@ -134,11 +185,14 @@ def draw(family: str, rng: random.Random) -> Case:
         instruction = (
             [16, 16, 16] if version < 3 else rng.choice([[16, 16, 32], [16, 16, 64], [16, 16, 128], [16, 16, 4]])
         )
+        if version == 3 and rng.random() < 0.3:
+            instruction = [32, 16, rng.choice([64, 128])]
         widths = {1: [16], 2: [4, 8], 3: [width for width in (2, 4, 8, 16) if 2 * width <= instruction[2]]}[version]
+        args["transposed"] = rng.random() < 0.5
         return {"operand": rng.choice("AB"), "k_width": rng.choice(widths), "instruction": instruction, **args}
-    if family == "swizzled_shared":
+    if family in ("swizzled_shared", "rotating_shared", "partitioned_shared"):
         count = rng.randint(1, 3)
-        return {
+        args = {
             "shape": shape(rng, count, 2, 7),
             "vec": 1 << rng.randint(0, 4),
             "per_phase": 1 << rng.randint(0, 3),
@@ -146,6 +200,24 @@ def draw(family: str, rng: random.Random) -> Case:
             "order": rng.sample(range(count), count),
             "cga": cga(rng, count),
         }
+        if family == "rotating_shared":
+            # where blocks split the tensor Triton leaves part of the offsets unused
+            args["cga"] = [basis for basis in args["cga"] if not any(basis)]
+        if family == "partitioned_shared":
+            pieces = {"partitions": 1 << rng.randint(1, 2), "groups": 1 << rng.randint(0, 2)}
+            return {"piece": args, "dim": rng.randrange(count), **pieces}
+        return args
+    if family == "padded_shared":
+        return padding(rng)
+    if family == "cluster_bases":
+        blocks = splits(rng, rng.randint(0, 4), rank)
+        return {
+            "ctas_per_cga": blocks,
+            "split": [1 << rng.randint(0, size.bit_length() - 1) for size in blocks],
+            "order": rng.sample(range(rank), rank),
+        }
+    if family.endswith("_scale") or family == "tensor_memory_scales":
+        return scale(family, rng)
     if family == "nvmma_shared":
         swizzle = rng.choice([0, 32, 64, 128])
         padded = swizzle == 128 and rng.random() < 0.2
@@ -163,7 +235,15 @@ def draw(family: str, rng: random.Random) -> Case:
         "column_stride": 1,
         "two_ctas": False,
         "cga": [],
+        "fp4_padded": False,
     }
+    if family == "tmem_registers" and rng.random() < 0.2:
+        return {
+            "scales": {"shape": [1 << rng.randint(4, 9), 1 << rng.randint(0, 5)], "cga": []},
+            "atom": rng.choice(["32x32b", "16x64b", "16x128b", "16x256b"]),
+            "warps": rng.choice([4, 8, 16]),
+            "element_bits": 8,
+        }
     chance = rng.random()
     if chance < 0.25:
         # more blocks than columns would leave Triton's layout larger than the tensor
@@ -175,7 +255,10 @@ def draw(family: str, rng: random.Random) -> Case:
     if bits < 32 and rng.random() < 0.4:
         args["column_stride"] = 32 // bits
     if family == "tensor_memory":
-        return args
+        return {**args, "fp4_padded": args["column_stride"] == 1 and rng.random() < 0.2}
+    # Triton's descriptor takes no tensor narrower than its block, its layouts do
+    columns = 1 << max((basis[1].bit_length() for basis in args["cga"]), default=0)
+    args["block"][1] = min(args["block"][1], max(1, args["shape"][1] // columns))
     return {
         "memory": args,
         "atom": rng.choice(["32x32b", "16x64b", "16x128b", "16x256b"]),
@@ -197,9 +280,27 @@ FAMILIES = (
     "wmma_accumulator",
     "wmma_operand",
     "swizzled_shared",
+    "rotating_shared",
+    "partitioned_shared",
+    "padded_shared",
     "nvmma_shared",
+    "cluster_bases",
+    "mfma_scale",
+    "wmma_scale",
+    "mma_scale",
+    "tensor_memory_scales",
     "tensor_memory",
     "tmem_registers",
+)
+
+FUNCTIONS = (
+    "rotating_shared",
+    "partitioned_shared",
+    "padded_shared",
+    "cluster_bases",
+    "mfma_scale",
+    "wmma_scale",
+    "mma_scale",
 )
 
 
@@ -210,13 +311,17 @@ class Oracle:
         from triton._C.libtriton import gluon_ir, ir
         from triton.experimental.gluon import language as gl
         from triton.experimental.gluon.language.amd import AMDMFMALayout, AMDWMMALayout
-        from triton.experimental.gluon.language.nvidia.blackwell import TensorMemoryLayout
+        from triton.experimental.gluon.language.amd.cdna5 import PartitionedSharedLayout
+        from triton.experimental.gluon.language.nvidia.blackwell import TensorMemoryLayout, TensorMemoryScalesLayout
+        from triton_native import Native
 
         self.gl, self.ir, self.gluon_ir = gl, ir, gluon_ir
         self.mfma, self.wmma, self.tmem = AMDMFMALayout, AMDWMMALayout, TensorMemoryLayout
+        self.scales, self.partitioned = TensorMemoryScalesLayout, PartitionedSharedLayout
         self.context = ir.context()
         ir.load_dialects(self.context)
         self.builder = gluon_ir.GluonOpBuilder(self.context)
+        self.native = Native(self.context)
 
     def encoding(self, family: str, a: Case) -> Any:
         gl = self.gl
@@ -238,45 +343,95 @@ class Oracle:
             bits = a.get("result_bits", 32)
             parent = self.mfma(3, [m, n, 8], swapped, a["warps_per_cta"], bits, a["tiles_per_warp"], a["cga"])
         elif family in ("wmma_accumulator", "wmma_operand"):
-            instruction = a.get("instruction") or [*a["tile"], 16]
+            depth = 16 if a["version"] < 3 else 32 if a.get("tile") == [16, 16] else 128
+            instruction = a.get("instruction") or [*a["tile"], depth]
             rank = len(a["shape"])
             swapped = a.get("transposed", False)
             parent = self.wmma(a["version"], swapped, a["warp_bases"], a["register_bases"], instruction, a["cga"], rank)
         elif family == "swizzled_shared":
             return gl.SwizzledSharedLayout(a["vec"], a["per_phase"], a["max_phase"], a["order"], a["cga"])
+        elif family == "partitioned_shared":
+            piece = self.encoding("swizzled_shared", a["piece"])
+            return self.partitioned(a["partitions"], a["groups"], a["dim"], piece)
+        elif family == "padded_shared":
+            if "order" in a:
+                return gl.PaddedSharedLayout.with_identity_for(a["pairs"], a["shape"], a["order"], a["cga"])
+            return gl.PaddedSharedLayout(a["pairs"], a["offset_bases"], a["cga"], a["shape"])
+        elif family == "tensor_memory_scales":
+            return self.scales(a["cga"])
         elif family == "nvmma_shared":
             rank = len(a["shape"])
             return gl.NVMMASharedLayout(
                 a["swizzle_bytes"], a["element_bits"], rank, a["transposed"], a["fp4_padded"], a["cga"]
             )
         else:
-            return self.tmem(tuple(a["block"]), a["column_stride"], a["cga"], a["two_ctas"])
+            return self.tmem(tuple(a["block"]), a["column_stride"], a["cga"], a["two_ctas"], a["fp4_padded"])
         if family.endswith("accumulator"):
             return parent
         return gl.DotOperandLayout("AB".index(a["operand"]), parent, a["k_width"])
+
+    def function(self, family: str, a: Case) -> Any:
+        """Return the layout of a family that is no encoding: bases by axis, or one of Gluon's layouts."""
+        if family == "cluster_bases":
+            # Triton takes only splits that divide the blocks, as every power of two up to them does
+            return {"block": self.gluon_ir.make_cga_layout(a["ctas_per_cga"], a["split"], a["order"])}
+        if family == "partitioned_shared":
+            return self.native.with_partition(a["shape"], self.encoding(family, a)._to_ir(self.builder))
+        if family == "padded_shared":
+            return self.native.unpadded(a["shape"], self.encoding(family, a)._to_ir(self.builder))
+        plain = {"vec": 1, "per_phase": 1, "max_phase": 1, "order": [1, 0], "cga": a.get("cga", []), **a}
+        cluster = self.encoding("swizzled_shared", plain)._to_ir(self.builder)
+        if family == "rotating_shared":
+            phases = (a["vec"], a["per_phase"], a["max_phase"])
+            return self.native.rotating(a["shape"], *phases, a["order"], cluster)
+        operand = "AB".index(a["operand"])
+        if family == "mma_scale":
+            return self.native.sm120_scale(a["shape"], operand, a["warps_per_cta"], cluster)
+        if family == "mfma_scale":
+            sizes = (a["shape"], a["tile"][0], a["tiles_per_warp"], a["warps_per_cta"])
+            return self.gluon_ir.get_amd_mfma_scale_layout(operand, *sizes)
+        result = self.wmma(3, a["transposed"], a["warp_bases"], a["register_bases"], [*a["tile"], 128], a["cga"], 2)
+        blocks = self.gl.DotOperandLayout(operand, result, 16).cga_layout
+        tile = (*a["tile"], a["transposed"], a["scale_group"], a["register_bases"], a["warp_bases"], blocks)
+        return self.gluon_ir.get_amd_wmma_scale_layout(operand, a["shape"], *tile)
 
     def answer(self, family: str, a: Case) -> Case:
         """Return the bases per hardware axis and the shape."""
         gl = self.gl
         if family == "tmem_registers":
-            memory = a["memory"]
+            kind = "scales" if "scales" in a else "memory"
+            memory = a[kind]
             kinds = {8: gl.float8e5, 16: gl.float16, 32: gl.float32}
             layout = self.gluon_ir.compute_tmem_reg_layout(
                 kinds[a["element_bits"]],
                 memory["shape"],
                 memory["shape"],
-                self.encoding("tensor_memory", memory),
+                self.encoding("tensor_memory" + ("_scales" if kind == "scales" else ""), memory),
                 a["warps"],
                 a["atom"],
             )
             if layout is None:
                 return {"refused": True}
             extent = memory["shape"]
+        elif family in FUNCTIONS:
+            if family == "partitioned_shared":
+                extent = list(a["piece"]["shape"])
+                extent[a["dim"]] *= a["partitions"] * a["groups"]
+                a = {**a, "shape": extent}
+            extent = a.get("shape", [])
+            layout = self.function(family, a)
+            if isinstance(layout, dict):
+                return {"bases": layout, "shape": list(extent)}
         else:
             extent = a["shape"] if family != "slice_of" else [*a["parent"]["shape"]]
             if family == "slice_of":
                 del extent[a["dim"]]
-            layout = self.builder.to_linear_layout(self.encoding(family, a)._to_ir(self.builder), extent)
+            encoding = self.encoding(family, a)._to_ir(self.builder)
+            try:
+                layout = self.builder.to_linear_layout(encoding, extent)
+            except AssertionError:
+                # Gluon has no object for shared memory of one element
+                return {"bases": self.native.unpadded(extent, encoding), "shape": list(extent)}
         names = {
             "reg_bases": "register",
             "lane_bases": "lane",
@@ -310,22 +465,59 @@ def guarded(oracle: Oracle, family: str, args: Case) -> Case | None:
     return json.loads(text) if text else None
 
 
-def main(seed: int, count: int) -> None:
-    """Print ``count`` answered cases per family."""
+VALUES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512, -1, -2)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of the integers, bools and lists in a value."""
+    found = [path] if isinstance(value, (int, list)) else []
+    if isinstance(value, (dict, list)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            found += places(part, (*path, key))
+    return found
+
+
+def mutant(args: Case, rng: random.Random) -> Case:
+    """Return the arguments with one integer, bool or list changed: another value, length or order."""
+    changed = json.loads(json.dumps(args))
+    *path, last = rng.choice(places(changed))
+    holder: Any = changed
+    for key in path:
+        holder = holder[key]
+    old = holder[last]
+    if isinstance(old, bool):
+        holder[last] = not old
+    elif isinstance(old, int):
+        holder[last] = rng.choice(VALUES)
+    else:
+        kind = rng.randrange(3)
+        if kind == 0:
+            holder[last] = old[:-1]
+        elif kind == 1:
+            holder[last] = [*old, old[-1] if old else 1]
+        else:
+            rng.shuffle(old)
+    return changed
+
+
+def main(seed: int, count: int, mode: str = "") -> None:
+    """Print ``count`` answered cases per family, the refused ones between them if asked to; or ``count`` mutants."""
     oracle = Oracle()
     found = []
     for family in FAMILIES:
-        rng = random.Random(f"{seed} {family}")
+        rng = random.Random(f"{mode if mode == 'mutants' else ''}{seed} {family}")
         have = attempts = 0
         while have < count and attempts < 20 * count:
             attempts += 1
             args = draw(family, rng)
+            if mode == "mutants":
+                args = mutant(args, rng)
             answer = guarded(oracle, family, args)
-            if answer is not None:
-                found.append({"family": family, "args": args, **answer})
-                have += 1
+            have += answer is not None or mode == "mutants"
+            if answer is not None or mode:
+                found.append({"family": family, "args": args, **(answer or {"aborted": True})})
     print(json.dumps(found, separators=(",", ":")))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

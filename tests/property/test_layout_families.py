@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layoutalg.errors import LayoutError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.interop import triton as interop
-from layoutalg.targets.layouts import amd, blocked, cga, nvidia, shared, tmem
+from layoutalg.targets.layouts import amd, amd_shared, blocked, cga, nvidia, padding, scales, shared, tmem
 
 EXAMPLES = settings(max_examples=40, deadline=None)
 
@@ -228,13 +228,13 @@ def paddings(draw):
 @EXAMPLES
 @given(bits=st.integers(0, 7), pairs=paddings())
 def test_padded_shared_by_laying_out_memory(bits, pairs):
-    padded = shared.padded_shared((1 << bits,), pairs, order=(0,))
+    padded = padding.padded_shared((1 << bits,), pairs, order=(0,))
     memory = []
     for element in range(1 << bits):
         memory.append(element)
-        for interval, padding in pairs:
+        for interval, extra in pairs:
             if (element + 1) % interval == 0:
-                memory += [None] * padding
+                memory += [None] * extra
     expected = [memory.index(element) for element in range(1 << bits)]
     assert padded.addresses().tolist() == expected
     assert padded.to_piecewise().table().tolist() == expected
@@ -304,8 +304,23 @@ def surjective_layouts(draw):
 @EXAMPLES
 @given(surjective_layouts())
 def test_texts_read_back(layout):
-    assert interop.from_attribute(interop.to_attribute(layout)) == layout
-    assert interop.from_gluon(interop.to_gluon(layout)) == layout
+    slanted = [image for axis, vectors in layout.bases.items() if axis != "warp" for image in vectors]
+    if "lane" in layout.bases and any(sum(map(bool, image)) > 1 for image in slanted):
+        with pytest.raises(RepresentabilityError, match="moves in two dimensions"):
+            interop.to_attribute(layout)
+        return
+    text = interop.to_attribute(layout)
+    assert interop.from_attribute(text) == layout
+    images = [image for vectors in layout.bases.values() for image in vectors if any(image)]
+    steps = all(sum(part.bit_count() for part in image) == 1 for image in images) and len(set(images)) == len(images)
+    assert text.startswith(
+        "#ttg.shared_linear<" if "offset" in layout.bases else f"#ttg.{'' if steps else 'generic_'}linear<"
+    )
+    if steps or "offset" in layout.bases:
+        assert interop.from_gluon(interop.to_gluon(layout)) == layout
+    else:
+        with pytest.raises(RepresentabilityError, match="generic_linear"):
+            interop.to_gluon(layout)
     assert interop.from_bases(*interop.to_bases(layout)) == layout
 
 
@@ -342,10 +357,18 @@ ANYTHING = st.one_of(
             (amd.wmma_operand, 8),
             (shared.swizzled_shared, 6),
             (shared.nvmma_shared, 6),
-            (shared.padded_shared, 3),
+            (padding.padded_shared, 3),
             (tmem.tensor_memory, 5),
             (tmem.tmem_registers, 4),
             (cga.cluster_bases, 3),
+            (scales.mfma_scale, 5),
+            (scales.wmma_scale, 8),
+            (scales.mma_scale, 4),
+            (scales.tensor_memory_scales, 2),
+            (amd_shared.rotating_shared, 6),
+            (amd_shared.partitioned_shared, 4),
+            (amd_shared.transposed_read, 2),
+            (tmem.tmem_atom, 3),
         ]
     ),
     st.data(),

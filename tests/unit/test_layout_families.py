@@ -9,7 +9,7 @@ import pytest
 from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.interop import triton as interop
-from layoutalg.targets.layouts import amd, amd_instructions, blocked, cga, nvidia, shared, tile, tmem
+from layoutalg.targets.layouts import amd, amd_instructions, blocked, cga, nvidia, padding, shared, tile, tmem
 from layoutalg.targets.nvidia import wgmma
 
 
@@ -183,20 +183,20 @@ def test_nvmma_shared_refusals():
 
 
 def test_padded_shared_as_documented():
-    one = shared.padded_shared((8,), [(2, 1), (4, 2)], order=(0,))
+    one = padding.padded_shared((8,), [(2, 1), (4, 2)], order=(0,))
     assert one.addresses().tolist() == [0, 1, 3, 4, 8, 9, 11, 12]
     assert [one.address(offset) for offset in range(8)] == one.addresses().tolist()
     assert (one.cosize, one.weights) == (13, (1, 3, 8))
-    rows = shared.padded_shared((8, 4), [(8, 1)], offset_bases=[(0, 1), (0, 2), (2, 0), (4, 0), (1, 0)])
+    rows = padding.padded_shared((8, 4), [(8, 1)], offset_bases=[(0, 1), (0, 2), (2, 0), (4, 0), (1, 0)])
     order = [rows.linear(offset=offset, block=0)["dim0"] for offset in range(0, 32, 4)]
     assert order == [0, 2, 4, 6, 1, 3, 5, 7]
     assert pickle.loads(pickle.dumps(rows)) == rows
-    assert eval(repr(rows), {"PaddedShared": shared.PaddedShared, "LinearLayout": LinearLayout}) == rows
+    assert eval(repr(rows), {"PaddedShared": padding.PaddedShared, "LinearLayout": LinearLayout}) == rows
     assert str(one).startswith("padded[2:+1, 4:+2] of F2[offset=")
 
 
 def test_padded_shared_refuses_the_linear_family_with_two_offsets():
-    padded = shared.padded_shared((16,), [(4, 2)], order=(0,))
+    padded = padding.padded_shared((16,), [(4, 2)], order=(0,))
     with pytest.raises(RepresentabilityError) as error:
         padded.to_linear()
     witness = error.value.diagnostic.witness
@@ -218,13 +218,13 @@ def test_padded_shared_bad_input():
         {"pairs": [(4, 1)], "offset_bases": [(0, 8)] * 4},
     ):
         with pytest.raises(MalformedError) as error:
-            shared.padded_shared((4, 4), **arguments)
+            padding.padded_shared((4, 4), **arguments)
         assert code(error) == "LA700"
     with pytest.raises(AdmissibilityError) as error:
-        shared.padded_shared((4, 4), [(4, 1)], offset_bases=[(0, 1), (0, 1), (1, 0), (2, 0)])
-    assert error.value.diagnostic.witness["kernel"] == ({"offset": 3, "block": 0},)
+        padding.padded_shared((4, 4), [(4, 1)], offset_bases=[(0, 1), (0, 1), (1, 0), (2, 0)])
+    assert error.value.diagnostic.witness["kernel"] == ({"offset": 3},)
     with pytest.raises(MalformedError):
-        shared.padded_shared((4, 4), [(4, 1)]).address(16)
+        padding.padded_shared((4, 4), [(4, 1)]).address(16)
 
 
 # --- clusters, slices, the growing rules ----------------------------------------------------------------------------
@@ -311,7 +311,8 @@ def test_malformed_arguments_are_named(call):
         lambda: amd.wmma_accumulator((16, 16), 4, []),
         lambda: amd.wmma_accumulator((32, 16), 2, [], tile=(32, 16)),
         lambda: amd.wmma_operand("A", (16, 16), 2, [], 16),
-        lambda: tmem.tmem_atom("16x32bx2"),
+        lambda: tmem.tmem_atom("16x32b"),
+        lambda: tmem.tmem_registers(tmem.tensor_memory((128, 4), (128, 4)), "16x32bx2", 4),
         lambda: tmem.tensor_memory((32, 8), (32, 8)),
         lambda: amd_instructions.mfma_fragment("v_mfma_f32_32x32x8_f16", "A", "gfx90a"),
         lambda: amd_instructions.mfma_fragment("v_mfma_f32_16x16x8_xf32", "A", "gfx950"),

@@ -1,0 +1,257 @@
+"""Shared-memory layouts with padding elements between runs of elements.
+
+Main definitions: ``padded_shared``, ``PaddedShared``.
+
+Notation: as in ``shared``; an address counts elements, padding included.
+
+References: Triton 3.9.0 (``PaddedSharedLayout``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.affine import PiecewiseLayout
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.f2 import LinearLayout
+from layoutalg.targets.layouts.shared import SHARED_AXES
+from layoutalg.targets.layouts.tile import (
+    Tile,
+    cga_bases,
+    extents,
+    integer,
+    malformed,
+    permutation,
+    power,
+    powers,
+    shape_per_cta,
+    vectors,
+)
+
+PADDED_SOURCE = "Triton 3.9.0 PaddedSharedLayout"
+LIST_BITS = 27
+"""Most offset bits whose addresses are listed at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedShared:
+    """A shared layout with padding elements after every so many elements.
+
+    Mathematically: the element at ``offset`` o of ``linear`` lies at address o + sum over pairs (i, p) of p (o div i),
+    all in
+    elements: an injection that is affine over Z on the bits of o, and linear over F2 only where no carry can occur.
+
+    Args:
+        linear: (offset, block) -> tensor coordinates, onto the tensor; two offsets of a block never hold one element.
+        pairs: (interval, padding) in elements, both powers of two, intervals distinct.
+
+    Example:
+        >>> padded = padded_shared((8,), [(2, 1), (4, 2)], order=(0,))
+        >>> padded.addresses().tolist()
+        [0, 1, 3, 4, 8, 9, 11, 12]
+
+    Source: Triton 3.9.0 ``PaddedSharedLayout``.
+    """
+
+    linear: LinearLayout
+    pairs: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.linear, LinearLayout) or tuple(self.linear.in_dims) != ("offset", "block"):
+            raise malformed("linear", "must be a LinearLayout of offset and block", self.linear)
+        one_block = LinearLayout.from_bases({"offset": self.linear.bases["offset"]}, self.linear.out_dims)
+        if not self.linear.is_surjective or not one_block.is_injective:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA706",
+                    what="the linear part of a padded layout must hold every element, and once in a block",
+                    where=(str(self.linear),),
+                    because=f"{one_block.in_bits} offset bits have rank {one_block.rank}, all bits together "
+                    f"{self.linear.rank}; the tensor has {self.linear.out_bits} bits",
+                    witness={"kernel": one_block.kernel()},
+                    source=PADDED_SOURCE,
+                )
+            )
+        if not isinstance(self.pairs, tuple) or any(
+            not isinstance(pair, tuple) or len(pair) != 2 for pair in self.pairs
+        ):
+            raise malformed("pairs", "must be a tuple of (interval, padding) tuples", self.pairs)
+        for index, (interval, padding) in enumerate(self.pairs):
+            power(interval, f"pairs[{index}][0]")
+            power(padding, f"pairs[{index}][1]")
+        intervals = [interval for interval, _ in self.pairs]
+        if len(set(intervals)) != len(intervals):
+            raise malformed("pairs", "must have distinct intervals", intervals)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """What each bit of the offset adds to the address."""
+        bits = dict(self.linear.inputs)["offset"]
+        return tuple(
+            (1 << bit) + sum(padding * ((1 << bit) // interval) for interval, padding in self.pairs)
+            for bit in range(bits)
+        )
+
+    @property
+    def cosize(self) -> int:
+        """One more than the largest address of an element, in elements."""
+        return 1 + sum(self.weights)
+
+    def address(self, offset: int) -> int:
+        """Return the address of the element at ``offset``, in elements.
+
+        Raises:
+            MalformedError: LA700, not an offset of the buffer.
+        """
+        position = integer(offset, "offset")
+        if position >= self.linear.in_dims["offset"]:
+            raise malformed("offset", f"must be below {self.linear.in_dims['offset']}", position)
+        return position + sum(padding * (position // interval) for interval, padding in self.pairs)
+
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """Return the address of every offset, int64.
+
+        Raises:
+            BudgetError: LA708, more than 27 offset bits or an address above 63 bits.
+        """
+        bits = dict(self.linear.inputs)["offset"]
+        if bits > LIST_BITS or self.cosize >> 63:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA708",
+                    what="the buffer is too large to list its addresses",
+                    where=("addresses",),
+                    because=f"{bits} offset bits reach address {self.cosize - 1}; {LIST_BITS} bits of 63-bit addresses "
+                    "are listed, address() takes any",
+                )
+            )
+        offsets = np.arange(self.linear.in_dims["offset"], dtype=np.int64)
+        return offsets + sum((padding * (offsets // interval) for interval, padding in self.pairs), start=np.int64(0))
+
+    def to_piecewise(self) -> PiecewiseLayout:
+        """Return the address as a piecewise layout of the offset: ``[offset] -> [address]``.
+
+        Example:
+            >>> padded_shared((8,), [(4, 1)], order=(0,)).to_piecewise().table().tolist()
+            [0, 1, 2, 3, 5, 6, 7, 8]
+        """
+        extent = self.linear.in_dims["offset"]
+        terms = "".join(f" + {padding}*floor(offset/{interval})" for interval, padding in self.pairs)
+        return PiecewiseLayout(f"{{ [offset] -> [address = offset{terms}] : 0 <= offset < {extent} }}")
+
+    def to_linear(self) -> LinearLayout:
+        """Return (offset, block) -> (address, block) over F2 where the padding never carries.
+
+        Mathematically: the address is a sum of one weight per offset bit, so it is linear over F2 iff no two weights
+            share a
+        bit: if bit patterns w(a) and w(b) do, then w(a) + w(b) differs from w(a) xor w(b).
+
+        Raises:
+            RepresentabilityError: LA705, with two offsets that show it.
+
+        Example:
+            >>> str(padded_shared((16,), [(4, 4)], order=(0,)).to_linear())
+            'F2[offset=(1,0)(2,0)(8,0)(16,0), block= -> address:32, block:1]'
+        """
+        weights = self.weights
+        for high in range(len(weights)):
+            for low in range(high):
+                if weights[low] & weights[high]:
+                    x, y = 1 << low, 1 << high
+                    raise RepresentabilityError(
+                        Diagnostic(
+                            code="LA705",
+                            what="this padded layout is not linear over F2",
+                            where=(str(self),),
+                            because=(
+                                f"offsets {x} and {y} lie at {weights[low]} and {weights[high]}, offset {x ^ y} at "
+                                f"{weights[low] + weights[high]}, not at their xor {weights[low] ^ weights[high]}; "
+                                "to_piecewise() holds it exactly"
+                            ),
+                            witness={"x": x, "y": y, "sum": weights[low] + weights[high]},
+                            source=PADDED_SOURCE,
+                        )
+                    )
+        blocks = self.linear.in_dims["block"]
+        steps = tuple((0, 1 << bit) for bit in range(blocks.bit_length() - 1))
+        size = 1 << max((weight.bit_length() for weight in weights), default=0)
+        return LinearLayout.from_bases(
+            {"offset": tuple((weight, 0) for weight in weights), "block": steps}, (("address", size), ("block", blocks))
+        )
+
+    def __str__(self) -> str:
+        pairs = ", ".join(f"{interval}:+{padding}" for interval, padding in self.pairs)
+        return f"padded[{pairs}] of {self.linear}"
+
+
+def padded_shared(
+    shape: Sequence[int],
+    pairs: Sequence[Sequence[int]],
+    order: Sequence[int] | None = None,
+    offset_bases: Sequence[Sequence[int]] | None = None,
+    cga: Sequence[Sequence[int]] = (),
+) -> PaddedShared:
+    """Return a padded shared layout over an identity or a given linear arrangement.
+
+    Args:
+        shape: Tensor shape, powers of two.
+        pairs: (interval, padding) in elements, powers of two.
+        order: Dimensions, fastest first, for the plain arrangement; None for the last dimension first.
+        offset_bases: Tensor coordinate of each offset bit, in place of ``order``. (Triton 3.9.0 takes only bits that
+            step along one dimension.)
+        cga: Cluster bases in units of one block's part.
+
+    Raises:
+        MalformedError: LA700, naming the argument, the rule and the value.
+        AdmissibilityError: LA706, the arrangement misses an element or holds one twice in a block, or blocks outnumber
+            elements.
+
+    Example:
+        >>> padded_shared((4, 4), [(4, 1)]).address(5)
+        6
+
+    Source: Triton 3.9.0 ``PaddedSharedLayout``.
+    """
+    sizes = powers(shape, "shape")
+    rank = len(sizes)
+    bases = cga_bases(cga, rank)
+    part = shape_per_cta(sizes, bases)
+    split = extents(bases, rank)
+    if any(blocks > size for blocks, size in zip(split, sizes, strict=True)):
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA706",
+                what="the cluster has more blocks than the tensor has elements",
+                where=(f"shape={sizes}", f"cga={bases}"),
+                because=f"the blocks divide the tensor by {split}",
+                witness={"split": split},
+                source=PADDED_SOURCE,
+            )
+        )
+    if order is not None and offset_bases is not None:
+        raise malformed("offset_bases", "must be None where order is given", offset_bases)
+    if offset_bases is None:
+        fastest = tuple(range(rank - 1, -1, -1)) if order is None else permutation(order, "order", rank)
+        linear = Tile.start(fastest, SHARED_AXES).grow_all("offset", part, fastest).fit(sizes, bases)
+    else:
+        images = vectors(offset_bases, "offset_bases", rank)
+        for index, image in enumerate(images):
+            if any(value >= size for value, size in zip(image, part, strict=True)):
+                raise malformed(f"offset_bases[{index}]", f"must stay below the block's part {part}", image)
+        covered = tuple(size.bit_length() - 1 for size in part)
+        linear = Tile(tuple(range(rank)), covered, (("offset", images),)).fit(sizes, bases)
+    if isinstance(pairs, np.ndarray):
+        pairs = pairs.tolist()
+    if not isinstance(pairs, (tuple, list)):
+        raise malformed("pairs", "must be a sequence of (interval, padding) pairs", pairs)
+    found: list[tuple[int, int]] = []
+    for index, pair in enumerate(pairs):
+        checked = powers(pair, f"pairs[{index}]")
+        if len(checked) != 2:
+            raise malformed(f"pairs[{index}]", "must be an (interval, padding) pair", pair)
+        found.append((checked[0], checked[1]))
+    return PaddedShared(linear, tuple(found))
