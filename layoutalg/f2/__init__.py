@@ -7,6 +7,7 @@ from layoutalg.f2.action import (
     largest_vectorisation,
     permutation_for_divide,
 )
+from layoutalg.f2.banks import bank_conflict, wavefronts
 from layoutalg.f2.build import direct_sum, empty, from_bases_minimal, identity_1d, strided_1d, zeros_1d
 from layoutalg.f2.divide import (
     divide_left,
@@ -57,6 +58,7 @@ __all__ = [
     "SolutionSet",
     "Subspace",
     "additive_strides",
+    "bank_conflict",
     "broadcast_in",
     "combine_cta_cga",
     "concat_ins",
@@ -108,6 +110,7 @@ __all__ = [
     "sublayout_is_zero",
     "transpose_ins",
     "transpose_outs",
+    "wavefronts",
     "xor_in",
     "xor_out",
     "zero_out",

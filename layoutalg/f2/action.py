@@ -10,14 +10,18 @@ law of actions (inverse, product, identity) is the one of composition.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from layoutalg.errors import AdmissibilityError
-from layoutalg.f2.axes import check_name, fields, integer, log2, unpack
+import numpy as np
+
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.f2 import matrix
+from layoutalg.f2.axes import check_name, integer, log2, unpack, width
 from layoutalg.f2.build import identity_1d
-from layoutalg.f2.checked import bad_argument, columns_of, linear, place, refuse
-from layoutalg.f2.divide import _divided
+from layoutalg.f2.checked import bad_argument, columns_of, flag, linear, move, moves, place, recolumned, refuse
+from layoutalg.f2.divide import _fits, _outside, _room, divide_left
 from layoutalg.f2.layout import LinearLayout, _trusted
 
 _T = TypeVar("_T")
@@ -51,6 +55,7 @@ class ColumnAction:
         check_name(self.axis, "axis", ())
         if type(self.bits) is not int or self.bits < 0:
             raise bad_argument("bits", "must be a non-negative integer", self.bits)
+        width(self.bits, "bits")
         if not isinstance(self.sources, tuple):
             raise bad_argument("sources", "must be a tuple of integers", self.sources)
         for source in self.sources:
@@ -67,7 +72,8 @@ class ColumnAction:
             >>> ColumnAction.identity("reg", 2).is_identity
             True
         """
-        return cls(axis, bits, tuple(range(bits)) if type(bits) is int and bits > 0 else ())
+        empty = cls(axis, bits, ())
+        return cls(axis, bits, tuple(range(empty.bits)))
 
     @property
     def is_identity(self) -> bool:
@@ -98,13 +104,7 @@ class ColumnAction:
         low, bits = place(linear(layout, "layout").inputs, self.axis, "axis")
         if bits != self.bits:
             raise bad_argument("layout", f"input axis {self.axis!r} must have {self.bits} bits", bits)
-        columns = (
-            layout.columns[:low]
-            + tuple(layout.columns[low + source] for source in self.sources)
-            + layout.columns[low + bits :]
-        )
-        inputs = tuple((name, len(self.sources) if name == self.axis else width) for name, width in layout.inputs)
-        return _trusted(inputs, layout.outputs, columns, layout.constant)
+        return recolumned(layout, self.axis, [layout.columns[low + source] for source in self.sources])
 
     def apply_values(self, values: Sequence[_T]) -> tuple[_T, ...]:
         """Return the values at their new coordinates: ``new[x] = old[as_layout()(x)]``.
@@ -113,14 +113,14 @@ class ColumnAction:
             values: One per old coordinate of the axis.
 
         Raises:
-            MalformedError: LA241, another number of values.
+            MalformedError: LA241, no sequence, or another number of values.
+            BudgetError: LA211, the axis has more than 27 bits.
         """
-        if len(values) != 1 << self.bits:
-            raise bad_argument("values", f"must hold {1 << self.bits} values", len(values))
+        given = _listed(values, self.bits, self.bits)
         places = [0]
         for source in self.sources:
             places += [place | 1 << source for place in places]
-        return tuple(values[place] for place in places)
+        return tuple(given[place] for place in places)
 
     def broadcast_values(self, values: Sequence[_T]) -> tuple[_T, ...]:
         """Return values at the old coordinates, the same for all that differ in dropped bits only.
@@ -131,20 +131,20 @@ class ColumnAction:
             values: One per new coordinate of the axis.
 
         Raises:
-            MalformedError: LA241, another number of values.
+            MalformedError: LA241, no sequence, or another number of values.
+            BudgetError: LA211, the axis has more than 27 bits.
 
         Example:
             >>> ColumnAction("reg", 2, (1,)).broadcast_values("ab")
             ('a', 'a', 'b', 'b')
         """
-        if len(values) != 1 << len(self.sources):
-            raise bad_argument("values", f"must hold {1 << len(self.sources)} values", len(values))
+        given = _listed(values, len(self.sources), self.bits)
         number = {source: index for index, source in enumerate(self.sources)}
         places = [0]
         for bit in range(self.bits):
             flag = 1 << number[bit] if bit in number else 0
             places += [place | flag for place in places]
-        return tuple(values[place] for place in places)
+        return tuple(given[place] for place in places)
 
     def inverse(self) -> ColumnAction:
         """Return the action that undoes this one.
@@ -182,6 +182,22 @@ class ColumnAction:
         return ColumnAction(self.axis, self.bits, tuple(self.sources[index] for index in later.sources))
 
 
+def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:
+    """Return ``values`` if they are ``2 ** bits`` of them, and an axis of ``widest`` bits can be written out."""
+    if widest > matrix.TABLE_INPUT_BITS:
+        because = f"values are listed for at most {matrix.TABLE_INPUT_BITS} bits, not {widest}"
+        raise BudgetError(Diagnostic("LA211", "the axis is too large to list its values", ("values",), because))
+    if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim):
+        raise bad_argument("values", "must be a sequence", values)
+    try:
+        count = len(values)
+    except OverflowError:  # a range may be longer than Python counts
+        raise bad_argument("values", f"must hold {1 << bits} values", values) from None
+    if count != 1 << bits:
+        raise bad_argument("values", f"must hold {1 << bits} values", count)
+    return values
+
+
 def permutation_for_divide(
     layout: LinearLayout, tile: LinearLayout, *, left: bool = True, register: str = "register"
 ) -> ColumnAction:
@@ -205,40 +221,25 @@ def permutation_for_divide(
         >>> permutation_for_divide(L, identity_1d(2, "register", "offset")).sources
         (1, 0)
     """
-    found = _permutation(linear(layout, "layout"), linear(tile, "tile"), left=left, register=register)
-    if isinstance(found, AdmissibilityError):
-        raise found
-    return found
-
-
-def _permutation(
-    layout: LinearLayout, tile: LinearLayout, *, left: bool, register: str
-) -> ColumnAction | AdmissibilityError:
-    low, bits = place(layout.inputs, register, "register")
+    low, bits = place(linear(layout, "layout").inputs, register, "register")
+    flag(left, "left")
     what = "no permutation of the registers makes the layout divisible by the tile"
-    sizes, tile_sizes = dict(layout.outputs), dict(tile.outputs)
-    for name, count in tile.outputs:
-        if sizes.get(name, -1) < count:
-            because = f"output axis {name!r} of the tile is larger than that of the layout"
-            return refuse("LA256", what, because, {"axis": name}, layout, tile)
-    shifts = {name: at if left else at + width - tile_sizes.get(name, 0) for name, at, width in fields(layout.outputs)}
+    _fits(layout, tile, "LA256", what, ordered=True)
+    along = moves(tile.outputs, layout.outputs, {} if left else _room(layout.outputs, tile.outputs))
+    wanted = columns_of(tile, register, "register") if register in tile.in_dims else ()
     free = list(range(bits))
     chosen: list[int] = []
-    wanted = columns_of(tile, register) if register in dict(tile.inputs) else ()
     for index, column in enumerate(wanted):
-        image = sum(part << shifts[name] for name, part in unpack(column, tile.outputs).items())
+        image = move(column, along)
         match = next((bit for bit in free if layout.columns[low + bit] == image), None)
         if match is None:
             point = unpack(image, layout.outputs)
             because = f"no register bit is left whose image is {point}, that of bit {index} of the tile"
-            return refuse("LA256", what, because, {"bit": index, "image": point}, layout, tile)
+            raise refuse("LA256", what, because, {"bit": index, "image": point}, layout, tile)
         free.remove(match)
         chosen.append(match)
     action = ColumnAction(register, bits, tuple(chosen + free if left else free + chosen))
-    divided = _divided(action.apply(layout), tile, left=left)
-    if isinstance(divided, AdmissibilityError):
-        inner = divided.diagnostic
-        return refuse("LA256", what, inner.because, dict(inner.witness or {}), layout, tile)
+    _outside(action.apply(layout), tile, "LA256", what, left=left, gaps=False)
     return action
 
 
@@ -254,7 +255,7 @@ def drop_broadcast(layout: LinearLayout, axis: str = "register") -> ColumnAction
         >>> drop_broadcast(LinearLayout.from_bases({"register": [(0,), (1,)]}, {"o": 2})).sources
         (1,)
     """
-    columns = columns_of(linear(layout, "layout"), axis)
+    columns = columns_of(linear(layout, "layout"), axis, "axis")
     return ColumnAction(axis, len(columns), tuple(bit for bit, column in enumerate(columns) if column))
 
 
@@ -299,16 +300,14 @@ def largest_vectorisation(
     if max_elements is not None:
         limit = min(limit, 1 << log2(max_elements, "max_elements"))
     stay = ColumnAction.identity(register, bits)
-    width = limit
-    while width > 1:
-        tile = identity_1d(width, register, offset)
-        if max_elements is None:
-            found = _permutation(layout, tile, left=True, register=register)
-            if isinstance(found, ColumnAction):
-                return width, found
-        elif not isinstance(_divided(layout, tile, left=True), AdmissibilityError):
-            return width, stay
-        width //= 2
+    while limit > 1:
+        tile = identity_1d(limit, register, offset)
+        with suppress(AdmissibilityError):
+            if max_elements is None:
+                return limit, permutation_for_divide(layout, tile, register=register)
+            divide_left(layout, tile)
+            return limit, stay
+        limit //= 2
     return 1, stay
 
 

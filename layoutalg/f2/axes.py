@@ -1,6 +1,7 @@
 """Named power-of-two axes, and points of their product packed into one integer.
 
-Main definitions: ``Axes``, ``fields``, ``pack``, ``unpack``, and the checks of user input that linear layouts share.
+Main definitions: ``Axes``, ``fields``, ``resized``, ``pack``, ``unpack``, and the checks of user input that linear
+layouts share.
 
 Notation: the first axis sits in the low bits.
 """
@@ -18,18 +19,40 @@ Axes: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
 
 
+AXIS_BITS = 13_000
+"""Bits of the widest axis: its size still has fewer digits than Python prints."""
+
+
+def shown(value: object) -> tuple[str, object]:
+    """Return the text of any value, shortened, and what a witness may hold of it (the value, if it can be printed)."""
+    try:
+        text = repr(value)
+    except Exception:  # integers beyond the limit of digits, and foreign types with a broken repr
+        bits = f" of {value.bit_length()} bits" if isinstance(value, int) else ""
+        text = f"{type(value).__name__}{bits} that has no text"
+        return text, text
+    return text if len(text) <= 120 else text[:117] + "...", value
+
+
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    shown = repr(actual)
+    text, witness = shown(actual)
     return MalformedError(
         Diagnostic(
             code="LA200",
             what="this is not a linear layout",
             where=(argument,),
-            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
-            witness={"actual": actual},
+            because=f"{rule}, not {text}",
+            witness={"actual": witness},
         )
     )
+
+
+def width(bits: int, argument: str) -> int:
+    """Return the number of bits of an axis if an axis may have that many."""
+    if bits > AXIS_BITS:
+        raise malformed(argument, f"an axis has at most {AXIS_BITS} bits", bits)
+    return bits
 
 
 def integer(value: object, argument: str, rule: str = "must be an integer") -> int:
@@ -44,7 +67,7 @@ def log2(size: object, argument: str) -> int:
     number = integer(size, argument, "must be an integer power of two")
     if number < 1 or number & (number - 1):
         raise malformed(argument, "must be a power of two", number)
-    return number.bit_length() - 1
+    return width(number.bit_length() - 1, argument)
 
 
 def pairs(value: object, argument: str) -> list[tuple[str, object]]:
@@ -72,12 +95,38 @@ def check_name(name: object, argument: str, seen: Iterable[str]) -> None:
         raise malformed(argument, "axis names must be distinct", name)
 
 
+def check_axes(axes: object, argument: str) -> Axes:
+    """Return ``axes`` if it is a tuple of (name, bits) with distinct, valid names."""
+    if not isinstance(axes, tuple):
+        raise malformed(argument, "must be a tuple of (name, bits)", axes)
+    seen: set[str] = set()
+    for axis in axes:
+        if not isinstance(axis, tuple) or len(axis) != 2:
+            raise malformed(argument, "must hold (name, bits) pairs", axis)
+        check_name(axis[0], argument, seen)
+        seen.add(axis[0])
+        if type(axis[1]) is not int or axis[1] < 0:
+            raise malformed(argument, "bits must be a non-negative integer", axis[1])
+        width(axis[1], argument)
+    return axes
+
+
 def fields(axes: Axes) -> Iterator[tuple[str, int, int]]:
     """Yield (name, position of the lowest bit, bits) of each axis inside the packed integer."""
     position = 0
     for name, bits in axes:
         yield name, position, bits
         position += bits
+
+
+def resized(axes: Axes, name: str, bits: int) -> Axes:
+    """Return the axes with another number of bits on one of them.
+
+    Example:
+        >>> resized((("row", 1), ("col", 2)), "col", 5)
+        (('row', 1), ('col', 5))
+    """
+    return tuple((axis, bits if axis == name else count) for axis, count in axes)
 
 
 def unpack(value: int, axes: Axes) -> dict[str, int]:

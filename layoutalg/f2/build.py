@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, check_name, fields, integer, log2, malformed, unpack
-from layoutalg.f2.checked import as_names, bad_argument, linear, refuse
+from layoutalg.f2.axes import Axes, check_name, fields, integer, log2, malformed, unpack, width
+from layoutalg.f2.checked import as_names, bad_argument, flag, linear, move, moves, refuse
 from layoutalg.f2.layout import Bases, LinearLayout, _trusted
 
 
@@ -64,7 +64,8 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
     """
     _named(in_dim, out_dim)
     bits, shift = log2(size, "size"), log2(stride, "stride")
-    return _trusted(((in_dim, bits),), ((out_dim, bits + shift),), tuple(1 << bit + shift for bit in range(bits)), 0)
+    outputs = ((out_dim, width(bits + shift, "stride")),)
+    return _trusted(((in_dim, bits),), outputs, tuple(1 << bit + shift for bit in range(bits)), 0)
 
 
 def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
@@ -116,27 +117,35 @@ def from_bases_minimal(
         >>> from_bases_minimal({"i": [(1, 0), (0, 2), (0, 1)]}, ("row", "col")).out_dims
         {'row': 2, 'col': 4}
     """
-    names = as_names(out_names, "out_names")
+    flag(require_surjective, "require_surjective")
+    names = as_names(out_names, "out_names", ordered=True)
     # whatever is not a point of the right kind is left to ``from_bases``, which explains it
     entries = bases.items() if isinstance(bases, Mapping) else bases if isinstance(bases, (tuple, list)) else ()
-    points: list[object] = []
+    given: list[tuple[str, object]] = []
     for entry in entries:
         if isinstance(entry, (tuple, list)) and len(entry) == 2 and isinstance(entry[1], (tuple, list, np.ndarray)):
-            points += list(entry[1])
-    points.append([offset.get(name, 0) for name in names] if isinstance(offset, Mapping) else offset)
+            given += [("bases", image) for image in _listed(entry[1])]
+    given.append(("offset", [offset.get(name, 0) for name in names] if isinstance(offset, Mapping) else offset))
     widths = [0] * len(names)
-    for point in points:
-        if isinstance(point, (tuple, list, np.ndarray)) and len(point) == len(names):
-            for index, component in enumerate(point):
-                value = integer(component, "bases")
+    for argument, point in given:
+        components = _listed(point)
+        if len(components) == len(names):
+            for index, component in enumerate(components):
+                value = integer(component, argument)
                 if value < 0:
-                    raise malformed("bases", "components must not be negative", value)
-                widths[index] = max(widths[index], value.bit_length())
+                    raise malformed(argument, "components must not be negative", value)
+                widths[index] = max(widths[index], width(value.bit_length(), argument))
     dims = [(name, 1 << bits) for name, bits in zip(names, widths, strict=True)]
     layout = LinearLayout.from_bases(bases, dims, offset)
     if require_surjective:
         check_surjective(layout)
     return layout
+
+
+def _listed(value: object) -> Sequence[object]:
+    """Return the entries of a sequence, none where it is something else."""
+    entries = value.tolist() if isinstance(value, np.ndarray) else value
+    return entries if isinstance(entries, (tuple, list)) else ()
 
 
 def check_surjective(layout: LinearLayout) -> None:
@@ -167,6 +176,7 @@ def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
 
     Raises:
         AdmissibilityError: LA242, no order of the axes agrees with both layouts; the witness holds two such axes.
+        MalformedError: LA200, LA241, an operand is no layout, or an axis would have more than 13,000 bits.
 
     Example:
         >>> str(direct_sum(identity_1d(2, "reg", "col"), identity_1d(4, "reg", "col")))
@@ -178,38 +188,22 @@ def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
     linear(outer, "outer")
     inputs = _merged(inner, outer, inner.inputs, outer.inputs, "input")
     outputs = _merged(inner, outer, inner.outputs, outer.outputs, "output")
-    sizes = dict(inner.outputs)
-    low = [(name, bits, sizes.get(name, 0)) for name, bits in outputs]
-    first = _mover(inner.outputs, outputs, {})
-    second = _mover(outer.outputs, outputs, {name: shift for name, _, shift in low})
+    first = moves(inner.outputs, outputs)
+    second = moves(outer.outputs, outputs, dict(inner.outputs))
     inner_columns = {name: inner.columns[at : at + bits] for name, at, bits in fields(inner.inputs)}
     outer_columns = {name: outer.columns[at : at + bits] for name, at, bits in fields(outer.inputs)}
     columns: list[int] = []
     for name, _ in inputs:
-        columns += [_move(column, first) for column in inner_columns.get(name, ())]
-        columns += [_move(column, second) for column in outer_columns.get(name, ())]
-    constant = _move(inner.constant, first) | _move(outer.constant, second)
+        columns += [move(column, first) for column in inner_columns.get(name, ())]
+        columns += [move(column, second) for column in outer_columns.get(name, ())]
+    constant = move(inner.constant, first) | move(outer.constant, second)
     return _trusted(inputs, outputs, tuple(columns), constant)
-
-
-def _mover(source: Axes, target: Axes, shifts: Mapping[str, int]) -> list[tuple[int, int, int]]:
-    """Return (lowest bit, mask, new lowest bit) per axis of ``source`` inside ``target``."""
-    placed = {name: low for name, low, _ in fields(target)}
-    return [(low, (1 << bits) - 1, placed[name] + shifts.get(name, 0)) for name, low, bits in fields(source)]
-
-
-def _move(value: int, moves: Sequence[tuple[int, int, int]]) -> int:
-    answer = 0
-    if value:
-        for low, mask, target in moves:
-            answer |= (value >> low & mask) << target
-    return answer
 
 
 def _merged(inner: LinearLayout, outer: LinearLayout, left: Axes, right: Axes, side: str) -> Axes:
     """Return the union of two ordered sets of axes with added bits, in an order that agrees with both."""
     if left == right:
-        return tuple((name, 2 * bits) for name, bits in left)
+        return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
     first, second = dict(left), dict(right)
     order: list[str] = []
     rest = [name for name, _ in right]
@@ -225,7 +219,8 @@ def _merged(inner: LinearLayout, outer: LinearLayout, left: Axes, right: Axes, s
             order += rest[:cut]
             rest = rest[cut + 1 :]
         order.append(name)
-    return tuple((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
+    total = ((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
+    return tuple((name, width(bits, f"{side} axis {name}")) for name, bits in total)
 
 
 def _order_conflict(inner: LinearLayout, outer: LinearLayout, side: str, name: str, other: str) -> Exception:

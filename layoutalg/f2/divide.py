@@ -10,10 +10,13 @@ quotient exists, and it is unique once it keeps every axis of A.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from itertools import pairwise
+from operator import or_
 
 from layoutalg.errors import AdmissibilityError
 from layoutalg.f2.axes import Axes, fields, unpack
-from layoutalg.f2.checked import as_names, bad_argument, bit_name, field, gather, linear, place, refuse
+from layoutalg.f2.checked import as_names, bad_argument, field, gather, linear, move, moves, place, refuse, restricted
 from layoutalg.f2.layout import LinearLayout, _trusted
 
 
@@ -34,10 +37,7 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
         >>> str(divide_left(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
         'F2[reg=(2)(1) -> o:4]'
     """
-    found = _divided(linear(layout, "layout"), linear(tile, "tile"), left=True)
-    if isinstance(found, AdmissibilityError):
-        raise found
-    return found
+    return _divided(layout, tile, left=True)
 
 
 def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
@@ -57,72 +57,83 @@ def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
         >>> str(divide_right(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
         'F2[reg=(2)(1) -> o:4]'
     """
-    found = _divided(linear(layout, "layout"), linear(tile, "tile"), left=False)
-    if isinstance(found, AdmissibilityError):
-        raise found
-    return found
+    return _divided(layout, tile, left=False)
 
 
-def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout | AdmissibilityError:
-    """Return the quotient, or the error that says why there is none."""
+def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout:
+    what = f"the layout is not divisible by the tile from the {'left' if left else 'right'}"
+    outside = _outside(layout, tile, "LA247", what, left=left, gaps=False)
+    tile_in, tile_out = dict(tile.inputs), dict(tile.outputs)
+    places = []
+    for name, low, bits in fields(layout.outputs):
+        cut = tile_out.get(name, 0)
+        places.append((low + cut if left else low, bits - cut))
+    columns = tuple(gather(column, places) for column in outside if column is not None)
+    inputs = tuple((name, bits - tile_in.get(name, 0)) for name, bits in layout.inputs)
+    outputs = tuple((name, bits - tile_out.get(name, 0)) for name, bits in layout.outputs)
+    return _trusted(inputs, outputs, columns, gather(layout.constant, places))
 
-    def fail(because: str, witness: dict[str, object]) -> AdmissibilityError:
-        side = "left" if left else "right"
-        return refuse(
-            "LA247", f"the layout is not divisible by the tile from the {side}", because, witness, layout, tile
-        )
 
+def _outside(
+    layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, left: bool, gaps: bool
+) -> list[int | None]:
+    """Return the column of each input bit, None where the bit belongs to the tile.
+
+    The tile sits in the lowest (``left``) or highest bits of its axes and does there what ``tile`` says; the other
+    input bits stay off its output bits: all of them, or with ``gaps`` only those that it uses.
+
+    Raises:
+        MalformedError: LA241, an operand is no layout.
+        AdmissibilityError: ``code``, the tile does not fit; the witness holds the axis or the input bit that shows it.
+    """
+    _fits(layout, tile, code, what, ordered=not gaps)
+
+    def fail(because: str, **witness: object) -> AdmissibilityError:
+        return refuse(code, what, because, witness, layout, tile)
+
+    along = moves(tile.outputs, layout.outputs, {} if left else _room(layout.outputs, tile.outputs))
+    images, constant = [move(column, along) for column in tile.columns], move(tile.constant, along)
+    taken = reduce(or_, images, constant) if gaps else move((1 << tile.out_bits) - 1, along)
+    inside = {name: (low, bits) for name, low, bits in fields(tile.inputs)}
+    first = {} if left else _room(layout.inputs, tile.inputs)
+    answer: list[int | None] = []
+    for name, low, bits in fields(layout.inputs):
+        place_in_tile, cut = inside.get(name, (0, 0))
+        for bit in range(bits):
+            column, number = layout.columns[low + bit], bit - first.get(name, 0)
+            belongs = 0 <= number < cut
+            expected = images[place_in_tile + number] if belongs else column & ~taken
+            if column != expected:
+                point, wanted = unpack(column, layout.outputs), unpack(expected, layout.outputs)
+                because = f"the image of {name}[{bit}] is {point}, where the tile needs {wanted}"
+                raise fail(because, axis=name, bit=bit, image=point, expected=wanted, inside_tile=belongs)
+            answer.append(None if belongs else column)
+    if layout.constant & taken != constant:
+        raise fail("the affine parts differ on the bits of the tile", layout=layout.offset, tile=tile.offset)
+    return answer
+
+
+def _fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ordered: bool) -> None:
+    """Refuse a tile whose axes the layout lacks, or has smaller, or (``ordered``) in another order."""
+    linear(layout, "layout")
+    linear(tile, "tile")
     for side, have, want in (("input", layout.inputs, tile.inputs), ("output", layout.outputs, tile.outputs)):
         sizes, order = dict(have), [name for name, _ in have]
-        last = -1
         for name, bits in want:
             if sizes.get(name, -1) < bits:
                 size = 1 << sizes[name] if name in sizes else None
-                return fail(
-                    f"the tile needs {side} axis {name!r} of size {1 << bits}, the layout has {size}",
-                    {"axis": name, "tile": 1 << bits, "layout": size},
-                )
-            if order.index(name) < last:
-                return fail(f"the {side} axes of the tile are in another order", {"axis": name})
-            last = order.index(name)
-    tile_in, tile_out = dict(tile.inputs), dict(tile.outputs)
-    tile_places, rest_places = [], []
-    for name, low, bits in fields(layout.outputs):
-        cut = tile_out.get(name, 0)
-        tile_places.append((low, cut) if left else (low + bits - cut, cut))
-        rest_places.append((low + cut, bits - cut) if left else (low, bits - cut))
-    # output axes of the tile come in the order of the layout, so gathering yields the tile's own packing
-    columns: list[int] = []
-    tile_low = {name: low for name, low, _ in fields(tile.inputs)}
-    for name, low, bits in fields(layout.inputs):
-        cut = tile_in.get(name, 0)
-        for bit in range(bits):
-            column = layout.columns[low + bit]
-            number = bit if left else bit - (bits - cut)
-            inside = 0 <= number < cut
-            wanted = tile.columns[tile_low[name] + number] if inside else 0
-            here, rest = gather(column, tile_places), gather(column, rest_places)
-            if here != wanted or (inside and rest):
-                return fail(
-                    f"the image of {name}[{bit}] is {unpack(column, layout.outputs)}",
-                    {
-                        "axis": name,
-                        "bit": bit,
-                        "tile_part": unpack(here, tile.outputs),
-                        "expected": unpack(wanted, tile.outputs),
-                        "inside_tile": inside,
-                    },
-                )
-            if not inside:
-                columns.append(rest)
-    if gather(layout.constant, tile_places) != tile.constant:
-        return fail("the affine parts differ on the bits of the tile", {"layout": layout.offset, "tile": tile.offset})
-    inputs = _less(layout.inputs, tile_in)
-    return _trusted(inputs, _less(layout.outputs, tile_out), tuple(columns), gather(layout.constant, rest_places))
+                because = f"the tile needs {side} axis {name!r} of size {1 << bits}, the layout has {size}"
+                raise refuse(code, what, because, {"axis": name, "tile": 1 << bits, "layout": size}, layout, tile)
+        for (before, _), (name, _) in pairwise(want):
+            if ordered and order.index(name) < order.index(before):
+                because = f"the {side} axes of the tile are in another order"
+                raise refuse(code, what, because, {"axis": name}, layout, tile)
 
 
-def _less(axes: Axes, taken: dict[str, int]) -> Axes:
-    return tuple((name, bits - taken.get(name, 0)) for name, bits in axes)
+def _room(axes: Axes, tile: Axes) -> dict[str, int]:
+    """Return how many bits of each axis of the tile are left below it where it takes the highest ones."""
+    cut = dict(tile)
+    return {name: bits - cut[name] for name, bits in axes if name in cut}
 
 
 def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
@@ -164,14 +175,8 @@ def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
     moved = _moved(linear(layout, "layout"), dropped)
     if moved is not None:
         raise refuse("LA248", "the layout is not trivial over these axes", moved[0], moved[1], layout)
-    places = [(low, bits) for name, low, bits in fields(layout.outputs) if name not in dropped]
-    columns: list[int] = []
-    for name, low, bits in fields(layout.inputs):
-        if name not in dropped:
-            columns += [gather(column, places) for column in layout.columns[low : low + bits]]
-    inputs = tuple(axis for axis in layout.inputs if axis[0] not in dropped)
-    outputs = tuple(axis for axis in layout.outputs if axis[0] not in dropped)
-    return _trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
+    ins, outs = (set(dims) - set(dropped) for dims in (layout.in_dims, layout.out_dims))
+    return restricted(layout, ins, outs)
 
 
 def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[str, object]] | None:
@@ -244,47 +249,10 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
         >>> str(repetitions(A, LinearLayout.from_bases({"reg": [(2,)]}, {"o": 4})))
         'F2[reg=(0)(1)(4) -> o:8]'
     """
-    linear(layout, "layout")
-    linear(tile, "tile")
-
-    def fail(because: str, witness: dict[str, object]) -> AdmissibilityError:
-        return refuse("LA257", "the layout does not repeat the tile", because, witness, layout, tile)
-
-    for side, have, want in (("input", layout.inputs, tile.inputs), ("output", layout.outputs, tile.outputs)):
-        sizes = dict(have)
-        for name, bits in want:
-            if sizes.get(name, -1) < bits:
-                size = 1 << sizes[name] if name in sizes else None
-                raise fail(
-                    f"the tile needs {side} axis {name!r} of size {1 << bits}, the layout has {size}",
-                    {"axis": name, "tile": 1 << bits, "layout": size},
-                )
-    placed = {name: low for name, low, _ in fields(layout.outputs)}
-    moves = [(low, (1 << bits) - 1, placed[name]) for name, low, bits in fields(tile.outputs)]
-
-    def move(value: int) -> int:
-        return sum((value >> low & mask) << to for low, mask, to in moves)
-
-    used = move(tile.constant)
-    for column in tile.columns:
-        used |= move(column)
-    tile_places = {name: (low, bits) for name, low, bits in fields(tile.inputs)}
-    columns = list(layout.columns)
-    for name, low, bits in fields(layout.inputs):
-        start, cut = tile_places.get(name, (0, 0))
-        for bit in range(bits):
-            column = columns[low + bit]
-            wanted = move(tile.columns[start + bit]) if bit < cut else column & ~used
-            if column != wanted:
-                raise fail(
-                    f"the image of {bit_name(layout, low + bit)} is {unpack(column, layout.outputs)}",
-                    {"axis": name, "bit": bit, "tile_bits": unpack(used, layout.outputs), "inside_tile": bit < cut},
-                )
-            if bit < cut:
-                columns[low + bit] = 0
-    if layout.constant & used != move(tile.constant):
-        raise fail("the affine parts differ on the bits of the tile", {"layout": layout.offset, "tile": tile.offset})
-    return _trusted(layout.inputs, layout.outputs, tuple(columns), layout.constant & ~used)
+    outside = _outside(layout, tile, "LA257", "the layout does not repeat the tile", left=True, gaps=True)
+    used = reduce(or_, tile.columns, tile.constant)
+    rest = layout.constant & ~move(used, moves(tile.outputs, layout.outputs))
+    return _trusted(layout.inputs, layout.outputs, tuple(column or 0 for column in outside), rest)
 
 
 def num_consecutive(layout: LinearLayout) -> int:

@@ -21,7 +21,20 @@ import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, check_name, fields, integer, log2, malformed, pack, pack_offset, pairs, unpack
+from layoutalg.f2.axes import (
+    Axes,
+    check_axes,
+    fields,
+    integer,
+    log2,
+    malformed,
+    pack,
+    pack_offset,
+    pairs,
+    shown,
+    unpack,
+    width,
+)
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
@@ -64,16 +77,7 @@ class LinearLayout:
 
     def __post_init__(self) -> None:
         for argument, axes in (("inputs", self.inputs), ("outputs", self.outputs)):
-            if not isinstance(axes, tuple):
-                raise malformed(argument, "must be a tuple of (name, bits)", axes)
-            seen: set[str] = set()
-            for axis in axes:
-                if not isinstance(axis, tuple) or len(axis) != 2:
-                    raise malformed(argument, "must hold (name, bits) pairs", axis)
-                check_name(axis[0], argument, seen)
-                seen.add(axis[0])
-                if type(axis[1]) is not int or axis[1] < 0:
-                    raise malformed(argument, "bits must be a non-negative integer", axis[1])
+            check_axes(axes, argument)
         if not isinstance(self.columns, tuple) or len(self.columns) != self.in_bits:
             raise malformed("columns", f"must be a tuple of {self.in_bits} integers, one per input bit", self.columns)
         for argument, value in (("constant", self.constant), *(("columns", column) for column in self.columns)):
@@ -112,7 +116,7 @@ class LinearLayout:
                 images = images.tolist()
             if not isinstance(images, (tuple, list)):
                 raise malformed(f"bases[{name!r}]", "must be a sequence of images, one per bit", images)
-            inputs.append((name, len(images)))
+            inputs.append((name, width(len(images), f"bases[{name!r}]")))
             columns += [pack(image, places, f"bases[{name!r}]", bit) for bit, image in enumerate(images)]
         return _trusted(tuple(inputs), outputs, tuple(columns), pack_offset(offset, outputs))
 
@@ -183,13 +187,19 @@ class LinearLayout:
             >>> L.apply({"i": np.arange(4)})["offset"].tolist()
             [0, 1, 3, 2]
         """
+        if not isinstance(coords, Mapping):
+            raise self._out_of_domain("coords must map axis names to coordinates", coords)
         if set(coords) != {name for name, _ in self.inputs}:
-            raise self._out_of_domain(f"the axes are {[name for name, _ in self.inputs]}", sorted(map(str, coords)))
+            raise self._out_of_domain(f"the axes are {[name for name, _ in self.inputs]}", list(coords))
         values = {name: self._checked(coords[name], name, bits) for name, bits in self.inputs}
         if all(isinstance(value, int) for value in values.values()):
             packed = sum(int(values[name]) << low for name, low, _ in fields(self.inputs))
             return dict(unpack(self.constant ^ matrix.apply(self.columns, packed), self.outputs))
-        shape = np.broadcast_shapes(*(np.shape(value) for value in values.values()))
+        shapes = [np.shape(value) for value in values.values()]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise self._out_of_domain("the arrays of coords must broadcast together", shapes) from None
         return {name: self._apply_axis(values, shape, low, bits) for name, low, bits in fields(self.outputs)}
 
     def _apply_axis(
@@ -211,12 +221,15 @@ class LinearLayout:
             if not 0 <= value < 1 << bits:
                 raise self._out_of_domain(f"{name} must be in [0, {1 << bits})", int(value))
             return int(value)
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError, MemoryError):  # ragged, or a range too long to write out
+            raise self._out_of_domain(f"{name} must hold integers", value) from None
         exact = array.dtype.kind in "iu" or (
             array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat)
         )
         if not exact:
-            raise self._out_of_domain(f"{name} must hold integers", f"{type(value).__name__} {value!r}"[:80])
+            raise self._out_of_domain(f"{name} must hold integers", value)
         if array.size and (int(array.min()) < 0 or int(array.max()) >= 1 << bits):
             worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
             raise self._out_of_domain(f"{name} must be in [0, {1 << bits})", worst)
@@ -224,13 +237,14 @@ class LinearLayout:
         return array.astype(np.int64 if bits <= PACKED_BITS else object)
 
     def _out_of_domain(self, rule: str, actual: object) -> MalformedError:
+        text, witness = shown(actual)
         return MalformedError(
             Diagnostic(
                 code="LA204",
                 what="the coordinate is not in the domain of the layout",
                 where=(str(self),),
-                because=f"{rule}, not {actual}",
-                witness={"actual": actual},
+                because=f"{rule}, not {text}",
+                witness={"actual": witness},
             )
         )
 
@@ -312,6 +326,8 @@ class LinearLayout:
 
     def then(self, outer: LinearLayout) -> LinearLayout:
         """Return ``outer`` after ``self``."""
+        if not isinstance(outer, LinearLayout):
+            raise malformed("outer", "must be a LinearLayout", outer)
         return outer @ self
 
     def inverse(self) -> LinearLayout:

@@ -7,6 +7,7 @@ Notation: ``F2[lane=(1,0)(0,1), warp= -> row:2, col:2] ^ (1,0)``; blanks are fre
 
 from __future__ import annotations
 
+from layoutalg.f2.axes import shown
 from layoutalg.f2.layout import LinearLayout
 from layoutalg.tokens import Grammar, Tokens
 
@@ -28,6 +29,8 @@ def parse_linear(text: str) -> LinearLayout:
         >>> parse_linear("F2[i=(2)(1) -> offset:4] ^ (1)").table().tolist()
         [1, 3, 0, 2]
     """
+    if not isinstance(text, str):
+        raise _GRAMMAR.error(text, f"text must be a string, not {shown(text)[0]}")
     tokens = Tokens(text, _GRAMMAR)
     if tokens.take("name", "F2") != "F2":
         tokens.fail("F2", tokens.items[0][2])

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 from layoutalg.f2 import carry, matrix
-from layoutalg.f2.axes import Axes, fields, integer, log2
-from layoutalg.f2.checked import bad_argument, linear, place, refuse, selected
+from layoutalg.f2.axes import integer, log2
+from layoutalg.f2.checked import bad_argument, linear, packed_point, place, recolumned, refuse, restricted, selected
 from layoutalg.f2.layout import LinearLayout, _trusted
 
 
@@ -32,7 +32,7 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
         [3, 2, 1, 0]
     """
     linear(layout, "layout")
-    constant = layout.constant ^ _point(layout.outputs, offset, "offset")
+    constant = layout.constant ^ packed_point(layout.outputs, offset, "offset")
     return _trusted(layout.inputs, layout.outputs, layout.columns, constant)
 
 
@@ -51,7 +51,7 @@ def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
         [1, 0, 3, 2]
     """
     linear(layout, "layout")
-    constant = layout.constant ^ matrix.apply(layout.columns, _point(layout.inputs, offset, "offset"))
+    constant = layout.constant ^ matrix.apply(layout.columns, packed_point(layout.inputs, offset, "offset"))
     return _trusted(layout.inputs, layout.outputs, layout.columns, constant)
 
 
@@ -127,11 +127,8 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
             {"axis": name, "start": first, "x": values[3] - first, "coordinates": values},
             layout,
         )
-    columns = layout.columns
-    part = tuple(matrix.apply(columns, value << low) for value in moved)
-    inputs = tuple((axis, count if axis == name else width) for axis, width in layout.inputs)
-    constant = layout.constant ^ matrix.apply(columns, first << low)
-    return _trusted(inputs, layout.outputs, columns[:low] + part + columns[low + bits :], constant)
+    part = [matrix.apply(layout.columns, value << low) for value in moved]
+    return recolumned(xor_in(layout, {name: first}), name, part)
 
 
 def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
@@ -148,26 +145,6 @@ def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
         >>> str(fix_in(LinearLayout.identity({"row": 2, "col": 2}), {"col": 1}))
         'F2[row=(1,0) -> row:2, col:2] ^ (0,1)'
     """
-    linear(layout, "layout")
-    packed = _point(layout.inputs, point, "point")
-    columns: list[int] = []
-    for name, low, bits in fields(layout.inputs):
-        if name not in point:
-            columns += layout.columns[low : low + bits]
-    inputs = tuple(axis for axis in layout.inputs if axis[0] not in point)
-    constant = layout.constant ^ matrix.apply(layout.columns, packed)
-    return _trusted(inputs, layout.outputs, tuple(columns), constant)
-
-
-def _point(axes: Axes, values: Mapping[str, int], argument: str) -> int:
-    """Return a partial point as a packed integer, absent axes at 0."""
-    if not isinstance(values, Mapping):
-        raise bad_argument(argument, "must map axis names to integers", values)
-    packed = 0
-    for name, value in values.items():
-        low, bits = place(axes, name, argument)
-        number = integer(value, f"{argument}[{name!r}]")
-        if number < 0 or number >> bits:
-            raise bad_argument(f"{argument}[{name!r}]", f"must be in [0, {1 << bits})", number)
-        packed |= number << low
-    return packed
+    at = packed_point(linear(layout, "layout").inputs, point, "point")
+    moved = _trusted(layout.inputs, layout.outputs, layout.columns, layout.constant ^ matrix.apply(layout.columns, at))
+    return restricted(moved, [name for name, _ in layout.inputs if name not in point], layout.out_dims)

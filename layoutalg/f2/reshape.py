@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from layoutalg.f2.axes import Axes, log2, pairs
+from layoutalg.f2.axes import Axes, log2, pairs, width
 from layoutalg.f2.build import require_axis_name
-from layoutalg.f2.checked import as_names, bad_argument, gather, linear, place, refuse, selected
+from layoutalg.f2.checked import as_names, bad_argument, columns_of, gather, linear, mapped, place, refuse, selected
 from layoutalg.f2.layout import LinearLayout, _trusted
 
 Dims = Mapping[str, int] | Sequence[tuple[str, int]]
@@ -92,7 +92,8 @@ def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
 def _joined(axes: Axes, name: str | None) -> Axes:
     if name is None and not axes:
         raise bad_argument("name", "must be given where the layout has no axis to take it from", None)
-    return ((require_axis_name(axes[0][0] if name is None else name, "name"), sum(bits for _, bits in axes)),)
+    joined = require_axis_name(axes[0][0] if name is None else name, "name")
+    return ((joined, width(sum(bits for _, bits in axes), "layout")),)
 
 
 def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
@@ -111,11 +112,8 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
     """
     linear(layout, "layout")
     order = _permuted(layout.inputs, names)
-    columns: list[int] = []
-    for name, _ in order:
-        low, bits = place(layout.inputs, name, "names")
-        columns += layout.columns[low : low + bits]
-    return _trusted(order, layout.outputs, tuple(columns), layout.constant)
+    columns = tuple(column for name, _ in order for column in columns_of(layout, name, "names"))
+    return _trusted(order, layout.outputs, columns, layout.constant)
 
 
 def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
@@ -128,12 +126,11 @@ def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
     linear(layout, "layout")
     order = _permuted(layout.outputs, names)
     places = [place(layout.outputs, name, "names") for name, _ in order]
-    columns = tuple(gather(column, places) for column in layout.columns)
-    return _trusted(layout.inputs, order, columns, gather(layout.constant, places))
+    return mapped(layout, order, lambda value: gather(value, places))
 
 
 def _permuted(axes: Axes, names: Sequence[str]) -> Axes:
-    wanted = as_names(names, "names")
+    wanted = as_names(names, "names", ordered=True)
     sizes = dict(axes)
     if len(wanted) != len(axes) or any(name not in sizes for name in wanted):
         raise bad_argument("names", f"must hold each of {list(sizes)} once", wanted)
@@ -233,6 +230,8 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
         >>> str(concat_ins(lane, warp))
         'F2[lane=(1), warp=(2) -> o:4]'
     """
+    linear(left, "left")
+    linear(right, "right")
     _joinable(left, right, left.outputs, right.outputs, left.inputs, right.inputs, "output", "input")
     inputs = left.inputs + right.inputs
     return _trusted(inputs, left.outputs, left.columns + right.columns, left.constant ^ right.constant)
@@ -253,6 +252,8 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
         >>> str(concat_outs(row, col))
         'F2[i=(1,2) -> row:4, col:4]'
     """
+    linear(left, "left")
+    linear(right, "right")
     _joinable(left, right, left.inputs, right.inputs, left.outputs, right.outputs, "input", "output")
     shift = left.out_bits
     columns = tuple(low | high << shift for low, high in zip(left.columns, right.columns, strict=True))

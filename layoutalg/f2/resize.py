@@ -12,9 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from layoutalg.f2.axes import fields, log2, unpack
-from layoutalg.f2.build import direct_sum, identity_1d
-from layoutalg.f2.checked import bad_argument, field, gather, insert, linear, place, refuse, selected
+from layoutalg.f2.axes import log2, resized, unpack
+from layoutalg.f2.build import direct_sum, identity_1d, require_axis_name
+from layoutalg.f2.checked import (
+    bad_argument,
+    columns_of,
+    field,
+    flag,
+    gather,
+    insert,
+    linear,
+    mapped,
+    place,
+    recolumned,
+    refuse,
+    restricted,
+    selected,
+)
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.reshape import transpose_outs
 
@@ -35,15 +49,7 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
         'F2[row=(0), col=(1) -> col:2]'
     """
     linear(layout, "layout")
-    kept_in, kept_out = selected(layout.inputs, ins, "ins"), selected(layout.outputs, outs, "outs")
-    places = [(low, bits) for name, low, bits in fields(layout.outputs) if name in kept_out]
-    columns: list[int] = []
-    for name, low, bits in fields(layout.inputs):
-        if name in kept_in:
-            columns += [gather(column, places) for column in layout.columns[low : low + bits]]
-    inputs = tuple(axis for axis in layout.inputs if axis[0] in kept_in)
-    outputs = tuple(axis for axis in layout.outputs if axis[0] in kept_out)
-    return _trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
+    return restricted(layout, selected(layout.inputs, ins, "ins"), selected(layout.outputs, outs, "outs"))
 
 
 def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
@@ -87,9 +93,7 @@ def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
             {"axis": name, "size": 1 << bits, "asked": 1 << count},
             layout,
         )
-    inputs = tuple((axis, count if axis == name else width) for axis, width in layout.inputs)
-    columns = layout.columns[: low + count] + layout.columns[low + bits :]
-    return _trusted(inputs, layout.outputs, columns, layout.constant)
+    return recolumned(layout, name, layout.columns[low : low + count])
 
 
 def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
@@ -111,9 +115,7 @@ def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     count = log2(size, "size")
     if count < bits:
         raise bad_argument("size", f"must be at least {1 << bits}", 1 << count)
-    inputs = tuple((axis, count if axis == name else width) for axis, width in layout.inputs)
-    columns = layout.columns[: low + bits] + (0,) * (count - bits) + layout.columns[low + bits :]
-    return _trusted(inputs, layout.outputs, columns, layout.constant)
+    return recolumned(layout, name, layout.columns[low : low + bits] + (0,) * (count - bits))
 
 
 def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
@@ -147,10 +149,8 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
                     layout,
                 )
         return mask_out(layout, name, size)
-    grow = count - bits
-    columns = tuple(insert(column, low + bits, grow) for column in layout.columns)
-    outputs = tuple((axis, count if axis == name else width) for axis, width in layout.outputs)
-    return _trusted(layout.inputs, outputs, columns, insert(layout.constant, low + bits, grow))
+    outputs = resized(layout.outputs, name, count)
+    return mapped(layout, outputs, lambda value: insert(value, low + bits, count - bits))
 
 
 def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
@@ -171,9 +171,7 @@ def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     low, bits = place(linear(layout, "layout").outputs, name, "name")
     count = _smaller(size, bits)
     places = ((0, low + count), (low + bits, layout.out_bits - low - bits))
-    outputs = tuple((axis, count if axis == name else width) for axis, width in layout.outputs)
-    columns = tuple(gather(column, places) for column in layout.columns)
-    return _trusted(layout.inputs, outputs, columns, gather(layout.constant, places))
+    return mapped(layout, resized(layout.outputs, name, count), lambda value: gather(value, places))
 
 
 def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
@@ -218,11 +216,8 @@ def remove_zero_bases(layout: LinearLayout, name: str) -> LinearLayout:
         >>> str(remove_zero_bases(LinearLayout.from_bases({"reg": [(0,), (1,), (0,)]}, {"o": 2}), "reg"))
         'F2[reg=(1) -> o:2]'
     """
-    low, bits = place(linear(layout, "layout").inputs, name, "name")
-    kept = tuple(column for column in layout.columns[low : low + bits] if column)
-    inputs = tuple((axis, len(kept) if axis == name else width) for axis, width in layout.inputs)
-    columns = layout.columns[:low] + kept + layout.columns[low + bits :]
-    return _trusted(inputs, layout.outputs, columns, layout.constant)
+    kept = [column for column in columns_of(linear(layout, "layout"), name, "name") if column]
+    return recolumned(layout, name, kept)
 
 
 def ensure_not_larger(
@@ -234,7 +229,7 @@ def ensure_not_larger(
         layout: Any.
         shape: Size per output axis, powers of two; absent axes stay.
         broadcast: Keep register bits that no longer matter; else drop those that this call made useless.
-        register: Name of the register axis.
+        register: Name of the register axis, which must be there if bits of it may be dropped.
 
     Raises:
         MalformedError: LA200, LA241, a bad size or an unknown axis.
@@ -247,21 +242,15 @@ def ensure_not_larger(
         'F2[register=(1), lane=(2) -> o:4]'
     """
     sizes = _shape(layout, shape)
+    before = () if flag(broadcast, "broadcast") else columns_of(layout, register, "register")
     answer = layout
     for name, bits in layout.outputs:
         if sizes.get(name, bits) < bits:
             answer = mask_out(answer, name, 1 << sizes[name])
-    if broadcast or register not in dict(layout.inputs):
+    if broadcast:
         return answer
-    low, bits = place(layout.inputs, register, "register")
-    kept = tuple(
-        new
-        for new, old in zip(answer.columns[low : low + bits], layout.columns[low : low + bits], strict=True)
-        if new or not old
-    )
-    inputs = tuple((axis, len(kept) if axis == register else width) for axis, width in answer.inputs)
-    columns = answer.columns[:low] + kept + answer.columns[low + bits :]
-    return _trusted(inputs, answer.outputs, columns, answer.constant)
+    after = columns_of(answer, register, "register")
+    return recolumned(answer, register, [new for new, old in zip(after, before, strict=True) if new or not old])
 
 
 def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str | None = None) -> LinearLayout:
@@ -288,6 +277,7 @@ def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str
         if not layout.inputs:
             raise bad_argument("name", "must be given where the layout has no input axis", None)
         name = layout.inputs[0][0]
+    require_axis_name(name, "name")
     answer = layout
     for axis, bits in layout.outputs:
         if sizes.get(axis, bits) > bits:
@@ -324,8 +314,8 @@ def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, in
         >>> str(combine_cta_cga(cta, LinearLayout.from_bases({"block": [(1,)]}, {"o": 2}), {"o": 16}))
         'F2[register=(1)(4), lane=(2), block=(8) -> o:16]'
     """
-    sizes = _shape(cta, shape)
     linear(cga, "cga")
+    sizes = _shape(linear(cta, "cta"), shape)
     names = [name for name, _ in cta.outputs]
     if set(sizes) != set(names):
         raise bad_argument("shape", f"must have the axes {names}", sorted(sizes))

@@ -22,8 +22,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, fields, integer, unpack
-from layoutalg.f2.checked import as_names, bad_argument, bit_name, field, linear, place, refuse
+from layoutalg.f2.axes import Axes, fields, unpack
+from layoutalg.f2.checked import (
+    as_names,
+    bad_argument,
+    bit_name,
+    field,
+    linear,
+    move,
+    moves,
+    packed_point,
+    place,
+    refuse,
+)
 from layoutalg.f2.divide import is_trivial_over, quotient
 from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
 
@@ -41,8 +52,8 @@ class SolutionSet:
 
     Args:
         particular: The solution with the smallest packed columns and constant.
-        kernel: Reduced basis of the kernel of A, packed points of the output axes of ``particular``; each vector has a
-            highest bit that no other vector has.
+        kernel: Reduced basis of the kernel of A, ascending, packed points of the output axes of ``particular``; each
+            vector has a highest bit that no other vector has.
 
     Example:
         >>> A = LinearLayout.from_bases({"lane": [(1,), (1,)]}, {"o": 2})
@@ -58,16 +69,15 @@ class SolutionSet:
         linear(self.particular, "particular")
         if not isinstance(self.kernel, tuple):
             raise bad_argument("kernel", "must be a tuple of integers", self.kernel)
-        seen = 0
         for vector in self.kernel:
             if type(vector) is not int or not 0 < vector < 1 << self.particular.out_bits:
                 raise bad_argument("kernel", f"must hold integers in [1, 2**{self.particular.out_bits})", vector)
-            seen |= 1 << vector.bit_length() - 1
-        if seen.bit_count() < len(self.kernel):
-            raise bad_argument("kernel", "must be reduced", self.kernel)
-        for vector in self.kernel:
-            if vector & seen != 1 << vector.bit_length() - 1:
-                raise bad_argument("kernel", "must be reduced", self.kernel)
+        tops = [1 << vector.bit_length() - 1 for vector in self.kernel]
+        seen = sum(set(tops))
+        if tops != sorted(set(tops)) or any(
+            vector & seen != top for vector, top in zip(self.kernel, tops, strict=True)
+        ):
+            raise bad_argument("kernel", "must be reduced and ascending", self.kernel)
         for value in (*self.particular.columns, self.particular.constant):
             if value & seen:
                 raise bad_argument("particular", "must have the smallest columns and constant", self.particular)
@@ -107,17 +117,16 @@ class SolutionSet:
 
         Mathematically: for each axis of the objective in turn, among the solutions left, the displacement
         ``C(x)[axis] xor x[axis]`` (``C(x)[axis]`` where C has no such input) has the smallest rank, is zero at the most
-        points, and no column of it is non-zero without need. Axes that C lacks are skipped. The remaining freedom goes
-        to the smallest packed values. The claim is exact for the first axis, and for each further one as long as the
-        axes before it stay in place.
+        points, and no column of it is non-zero without need. The remaining freedom goes to the smallest packed values.
+        The claim is exact for the first axis, and for each further one as long as the axes before it stay in place.
 
         Args:
             objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order;
-                ``"fewest_shuffles"`` keeps lanes in place first, so the fewest registers read another lane; or a
-                sequence of axis names.
+                ``"fewest_shuffles"`` keeps lanes in place first, so the fewest registers read another lane; these
+                two skip the axes that C lacks; or a sequence of output axes of C.
 
         Raises:
-            MalformedError: LA241, an unknown objective.
+            MalformedError: LA241, an unknown objective or axis.
 
         Example:
             >>> A = LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2})
@@ -125,18 +134,25 @@ class SolutionSet:
             >>> [str(solve(A, B).choose(way)) for way in ("smallest", "local")]
             ['F2[lane=(0,0), warp=(1,0) -> lane:2, warp:2]', 'F2[lane=(0,0), warp=(0,1) -> lane:2, warp:2]']
         """
-        return self.particular if objective == "smallest" else self._placed(_axes_of(objective))
+        if isinstance(objective, str):
+            if objective not in OBJECTIVES:
+                raise bad_argument(
+                    "objective", f"must be one of {sorted(OBJECTIVES)}, or a sequence of axes", objective
+                )
+            known = dict(self.particular.outputs)
+            return self._placed([name for name in OBJECTIVES[objective] if name in known])
+        order = as_names(objective, "objective", ordered=True)
+        for name in order:
+            place(self.particular.outputs, name, "objective")
+        return self._placed(order)
 
-    def _placed(self, order: tuple[str, ...]) -> LinearLayout:
+    def _placed(self, order: Sequence[str]) -> LinearLayout:
         one = self.particular
-        if not self.kernel:
+        if not self.kernel or not order:
             return one
         values = [*one.columns, one.constant]
         kernel: Sequence[int] = self.kernel
-        known = [name for name, _ in one.outputs]
         for name in order:
-            if name not in known or not kernel:
-                continue
             where = place(one.outputs, name, "objective")
             wanted = [*_targets(one.inputs, name, where[1]), 0]
             reduced = matrix.eliminate([field(vector, where) for vector in kernel])
@@ -144,17 +160,9 @@ class SolutionSet:
                 used = reduced.reduce(field(value, where) ^ wanted[index])[1]
                 values[index] = value ^ matrix.apply(kernel, used)
             kernel = [matrix.apply(kernel, null) for null in reduced.null]
-        rest = matrix.image_basis(kernel)
-        values = [_remainder(rest, value) for value in values]
+        # a null set is one vector and others before it, and no step uses that vector: what is left of the kernel is
+        # ascending and reduced again, and the values stay the smallest modulo it
         return _trusted(one.inputs, one.outputs, tuple(values[:-1]), values[-1])
-
-
-def _axes_of(objective: object) -> tuple[str, ...]:
-    if isinstance(objective, str):
-        if objective not in OBJECTIVES:
-            raise bad_argument("objective", f"must be one of {sorted(OBJECTIVES)} or axis names", objective)
-        return OBJECTIVES[objective]
-    return as_names(objective, "objective")
 
 
 def _targets(inputs: Axes, name: str, bits: int) -> list[int]:
@@ -249,13 +257,8 @@ def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...]
                 outer,
                 target,
             )
-    placed = {name: low for name, low, _ in fields(outer.outputs)}
-    moves = [(low, (1 << bits) - 1, placed[name]) for name, low, bits in fields(target.outputs)]
-
-    def move(value: int) -> int:
-        return sum((value >> low & mask) << to for low, mask, to in moves)
-
-    return tuple(map(move, target.columns)), move(target.constant)
+    along = moves(target.outputs, outer.outputs)
+    return tuple(move(column, along) for column in target.columns), move(target.constant, along)
 
 
 def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int) -> Exception:
@@ -321,21 +324,7 @@ def preimages(
         >>> preimages(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}), {"o": 1})
         ({'i': 1}, ({'i': 3},))
     """
-    linear(layout, "layout")
-    packed = 0
-    if isinstance(point, Mapping):
-        sizes = layout.out_dims
-        if set(point) != set(sizes):
-            raise bad_argument("point", f"must have the axes {list(sizes)}", sorted(map(str, point)))
-        for name, low, bits in fields(layout.outputs):
-            number = integer(point[name], f"point[{name!r}]")
-            if number < 0 or number >> bits:
-                raise bad_argument(f"point[{name!r}]", f"must be in [0, {1 << bits})", number)
-            packed |= number << low
-    else:
-        packed = integer(point, "point")
-        if packed < 0 or packed >> layout.out_bits:
-            raise bad_argument("point", f"must be in [0, 2**{layout.out_bits})", packed)
+    packed = packed_point(linear(layout, "layout").outputs, point, "point", complete=True, flat=True)
     reduced = _elimination(layout.columns)
     rest, used = reduced.reduce(packed ^ layout.constant)
     if rest:
@@ -367,6 +356,8 @@ def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> Linea
         >>> str(minimal_conversion(one, two))
         'F2[register=(0,1), lane=(1,0) -> register:2, lane:2]'
     """
+    linear(source, "source")
+    linear(destination, "destination")
     answer = solve(source, destination).choose("local")
     for name in OBJECTIVES["local"]:
         if name not in dict(answer.inputs) and name not in dict(answer.outputs):

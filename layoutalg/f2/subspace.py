@@ -7,12 +7,12 @@ Main statements: a subspace is its reduced basis, so ``==`` is equality of sets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, check_name, fields, integer, unpack
-from layoutalg.f2.checked import bad_argument, linear, refuse
+from layoutalg.f2.axes import Axes, check_axes, check_name, unpack
+from layoutalg.f2.checked import bad_argument, items, linear, packed_point, refuse
 from layoutalg.f2.layout import LinearLayout, _trusted
 
 
@@ -37,14 +37,7 @@ class Subspace:
     basis: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.axes, tuple):
-            raise bad_argument("axes", "must be a tuple of (name, bits)", self.axes)
-        seen: set[str] = set()
-        for axis in self.axes:
-            if not isinstance(axis, tuple) or len(axis) != 2 or type(axis[1]) is not int or axis[1] < 0:
-                raise bad_argument("axes", "must hold (name, bits) pairs", axis)
-            check_name(axis[0], "axes", seen)
-            seen.add(axis[0])
+        check_axes(self.axes, "axes")
         if not isinstance(self.basis, tuple):
             raise bad_argument("basis", "must be a tuple of integers", self.basis)
         for vector in self.basis:
@@ -60,8 +53,9 @@ class Subspace:
         Raises:
             MalformedError: LA200, LA241, a vector outside the axes.
         """
-        outer = cls(axes, ())
-        return cls(axes, matrix.image_basis([outer._packed(vector) for vector in vectors]))
+        check_axes(axes, "axes")
+        points = items(vectors, "vectors", "must be a sequence of points")
+        return cls(axes, matrix.image_basis([packed_point(axes, each, "vectors", flat=True) for each in points]))
 
     @property
     def bits(self) -> int:
@@ -207,22 +201,7 @@ class Subspace:
         return value
 
     def _packed(self, point: int | Mapping[str, int]) -> int:
-        if not isinstance(point, Mapping):
-            packed = integer(point, "point")
-            if packed < 0 or packed >> self.bits:
-                raise bad_argument("point", f"must be in [0, 2**{self.bits})", packed)
-            return packed
-        packed = 0
-        places: Sequence[tuple[str, int, int]] = tuple(fields(self.axes))
-        for name in point:
-            if not any(name == known for known, _, _ in places):
-                raise bad_argument("point", f"axes must be among {[known for known, _, _ in places]}", name)
-        for name, low, bits in places:
-            number = integer(point.get(name, 0), f"point[{name!r}]")
-            if number < 0 or number >> bits:
-                raise bad_argument(f"point[{name!r}]", f"must be in [0, {1 << bits})", number)
-            packed |= number << low
-        return packed
+        return packed_point(self.axes, point, "point", flat=True)
 
 
 def kernel_of(layout: LinearLayout) -> Subspace:

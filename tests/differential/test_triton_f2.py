@@ -22,9 +22,11 @@ from typing import Any
 import pytest
 
 from layoutalg import f2
+from layoutalg.errors import AdmissibilityError
 from layoutalg.f2 import LinearLayout
 
 HERE = Path(__file__).parent
+WHICH = ("facts", "apply", "sum", "compose", "inverse", "right_inverse", "one_d", "minimal", "same")
 STORED = HERE.parent / "data" / "triton_f2.json"
 
 
@@ -42,9 +44,24 @@ def check(case: list[Any], seen: Counter[str]) -> None:
         assert f2.strided_1d(size, stride, "i", "o") == read(strided)
         assert f2.zeros_1d(size, "i", "o", out) == read(zeros)
         return
+    if which == "minimal":
+        names = [name for name, _ in rest[0][1]]
+        if rest[1]:
+            assert f2.from_bases_minimal(rest[0][0], names) == read(rest[1])
+        else:
+            with pytest.raises(AdmissibilityError, match="LA245"):
+                f2.from_bases_minimal(rest[0][0], names)
+        return
     one = read(rest[0])
     if which == "facts":
-        assert [one.is_surjective, one.is_injective, one.is_invertible] == rest[1]
+        tests, names, counts, rows = rest[1]
+        assert [one.is_surjective, one.is_injective, one.is_invertible] == tests
+        assert [list(one.in_dims), list(one.out_dims)] == names
+        assert [len(one.inputs), len(one.outputs)] == counts
+        assert [[column >> row & 1 for column in one.columns] for row in range(one.out_bits)] == rows
+    elif which == "same":
+        # the binding compares axes in order, and so does ``==``
+        assert (one == read(rest[1])) == rest[2]
     elif which == "apply":
         assert [one.apply(x) for x in rest[1]] == rest[2]
     elif which == "sum":
@@ -65,6 +82,7 @@ def check(case: list[Any], seen: Counter[str]) -> None:
     else:
         target, outer, theirs = one, read(rest[1]), read(rest[2])
         solutions = f2.solve(outer, target)
+        target = LinearLayout.from_bases(rest[0][0], outer.out_dims)
         assert outer @ theirs == target == outer @ solutions.particular
         assert solutions.contains(theirs)
         assert outer @ solutions.choose("local") == target == outer @ solutions.choose("fewest_shuffles")
@@ -79,7 +97,7 @@ def test_stored_answers() -> None:
     for case in stored["cases"]:
         check(case, seen)
     assert stored["triton"] == "3.9.0"
-    assert min(seen[which] for which in ("facts", "apply", "sum", "compose", "inverse", "right_inverse", "one_d")) >= 40
+    assert min(seen[which] for which in WHICH) >= 40
     assert seen["solve"] >= 150
     # the same rule (pivots are the lowest input bits) up to the axes that Triton removes beforehand
     assert seen["right_inverse, same choice"] >= 0.9 * seen["right_inverse"]

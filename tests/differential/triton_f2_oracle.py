@@ -20,7 +20,10 @@ from typing import Any
 
 INS = ("register", "lane", "warp", "block")
 OUTS = ("dim0", "dim1", "dim2")
-WHICH = ("facts", "apply", "sum", "compose", "inverse", "right_inverse", "solve", "solve", "solve", "one_d")
+WHICH = (
+    *("facts", "apply", "sum", "compose", "inverse", "right_inverse", "solve", "solve", "solve", "one_d"),
+    *("minimal", "same"),
+)
 Json = list[Any]
 
 
@@ -66,6 +69,14 @@ def draw(rng: random.Random, ins: list[tuple[str, int]], outs: list[tuple[str, i
     return [[[n, [list(image()) for _ in range(b)]] for n, b in ins], [[n, 1 << b] for n, b in outs]]
 
 
+def facts(layout: Any) -> Json:
+    """Rank tests, axis names and the matrix row by row, as the binding reports them."""
+    tests = [bool(layout.is_surjective()), bool(layout.is_injective()), bool(layout.is_invertible())]
+    names = [list(layout.get_in_dim_names()), list(layout.get_out_dim_names())]
+    counts = [layout.num_in_dims, layout.num_out_dims]
+    return [tests, names, counts, [[int(bit) for bit in row] for row in layout.get_matrix_view()]]
+
+
 def split(rng: random.Random, names: tuple[str, ...], total: int) -> list[tuple[str, int]]:
     """Distribute bits over the axes in their fixed order."""
     counts = [0] * len(names)
@@ -88,15 +99,24 @@ def make(rng: random.Random, layout_type: Any) -> Json:
         return [[[n, [list(i) for i in images]] for n, images in value.bases], [[n, int(s)] for n, s in pairs]]
 
     kind = rng.choice(["dense", "dense", "onehot", "distinct"])
-    bits = rng.randrange(7)
+    bits = rng.randrange(rng.choice([7, 7, 20]))
     ins, outs = split(rng, INS[: rng.randrange(1, 5)], bits), split(rng, OUTS[: rng.randrange(1, 4)], bits)
     one = draw(rng, ins, outs, kind)
-    which = rng.choice(
-        ["facts", "apply", "sum", "compose", "inverse", "right_inverse", "solve", "solve", "solve", "one_d"]
-    )
+    which = rng.choice(WHICH)
     if which == "facts":
         a = give(one)
-        return [which, one, [a.is_surjective(), a.is_injective(), a.is_invertible()]]
+        return [which, one, facts(a)]
+    if which == "minimal":
+        # without sizes the binding takes the next power of two above each component, and wants every output reached
+        low = rng.choice([one, draw(rng, ins, [(n, min(b, 2)) for n, b in outs], kind)])
+        widths = [max([image[d] for _, images in low[0] for image in images] or [0]) for d in range(len(outs))]
+        least: Json = [low[0], [[n, 1 << w.bit_length()] for (n, _), w in zip(outs, widths, strict=True)]]
+        onto = rank(packed(least)) == out_bits(least)
+        names = [n for n, _ in outs]
+        return [which, low, onto and take(layout_type.from_bases([tuple(b) for b in low[0]], names))]
+    if which == "same":
+        two = rng.choice([one, draw(rng, ins, outs, "onehot"), [one[0][::-1], one[1]]])
+        return [which, one, two, give(one) == give(two)]
     if which == "apply":
         a = give(one)
         xs = [{n: rng.randrange(1 << b) for n, b in ins} for _ in range(4)]
@@ -128,7 +148,7 @@ def make(rng: random.Random, layout_type: Any) -> Json:
             if rank(packed(one)) == bits:
                 return [which, one, take(give(one).invert())]
             one = draw(rng, ins, outs, rng.choice(["dense", "distinct"]))
-        return ["facts", one, [False, False, False]]
+        return ["facts", one, facts(give(one))]
     if which == "right_inverse":
         wide = split(rng, INS, bits + rng.randrange(3))
         for _ in range(200):
@@ -137,7 +157,9 @@ def make(rng: random.Random, layout_type: Any) -> Json:
                 return [which, one, take(give(one).pseudoinvert())]
         return make(rng, layout_type)
     # solve: the target is built inside the image of the outer layout
-    outer = draw(rng, split(rng, INS, bits + rng.randrange(3)), outs, kind)
+    # the target may have smaller output axes
+    wide = [(n, b + rng.choice([0, 0, 1])) for n, b in outs]
+    outer = draw(rng, split(rng, INS, bits + rng.randrange(3)), wide, kind)
     columns, target_ins = packed(outer), split(rng, INS, rng.randrange(7))
     images = []
     for _ in range(sum(b for _, b in target_ins)):
@@ -148,10 +170,11 @@ def make(rng: random.Random, layout_type: Any) -> Json:
     unpacked = []
     for value in images:
         image = []
-        for _, b in outs:
+        for _, b in wide:
             image.append(value & ((1 << b) - 1))
             value >>= b
-        unpacked.append(image)
+        fits = not any(part >> b for part, (_, b) in zip(image, outs, strict=True))
+        unpacked.append(image if fits else [0] * len(outs))
     target: Json = [[[n, [unpacked.pop() for _ in range(b)]] for n, b in target_ins], [[n, 1 << b] for n, b in outs]]
     return ["solve", target, outer, take(give(target).invert_and_compose(give(outer)))]
 

@@ -117,7 +117,7 @@ def test_solutions_are_values() -> None:
     found = f2.solve(line("i", [1, 1], 2), line("i", [1], 2))
     assert pickle.loads(pickle.dumps(found)) == copy.deepcopy(found) == found
     assert hash(found) == hash(copy.deepcopy(found))
-    for kernel in ((3, 3), (1, 3), (0,), (4,), [3], (True,)):
+    for kernel in ((3, 3), (1, 3), (2, 1), (0,), (4,), [3], (True,)):
         with pytest.raises(MalformedError, match="LA241"):
             f2.SolutionSet(found.particular, kernel)  # type: ignore[arg-type]
     with pytest.raises(MalformedError, match="smallest"):
@@ -142,6 +142,7 @@ REFUSALS: list[tuple[str, Callable[[], object]]] = [
     ("LA244", lambda: f2.solve(line("i", [2], 4), A)),
     ("LA244", lambda: f2.solve(line("i", [2], 4), f2.xor_out(line("i", [2], 4), {"o": 1}))),
     ("LA244", lambda: f2.preimages(line("i", [2], 4), 1)),
+    ("LA241", lambda: f2.preimages(TWO, {"a": 1})),
     ("LA245", lambda: f2.right_inverse(line("i", [2], 4))),
     ("LA246", lambda: f2.left_inverse(line("i", [2, 2], 4))),
     ("LA241", lambda: f2.solve(A, A).choose("cheapest")),

@@ -1,0 +1,79 @@
+"""Bank conflicts of an F2 access to banked memory, counted exactly by ranks.
+
+Main definitions: ``wavefronts``, ``bank_conflict``.
+
+Main statements: over F2 every bank that is touched at all holds equally many of the touched words, since the words of
+one bank are a coset of the same space. So a quotient of two ranks counts them; the affine part does not matter.
+"""
+
+from __future__ import annotations
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.axes import log2, unpack
+from layoutalg.f2.checked import linear
+from layoutalg.f2.layout import LinearLayout
+
+
+def wavefronts(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:
+    """Return how many turns the banks need to serve one access: 1 says that it is free of conflicts.
+
+    Mathematically: the most different words of one bank among the words that the access touches. With W the word and
+    K the bank of each element, this is ``2 ** (rank W - rank K)``. Elements in the same word are served together.
+
+    Args:
+        access: From everything that is active at once (lanes of one phase, elements of one vector) to the offset in
+            elements; the output axes are taken together, first axis in the low bits.
+        element_bits: Bits per element, power of two.
+        banks: Number of banks, power of two.
+        bank_bits: Bits per word of a bank, power of two.
+
+    Raises:
+        MalformedError: LA200, LA241, a size that is no power of two.
+
+    Example:
+        >>> column = LinearLayout.from_bases({"lane": [(32,), (64,), (128,), (256,), (512,)]}, {"offset": 1024})
+        >>> wavefronts(column, 32), wavefronts(column, 16), wavefronts(LinearLayout.identity({"lane": 32}), 32)
+        (32, 16, 1)
+
+    Source: rank form of the count in arXiv 2505.23819, section 5.4, extended to elements of any size.
+    """
+    words, mask = _words(access, element_bits, banks, bank_bits)
+    return 1 << matrix.rank(words) - matrix.rank([word & mask for word in words])
+
+
+def bank_conflict(
+    access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32
+) -> dict[str, int] | None:
+    """Return a step between two inputs that stays in the bank and changes the word, or None where there is none.
+
+    Mathematically: a kernel vector of K outside the kernel of W, see ``wavefronts``; from any input ``x`` the inputs
+    ``x`` and ``x xor step`` conflict. A step of zeros says that one element alone is wider than all banks.
+
+    Args:
+        access: As for ``wavefronts``.
+        element_bits: As for ``wavefronts``.
+        banks: As for ``wavefronts``.
+        bank_bits: As for ``wavefronts``.
+
+    Raises:
+        MalformedError: LA200, LA241, a size that is no power of two.
+
+    Example:
+        >>> bank_conflict(LinearLayout.from_bases({"lane": [(1,), (32,)]}, {"offset": 64}), 32)
+        {'lane': 2}
+    """
+    words, mask = _words(access, element_bits, banks, bank_bits)
+    for step in matrix.kernel([word & mask for word in words]):
+        if matrix.apply(words, step):
+            return unpack(step, access.inputs)
+    return None
+
+
+def _words(access: LinearLayout, element_bits: int, banks: int, bank_bits: int) -> tuple[tuple[int, ...], int]:
+    """Return the columns of the word number, those of the words within an element last, and the mask of the bank."""
+    shift = log2(element_bits, "element_bits") - log2(bank_bits, "bank_bits")
+    mask = (1 << log2(banks, "banks")) - 1
+    columns = linear(access, "access").columns
+    if shift < 0:
+        return tuple(column >> -shift for column in columns), mask
+    return (*(column << shift for column in columns), *(1 << bit for bit in range(shift))), mask
