@@ -15,8 +15,8 @@ Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4
 
 A text that begins with ``F2`` is a linear layout, read by ``layoutalg.f2.notation``; one with ``Z`` an integer layout,
 read by ``layoutalg.zmod.notation``; one with ``{`` a piecewise layout and one with ``[`` (parameters) or
-``given`` (a context) a parametric one, read by ISL. Hierarchical layouts have no reader: their text abbreviates tables
-and guards, and it is ``repr`` that reads back.
+``given`` (a context) a parametric one, read by ISL. A hierarchical layout begins with an axis and its digits,
+``lane 8:2``, or with a box of named axes, ``[lane:8]``, and is read by ``layoutalg.hierarchy.notation``.
 
 Implementation notes: a hand-written reader over characters; nothing is evaluated. Every refusal shows the text with a
 caret under the place.
@@ -41,6 +41,9 @@ CuteValue: TypeAlias = CuteLayout | Swizzle | ComposedLayout
 MAX_TEXT = 100_000
 WINDOW = 100
 STACK_AHEAD = re.compile(r"[(\s]*S")
+NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
+HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
+"""An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
 
 
 def parse(text: str) -> Any:
@@ -48,8 +51,9 @@ def parse(text: str) -> Any:
 
     Args:
         text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``LinearLayout``,
-            ``IntegerLayout``, ``PiecewiseLayout`` or ``ParametricLayout`` (the output names of the last two are no part
-            of their text). At most 100,000 characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
+            ``IntegerLayout``, ``HierarchicalLayout``, ``PiecewiseLayout`` or ``ParametricLayout`` (the output names of
+            the last two are no part of their text). At most 100,000 characters. ``Sw<b,m,s>`` acts on elements,
+            ``Sw<b,m,s,byte>`` on bytes.
 
     Returns:
         The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
@@ -57,15 +61,20 @@ def parse(text: str) -> Any:
     Raises:
         MalformedError: LA190, not the notation, with a caret under the place; LA191, too long, too deep or too many
             modes; or the code of the value's own rule.
-        AdmissibilityError: LA112, a byte swizzle in a composed layout.
+        AdmissibilityError: LA112, a byte swizzle in a composed layout. RepresentabilityError: LA762, the text of a
+            hierarchical layout abbreviates its table.
 
     Example:
         >>> parse("((2,2),8):((1,16),2)")
         CuteLayout(((2, 2), 8), ((1, 16), 2))
         >>> parse("Sw<3,4,3> o 0 o (64,64):(64,1)").cosize
         4096
+        >>> parse("register 2:1, lane 8:2 -> x:16")(register=1, lane=3)
+        {'x': 7}
     """
     if isinstance(text, str) and len(text) <= MAX_TEXT:
+        if HIERARCHY_AHEAD.match(text):
+            return importlib.import_module("layoutalg.hierarchy.notation").parse_hierarchical(text)
         start = text.lstrip()
         if start.startswith("F2"):
             return importlib.import_module("layoutalg.f2.notation").parse_linear(text)

@@ -35,7 +35,9 @@ class Grammar:
         """Return the expression that matches one token, blanks before it included."""
         marks = "|".join(re.escape(mark) for mark in sorted(self.marks, key=len, reverse=True))
         number = "-?[0-9]+" if self.signed else "[0-9]+"
-        return re.compile(rf"\s*(?:(?P<number>{number})|(?P<name>[^\W\d]\w*)|(?P<mark>{marks}))")
+        # a superset of the identifiers, which hold letters that \w leaves out; the reader tests each one
+        name = r"[^\s!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
+        return re.compile(rf"\s*(?:(?P<number>{number})|(?P<mark>{marks})|(?P<name>{name}))")
 
     def error(self, text: object, because: str, position: int | None = None) -> MalformedError:
         """Return the error of this notation."""
@@ -58,7 +60,7 @@ class Tokens:
         position, end = 0, len(text.rstrip())
         while position < end:
             match = pattern.match(text, position)
-            if match is None:
+            if match is None or (match.lastgroup == "name" and not match.group("name").isidentifier()):
                 self.fail(f"a name, a number or one of {' '.join(grammar.marks)}", position)
             kind = match.lastgroup or "mark"
             self.items.append((kind, match.group(kind), match.start(kind)))
@@ -69,9 +71,14 @@ class Tokens:
         shown = self.text[position : position + 20] or "the end"
         raise self.grammar.error(self.text, f"at character {position} expected {expected}, found {shown!r}", position)
 
-    def peek(self, mark: str) -> bool:
-        """Whether the next token is spelt like this."""
-        return self.next < len(self.items) and self.items[self.next][1] == mark
+    def position(self) -> int:
+        """Character position of the next token, or of the end."""
+        return self.items[self.next][2] if self.next < len(self.items) else len(self.text)
+
+    def peek(self, mark: str, ahead: int = 0) -> bool:
+        """Whether the next token, or one further ahead, is spelt like this."""
+        place = self.next + ahead
+        return place < len(self.items) and self.items[place][1] == mark
 
     def take(self, kind: str, expected: str) -> str:
         """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""

@@ -1,12 +1,15 @@
 """Bijections over named levels of a GPU: composition, inverse, wreath-product normal forms, profiles and plans."""
 
-from layoutalg.hierarchy.bijection import BitMap, DigitMap, TableMap
+from layoutalg.hierarchy.bijection import BitMap, TableMap
 from layoutalg.hierarchy.build import by_levels, order_by, permutation, permute_axes, regroup, restrict, tile_by
-from layoutalg.hierarchy.layout import Guard, HierarchicalLayout, solve_conversion, solve_linear
+from layoutalg.hierarchy.digitmap import DigitMap
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, LEVELS, MECHANISMS, Box, Cut, Level, Mechanism, hierarchy
+from layoutalg.hierarchy.linear_profile import conversion_profile
 from layoutalg.hierarchy.membership import WreathForm, normal_form, preserves_blocks
 from layoutalg.hierarchy.plan import ExchangePlan, corner_ranks, exchange_plan
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile, level_profile, profile_of
+from layoutalg.hierarchy.solve import solve_conversion, solve_linear
 
 __all__ = [
     "CUTS",
@@ -26,6 +29,7 @@ __all__ = [
     "TableMap",
     "WreathForm",
     "by_levels",
+    "conversion_profile",
     "corner_ranks",
     "exchange_plan",
     "hierarchy",

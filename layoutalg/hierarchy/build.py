@@ -48,9 +48,9 @@ from collections.abc import Mapping, Sequence
 
 from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import DigitMap
+from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
-from layoutalg.hierarchy.levels import LEVELS, Box, hierarchy, integer, malformed
+from layoutalg.hierarchy.levels import LEVELS, Box, axis_names, hierarchy, integer, malformed, require
 from layoutalg.hierarchy.mapping import read_mapping
 
 
@@ -79,9 +79,8 @@ def order_by(box: Box, names: Sequence[str]) -> HierarchicalLayout:
         >>> order_by(Box.of(row=2, col=3), ("col", "row"))(row=1, col=2)
         {'col': 2, 'row': 1}
     """
-    if isinstance(names, str) or sorted(map(str, names)) != sorted(box.names):
-        raise malformed("names", f"must be a permutation of {list(box.names)}", names)
-    target = Box(tuple((name, box.dims[name]) for name in names))
+    order = axis_names(names, "names", require(box, Box, "box"), whole=True)
+    target = Box(tuple((name, box.dims[name]) for name in order))
     return HierarchicalLayout(box, target, DigitMap(tuple((extent, target.stride(name)) for name, extent in box.axes)))
 
 
@@ -113,16 +112,15 @@ def tile_by(
         >>> str(ragged), ragged.active()
         ('x 8:1 -> x_in:4, x_out:2 | x<5', 5)
     """
-    if not isinstance(tiles, Mapping) or not set(tiles) <= set(box.names):
-        raise malformed("tiles", f"must map axes among {list(box.names)} to extents", tiles)
+    names = require(box, Box, "box").names
+    if not isinstance(tiles, Mapping) or not set(tiles) <= set(names):
+        raise malformed("tiles", f"must map axes among {list(names)} to extents", tiles)
     sizes = {name: integer(tiles.get(name, extent), f"tiles[{name!r}]", 1) for name, extent in box.axes}
     counts = {name: -(-extent // sizes[name]) for name, extent in box.axes}
-    orders = []
-    for argument, names in (("inner", inner), ("outer", outer)):
-        order = box.names if names is None else tuple(names)
-        if isinstance(names, str) or sorted(map(str, order)) != sorted(box.names):
-            raise malformed(argument, f"must be a permutation of {list(box.names)}", names)
-        orders.append(order)
+    orders = [
+        names if order is None else axis_names(order, argument, box, whole=True)
+        for argument, order in (("inner", inner), ("outer", outer))
+    ]
     padded = Box(tuple((name, sizes[name] * counts[name]) for name in box.names))
     target = Box(
         (
@@ -142,7 +140,8 @@ def permutation(box: Box, mapping: object) -> HierarchicalLayout:
 
     Args:
         box: The box.
-        mapping: A ``LinearLayout``, a ``CuteLayout`` or the sequence of values; see ``mapping.read_mapping``.
+        mapping: A ``LinearLayout``, a ``CuteLayout``, a swizzled one, a function of the index or the sequence of
+            values; see ``mapping.read_mapping``.
 
     Raises:
         AdmissibilityError: LA752, not a bijection; the witness shows it. MalformedError: LA750, not a mapping of that
@@ -152,7 +151,7 @@ def permutation(box: Box, mapping: object) -> HierarchicalLayout:
         >>> permutation(Box.of(x=4), [2, 3, 0, 1]).map
         DigitMap(modes=((2, 1), (2, -2)))
     """
-    return HierarchicalLayout(box, box, read_mapping(mapping, box.size))
+    return HierarchicalLayout(box, box, read_mapping(mapping, require(box, Box, "box").size))
 
 
 def permute_axes(box: Box, names: Sequence[str], mapping: object) -> HierarchicalLayout:
@@ -172,10 +171,9 @@ def permute_axes(box: Box, names: Sequence[str], mapping: object) -> Hierarchica
         >>> permute_axes(box, ("lane",), [1, 2, 0])(register=1, lane=2)
         {'register': 1, 'lane': 0}
     """
-    if isinstance(names, str) or len(set(names)) != len(tuple(names)) or not set(names) <= set(box.names):
-        raise malformed("names", f"must be distinct axes among {list(box.names)}", names)
-    front = order_by(box, (*names, *(name for name in box.names if name not in names)))
-    size = Box(tuple((name, box.dims[name]) for name in names)).size
+    chosen = axis_names(names, "names", require(box, Box, "box"), whole=False)
+    front = order_by(box, (*chosen, *(name for name in box.names if name not in chosen)))
+    size = Box(tuple((name, box.dims[name]) for name in chosen)).size
     acting = maps.local(read_mapping(mapping, size), 1, box.size // size)
     return front.inverse() @ HierarchicalLayout(front.target, front.target, acting) @ front
 
@@ -207,7 +205,7 @@ def by_levels(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalL
     unknown = [name for name in levels if name not in LEVELS]
     if unknown:
         raise malformed("levels", f"must be among {list(LEVELS)}", unknown[0])
-    covered = dict.fromkeys(tensor.names, 1)
+    covered = dict.fromkeys(require(tensor, Box, "tensor").names, 1)
     pieces: list[tuple[str, int, int]] = []
     extents = dict.fromkeys(LEVELS, 1)
     for level in LEVELS[::-1]:
@@ -215,7 +213,11 @@ def by_levels(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalL
         if not isinstance(given, (tuple, list)):
             raise malformed(level, "must be a sequence of (axis, extent) pairs", given)
         for entry in given:
-            if not isinstance(entry, (tuple, list)) or len(entry) != 2 or entry[0] not in tensor.names:
+            if (
+                not isinstance(entry, (tuple, list))
+                or len(entry) != 2
+                or not (isinstance(entry[0], str) and entry[0] in covered)
+            ):
                 raise malformed(level, f"must hold (axis, extent) pairs with axes among {list(tensor.names)}", entry)
             extent = integer(entry[1], f"{level}: {entry[0]}", 1)
             pieces.append((entry[0], extent, covered[entry[0]]))
@@ -259,7 +261,7 @@ def restrict(
         >>> part.table().tolist(), part.inverse().table().tolist()
         ([-1, 2, 1, 0], [3, 2, 1, -1])
     """
-    guards = list(layout.guards)
+    guards = list(require(layout, HierarchicalLayout, "layout").guards)
     for argument, bounds, box, acting in (
         ("source", source, layout.source, maps.identity(layout.size)),
         ("target", target, layout.target, layout.map),

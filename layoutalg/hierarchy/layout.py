@@ -1,13 +1,11 @@
 """Hierarchical layouts: exact bijections between named boxes, whole or guarded.
 
-Main definitions: ``HierarchicalLayout``, ``Guard``, ``solve_conversion``, ``solve_linear``.
+Main definitions: ``HierarchicalLayout``, ``Guard``.
 
-Notation: ``register 2:1, lane (4,2):(8,2) -> row:4, col:4`` lists, for every axis of the source, its digits as
-extents:strides into the flat index of the target; a trailing ``-`` marks a reversed digit. Maps over F2 and tables, and
-digits that straddle two axes, print as such.
+Notation: see ``notation``.
 
-Main statements: the value is canonical (digits before bits before table), so on equal boxes two layouts without guards
-are the same function exactly when they are equal.
+Main statements: the map is canonical (a digit map wherever there is one, else a table), so on equal boxes two layouts
+without guards are the same function exactly when they are equal.
 
 Implementation notes: a partial tile is a bijection of the padded boxes with guards. A guard says that the image of the
 source under a bijection stays inside bounds, so guards survive composition and inversion exactly.
@@ -22,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import BitMap, DigitMap, TableMap
-from layoutalg.hierarchy.levels import Box, block_size, integer, malformed, same_levels
+from layoutalg.hierarchy.bijection import BitMap, TableMap
+from layoutalg.hierarchy.digitmap import ARRAY_LIMIT, DigitMap, check_points
+from layoutalg.hierarchy.digits import Modes, Stride, coalesce, split_at
+from layoutalg.hierarchy.levels import Box, integer, malformed, require
 
 Bijection: TypeAlias = maps.Bijection
 
@@ -86,7 +85,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class HierarchicalLayout:
-    """A bijection between two named boxes, held in a normal form of digits, bits or a table; partial where guarded.
+    """A bijection between two named boxes, held in a normal form of digits or a table; partial where guarded.
 
     Mathematically: a bijection ``map`` of [0, N) read through the colexicographic flat indices of both boxes,
     restricted to the points that satisfy every guard. When the source is a box of levels, blocks of a cut with B points
@@ -201,10 +200,13 @@ class HierarchicalLayout:
         Raises:
             MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
         """
-        array = np.asarray(index)
+        try:
+            array = np.asarray(index)
+        except Exception as error:
+            raise malformed("index", "must be an array of integers", index) from error
         if array.dtype.kind not in "iu":
             raise malformed("index", "must be an array of integers", array.dtype)
-        if self.size > maps.ARRAY_LIMIT:
+        if self.size > ARRAY_LIMIT:
             raise malformed("index", "arrays serve boxes below 2**62 points", self.size)
         if array.size and (int(array.min()) < 0 or int(array.max()) >= self.size):
             worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
@@ -221,7 +223,7 @@ class HierarchicalLayout:
         Raises:
             BudgetError: LA754, more than 2**20 points.
         """
-        maps.check_points(self.size, "the table of a hierarchical layout")
+        check_points(self.size, "the table of a hierarchical layout")
         return self.apply(np.arange(self.size, dtype=np.int64))
 
     def active(self) -> int:
@@ -259,7 +261,7 @@ class HierarchicalLayout:
 
     def then(self, outer: HierarchicalLayout) -> HierarchicalLayout:
         """Return ``outer`` after ``self``."""
-        return outer @ self
+        return require(outer, HierarchicalLayout, "outer") @ self
 
     def inverse(self) -> HierarchicalLayout:
         """Return the inverse, guarded to the image of the guarded points; always exact."""
@@ -271,10 +273,11 @@ class HierarchicalLayout:
         """Return ``inverse()``."""
         return self.inverse()
 
-    def digits(self) -> dict[str, maps.Modes] | None:
+    def digits(self) -> dict[str, Modes] | None:
         """Return the normal form by axis: for every source axis its digits as (extent, stride into the flat target).
 
-        None where the map is no digit permutation or a digit straddles two axes without dividing.
+        A tuple in the place of a stride holds the target bits that the digit flips; those that are 1 to begin with are
+        ``map.flips``. None where the map is a table or a digit straddles two axes without dividing.
 
         Example:
             >>> HierarchicalLayout(Box.of(lane=4, warp=2), Box.of(x=8), DigitMap(((2, 1), (4, 2)))).digits()
@@ -283,172 +286,21 @@ class HierarchicalLayout:
         if not isinstance(self.map, DigitMap):
             return None
         starts = [self.source.stride(name) for name in self.source.names]
-        pieces = maps.split_at(self.map.modes, starts, ())
+        pieces = split_at(self.map.modes, starts, ())
         if pieces is None:
             return None
-        answer: dict[str, maps.Modes] = {}
+        answer: dict[str, Modes] = {}
         rest = list(pieces)
         for name, extent in self.source.axes:
-            taken: list[tuple[int, int]] = []
+            taken: list[tuple[int, Stride]] = []
             covered = 1
             while covered < extent:
                 taken.append(rest.pop(0))
                 covered *= taken[-1][0]
-            answer[name] = maps.coalesce(taken)
+            answer[name] = coalesce(taken)
         return answer
 
     def __str__(self) -> str:
-        by_axis = self.digits()
-        if by_axis is not None:
-            head = ", ".join(f"{name} {_modes_text(modes)}" for name, modes in by_axis.items())
-        elif isinstance(self.map, DigitMap):
-            head = f"[{self.source}] {_modes_text(self.map.modes)}"
-        elif isinstance(self.map, BitMap):
-            constant = f"^{self.map.constant}" if self.map.constant else ""
-            head = f"[{self.source}] F2{{{','.join(map(str, self.map.columns))}}}{constant}"
-        else:
-            shown = ",".join(map(str, self.map.values[:16]))
-            head = f"[{self.source}] table {shown}{',...' if self.size > 16 else ''}"
-        tail = "".join(f" | {_guard_text(guard)}" for guard in self.guards)
-        return f"{head} -> {self.target}{tail}"
+        from layoutalg.hierarchy.notation import layout_text
 
-
-def _modes_text(modes: maps.Modes) -> str:
-    def join(values: list[str]) -> str:
-        return values[0] if len(values) == 1 else f"({','.join(values)})"
-
-    if not modes:
-        return "1:0"
-    return f"{join([str(extent) for extent, _ in modes])}:{join([str(stride) for _, stride in modes])}"
-
-
-def _guard_text(guard: Guard) -> str:
-    parts = [
-        f"{name}<{bound}" for bound, (name, extent) in zip(guard.bounds, guard.box.axes, strict=True) if bound != extent
-    ]
-    return " and ".join(parts)
-
-
-def solve_conversion(
-    before: HierarchicalLayout, after: HierarchicalLayout, *, within: str | None = None
-) -> HierarchicalLayout:
-    """Return X with ``X @ before`` equal to ``after``: the only bijection there is.
-
-    Args:
-        before: A, from some box.
-        after: B, from the same box. Guards must be the same on both sides, and then hold for X's source.
-        within: A cut such as ``"lane|warp"``: X may then move data only inside the blocks of that cut, so that the
-            levels above it keep their coordinates; both targets must then be the same box of levels.
-
-    Raises:
-        AdmissibilityError: LA751, the sources differ; LA756, ``within`` without equal boxes of levels; LA757, no
-            solution: the guards differ, or X moves a point to another block (the witness is that point and its image).
-        BudgetError: LA754, see ``bijection.compose``.
-
-    Example:
-        >>> rows = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((2, 3), (3, 1))))
-        >>> cols = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((6, 1),)))
-        >>> X = solve_conversion(rows, cols)
-        >>> X @ rows == cols, X.map.modes
-        (True, ((3, 2), (2, 1)))
-    """
-    if before.source != after.source:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="a conversion needs two layouts of one box",
-                where=(str(before), str(after)),
-                because=f"one starts from ({before.source}), the other from ({after.source})",
-                witness={"before": before.source.dims, "after": after.source.dims},
-            )
-        )
-    if before.guards != after.guards:
-        _same_active(before, after)
-    back = maps.inverse(before.map)
-    guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in before.guards)
-    answer = HierarchicalLayout(before.target, after.target, maps.compose(after.map, back), guards)
-    if within is not None:
-        from layoutalg.hierarchy.membership import moved_point
-
-        same_levels(before.target, after.target, (f"solve_conversion(within={within!r})",))
-        point = moved_point(answer, block_size(before.target, within))
-        if point is not None:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA757",
-                    what=f"no conversion stays inside the blocks of {within}",
-                    where=(f"X o ({before})", f"= {after}"),
-                    because="the only solution moves a value to another block",
-                    witness={"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))},
-                )
-            )
-    return answer
-
-
-def _same_active(before: HierarchicalLayout, after: HierarchicalLayout) -> None:
-    """Refuse two layouts of one box that are not defined at the same points."""
-    differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
-    if len(differs):
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA757",
-                what="the conversion equation has no solution",
-                where=(f"X o ({before})", f"= {after}"),
-                because="one side is defined at a point where the other is not",
-                witness=dict(before.source.point(int(differs[0]))),
-            )
-        )
-
-
-def solve_linear(before: LinearLayout, after: LinearLayout) -> LinearLayout:
-    """Return an affine X over F2 with ``X @ before`` equal to ``after``, where ``before`` need not be invertible.
-
-    Mathematically: X exists exactly when the kernel of ``before`` lies in that of ``after``. On the image of ``before``
-    it is determined up to the constants; the returned one is zero on the unit vectors outside the pivots.
-
-    Args:
-        before: A, over the same input axes as ``after``.
-        after: B.
-
-    Raises:
-        AdmissibilityError: LA751, the input axes differ; LA757, two inputs share an output of A but not of B.
-
-    Example:
-        >>> A = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"x": 2})
-        >>> B = LinearLayout.from_bases({"i": [(2,), (2,)]}, {"y": 4}, (1,))
-        >>> X = solve_linear(A, B)
-        >>> X.columns, X.constant, (X @ A) == B
-        ((2,), 1, True)
-    """
-    if before.inputs != after.inputs:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="a conversion needs two layouts of one box",
-                where=(str(before), str(after)),
-                because=f"one starts from {before.in_dims}, the other from {after.in_dims}",
-                witness={"before": before.in_dims, "after": after.in_dims},
-            )
-        )
-    reduced = matrix.eliminate(before.columns)
-    for null in reduced.null:
-        if matrix.apply(after.columns, null):
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA757",
-                    what="the conversion equation has no solution",
-                    where=(f"X o {before}", f"= {after}"),
-                    because="two inputs share an output on the left but not on the right",
-                    witness={
-                        "first": 0,
-                        "second": null,
-                        "left": before.at(0),
-                        "right": (after.at(0), after.at(null)),
-                    },
-                )
-            )
-    columns = [0] * before.out_bits
-    for vector, used in reduced.pivots:
-        columns[vector.bit_length() - 1] = matrix.apply(after.columns, used)
-    constant = after.constant ^ matrix.apply(columns, before.constant)
-    return LinearLayout(before.outputs, after.outputs, tuple(columns), constant)
+        return layout_text(self)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
 """One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
 one lane holds."""
+
+Kind = TypeVar("Kind")
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 Cut: TypeAlias = Literal["register|lane", "lane|warp", "warp|cta", "cta|cluster"]
@@ -31,29 +33,77 @@ MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 memory of one CTA), the third (shared memory of the cluster), the last (global memory)."""
 
 
+NUMBER_BITS = 4096
+"""Every extent, stride and size is below 2**4096 in magnitude, so that it can be printed and read."""
+
+
+def shown(value: object) -> str:
+    """Return ``repr`` for a message: short, and safe for numbers that Python refuses to print.
+
+    Example:
+        >>> shown(10**5000), len(shown("x" * 1000))
+        ('a number of 16610 bits', 120)
+    """
+    if isinstance(value, int) and value.bit_length() > 2 * NUMBER_BITS:
+        return f"a number of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be printed"
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    shown = repr(actual)
+    text = shown(actual)
     return MalformedError(
         Diagnostic(
             code="LA750",
             what="this is not a hierarchical layout",
             where=(argument,),
-            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
-            witness={"actual": actual},
+            because=f"{rule}, not {text}",
+            witness={"actual": actual if type(actual) is int and abs(actual) < 2**64 else text},
         )
     )
 
 
+def require(value: object, kind: type[Kind], argument: str) -> Kind:
+    """Return ``value`` if it has this type; else LA750."""
+    if not isinstance(value, kind):
+        raise malformed(argument, f"must be a {kind.__name__}", value)
+    return value
+
+
 def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int of [low, high); bools and floats are refused, numpy integers accepted."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+    if type(value) is int:
+        number = value
+    elif isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise malformed(argument, "must be an integer", value)
-    number = int(value)
+    else:
+        number = int(value)
+    if number >> NUMBER_BITS not in (0, -1):
+        raise malformed(argument, f"must be below 2**{NUMBER_BITS} in magnitude", number)
     if number < low or (high is not None and number >= high):
-        rule = f"must be at least {low}" if high is None else f"must be in [{low}, {high})"
+        rule = f"must be at least {low}" if high is None else f"must be in [{low}, {shown(high)})"
         raise malformed(argument, rule, number)
     return number
+
+
+def axis_names(value: object, argument: str, box: Box, *, whole: bool) -> tuple[str, ...]:
+    """Return distinct axes of a box as a tuple; all of them where ``whole``.
+
+    Raises:
+        MalformedError: LA750, no list or tuple of such names.
+    """
+    names = tuple(value) if isinstance(value, (tuple, list)) else ()
+    known = isinstance(value, (tuple, list)) and all(isinstance(name, str) and name in box.names for name in names)
+    if not known or len(set(names)) != len(names) or (whole and len(names) != len(box.names)):
+        rule = (
+            f"must be a permutation of {list(box.names)}" if whole else f"must be distinct axes among {list(box.names)}"
+        )
+        raise malformed(argument, rule, value)
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +140,8 @@ class Box:
             seen.add(name)
             checked.append((name, integer(extent, f"axes[{name!r}]", 1)))
         object.__setattr__(self, "axes", tuple(checked))
+        if self.size >> NUMBER_BITS:
+            raise malformed("axes", f"must have fewer than 2**{NUMBER_BITS} points", self.size)
 
     @classmethod
     def of(cls, **extents: int) -> Box:
@@ -127,7 +179,7 @@ class Box:
         """
         weight = 1
         for other, extent in self.axes:
-            if other == name:
+            if isinstance(name, str) and other == name:
                 return weight
             weight *= extent
         raise malformed("axis", f"must be among {list(self.names)}", name)
@@ -191,9 +243,9 @@ def block_size(box: Box, cut: str) -> int:
         >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
         256
     """
-    if cut not in CUTS:
+    if not isinstance(cut, str) or cut not in CUTS:
         raise malformed("cut", f"must be among {list(CUTS)}", cut)
-    if not box.is_hierarchy:
+    if not require(box, Box, "box").is_hierarchy:
         raise malformed("box", f"must have the axes {list(LEVELS[::-1])}", str(box))
     size = 1
     for _, extent in box.axes[: CUTS.index(cut) + 1]:

@@ -1,16 +1,21 @@
-"""A user's bijections: tables, linear layouts and CuTe layouts, verified before use.
+"""A user's bijections: tables, functions, linear, CuTe and swizzled layouts, verified before use.
 
-Main definitions: ``read_mapping``.
+Main definitions: ``read_mapping``, ``unswizzled``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from layoutalg.cute import CuteLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.f2 import LinearLayout
-from layoutalg.hierarchy.bijection import Bijection, BitMap, DigitMap, TableMap, canonical, coalesce
+from layoutalg.f2.split import one_swizzle
+from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap, canonical, compose, identity, local
+from layoutalg.hierarchy.digitmap import DigitMap, check_points
+from layoutalg.hierarchy.digits import chained, coalesce, shared_bits, split_at, weights
 from layoutalg.hierarchy.levels import malformed
 
 
@@ -18,17 +23,22 @@ def read_mapping(mapping: object, size: int) -> Bijection:
     """Return a user's bijection of [0, size) in canonical form, verified.
 
     Args:
-        mapping: A bijection of this module, a ``LinearLayout`` (packed input to packed output), a ``CuteLayout`` (1-D
-            coordinate to offset), or the sequence or array of the values.
+        mapping: A bijection of this module, a ``LinearLayout`` (packed input to packed output), a ``CuteLayout`` or
+            ``ComposedLayout`` (1-D coordinate to offset), the sequence or array of the values, or a function of the
+            index.
         size: Number of points expected.
 
     Raises:
-        MalformedError: LA750, none of these or the wrong number of points; AdmissibilityError: LA752, not a bijection
-            (the witness shows it); BudgetError: LA754, too many values.
+        MalformedError: LA750, none of these, the wrong number of points, or the function raised; AdmissibilityError:
+            LA752, not a bijection (the witness shows it); BudgetError: LA754, too many values.
 
     Example:
         >>> read_mapping(CuteLayout((2, 3), (3, 1)), 6)
         DigitMap(modes=((2, 3), (3, 1)))
+        >>> read_mapping(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((4, 3))), 12)
+        DigitMap(modes=((2, 1), (2, (1, 2)), (3, 4)))
+        >>> read_mapping(lambda index: 5 * index % 6, 6).at(1)
+        5
     """
     found: Bijection
     if isinstance(mapping, DigitMap | BitMap | TableMap):
@@ -38,25 +48,59 @@ def read_mapping(mapping: object, size: int) -> Bijection:
         if mapping.in_bits != mapping.out_bits:
             raise _no_bijection(mapping, f"{mapping.in_bits} input bits, {mapping.out_bits} output bits", {})
         found = BitMap(mapping.columns, mapping.constant)
-    elif isinstance(mapping, CuteLayout):
+    elif isinstance(mapping, CuteLayout | ComposedLayout):
         _same_size(mapping.size, size, mapping)
-        found = _read_cute(mapping)
+        found = _read_cute(mapping) if isinstance(mapping, CuteLayout) else _read_swizzled(mapping)
     elif isinstance(mapping, (tuple, list, np.ndarray)):
-        found = TableMap(tuple(mapping.tolist()) if isinstance(mapping, np.ndarray) else tuple(mapping))
+        if isinstance(mapping, np.ndarray) and mapping.ndim != 1:
+            raise malformed("mapping", "must be an array of one axis", mapping)
+        found = TableMap(tuple(mapping.tolist() if isinstance(mapping, np.ndarray) else mapping))
+    elif callable(mapping):
+        found = _read_function(mapping, size)
     else:
-        raise malformed("mapping", "must be a LinearLayout, a CuteLayout or the sequence of values", mapping)
+        rule = "must be a LinearLayout, a CuteLayout, a ComposedLayout, a function or the sequence of values"
+        raise malformed("mapping", rule, mapping)
     _same_size(found.size, size, mapping)
     return canonical(found)
 
 
+def _read_function(function: Callable[[int], object], size: int) -> TableMap:
+    check_points(size, "a function is read point by point")
+    values = []
+    for index in range(size):
+        try:
+            values.append(function(index))
+        except Exception as error:
+            raise malformed("mapping", f"must have a value at {index}", error) from error
+    return TableMap(tuple(values))  # type: ignore[arg-type]
+
+
 def _read_cute(layout: CuteLayout) -> DigitMap:
     merged = coalesce(layout.flat)
-    expected = 1
-    for extent, stride in sorted(merged, key=lambda mode: mode[1]):
-        if stride != expected:
-            raise _no_bijection(layout, f"sorted, the next stride must be {expected}, not {stride}", {"stride": stride})
-        expected *= extent
+    broken = chained((stride, extent) for extent, stride in layout.flat if extent > 1)
+    if broken is not None:
+        because = f"sorted, the next stride must be {broken[1]}, not {broken[0]}"
+        raise _no_bijection(layout, because, {"stride": broken[0]})
     return DigitMap(merged)
+
+
+def _read_swizzled(layout: ComposedLayout) -> Bijection:
+    """Return a stack of swizzles on digits where every period divides the size and no offset intervenes; else a table.
+
+    A swizzle then permutes each aligned block of one period; so it acts on the low digit of the value.
+    """
+    size, stages = layout.size, [*reversed(layout.stages)]
+    merged = coalesce(layout.base.flat)
+    plain = chained((abs(stride), extent) for extent, stride in layout.base.flat if extent > 1) is None
+    whole = all(size % swizzle.period == 0 for swizzle, _ in stages) and not any(offset for _, offset in stages[1:])
+    found: Bijection = DigitMap(merged) if plain else identity(size)
+    if not plain or not whole or found.at(0) != stages[0][1]:
+        check_points(size, str(layout))
+        return TableMap(tuple(layout.table().tolist()))
+    for swizzle, _ in stages:
+        columns = swizzle.matrix_columns(swizzle.period.bit_length() - 1)
+        found = compose(local(BitMap(columns), 1, size // swizzle.period), found)
+    return found
 
 
 def _no_bijection(mapping: object, because: str, witness: dict[str, object]) -> AdmissibilityError:
@@ -83,3 +127,32 @@ def _same_size(actual: int, size: int, mapping: object) -> None:
                 witness={"actual": actual, "expected": size},
             )
         )
+
+
+def unswizzled(mapping: DigitMap) -> tuple[Swizzle, DigitMap] | None:
+    """Return a swizzle and a plain digit map with ``mapping(x) == swizzle(plain(x))``; None where no swizzle does it.
+
+    A swizzle acts on the bits of the number. These are the digits of the target that are no multiple of an odd extent.
+
+    Example:
+        >>> unswizzled(DigitMap(((4, 1), (2, (1, 4)), (2, (2, 8)), (3, 16))))
+        (Swizzle(2, 0, 2), DigitMap(modes=((48, 1),)))
+    """
+    low = 1
+    for weight, extent in sorted((weight, extent) for extent, stride in mapping.pieces() for weight in weights(stride)):
+        if weight == low:
+            low *= extent & -extent
+    pieces = split_at(mapping.modes, (), [low])
+    if pieces is None or max(shared_bits(pieces), default=0) >= low:
+        return None
+    columns: list[int] = []
+    for extent, stride in pieces:
+        if max(weights(stride)) < low:
+            columns += [sum(weights(stride)) << bit for bit in range(extent.bit_length() - 1)]
+    found = one_swizzle(columns)
+    if found is None or low > 2**62:
+        return None
+    swizzle = Swizzle(*found)
+    undone = local(BitMap(swizzle.matrix_columns(low.bit_length() - 1)), 1, mapping.size // low)
+    plain = compose(undone, mapping)
+    return (swizzle, plain) if isinstance(plain, DigitMap) and plain.is_plain else None

@@ -7,25 +7,31 @@ product of S_B and S_K: pairs (f; h) of a permutation h of the blocks and one pe
 P(x, j) = (f_j(x), h(j)). Over F2 membership is one zero block of the matrix; for digits no digit may cross.
 
 Notation: the uniformity class is what a code generator needs. ``uniform``: all f_j equal, one instruction stream.
-``xor``: f_j(x) = f(x) xor G j with G linear. ``add``: f_j(x) = (f(x) + g j) mod B. ``table``: anything else.
+``xor``: f_j(x) is f(x) with those bits flipped that the bits among the digits of j name. ``add``: f_j(x) = (f(x) + g j)
+mod B. ``table``: anything else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.f2 import matrix
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap, DigitMap
+from layoutalg.hierarchy.bijection import Bijection, BitMap
+from layoutalg.hierarchy.digitmap import DigitMap, assemble
+from layoutalg.hierarchy.digits import IntArray, Modes, Stride, digit_extent, placed, split_at, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import block_size, malformed, same_levels
+from layoutalg.hierarchy.levels import block_size, integer, require, same_levels
 from layoutalg.verdict import Proved, Refuted, Verdict
 
 Uniformity: TypeAlias = Literal["uniform", "xor", "add", "table"]
+
+
+Flips: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +42,39 @@ class WreathForm:
         outer: h, on the numbers of the blocks.
         inner: The f_j: a single one where they follow from it, else one per block.
         kind: The uniformity class.
-        shift: For ``xor`` the columns of G, one per bit of j; for ``add`` the pair (g,); else empty.
+        flips: For ``xor`` the digits of j, fastest first: pairs of an extent and the weights of the bits of f(x) that
+            the digit flips where it is 1; only bits flip any. Else empty.
+        step: For ``add`` the number g, else 0.
 
     Example:
         >>> form = wreath_form(BitMap((1, 2, 5)), 4)
-        >>> form.kind, form.shift, form.inner_at(1).table().tolist()
-        ('xor', (1,), [1, 0, 3, 2])
+        >>> form.kind, form.flips, form.inner_at(1).table().tolist()
+        ('xor', ((2, (1,)),), [1, 0, 3, 2])
     """
 
     outer: Bijection
     inner: tuple[Bijection, ...]
     kind: Uniformity
-    shift: tuple[int, ...] = ()
+    flips: Flips = ()
+    step: int = 0
 
     @property
     def block(self) -> int:
         """Number of points of one block."""
         return self.inner[0].size
+
+    def flipped(self, block: int) -> tuple[int, ...]:
+        """Return the weights of the bits that are flipped inside one block.
+
+        Raises:
+            MalformedError: LA750, there is no such block.
+        """
+        rest = integer(block, "block", 0, self.outer.size)
+        found: set[int] = set()
+        for extent, bits in self.flips:
+            rest, digit = divmod(rest, extent)
+            found.symmetric_difference_update(bits if digit else ())
+        return tuple(sorted(found))
 
     def inner_at(self, block: int) -> Bijection:
         """Return f_j of one block.
@@ -60,29 +82,24 @@ class WreathForm:
         Raises:
             MalformedError: LA750, there is no such block.
         """
-        if not 0 <= block < self.outer.size:
-            raise malformed("block", f"must be in [0, {self.outer.size})", block)
-        first = self.inner[0]
+        flipped, first = self.flipped(block), self.inner[0]
         if self.kind == "table":
             return self.inner[block]
-        if self.kind == "xor":
-            return maps.tabulated(first.table() ^ matrix.apply(self.shift, block))
-        if self.kind == "add":
-            return maps.tabulated((first.table() + self.shift[0] * block) % first.size)
+        if flipped:
+            cuts = [cut for weight in flipped for cut in (weight, 2 * weight)]
+            digits = split_at(((self.block, 1),), (), cuts) or ()
+            return maps.compose(DigitMap(tuple((e, -weights(d)[0] if d in flipped else d) for e, d in digits)), first)
+        if self.step:
+            return maps.tabulated((first.table() + self.step * block) % first.size)
         return first
 
     def at(self, index: int) -> int:
         """Return P at one flat index, which must be inside."""
         block, inside = divmod(index, self.block)
-        if self.kind == "table":
-            value = self.inner[block].at(inside)
-        else:
-            value = self.inner[0].at(inside)
-            if self.kind == "xor":
-                value ^= matrix.apply(self.shift, block)
-            elif self.kind == "add":
-                value = (value + self.shift[0] * block) % self.block
-        return value + self.block * self.outer.at(block)
+        value = self.inner[block if self.kind == "table" else 0].at(inside)
+        for weight in self.flipped(block):
+            value += -weight if value // weight % 2 else weight
+        return (value + self.step * block) % self.block + self.block * self.outer.at(block)
 
 
 def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None:
@@ -92,31 +109,55 @@ def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None
         bijection: Any bijection of [0, N).
         below: Number of points of a block; divides N.
 
-    Complexity: linear in the digits or bits; O(N) for tables and for digits that do not divide.
+    Complexity: linear in the digits where they divide; else quadratic where a corner of a block parts from another, and
+    O(N) where none does; O(N) for tables.
 
     Example:
         >>> crossing_witness(DigitMap(((2, 2), (2, 1))), 2), crossing_witness(DigitMap(((4, -1),)), 2)
         ((0, 1), None)
     """
-    if isinstance(bijection, BitMap) and below & (below - 1) == 0:
-        low = below.bit_length() - 1
-        crossing = next((bit for bit in range(low) if bijection.columns[bit] >> low), None)
-        return None if crossing is None else (0, 1 << crossing)
-    if isinstance(bijection, DigitMap):
-        pieces = maps.split_at(bijection.modes, [below], [below])
-        if pieces is not None:
-            weight = 1
-            for extent, stride in pieces:
-                if weight < below <= abs(stride):
-                    return (0, weight)
-                weight *= extent
-            return None
+    pieces = cut_digits(bijection, below)
+    if pieces is not None:
+        crossing = (weight for weight, _, stride in placed(pieces) if weight < below <= max(weights(stride)))
+        first = next(crossing, None)
+        return None if first is None else (0, first)
+    corners = _corners(bijection, below) if isinstance(bijection, DigitMap) else None
+    if corners is not None:
+        return corners
     blocks = bijection.table().reshape(-1, below) // below
     differs = np.argwhere(blocks != blocks[:, :1])
     if not len(differs):
         return None
     row, column = (int(value) for value in differs[0])
     return (row * below, row * below + column)
+
+
+def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
+    """Return two corners of one block whose images lie in different blocks; None proves nothing.
+
+    The blocks looked at are those where a digit begins, the corners the steps and the ends of the digits inside.
+    """
+    digits = list(placed(mapping.pieces()))
+    inside = [(weight, min(extent - 1, (below - 1) // weight)) for weight, extent, _ in digits if weight < below]
+    corners = sorted({0, below - 1, *(weight * count for weight, most in inside for count in (1, most))})
+    for block in sorted({weight // below for weight, _, _ in digits}):
+        start = block * below
+        home = mapping.at(start) // below
+        away = next((start + corner for corner in corners if mapping.at(start + corner) // below != home), None)
+        if away is not None:
+            return start, away
+    return None
+
+
+def cut_digits(bijection: Bijection, below: int) -> Modes | None:
+    """Return the digits of a bijection, cut on both sides; None for a table and for digits that do not divide.
+
+    Example:
+        >>> cut_digits(DigitMap(((6, 1),)), 3), cut_digits(DigitMap(((2, 3), (3, 1))), 2)
+        (((3, 1), (2, 3)), None)
+    """
+    form = maps.canonical(bijection) if isinstance(bijection, BitMap) else bijection
+    return split_at(form.modes, [below], [below]) if isinstance(form, DigitMap) else None
 
 
 def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
@@ -144,9 +185,9 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
         >>> bool(preserves_blocks(swap, "lane|warp"))
         True
     """
-    same_levels(layout.source, layout.target, (str(layout),))
+    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, (str(layout),))
     pair = crossing_witness(layout.map, block_size(layout.source, cut))
-    engine = {DigitMap: "digits", BitMap: "f2"}.get(type(layout.map), "table")
+    engine = "digits" if isinstance(layout.map, DigitMap) else "table"
     if pair is None:
         return Proved(engine, {"cut": cut})
     first, second = pair
@@ -169,8 +210,9 @@ def wreath_form(bijection: Bijection, below: int) -> WreathForm:
         BudgetError: LA754, see ``crossing_witness``.
 
     Example:
-        >>> wreath_form(DigitMap(((3, -1), (2, 3))), 3)
-        WreathForm(outer=DigitMap(modes=((2, 1),)), inner=(DigitMap(modes=((3, -1),)),), kind='uniform', shift=())
+        >>> form = wreath_form(DigitMap(((3, -1), (2, 3))), 3)
+        >>> form.outer, form.inner, form.kind
+        (DigitMap(modes=((2, 1),)), (DigitMap(modes=((3, -1),)),), 'uniform')
     """
     pair = crossing_witness(bijection, below)
     if pair is not None:
@@ -182,24 +224,35 @@ def wreath_form(bijection: Bijection, below: int) -> WreathForm:
                 witness={"first": pair[0], "second": pair[1], "images": (bijection.at(pair[0]), bijection.at(pair[1]))},
             )
         )
-    if isinstance(bijection, BitMap) and below & (below - 1) == 0:
-        return _bit_form(bijection, below.bit_length() - 1)
-    if isinstance(bijection, DigitMap):
-        pieces = maps.split_at(bijection.modes, [below], [below])
-        if pieces is not None:
-            inside = tuple(mode for mode in pieces if abs(mode[1]) < below)
-            outside = tuple((extent, stride // below) for extent, stride in pieces if abs(stride) >= below)
-            return WreathForm(DigitMap(outside), (DigitMap(inside),), "uniform")
-    return _table_form(bijection, below)
+    pieces = cut_digits(bijection, below)
+    return _table_form(bijection, below) if pieces is None else _digit_form(pieces, bijection.at(0), below)
 
 
-def _bit_form(bits: BitMap, low: int) -> WreathForm:
-    mask = (1 << low) - 1
-    inner = BitMap(bits.columns[:low], bits.constant & mask)
-    outer = BitMap(tuple(column >> low for column in bits.columns[low:]), bits.constant >> low)
-    shift = tuple(column & mask for column in bits.columns[low:])
-    kind: Uniformity = "xor" if any(shift) else "uniform"
-    return WreathForm(maps.canonical(outer), (maps.canonical(inner),), kind, shift if any(shift) else ())
+def _digit_form(pieces: Modes, origin: int, below: int) -> WreathForm:
+    """Return the form from digits cut on both sides, none of which leads from below to above."""
+    inside, outside, flips = list[tuple[int, Stride]](), list[tuple[int, Stride]](), list[tuple[int, tuple[int, ...]]]()
+    for weight, extent, stride in placed(pieces):
+        if weight < below:
+            inside.append((extent, stride))
+        elif isinstance(stride, int):
+            outside.append((extent, abs(stride) // below))
+            flips.append((extent, ()))
+        else:
+            outside.append((2, tuple(bit // below for bit in stride if bit >= below)))
+            flips.append((2, tuple(bit for bit in stride if bit < below)))
+    outer, inner = assemble(outside, origin // below), assemble(inside, origin % below)
+    return WreathForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(flips))
+
+
+def _joined(flips: Sequence[tuple[int, tuple[int, ...]]]) -> Flips:
+    """Return the digits of the block number with neighbours that flip nothing joined, and none at the end."""
+    answer: list[tuple[int, tuple[int, ...]]] = []
+    for extent, bits in flips:
+        if answer and not bits and not answer[-1][1]:
+            answer[-1] = (answer[-1][0] * extent, ())
+        else:
+            answer.append((extent, bits))
+    return tuple(answer[:-1] if answer and not answer[-1][1] else answer)
 
 
 def _table_form(bijection: Bijection, below: int) -> WreathForm:
@@ -209,15 +262,32 @@ def _table_form(bijection: Bijection, below: int) -> WreathForm:
     first = maps.tabulated(rows[0])
     if (rows == rows[0]).all():
         return WreathForm(outer, (first,), "uniform")
-    count = len(rows)
-    if below & (below - 1) == 0 and count & (count - 1) == 0:
-        shift = tuple(int(rows[1 << bit, 0] ^ rows[0, 0]) for bit in range(count.bit_length() - 1))
-        if np.array_equal(rows, rows[0][None, :] ^ matrix.table(shift)[:, None]):
-            return WreathForm(outer, (first,), "xor", shift)
+    masks = rows[:, 0] ^ rows[0, 0]
+    flips = _flips(masks) if below & (below - 1) == 0 and np.array_equal(rows, rows[0] ^ masks[:, None]) else None
+    if flips is not None:
+        return WreathForm(outer, (first,), "xor", flips)
     step = int(rows[1, 0] - rows[0, 0]) % below
-    if np.array_equal(rows, (rows[0][None, :] + step * np.arange(count)[:, None]) % below):
-        return WreathForm(outer, (first,), "add", (step,))
+    if np.array_equal(rows, (rows[0][None, :] + step * np.arange(len(rows))[:, None]) % below):
+        return WreathForm(outer, (first,), "add", (), step)
     return WreathForm(outer, tuple(maps.tabulated(row) for row in rows), "table")
+
+
+def _flips(masks: IntArray) -> Flips | None:
+    """Return how the digits of j flip bits where masks[j] is their sum over F2, else None.
+
+    As in ``digits.read_table``: the bits that the digit from a boundary on flips must be the same wherever it does not
+    overflow, which decides how long it is.
+    """
+    count, weight, found = len(masks), 1, list[tuple[int, tuple[int, ...]]]()
+    while weight < count:
+        mask = int(masks[weight])
+        extent = digit_extent(masks[weight:] ^ masks[:-weight] != mask, weight)
+        if extent == 1 or (mask and extent % 2):
+            return None
+        bits = tuple(1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+        found.append((2 if mask else extent, bits))
+        weight *= 2 if mask else extent
+    return _joined(found)
 
 
 def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:
@@ -231,10 +301,10 @@ def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:
         >>> from layoutalg.hierarchy import hierarchy, permutation
         >>> rotate = permutation(hierarchy(lane=3, register=3), [0, 1, 2, 4, 5, 3, 8, 6, 7])
         >>> form = normal_form(rotate, "register|lane")
-        >>> form.kind, form.shift
-        ('add', (1,))
+        >>> form.kind, form.step
+        ('add', 1)
     """
-    same_levels(layout.source, layout.target, (str(layout),))
+    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, (str(layout),))
     return wreath_form(layout.map, block_size(layout.source, cut))
 
 
@@ -251,25 +321,14 @@ def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
         >>> moved_point(permutation(hierarchy(lane=2, register=2), [2, 3, 0, 1]), 2)
         0
     """
-    if not layout.guards and crossing_witness(layout.map, below) is None:
-        outer = wreath_form(layout.map, below).outer
-        if outer == maps.identity(outer.size):
-            return None
-    maps_to = layout.map
-    if not layout.guards and isinstance(maps_to, BitMap) and below & (below - 1) == 0:
-        low = below.bit_length() - 1
-        candidates = [0, *(1 << bit for bit in range(len(maps_to.columns)))]
-        return next(index for index in candidates if (maps_to.at(index) ^ index) >> low)
-    if not layout.guards and isinstance(maps_to, DigitMap):
-        # a digit map is affine in its digits: it moves nothing exactly when 0 and every single digit stay in place
-        weight = 1
-        candidates = [0]
-        for extent, _ in maps_to.modes:
-            candidates += [weight, weight * (extent - 1)]
-            weight *= extent
-        found = next((index for index in candidates if maps_to.at(index) // below != index // below), None)
-        if found is not None:
-            return found
+    pieces = None if layout.guards else cut_digits(layout.map, below)
+    if pieces is not None:
+        # where 0 and a single step of every digit keep their block, so does every sum of digits
+        candidates = [0, *(weight for weight, _, _ in placed(pieces))]
+        return next((index for index in candidates if layout.map.at(index) // below != index // below), None)
+    corners = _corners(layout.map, below) if isinstance(layout.map, DigitMap) and not layout.guards else None
+    if corners is not None:
+        return next(index for index in corners if layout.map.at(index) // below != index // below)
     values = layout.table()
     moved = np.flatnonzero((values >= 0) & (values // below != np.arange(layout.size) // below))
     return int(moved[0]) if len(moved) else None

@@ -1,39 +1,47 @@
-"""Exchange plans over F2: P = U1 w U2 with U1, U2 keeping every block together and w a permutation of bits.
+"""Exchange plans: P = U1 w U2 with U1, U2 keeping every block together and w a permutation of digits.
 
 Main definitions: ``exchange_plan``, ``ExchangePlan``, ``corner_ranks``.
 
-Main statements: every invertible matrix factors so (Bruhat decomposition, here for the block triangular matrices of the
-cuts). The number of bits that w takes across a cut equals the rank of the corresponding corner block of P, for every
-such factorisation; so no plan exchanges fewer. w is chosen so that each level keeps in place all bits it may keep.
+Main statements: every invertible matrix over F2 factors so (Bruhat decomposition, here for the block triangular
+matrices of the cuts). The number of bits that w takes across a cut equals the rank of the corresponding corner block of
+P, for every such factorisation; so no plan exchanges fewer. w is chosen so that each level keeps in place all bits it
+may keep. A digit of another extent is only ever moved: it is a row and a column of its own.
 
-Notation: bits are those of the flat index, register bits first; ``wiring[k]`` is the place where w puts bit k.
+Notation: the *places* are the digits that the source and the target share, register digits first, those with a power
+of two of values cut into bits. A matrix is a tuple of columns, and bit r of a column is place r. ``wiring[k]`` is the
+place where w puts place k.
 
-Implementation notes: the factors are multiplied and compared with P before the plan is returned.
+Implementation notes: the factors are composed and compared with P before the plan is returned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import prod
+from operator import mul
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.f2 import matrix
-from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import BitMap, DigitMap
+from layoutalg.hierarchy.bijection import BitMap
+from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
+from layoutalg.hierarchy.digits import Stride, aligned, placed, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import CUTS, Cut, same_levels
+from layoutalg.hierarchy.levels import CUTS, Cut, block_size, integer, malformed, require, same_levels
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangePlan:
-    """The factors of an affine F2 conversion: x -> U1 w U2 x xor c.
+    """The factors of a conversion: x -> U1 w U2 x, then some digits reversed.
 
     Args:
         first: Columns of U2, applied first; keeps the blocks of every cut together.
-        wiring: w as the place of every bit.
+        wiring: w as the place of every place.
         last: Columns of U1, applied last; keeps the blocks of every cut together.
-        constant: c.
-        levels: Bits per level, innermost first.
+        constant: The places that are reversed at the end, as a set: for bits the constant c of the affine map.
+        levels: Number of places per level, innermost first.
+        extents: Extent of every place; 2 for a bit. Matrices have entries off the wiring only between bits.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, permutation
@@ -47,29 +55,55 @@ class ExchangePlan:
     last: tuple[int, ...]
     constant: int
     levels: tuple[int, ...]
+    extents: tuple[int, ...]
 
     @property
     def product(self) -> tuple[int, ...]:
         """The columns of U1 w U2."""
         return matrix.multiply(self.last, matrix.multiply(tuple(1 << place for place in self.wiring), self.first))
 
-    def level_of(self, bit: int) -> int:
-        """Return the level of a bit, 0 for the register."""
+    @property
+    def stages(self) -> tuple[DigitMap, DigitMap, DigitMap]:
+        """The three maps in the order of their use: U2, w, and U1 with the reversals."""
+        wires = tuple(1 << place for place in self.wiring)
+        return self._stage(self.first, 0), self._stage(wires, 0), self._stage(self.last, self.constant)
+
+    def _stage(self, columns: Sequence[int], reversed_: int) -> DigitMap:
+        sizes = list(accumulate(self.extents, mul, initial=1))
+        pieces: list[tuple[int, Stride]] = []
+        for extent, column in zip(self.extents, columns, strict=True):
+            targets = tuple(sizes[place] for place in range(len(self.extents)) if column >> place & 1)
+            pieces.append((extent, targets if extent == 2 else targets[0]))
+        origin = sum(sizes[k] * (extent - 1) for k, extent in enumerate(self.extents) if reversed_ >> k & 1)
+        return assemble(pieces, origin)
+
+    def level_of(self, place: int) -> int:
+        """Return the level of a place, 0 for the register."""
         for level, count in enumerate(self.levels):
-            if bit < count:
+            if place < count:
                 return level
-            bit -= count
-        raise IndexError(bit)
+            place -= count
+        raise IndexError(place)
+
+    def leaving(self, cut: Cut) -> tuple[int, ...]:
+        """Return the places that w takes from below a cut to above it."""
+        limit = CUTS.index(cut)
+        return tuple(
+            place for place, end in enumerate(self.wiring) if self.level_of(place) <= limit < self.level_of(end)
+        )
 
     def crossing(self, cut: Cut) -> int:
-        """Return how many bits w takes from below a cut to above it; as many come back."""
-        limit = CUTS.index(cut)
-        return sum(self.level_of(bit) <= limit < self.level_of(place) for bit, place in enumerate(self.wiring))
+        """Return how many places w takes from below a cut to above it; as many values come back."""
+        return len(self.leaving(cut))
+
+    def fanout(self, cut: Cut) -> int:
+        """Return how many blocks above the cut one block feeds: the product of the extents that cross it."""
+        return prod(self.extents[place] for place in self.leaving(cut))
 
     @property
     def exchanged(self) -> tuple[tuple[int, int], ...]:
-        """The bits that w moves, as (bit, place); every one changes its level."""
-        return tuple((bit, place) for bit, place in enumerate(self.wiring) if bit != place)
+        """The places that w moves, as (place, new place); every one changes its level."""
+        return tuple((place, end) for place, end in enumerate(self.wiring) if place != end)
 
 
 def corner_ranks(bits: BitMap, levels: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -86,6 +120,9 @@ def corner_ranks(bits: BitMap, levels: Sequence[int]) -> tuple[tuple[int, ...], 
         >>> corner_ranks(BitMap((4, 2, 1)), (1, 1, 1))
         ((1, 2), (1, 1))
     """
+    count = len(require(bits, BitMap, "bits").columns)
+    if not isinstance(levels, (tuple, list)) or sum(integer(n, "levels", 0, count + 1) for n in levels) != count:
+        raise malformed("levels", f"must be numbers of bits that add up to {count}", levels)
     ends = [sum(levels[: k + 1]) for k in range(len(levels) - 1)]
     return tuple(tuple(matrix.rank(column >> row for column in bits.columns[:end]) for end in ends) for row in ends)
 
@@ -122,52 +159,58 @@ def _bruhat(columns: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
     return left, wiring, right
 
 
-def _settle(wiring: Sequence[int], levels: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return (p, w, q) with the wiring equal to p w q, p and q inside the levels, and w moving only bits that leave."""
+def _settle(
+    wiring: Sequence[int], levels: Sequence[int], extents: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return (p, w, q) with the wiring equal to p w q, p and q inside the levels, and w moving only what leaves.
+
+    Within a level, a place goes only to places of its own extent.
+    """
     level = [index for index, count in enumerate(levels) for _ in range(count)]
     before, after, middle = [0] * len(level), [0] * len(level), [0] * len(level)
-    start = 0
     slots: list[tuple[list[int], list[int]]] = []
-    for index, count in enumerate(levels):
-        own = range(start, start + count)
-        staying = [bit for bit in own if level[wiring[bit]] == index]
-        leaving = [bit for bit in own if level[wiring[bit]] != index]
-        for slot, bit in enumerate((*staying, *leaving)):
-            before[bit] = start + slot
-        for slot, bit in enumerate(staying):
-            after[start + slot] = wiring[bit]
-            middle[start + slot] = start + slot
-        arriving = [bit for bit, place in enumerate(wiring) if level[place] == index and level[bit] != index]
-        slots.append((list(range(start + len(staying), start + count)), arriving))
-        start += count
+    for kind in sorted(set(zip(level, extents, strict=True))):
+        own = [place for place in range(len(level)) if (level[place], extents[place]) == kind]
+        staying = [place for place in own if level[wiring[place]] == kind[0]]
+        leaving = [place for place in own if level[wiring[place]] != kind[0]]
+        for slot, place in zip(own, (*staying, *leaving), strict=True):
+            before[place] = slot
+        for slot, place in zip(own, staying, strict=False):
+            after[slot] = wiring[place]
+            middle[slot] = slot
+        arriving = [
+            place for place, end in enumerate(wiring) if (level[end], extents[end]) == kind and level[place] != kind[0]
+        ]
+        slots.append((own[len(staying) :], arriving))
     for places, arriving in slots:
-        for place, bit in zip(places, arriving, strict=True):
-            middle[before[bit]] = place
-            after[place] = wiring[bit]
+        for slot, place in zip(places, arriving, strict=True):
+            middle[before[place]] = slot
+            after[slot] = wiring[place]
     return after, middle, before
 
 
 def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
-    """Return the plan of an F2 conversion of one box of levels, with the fewest bits exchanged at every cut.
+    """Return the plan of a conversion of one box of levels, with the fewest digits exchanged at every cut.
 
     Args:
-        conversion: From a box of levels to itself, over F2, without guards (a guard restricts which values a stage
-            carries, not the stages; drop it first).
+        conversion: From a box of levels to itself, on digits that both sides share, without guards (a guard restricts
+            which values a stage carries, not the stages; drop it first).
 
     Raises:
-        AdmissibilityError: LA756, not one box of levels on both sides; LA753, guards; RepresentabilityError: LA758, no
-            map over F2 or an extent that is no power of two.
+        AdmissibilityError: LA756, not one box of levels on both sides; LA753, guards; RepresentabilityError: LA758, a
+            table, or source and target have no common list of digits that respects the levels.
 
-    Complexity: O(n^3) in the number n of bits.
+    Complexity: O(n^3) in the number n of places.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, permutation
         >>> P = permutation(hierarchy(warp=2, lane=2, register=2), BitMap((4, 6, 1)))
         >>> plan = exchange_plan(P)
-        >>> plan.product == P.map.columns, plan.exchanged, plan.crossing("lane|warp")
-        (True, ((0, 2), (2, 0)), 1)
+        >>> plan.product, plan.exchanged, plan.crossing("lane|warp")
+        ((4, 6, 1), ((0, 2), (2, 0)), 1)
     """
-    same_levels(conversion.source, conversion.target, (str(conversion),))
+    box = require(conversion, HierarchicalLayout, "conversion").source
+    same_levels(box, conversion.target, (str(conversion),))
     if conversion.guards:
         raise AdmissibilityError(
             Diagnostic(
@@ -177,31 +220,55 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
                 because="the layout is guarded; plan for the same layout without guards",
             )
         )
-    bits = maps.as_bits(conversion.map) if isinstance(conversion.map, DigitMap) else conversion.map
-    odd = next(((name, extent) for name, extent in conversion.source.axes if extent & (extent - 1)), None)
-    if not isinstance(bits, BitMap) or odd is not None:
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA758",
-                what="an exchange plan needs a map over F2",
-                where=(str(conversion),),
-                because="the map is not affine over F2" if odd is None else f"{odd[0]} has extent {odd[1]}",
-                witness=None if odd is None else {"level": odd[0], "extent": odd[1]},
-            )
-        )
-    levels = tuple(extent.bit_length() - 1 for _, extent in conversion.source.axes)
-    left, wiring, right = _bruhat(bits.columns)
-    after, middle, before = _settle(wiring, levels)
+    ends = [*(block_size(box, cut) for cut in CUTS), conversion.size]
+    extents, columns, constant = _matrix(conversion, ends)
+    sizes = list(accumulate(extents, mul, initial=1))
+    stops = [0, *(sizes.index(end) for end in ends)]
+    levels = tuple(stop - start for start, stop in pairwise(stops))
+    left, wiring, right = _bruhat(columns)
+    after, middle, before = _settle(wiring, levels, extents)
     last = matrix.multiply(left, tuple(1 << place for place in after))
     first = matrix.multiply(tuple(1 << place for place in before), right)
-    plan = ExchangePlan(first, tuple(middle), last, bits.constant, levels)
-    _check(plan, bits)
+    plan = ExchangePlan(first, tuple(middle), last, constant, levels, extents)
+    _check(plan, conversion)
     return plan
 
 
-def _check(plan: ExchangePlan, bits: BitMap) -> None:
-    """Refuse a plan that does not multiply to the map or whose outer factors do not keep blocks together."""
-    whole = plan.product == bits.columns
+def _matrix(conversion: HierarchicalLayout, ends: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the extents of the places, the columns of the map on them, and the set of reversed places."""
+    mapping = conversion.map
+    pieces = aligned(mapping.modes, ends) if isinstance(mapping, DigitMap) else None
+    if pieces is None or not isinstance(mapping, DigitMap):
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA758",
+                what="an exchange plan needs digits that both sides share",
+                where=(str(conversion),),
+                because="the map is a table"
+                if not isinstance(mapping, DigitMap)
+                else "its digits before and after have no common refinement that respects the levels",
+            )
+        )
+    bits = [
+        [(weight << k, 2) for k in range(extent.bit_length() - 1)] if extent & (extent - 1) == 0 else [(weight, extent)]
+        for weight, extent, _ in placed(pieces)
+    ]
+    places = [place for group in bits for place in group]
+    number = {weight: k for k, (weight, _) in enumerate(places)}
+    columns = []
+    for (weight, _, stride), group in zip(placed(pieces), bits, strict=True):
+        for inner, _ in group:
+            columns.append(sum(1 << number[target * (inner // weight)] for target in weights(stride)))
+    origin = mapping.offset
+    constant = sum(1 << k for k, (weight, extent) in enumerate(places) if origin // weight % extent)
+    return tuple(extent for _, extent in places), tuple(columns), constant
+
+
+def _check(plan: ExchangePlan, conversion: HierarchicalLayout) -> None:
+    """Refuse a plan whose stages do not compose to the map or whose outer factors do not keep blocks together."""
+    first, wires, last = plan.stages
+    inner = compose_digits(wires, first)
+    whole = inner is not None and compose_digits(last, inner) == conversion.map
     edge, kept = 0, True
     for count in plan.levels:
         edge += count
@@ -211,7 +278,7 @@ def _check(plan: ExchangePlan, bits: BitMap) -> None:
             Diagnostic(
                 code="LA760",
                 what="the exchange plan failed its own check",
-                where=(repr(bits), repr(plan)),
+                where=(str(conversion), repr(plan)),
                 because="the factors do not multiply to the map" if kept else "a factor does not keep blocks together",
             )
         )

@@ -7,6 +7,8 @@ matrix that leads from below into above, every source block feeds exactly 2**r d
 corner blocks do not change when P is multiplied on either side by maps that keep blocks together. ``moved`` is the
 finer count for fixed numbers of clusters, CTAs, warps and lanes: how many values land in a block with another number.
 
+The counts behind ``moved`` are in ``staying``.
+
 Notation: ``mechanism`` is what the conversion needs as it stands: the innermost cut that nothing moves across says
 which one. ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: it asks that
 every block feeds one block (rank 0), no matter which.
@@ -21,9 +23,13 @@ import numpy as np
 from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import matrix
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap, DigitMap
+from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
+from layoutalg.hierarchy.digitmap import DigitMap
+from layoutalg.hierarchy.digits import IntArray, aligned, placed, shared_bits, split_at, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import CUTS, MECHANISMS, Cut, Mechanism, block_size, malformed, same_levels
+from layoutalg.hierarchy.levels import CUTS, MECHANISMS, Cut, Mechanism, block_size, malformed, require, same_levels
+from layoutalg.hierarchy.membership import cut_digits
+from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,26 +115,26 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
     Raises:
         BudgetError: LA754, a table or digits that do not divide the cut, on more than 2**20 points.
 
-    Complexity: polynomial in the bits or linear in the digits; O(N log N) where it enumerates.
+    Complexity: linear in the digits, cubic in the shared bits; O(N log N) where it enumerates.
 
     Example:
         >>> fanout(BitMap((4, 2, 1)), 2), fanout(DigitMap(((3, 2), (2, 1))), 2)
         ((2, 2), (2, 2))
     """
     _divides(bijection, below)
-    rank = bit_rank(bijection, below)
-    if rank is not None:
-        return (1 << rank, 1 << rank)
-    if isinstance(bijection, DigitMap):
-        pieces = maps.split_at(bijection.modes, [below], [below])
-        if pieces is not None:
-            weight, spread = 1, 1
-            for extent, stride in pieces:
-                if weight < below <= abs(stride):
-                    spread *= extent
-                weight *= extent
-            return (spread, spread)
-    return _enumerated_fanout(bijection.table(), below)
+    pieces = cut_digits(bijection, below)
+    if pieces is None:
+        return _enumerated_fanout(bijection.table(), below)
+    bits = sorted(shared_bits(pieces))
+    spread, columns = 1, []
+    for weight, extent, stride in placed(pieces):
+        touched = weights(stride)
+        if weight < below and bits and not set(bits).isdisjoint(touched):
+            columns.append(sum(1 << bits.index(bit) for bit in touched if bit >= below))
+        elif weight < below <= touched[0]:
+            spread *= extent
+    spread <<= matrix.rank(columns)
+    return (spread, spread)
 
 
 def _divides(bijection: Bijection, below: int) -> None:
@@ -136,7 +142,7 @@ def _divides(bijection: Bijection, below: int) -> None:
         raise malformed("below", f"must divide the {bijection.size} points", below)
 
 
-def _enumerated_fanout(values: maps.IntArray, below: int) -> tuple[int, int]:
+def _enumerated_fanout(values: IntArray, below: int) -> tuple[int, int]:
     """Return the fan-out of a table in which -1 marks points outside a guard."""
     inside = np.flatnonzero(values >= 0)
     if not len(inside):
@@ -147,14 +153,6 @@ def _enumerated_fanout(values: maps.IntArray, below: int) -> tuple[int, int]:
     return (int(feeds.min()), int(feeds.max()))
 
 
-def _over_f2(bijection: Bijection, below: int) -> BitMap | None:
-    if below & (below - 1):
-        return None
-    if isinstance(bijection, DigitMap):
-        return maps.as_bits(bijection)
-    return bijection if isinstance(bijection, BitMap) else None
-
-
 def bit_rank(bijection: Bijection, below: int) -> int | None:
     """Return the rank of the block of the matrix from below into above; None where the map is not over F2.
 
@@ -162,19 +160,17 @@ def bit_rank(bijection: Bijection, below: int) -> int | None:
         >>> bit_rank(BitMap((4, 2, 1)), 2), bit_rank(DigitMap(((3, 1),)), 3)
         (1, None)
     """
-    bits = _over_f2(bijection, below)
-    if bits is None:
+    if isinstance(bijection, TableMap) or bijection.size & (bijection.size - 1):
         return None
-    low = below.bit_length() - 1
-    return matrix.rank(column >> low for column in bits.columns[:low])
+    return fanout(bijection, below)[0].bit_length() - 1
 
 
 def moved(bijection: Bijection, below: int) -> int:
     """Return how many points land in a block with another number.
 
-    Mathematically: over F2 the points that stay solve one affine system, so they number 0 or a power of two; for digits
-    on common boundaries they are counted by the cycles of equal digits, for other digits that divide the cut they are
-    the solutions of one linear equation in the digits that touch the part above.
+    Mathematically: on common boundaries, the points that stay are counted digit by digit, by the cycles of equal digits
+    and by one affine system over F2 for the bits; for other digits that divide the cut they are the solutions of one
+    linear equation in the digits that touch the part above.
 
     Args:
         bijection: Any bijection of [0, N).
@@ -188,100 +184,17 @@ def moved(bijection: Bijection, below: int) -> int:
         (4, 2)
     """
     _divides(bijection, below)
-    bits = _over_f2(bijection, below)
-    if bits is not None:
-        low = below.bit_length() - 1
-        change = [(column ^ 1 << bit) >> low for bit, column in enumerate(bits.columns)]
-        solved = matrix.solve(change, bits.constant >> low)
-        return bits.size - (0 if solved is None else 1 << len(solved[1]))
-    if isinstance(bijection, DigitMap):
-        pieces = maps.aligned(bijection.modes, [below])
+    form = maps.canonical(bijection) if isinstance(bijection, BitMap) else bijection
+    if isinstance(form, DigitMap):
+        pieces = aligned(form.modes, [below])
         if pieces is not None:
-            return bijection.size - _kept(pieces, below)
-        pieces = maps.split_at(bijection.modes, [below], [below])
-        kept = None if pieces is None else _solutions(pieces, below)
+            return form.size - kept_on_common_digits(pieces, form.offset, below)
+        pieces = split_at(form.modes, [below], [below])
+        kept = None if pieces is None else kept_by_equation(pieces, form.offset, below)
         if kept is not None:
-            return bijection.size - kept
-    values = bijection.table()
+            return form.size - kept
+    values = form.table()
     return int((values // below != np.arange(len(values)) // below).sum())
-
-
-def _kept(pieces: maps.Modes, below: int) -> int:
-    """Return how many points keep every digit above the cut, on digits that both sides share.
-
-    Above the cut, the digit that arrives at a place must equal the digit that was there. Those equations form chains
-    and cycles; a free chain has one value per coordinate, a cycle with an odd number of reversals only fixed points. A
-    place occurs at most once on each side of an equation, so nothing is ever joined to a closed cycle.
-    """
-    weights, weight = [], 1
-    for extent, _ in pieces:
-        weights.append(weight)
-        weight *= extent
-    root = {place: (place, False) for place in weights}
-    contradicted: set[int] = set()
-
-    def find(place: int) -> tuple[int, bool]:
-        parent, flipped = root[place]
-        if parent == place:
-            return place, flipped
-        top, above = find(parent)
-        root[place] = (top, flipped ^ above)
-        return root[place]
-
-    for place, (_, stride) in zip(weights, pieces, strict=True):
-        if abs(stride) < below:
-            continue
-        (first, one), (second, two) = find(place), find(abs(stride))
-        reversed_ = one ^ two ^ (stride < 0)
-        if first == second:
-            if reversed_:
-                contradicted.add(first)
-        else:
-            root[first] = (second, reversed_)
-    kept = 1
-    for place, (extent, _) in zip(weights, pieces, strict=True):
-        top, _ = find(place)
-        if top == place:
-            kept *= extent % 2 if place in contradicted else extent
-    return kept
-
-
-def _solutions(pieces: maps.Modes, below: int) -> int | None:
-    """Return how many points keep the number of their block, by meeting in the middle; None where that is too large.
-
-    With the digits c_k split at the cut, the number of the block before is the sum of w_k c_k over the digits above in
-    the source, afterwards the sum of d_k c_k (or of |d_k| (e_k - 1 - c_k)) over those above in the target.
-    """
-    free, wanted, weight = 1, 0, 1
-    terms = []
-    for extent, stride in pieces:
-        coefficient = weight // below if weight >= below else 0
-        if abs(stride) >= below:
-            coefficient -= abs(stride) // below * (1 if stride > 0 else -1)
-            wanted += (extent - 1) * abs(stride) // below if stride < 0 else 0
-        if coefficient:
-            terms.append((extent, coefficient))
-        else:
-            free *= extent
-        weight *= extent
-    sides: list[list[tuple[int, int]]] = [[], []]
-    sizes = [1, 1]
-    for extent, coefficient in sorted(terms, reverse=True):
-        side = int(sizes[1] < sizes[0])
-        sides[side].append((extent, coefficient))
-        sizes[side] *= extent
-    reach = abs(wanted) + sum(extent * abs(coefficient) for extent, coefficient in terms)
-    if max(sizes) > maps.TABLE_POINTS or reach >= maps.ARRAY_LIMIT:
-        return None
-    sums = []
-    for side_terms in sides:
-        total = np.zeros(1, dtype=np.int64)
-        for extent, coefficient in side_terms:
-            total = (total[:, None] + coefficient * np.arange(extent, dtype=np.int64)).reshape(-1)
-        sums.append(np.unique(total, return_counts=True))
-    (left, left_counts), (right, right_counts) = sums
-    _, here, there = np.intersect1d(left, wanted - right, assume_unique=True, return_indices=True)
-    return free * sum(int(a) * int(b) for a, b in zip(left_counts[here], right_counts[there], strict=True))
 
 
 def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -> LevelProfile:
@@ -313,7 +226,11 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
 
     Source: parabolic double cosets (classical).
     """
-    same_levels(source.source, destination.source, (str(source), str(destination)))
+    first, second = (
+        require(source, HierarchicalLayout, "source"),
+        require(destination, HierarchicalLayout, "destination"),
+    )
+    same_levels(first.source, second.source, (str(source), str(destination)))
     if source.target != destination.target:
         raise AdmissibilityError(
             Diagnostic(
@@ -333,8 +250,9 @@ def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
     Raises:
         AdmissibilityError: LA756, not one box of levels on both sides; BudgetError: LA754, see ``level_profile``.
     """
-    same_levels(conversion.source, conversion.target, (str(conversion),))
-    box, size = conversion.source, conversion.size
+    box = require(conversion, HierarchicalLayout, "conversion").source
+    same_levels(box, conversion.target, (str(conversion),))
+    size = conversion.size
     entries = []
     for cut in CUTS:
         below = block_size(box, cut)

@@ -29,6 +29,7 @@ from layoutalg.hierarchy import (
     tile_by,
 )
 from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.digits import aligned
 
 EXTENTS = (2, 3, 5, 7, 4, 6)
 
@@ -90,9 +91,17 @@ def values(bijection: maps.Bijection) -> list[int]:
             answer.append(value)
         else:
             value, rest = 0, index
+            flipped = dict.fromkeys(bijection.flips, 1)
             for extent, stride in bijection.modes:
                 rest, digit = divmod(rest, extent)
-                value += digit * stride if stride > 0 else (extent - 1 - digit) * -stride
+                if isinstance(stride, tuple):
+                    for weight in stride:
+                        flipped[weight] = flipped.get(weight, 0) + digit
+                else:
+                    value += digit * stride if stride > 0 else (extent - 1 - digit) * -stride
+            for weight, count in flipped.items():
+                bit = value // weight % 2
+                value += ((bit + count) % 2 - bit) * weight
             answer.append(value)
     return answer
 
@@ -144,7 +153,7 @@ def test_acting_in_the_middle(bijection: maps.Bijection, low: int, high: int) ->
 
 @given(digit_maps(), st.lists(st.sampled_from((2, 3, 4, 6, 12)), max_size=2))
 def test_aligned_digits_are_the_same_function_on_shared_boundaries(digits: DigitMap, cuts: list[int]) -> None:
-    pieces = maps.aligned(digits.modes, [cut for cut in cuts if digits.size % cut == 0])
+    pieces = aligned(digits.modes, [cut for cut in cuts if digits.size % cut == 0])
     if pieces is None:
         return
     assert DigitMap(pieces) == digits

@@ -27,8 +27,10 @@ from layoutalg.hierarchy import (
     solve_conversion,
 )
 from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.digits import aligned, split_at
 from layoutalg.hierarchy.membership import crossing_witness, moved_point, wreath_form
-from layoutalg.hierarchy.profile import _kept, _solutions, fanout, moved
+from layoutalg.hierarchy.profile import fanout, moved
+from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
 
 
 @st.composite
@@ -111,12 +113,12 @@ def test_both_ways_to_count_digits_that_stay(digits: DigitMap, data: st.DataObje
     """Cycles of equal digits and one linear equation, each against enumeration, whichever ``moved`` would choose."""
     below = data.draw(st.sampled_from([d for d in range(1, digits.size + 1) if digits.size % d == 0]))
     expected = sum(value // below == index // below for index, value in enumerate(digits.table().tolist()))
-    pieces = maps.split_at(digits.modes, [below], [below])
+    pieces = split_at(digits.modes, [below], [below])
     if pieces is not None:
-        assert _solutions(pieces, below) == expected
-    shared = maps.aligned(digits.modes, [below])
+        assert kept_by_equation(pieces, digits.offset, below) == expected
+    shared = aligned(digits.modes, [below])
     if shared is not None:
-        assert _kept(shared, below) == expected
+        assert kept_on_common_digits(shared, digits.offset, below) == expected
 
 
 @settings(max_examples=300, deadline=None)

@@ -62,10 +62,11 @@ def test_equal_functions_are_equal_values_whatever_they_were_built_from() -> Non
     assert forms[0].map == DigitMap(((2, 4), (4, 1)))
 
 
-def test_a_swizzle_stays_over_f2_and_a_rotation_by_three_becomes_a_table() -> None:
+def test_a_swizzle_stays_on_bits_and_a_rotation_by_three_becomes_a_table() -> None:
     swizzled = permutation(Box.of(x=16), [i ^ (i >> 2 & 3) for i in range(16)])
-    assert swizzled.map == BitMap((1, 2, 5, 10))
-    assert str(swizzled) == "[x:16] F2{1,2,5,10} -> x:16"
+    assert swizzled.map == DigitMap(((4, 1), (2, (1, 4)), (2, (2, 8))))
+    assert maps.as_bits(swizzled.map) == BitMap((1, 2, 5, 10))
+    assert str(swizzled) == "x (4,2,2):(1,4^1,8^2) -> x:16"
     rotated = permutation(Box.of(x=3), [1, 2, 0])
     assert rotated.map == TableMap((1, 2, 0))
     assert str(rotated) == "[x:3] table 1,2,0 -> x:3"
@@ -183,8 +184,8 @@ LINEAR = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 4})
         (lambda: TableMap((0, True)), "must be an integer, not True"),
         (lambda: permutation(X3, [0, 1]), "2 points where the box has 3"),
         (lambda: permutation(X3, [0.0, 1.0, 2.0]), "must be an integer, not 0.0"),
-        (lambda: permutation(X3, np.zeros((3, 1), dtype=int)), "must be an integer, not [0]"),
-        (lambda: permutation(X3, "012"), "must be a LinearLayout, a CuteLayout or the sequence of values, not '012'"),
+        (lambda: permutation(X3, np.zeros((3, 1), dtype=int)), "must be an array of one axis, not array([[0]"),
+        (lambda: permutation(X3, "012"), "a ComposedLayout, a function or the sequence of values, not '012'"),
         (lambda: permutation(X3, CuteLayout(3, 2)), "the next stride must be 1, not 2"),
         (lambda: permutation(X3, CuteLayout(3, -1)), "the next stride must be 1, not -1"),
         (lambda: permutation(X3, CuteLayout(4, 1)), "4 points where the box has 3"),

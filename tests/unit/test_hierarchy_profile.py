@@ -126,8 +126,8 @@ def test_uniformity_classes() -> None:
     odd = [value + 4 * (x // 4) for x, value in enumerate(odd)]
     forms = [normal_form(permutation(box, table), "register|lane") for table in (same, by_lane, rotated, odd)]
     assert [form.kind for form in forms] == ["uniform", "xor", "add", "table"]
-    assert forms[1].shift == (1, 2)
-    assert forms[2].shift == (1,)
+    assert forms[1].flips == ((2, (1,)), (2, (2,)))
+    assert forms[2].step == 1
     assert len(forms[3].inner) == 4
     assert forms[3].inner_at(2) == DigitMap(((4, -1),))
 
@@ -143,7 +143,7 @@ def test_a_plan_exchanges_only_bits_that_change_level() -> None:
 def test_refusals() -> None:
     box = hierarchy(register=3, lane=2)
     crossing = HierarchicalLayout(box, box, DigitMap(((2, 3), (3, 1))))
-    with pytest.raises(RepresentabilityError, match="register has extent 3"):
+    with pytest.raises(RepresentabilityError, match="no common refinement that respects the levels"):
         exchange_plan(crossing)
     square = hierarchy(register=4, lane=2)
     with pytest.raises(RepresentabilityError, match="LA758"):

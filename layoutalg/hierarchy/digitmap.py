@@ -1,0 +1,349 @@
+"""Bijections of [0, N) that permute mixed-radix digits and act on their bits over F2.
+
+Main definitions: ``DigitMap``, ``assemble``, ``compose_digits``, ``inverse_digits``, ``from_bits``, ``from_table``,
+``as_columns``.
+
+Main statements: a digit map is determined by its coalesced modes and its flips, and no function has two. For plain
+digits this is the uniqueness of coalesced strides. For the others: whether the bit at a source boundary shares a target
+bit is decided by the function, since f(x + p) - f(x) is then not constant where it does not overflow; and the target
+bits with their sums over F2 are read off the Fourier expansion of f, whose terms are distinct characters. Permutations
+of digits and affine maps over F2 are the two special cases.
+
+Implementation notes: every operation refines to common digits, works on the pieces with the image of 0, and lets
+``assemble`` write the normal form.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.f2 import matrix
+from layoutalg.hierarchy import digits
+from layoutalg.hierarchy.digits import IntArray, Modes, Stride, coalesce, placed, shared_bits, split_at, weights
+from layoutalg.hierarchy.levels import NUMBER_BITS, integer, malformed, shown
+
+TABLE_POINTS = 2**20
+ARRAY_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DigitMap:
+    """A permutation of mixed-radix digits, each possibly reversed, with its bits mixed over F2.
+
+    Mathematically: let c_k be the source digits, of extents e_k, fastest first. A mode (e, d) with an integer d adds
+    d c, for negative d also (e - 1) |d|. A mode (2, (w, v, ...)) flips the target bits of weights w, v, ... where c is
+    1. These target bits are shared: other modes of extent 2 may flip them too, an integer stride w flipping w alone;
+    those in ``flips`` are 1 where no mode flips them. The digits of the target, that is the |d| with their extents and
+    the shared bits, make running products, and the matrix of the shared bits is invertible.
+
+    Args:
+        modes: (extent, stride) pairs, fastest first. Kept coalesced: no extent 1, no two modes that make one, no tuple
+            where no bit is shared.
+        flips: Weights of shared target bits, kept sorted.
+
+    Raises:
+        MalformedError: LA750, not pairs of integers; AdmissibilityError: LA752, not a bijection.
+
+    Example:
+        Digits permuted and reversed; a column xored by the row inside a tile of 4 columns and 6 rows:
+
+        >>> DigitMap(((2, 3), (3, -1))).table().tolist()
+        [2, 5, 1, 4, 0, 3]
+        >>> DigitMap(((4, 1), (2, (1, 4)), (3, 8))).table().reshape(6, 4)[:3].tolist()
+        [[0, 1, 2, 3], [5, 4, 7, 6], [8, 9, 10, 11]]
+    """
+
+    modes: Modes
+    flips: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        modes = _checked_modes(self.modes)
+        bits = shared_bits(modes)
+        if not isinstance(self.flips, tuple):
+            raise malformed("flips", "must be a tuple of weights", self.flips)
+        flips = {integer(weight, f"flips[{place}]", 1) for place, weight in enumerate(self.flips)}
+        if len(flips) != len(self.flips) or not flips <= bits:
+            raise malformed("flips", f"must be distinct and among the shared bits {sorted(bits)}", self.flips)
+        if prod(extent for extent, _ in modes) >> NUMBER_BITS:
+            raise malformed("modes", f"must have fewer than 2**{NUMBER_BITS} points", self.modes)
+        modes, flips = _normal(modes, flips)
+        object.__setattr__(self, "modes", modes)
+        object.__setattr__(self, "flips", tuple(sorted(flips)))
+
+    def __repr__(self) -> str:
+        return f"DigitMap(modes={self.modes!r}{f', flips={self.flips!r}' if self.flips else ''})"
+
+    @property
+    def size(self) -> int:
+        """Number of points."""
+        return prod(extent for extent, _ in self.modes)
+
+    @property
+    def is_plain(self) -> bool:
+        """No bit is shared: a permutation of digits with reversals, every stride an integer."""
+        return all(isinstance(stride, int) for _, stride in self.modes)
+
+    @property
+    def offset(self) -> int:
+        """The image of 0."""
+        return self.at(0)
+
+    def pieces(self) -> Modes:
+        """Return the modes with every shared target bit in modes of its own."""
+        return split_at(self.modes, (), ()) or ()
+
+    def at(self, index: int) -> int:
+        """Return the image of one index, which must be in [0, size)."""
+        total, flipped = 0, list(self.flips)
+        for extent, stride in self.modes:
+            index, digit = divmod(index, extent)
+            if isinstance(stride, tuple):
+                flipped += stride * digit
+            else:
+                total += stride * (digit if stride > 0 else digit - extent + 1)
+        for weight in flipped:
+            total += -weight if total // weight % 2 else weight
+        return total
+
+    def apply(self, index: IntArray) -> IntArray:
+        """Return the images of an array of indices, which must be in [0, size) below 2**62."""
+        bits = sorted(shared_bits(self.modes))
+        place = {weight: 1 << k for k, weight in enumerate(bits)}
+        total = np.zeros(index.shape, dtype=np.int64)
+        flipped = np.full(index.shape, sum(place[weight] for weight in self.flips), dtype=np.int64)
+        rest = index
+        for extent, stride in self.modes:
+            rest, digit = np.divmod(rest, extent)
+            if isinstance(stride, tuple):
+                flipped ^= digit * sum(place[weight] for weight in stride)
+            else:
+                total += stride * (digit if stride > 0 else digit - (extent - 1))
+        for k, weight in enumerate(bits):
+            total += (flipped >> k & 1) * weight * (1 - 2 * (total // weight & 1))
+        return total
+
+    def table(self) -> IntArray:
+        """Return the images of 0, 1, ..., size - 1.
+
+        Raises:
+            BudgetError: LA754, more than 2**20 points.
+        """
+        check_points(self.size)
+        columns = None if self.is_plain else as_columns(self)
+        if columns is not None:
+            return matrix.table(columns, self.offset)
+        return self.apply(np.arange(self.size, dtype=np.int64))
+
+
+def check_points(count: int, why: str = "tables") -> None:
+    """Refuse to enumerate more than ``TABLE_POINTS`` points.
+
+    Raises:
+        BudgetError: LA754, with the count.
+    """
+    if count > TABLE_POINTS:
+        raise BudgetError(
+            Diagnostic(
+                code="LA754",
+                what="this would have to be enumerated, and it is too large",
+                where=(why,),
+                because=f"{count} points; enumeration goes up to {TABLE_POINTS}",
+            )
+        )
+
+
+def _checked_modes(modes: object) -> Modes:
+    if not isinstance(modes, tuple) or not all(isinstance(mode, tuple) and len(mode) == 2 for mode in modes):
+        raise malformed("modes", "must be a tuple of (extent, stride) pairs", modes)
+    answer: list[tuple[int, Stride]] = []
+    for position, (extent, stride) in enumerate(modes):
+        argument = f"modes[{position}]"
+        width = integer(extent, argument, 1)
+        if not isinstance(stride, tuple):
+            answer.append((width, integer(stride, argument, -(2**NUMBER_BITS))))
+            continue
+        bits = sorted(integer(weight, argument, 1) for weight in stride)
+        if width != 2 or not bits or len(set(bits)) != len(bits):
+            raise malformed(argument, "must have extent 2 and distinct weights, at least one", (extent, stride))
+        answer.append((2, tuple(bits)))
+    return tuple(mode for mode in answer if mode[0] > 1)
+
+
+def _normal(modes: Modes, flips: set[int]) -> tuple[Modes, set[int]]:
+    """Return coalesced modes, tuples only where a bit is shared, and the flips; refuse what is no bijection."""
+    bits = shared_bits(modes)
+    split = split_at(modes, (), ()) if bits else modes
+    if split is None:
+        raise _no_bijection(modes, f"a digit overlaps one of the bits of weights {sorted(bits)}")
+    pieces = list(placed(split))
+    carriers = [k for k, (_, _, stride) in enumerate(pieces) if bits and not bits.isdisjoint(weights(stride))]
+    plain = [(weights(stride)[0], extent) for k, (_, extent, stride) in enumerate(pieces) if k not in carriers]
+    broken = digits.chained([*plain, *((weight, 2) for weight in bits)])
+    if broken is not None:
+        because = f"sorted by size, the next stride must be {broken[1]}, not {broken[0]}"
+        raise _no_bijection(modes, because, {"stride": broken[0], "expected": broken[1]})
+    if not bits:
+        return coalesce(modes), flips
+    place = {weight: 1 << k for k, weight in enumerate(sorted(bits))}
+    columns = [sum(place[weight] for weight in weights(pieces[k][2])) for k in carriers]
+    null = matrix.kernel(columns)
+    if null:
+        second = sum(pieces[k][0] for j, k in enumerate(carriers) if null[0] >> j & 1)
+        raise _no_bijection(modes, "the bits flip the shared bits dependently", {"first": 0, "second": second})
+    if len(carriers) != len(bits):
+        raise _no_bijection(modes, f"{len(carriers)} bits flip {len(bits)} shared bits", None)
+    uses = Counter(weight for k in carriers for weight in weights(pieces[k][2]))
+    answer = list(split)
+    for k in carriers:
+        stride = pieces[k][2]
+        if isinstance(stride, int) and stride < 0:
+            flips = flips ^ {-stride}
+    for k in carriers:
+        column = weights(pieces[k][2])
+        if len(column) > 1:
+            continue
+        if uses[column[0]] == 1 and column[0] in flips:
+            flips = flips - {column[0]}
+            answer[k] = (2, -column[0])
+        else:
+            answer[k] = (2, column[0])
+    return coalesce(answer), flips
+
+
+def _no_bijection(modes: Modes, because: str, witness: dict[str, object] | None = None) -> AdmissibilityError:
+    return AdmissibilityError(
+        Diagnostic(
+            code="LA752",
+            what="these digits are not a bijection onto an interval",
+            where=(f"DigitMap({shown(modes)})",),
+            because=because,
+            witness=witness,
+        )
+    )
+
+
+def assemble(pieces: Iterable[tuple[int, Stride]], origin: int) -> DigitMap:
+    """Return the digit map with these modes, their signs aside, and this image of 0.
+
+    Args:
+        pieces: Modes, each reversed as a whole or not at all, none over a shared bit that is flipped alone.
+        origin: The image of 0.
+
+    Example:
+        >>> assemble([(2, 3), (3, 1)], 2), assemble([(2, 1), (2, (1, 2))], 3)
+        (DigitMap(modes=((2, 3), (3, -1))), DigitMap(modes=((2, 1), (2, (1, 2))), flips=(1, 2)))
+    """
+    modes = tuple((extent, stride if isinstance(stride, tuple) else abs(stride)) for extent, stride in pieces)
+    bits = shared_bits(modes)
+    signed: list[tuple[int, Stride]] = []
+    for extent, stride in split_at(modes, (), ()) or modes:
+        reversed_ = isinstance(stride, int) and stride not in bits and origin // stride % extent
+        signed.append((extent, -stride if isinstance(stride, int) and reversed_ else stride))
+    return DigitMap(tuple(signed), tuple(weight for weight in sorted(bits) if origin // weight % 2))
+
+
+def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
+    """Return ``outer`` after ``inner``; None where their digits have no common refinement.
+
+    Example:
+        >>> compose_digits(DigitMap(((2, 1), (2, (1, 2)), (3, 4))), DigitMap(((2, 2), (2, 1), (3, -4))))
+        DigitMap(modes=((2, (1, 2)), (2, 1), (3, -4)))
+    """
+    outer_modes = list(placed(outer.pieces()))
+    pieces = split_at(inner.modes, (), [weight for weight, _, _ in outer_modes])
+    if pieces is None:
+        return None
+
+    def image(weight: int) -> Stride:
+        start, _, stride = next(mode for mode in reversed(outer_modes) if mode[0] <= weight)
+        return stride if isinstance(stride, tuple) else abs(stride) * (weight // start)
+
+    answer: list[tuple[int, Stride]] = []
+    for extent, stride in pieces:
+        if isinstance(stride, int):
+            answer.append((extent, image(abs(stride))))
+            continue
+        flipped: set[int] = set()
+        for weight in stride:
+            flipped.symmetric_difference_update(weights(image(weight)))
+        answer.append((2, tuple(sorted(flipped))))
+    return assemble(answer, outer.at(inner.offset))
+
+
+def inverse_digits(mapping: DigitMap) -> DigitMap:
+    """Return the inverse.
+
+    Example:
+        >>> inverse_digits(DigitMap(((3, 2), (2, -1)))).modes
+        ((2, -3), (3, 1))
+    """
+    bits = sorted(shared_bits(mapping.modes))
+    place = {weight: 1 << k for k, weight in enumerate(bits)}
+    found: list[tuple[int, tuple[int, Stride]]] = []
+    carriers, columns, origin = [], [], 0
+    for weight, extent, stride in placed(mapping.pieces()):
+        if not place.keys().isdisjoint(weights(stride)):
+            carriers.append(weight)
+            columns.append(sum(place[target] for target in weights(stride)))
+        else:
+            found.append((weights(stride)[0], (extent, weight)))
+            origin += weight * (extent - 1) if isinstance(stride, int) and stride < 0 else 0
+    back = matrix.inverse(columns)
+    for target, column in zip(bits, back, strict=True):
+        found.append((target, (2, tuple(weight for k, weight in enumerate(carriers) if column >> k & 1))))
+    flipped = matrix.apply(back, sum(place[weight] for weight in mapping.flips))
+    origin += sum(weight for k, weight in enumerate(carriers) if flipped >> k & 1)
+    return assemble([mode for _, mode in sorted(found, key=lambda entry: entry[0])], origin)
+
+
+def from_bits(columns: Sequence[int], constant: int) -> DigitMap:
+    """Return the digit map that is x -> M x xor c over F2, M invertible.
+
+    Example:
+        >>> from_bits((1, 3), 2)
+        DigitMap(modes=((2, 1), (2, (1, 2))), flips=(2,))
+    """
+    modes = [(2, tuple(1 << row for row in range(column.bit_length()) if column >> row & 1)) for column in columns]
+    return assemble(modes, constant)
+
+
+def as_columns(mapping: DigitMap) -> tuple[int, ...] | None:
+    """Return the columns of the same function over F2 (its constant is the offset); None unless the size is a power of
+    two.
+
+    Example:
+        >>> as_columns(DigitMap(((4, -2), (2, 1))))
+        (2, 4, 1)
+    """
+    if mapping.size & (mapping.size - 1):
+        return None
+    columns: list[int] = []
+    for extent, stride in mapping.modes:
+        if isinstance(stride, tuple):
+            columns.append(sum(stride))
+        else:
+            columns += [abs(stride) << bit for bit in range(extent.bit_length() - 1)]
+    return tuple(columns)
+
+
+def from_table(values: IntArray) -> DigitMap | None:
+    """Return the digit map with these values, which are a bijection; None where there is none.
+
+    Example:
+        >>> from_table(np.array([0, 2, 4, 1, 3, 5])), from_table(np.array([1, 2, 0]))
+        (DigitMap(modes=((3, 2), (2, 1))), None)
+    """
+    modes = digits.read_table(values)
+    if modes is None:
+        return None
+    try:
+        answer = assemble(modes, int(values[0]))
+    except AdmissibilityError:
+        return None
+    return answer if np.array_equal(answer.table(), values) else None

@@ -1,0 +1,98 @@
+"""The level profile of a conversion between hardware layouts over F2, copies included.
+
+Main definitions: ``conversion_profile``.
+"""
+
+from __future__ import annotations
+
+from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.f2 import LinearLayout, matrix, solve
+from layoutalg.f2.axes import fields
+from layoutalg.hierarchy.levels import CUTS, malformed, require
+from layoutalg.hierarchy.profile import CutProfile, LevelProfile
+
+AXES = ("register", "lane", "warp", "block")
+"""Names that compilers use for the levels, innermost first; a block is a CTA of the cluster."""
+
+
+def conversion_profile(source: LinearLayout, destination: LinearLayout) -> LevelProfile:
+    """Return what each level moves across the next when data held as ``source`` must become ``destination``.
+
+    Mathematically: C is the map from places of ``destination`` to places of ``source`` with ``source @ C ==
+    destination`` that keeps block, warp, lane and register in place as far as possible; where ``source`` holds copies,
+    C chooses among them. At a cut, with r the rank of the part of C that leads from the axes below to the axes above,
+    every destination block reads from 2**r source blocks; those are the blocks that ``fanout`` counts. Between layouts
+    without copies the profile is the one of ``level_profile``, where blocks that are fed and blocks that are read are
+    equally many.
+
+    Args:
+        source: (register, lane, warp, block) -> tensor, in any order, axes may be missing: where each value is.
+        destination: The same for the layout wanted, over the same output axes.
+
+    Raises:
+        MalformedError: LA750, another input axis; AdmissibilityError: LA243 or LA244, the outputs differ or a value
+            wanted is nowhere in ``source``; LA756, different numbers of lanes, warps or blocks.
+
+    Example:
+        >>> from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand
+        >>> c, a = mma_accumulator((64, 64), (4, 1)), mma_operand("A", (64, 64), (4, 1), 4)
+        >>> print(conversion_profile(c, a))
+        shuffle: 4096 values
+          register|lane: 3072 moved, each block feeds 2 of 128, rank 1
+          lane|warp: 0 moved, each block feeds 1 of 4, rank 0
+          warp|cta: 0 moved, each block feeds 1 of 1, rank 0
+          cta|cluster: 0 moved, each block feeds 1 of 1, rank 0
+
+    Source: arXiv 2505.23819, section 5 (conversions of linear layouts); the ranks are explained in ``profile``.
+    """
+    for argument, layout in (("source", source), ("destination", destination)):
+        for name in require(layout, LinearLayout, argument).in_dims:
+            if name not in AXES:
+                raise malformed(argument, f"must have input axes among {list(AXES)}", name)
+    for name in AXES[1:]:
+        extents = source.in_dims.get(name, 1), destination.in_dims.get(name, 1)
+        if extents[0] != extents[1]:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA756",
+                    what="the two layouts do not live on one machine",
+                    where=(str(source), str(destination)),
+                    because=f"one has {extents[0]} of {name}, the other {extents[1]}",
+                    witness={"axis": name, "source": extents[0], "destination": extents[1]},
+                )
+            )
+    gather = solve(source, destination).choose("local")
+    entries = []
+    for index, cut in enumerate(CUTS):
+        above = AXES[index + 1 :]
+        mask = sum(((1 << bits) - 1) << low for name, low, bits in fields(gather.outputs) if name in above)
+        crossing, displaced = [], []
+        below_bits = 0
+        for name, low, bits in fields(gather.inputs):
+            at = {axis: place for axis, place, _ in fields(gather.outputs)}.get(name, 0)
+            for bit in range(bits):
+                image = gather.columns[low + bit] & mask
+                if name in above:
+                    image ^= 1 << (at + bit)
+                else:
+                    crossing.append(image)
+                    below_bits += 1
+                displaced.append(image)
+        rank = matrix.rank(crossing)
+        entries.append(
+            CutProfile(
+                cut=cut,
+                block=1 << below_bits,
+                blocks=1 << (gather.in_bits - below_bits),
+                fanout=(1 << rank, 1 << rank),
+                moved=gather.size - _still(displaced, gather.constant & mask),
+                rank=rank,
+            )
+        )
+    return LevelProfile(tuple(entries), gather.size)
+
+
+def _still(columns: list[int], constant: int) -> int:
+    """Return at how many points an affine map over F2 is zero."""
+    reduced = matrix.eliminate(columns)
+    return 0 if reduced.reduce(constant)[0] else 1 << len(reduced.null)

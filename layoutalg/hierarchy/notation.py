@@ -1,0 +1,295 @@
+"""The text of hierarchical layouts: writing it and reading it back.
+
+Main definitions: ``layout_text``, ``parse_hierarchical``.
+
+Notation:
+
+    layout ::= source "->" box {"|" guard}
+    source ::= axis {"," axis} [flips]              register 2:1, lane (4,2):(8,2) -> row:4, col:4
+             | "[" box "]" map                      [a:2, b:3] (3,2):(2,1) -> x:6
+    axis   ::= name digits
+    map    ::= digits [flips] | "table" values      [x:3] table 1,2,0 -> x:3
+    digits ::= extents ":" strides                  both one number or a parenthesised list, fastest digit first
+    stride ::= integer | weight {"^" weight}        col 8:1, row (2,6):(8^1,16): row bit 0 flips column bit 0 too
+    flips  ::= "^" "(" weight {"," weight} ")"      shared target bits that are 1 to begin with
+    box    ::= name ":" extent {"," ...} | "[]"
+    guard  ::= bound {"and" bound} ["where" map "->" box]
+    bound  ::= name "<" number
+
+Every axis of the source is followed by its digits, as strides into the flat index of the target; a negative stride is a
+reversed digit. A guard without ``where`` bounds axes of the source if they all belong to it, else axes of the target;
+one with ``where`` bounds the coordinates of another box that the map leads to. A table of more than ``TABLE_TEXT``
+values is abbreviated, and such a text is refused: ``repr`` and pickle hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import TypeVar
+
+from layoutalg.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
+from layoutalg.hierarchy.digitmap import DigitMap
+from layoutalg.hierarchy.digits import Modes, Stride
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.levels import Box
+from layoutalg.tokens import Grammar, Tokens
+
+Value = TypeVar("Value")
+
+TABLE_TEXT = 64
+"""Most values of a table that are written out."""
+
+_GRAMMAR = Grammar(
+    ("[", "]", "(", ")", ",", ":", "^", "->", "|", "<", "..."),
+    True,
+    "LA761",
+    "this is not the text of a hierarchical layout",
+)
+
+
+def layout_text(layout: HierarchicalLayout) -> str:
+    """Return the text of a layout; what ``str`` prints.
+
+    Example:
+        >>> swizzled = DigitMap(((4, 1), (2, (1, 4)), (3, 8)), (4,))
+        >>> layout_text(HierarchicalLayout(Box.of(col=4, row=6), Box.of(x=24), swizzled))
+        'col 4:1, row (2,3):(4^1,8) ^ (4) -> x:24'
+    """
+    by_axis = layout.digits() if layout.source.axes else None
+    if by_axis is not None and isinstance(layout.map, DigitMap):
+        axes = ", ".join(f"{name} {_digits_text(modes)}" for name, modes in by_axis.items())
+        head = axes + _flips_text(layout.map)
+    else:
+        head = f"[{layout.source}] {_map_text(layout.map)}"
+    guards = "".join(f" | {_guard_text(guard, layout)}" for guard in layout.guards)
+    return f"{head} -> {layout.target if layout.target.axes else '[]'}{guards}"
+
+
+def _map_text(mapping: Bijection) -> str:
+    form = maps.canonical(mapping) if isinstance(mapping, BitMap) else mapping
+    if isinstance(form, DigitMap):
+        return _digits_text(form.modes) + _flips_text(form)
+    values = form.table()
+    shown = values if len(values) <= TABLE_TEXT else values[:16]
+    return f"table {','.join(map(str, shown.tolist()))}{',...' if len(values) > TABLE_TEXT else ''}"
+
+
+def _digits_text(modes: Modes) -> str:
+    def join(values: list[str]) -> str:
+        return values[0] if len(values) == 1 else f"({','.join(values)})"
+
+    def stride_text(stride: Stride) -> str:
+        # the highest first: of a swizzle, where the bit itself goes before what it is mixed into
+        return str(stride) if isinstance(stride, int) else "^".join(map(str, reversed(stride)))
+
+    if not modes:
+        return "1:0"
+    return f"{join([str(extent) for extent, _ in modes])}:{join([stride_text(stride) for _, stride in modes])}"
+
+
+def _flips_text(mapping: DigitMap) -> str:
+    return f" ^ ({','.join(map(str, mapping.flips))})" if mapping.flips else ""
+
+
+def _guard_text(guard: Guard, layout: HierarchicalLayout) -> str:
+    bounds = {
+        name: bound for bound, (name, extent) in zip(guard.bounds, guard.box.axes, strict=True) if bound != extent
+    }
+    text = " and ".join(f"{name}<{bound}" for name, bound in bounds.items())
+    if (guard.map, guard.box) == _bare(bounds.keys(), layout.source, layout.target, layout.map):
+        return text
+    return f"{text} where {_map_text(guard.map)} -> {guard.box}"
+
+
+def _bare(names: Set[str], source: Box, target: Box, mapping: Bijection) -> tuple[Bijection, Box] | None:
+    """Return the map and the box that bounds without ``where`` speak of; None where neither side has all the axes."""
+    if names <= source.dims.keys():
+        return maps.identity(source.size), source
+    return (mapping, target) if names <= target.dims.keys() else None
+
+
+def parse_hierarchical(text: str) -> HierarchicalLayout:
+    """Read a hierarchical layout from its text; ``parse_hierarchical(str(x)) == x`` unless a table is abbreviated.
+
+    Args:
+        text: As in the module notation; blanks are free, ``parse`` wants one after the first axis.
+
+    Raises:
+        MalformedError: LA761, not the notation, LA750, a value that breaks a rule; AdmissibilityError: LA752, not a
+            bijection; RepresentabilityError: LA762, the text abbreviates a table; BudgetError: LA754, a table of more
+            than 2**20 values. The witness holds the character position.
+
+    Example:
+        >>> layout = parse_hierarchical("x 8:1 -> x_in:4, x_out:2 | x<5")
+        >>> layout.table().tolist()
+        [0, 1, 2, 3, 4, -1, -1, -1]
+        >>> parse_hierarchical("[a:2, b:3] (3,2):(2,1) -> x:6").at(1)
+        2
+    """
+    reader = _Reader(Tokens(text, _GRAMMAR))
+    answer = reader.layout()
+    reader.end()
+    return answer
+
+
+class _Reader:
+    """One method per construct of the notation."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self.tokens = tokens
+
+    def build(self, make: Callable[[], Value], at: int) -> Value:
+        """Return the value, or its refusal with the place where it was written."""
+        try:
+            return make()
+        except LayoutError as error:
+            inner = error.diagnostic
+            because = f"{inner.because}; written at character {at}"
+            witness = {**(inner.witness or {}), "position": at}
+            where = (self.tokens.text[:200],)
+            raise type(error)(Diagnostic(inner.code, inner.what, where, because, witness)) from error
+
+    def end(self) -> None:
+        """Refuse anything after the layout."""
+        if self.tokens.next < len(self.tokens.items):
+            self.tokens.fail("| or the end", self.tokens.position())
+
+    def layout(self) -> HierarchicalLayout:
+        """Read a whole layout."""
+        tokens, at = self.tokens, self.tokens.position()
+        mapping: Bijection
+        if tokens.accept("["):
+            source = self.axes("]")
+            mapping = self.map()
+        else:
+            axes, modes = self.by_axis()
+            flips = self.flips()
+            source = self.build(lambda: Box(axes), at)
+            mapping = self.build(lambda: DigitMap(modes, flips), at)
+        tokens.take("->", "->")
+        target = self.box()
+        guards = []
+        while tokens.accept("|"):
+            guards.append(self.guard(source, target, mapping))
+        return self.build(lambda: HierarchicalLayout(source, target, mapping, tuple(guards)), at)
+
+    def by_axis(self) -> tuple[tuple[tuple[str, int], ...], Modes]:
+        """Read the axes of the source with their digits."""
+        axes: list[tuple[str, int]] = []
+        modes: list[tuple[int, Stride]] = []
+        while not axes or self.tokens.accept(","):
+            name = self.tokens.take("name", "an axis")
+            digits = self.digits()
+            extent = 1
+            for width, _ in digits:
+                extent *= width
+            axes.append((name, extent))
+            modes += digits
+        return tuple(axes), tuple(modes)
+
+    def digits(self) -> Modes:
+        """Read ``extents:strides``."""
+        tokens, at = self.tokens, self.tokens.position()
+        extents = [self.number("an extent")] if not tokens.peek("(") else list(tokens.point())
+        tokens.take(":", ":")
+        strides: list[Stride] = []
+        if tokens.accept("("):
+            while not tokens.accept(")"):
+                if strides:
+                    tokens.take(",", ", or )")
+                strides.append(self.stride())
+        else:
+            strides.append(self.stride())
+        if len(extents) != len(strides) or not extents:
+            tokens.fail(f"as many extents as strides, not {len(extents)} and {len(strides)}", at)
+        return tuple(zip(extents, strides, strict=True))
+
+    def stride(self) -> Stride:
+        """Read an integer or the weights of bits."""
+        values = [self.number("a stride")]
+        while self.tokens.peek("^") and not self.tokens.peek("(", 1):
+            self.tokens.take("^", "^")
+            values.append(self.number("a weight"))
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def number(self, expected: str) -> int:
+        """Read an integer."""
+        return int(self.tokens.take("number", expected))
+
+    def flips(self) -> tuple[int, ...]:
+        """Read the optional flips."""
+        return self.tokens.point() if self.tokens.accept("^") else ()
+
+    def map(self) -> Bijection:
+        """Read digits with flips, or a table."""
+        at = self.tokens.position()
+        if not self.tokens.accept("table"):
+            digits, flips = self.digits(), self.flips()
+            return self.build(lambda: DigitMap(digits, flips), at)
+        values: list[int] = []
+        while not values or self.tokens.accept(","):
+            if self.tokens.peek("..."):
+                raise RepresentabilityError(
+                    Diagnostic(
+                        code="LA762",
+                        what="the text abbreviates a table",
+                        where=(self.tokens.text[:200],),
+                        because=f"only its first {len(values)} values are written; repr and pickle hold all of them",
+                        witness={"position": self.tokens.position()},
+                    )
+                )
+            values.append(self.number("a value of the table"))
+        return self.build(lambda: TableMap(tuple(values)), at)
+
+    def axes(self, closing: str) -> Box:
+        """Read the axes of a box up to a closing mark."""
+        at = self.tokens.position()
+        axes: list[tuple[str, int]] = []
+        while not self.tokens.accept(closing):
+            if axes:
+                self.tokens.take(",", f", or {closing}")
+            axes.append(self.axis())
+        return self.build(lambda: Box(tuple(axes)), at)
+
+    def axis(self) -> tuple[str, int]:
+        """Read ``name:extent``."""
+        name = self.tokens.take("name", "an axis")
+        self.tokens.take(":", ":")
+        return name, self.number("an extent")
+
+    def box(self) -> Box:
+        """Read a box that nothing closes."""
+        if self.tokens.accept("["):
+            return self.axes("]")
+        at = self.tokens.position()
+        axes = [self.axis()]
+        while self.tokens.accept(","):
+            axes.append(self.axis())
+        return self.build(lambda: Box(tuple(axes)), at)
+
+    def guard(self, source: Box, target: Box, mapping: Bijection) -> Guard:
+        """Read bounds and what they bound."""
+        at = self.tokens.position()
+        bounds: dict[str, int] = {}
+        while not bounds or self.tokens.accept("and"):
+            name_at = self.tokens.position()
+            name = self.tokens.take("name", "an axis")
+            if name in bounds:
+                self.tokens.fail(f"one bound of {name}", name_at)
+            self.tokens.take("<", "<")
+            bounds[name] = self.number("a bound")
+        if self.tokens.accept("where"):
+            acting = self.map()
+            self.tokens.take("->", "->")
+            box = self.box()
+            if not bounds.keys() <= box.dims.keys():
+                self.tokens.fail(f"axes among {list(box.names)}", at)
+        else:
+            side = _bare(bounds.keys(), source, target, mapping)
+            if side is None:
+                self.tokens.fail(f"axes of the source ({source}) or of the target ({target})", at)
+            acting, box = side
+        limits = tuple(bounds.get(name, extent) for name, extent in box.axes)
+        return self.build(lambda: Guard(acting, box, limits), at)

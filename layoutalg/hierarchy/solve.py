@@ -1,0 +1,139 @@
+"""Conversion equations: X with X o A = B, between hierarchical layouts and over F2.
+
+Main definitions: ``solve_conversion``, ``solve_linear``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.levels import block_size, require, same_levels, shown
+from layoutalg.hierarchy.membership import moved_point
+
+
+def solve_conversion(
+    before: HierarchicalLayout, after: HierarchicalLayout, *, within: str | None = None
+) -> HierarchicalLayout:
+    """Return X with ``X @ before`` equal to ``after``: the only bijection there is.
+
+    Args:
+        before: A, from some box.
+        after: B, from the same box. Guards must be the same on both sides, and then hold for X's source.
+        within: A cut such as ``"lane|warp"``: X may then move data only inside the blocks of that cut, so that the
+            levels above it keep their coordinates; both targets must then be the same box of levels.
+
+    Raises:
+        AdmissibilityError: LA751, the sources differ; LA756, ``within`` without equal boxes of levels; LA757, no
+            solution: the guards differ, or X moves a point to another block (the witness is that point and its image).
+        BudgetError: LA754, see ``bijection.compose``.
+
+    Example:
+        >>> from layoutalg.hierarchy import Box, DigitMap
+        >>> rows = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((2, 3), (3, 1))))
+        >>> cols = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((6, 1),)))
+        >>> X = solve_conversion(rows, cols)
+        >>> X @ rows == cols, X.map.modes
+        (True, ((3, 2), (2, 1)))
+    """
+    if require(before, HierarchicalLayout, "before").source != require(after, HierarchicalLayout, "after").source:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA751",
+                what="a conversion needs two layouts of one box",
+                where=(str(before), str(after)),
+                because=f"one starts from ({before.source}), the other from ({after.source})",
+                witness={"before": before.source.dims, "after": after.source.dims},
+            )
+        )
+    if before.guards != after.guards:
+        _same_active(before, after)
+    back = maps.inverse(before.map)
+    guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in before.guards)
+    answer = HierarchicalLayout(before.target, after.target, maps.compose(after.map, back), guards)
+    if within is not None:
+        same_levels(before.target, after.target, (f"solve_conversion(within={shown(within)})",))
+        point = moved_point(answer, block_size(before.target, within))
+        if point is not None:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA757",
+                    what=f"no conversion stays inside the blocks of {within}",
+                    where=(f"X o ({before})", f"= {after}"),
+                    because="the only solution moves a value to another block",
+                    witness={"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))},
+                )
+            )
+    return answer
+
+
+def _same_active(before: HierarchicalLayout, after: HierarchicalLayout) -> None:
+    """Refuse two layouts of one box that are not defined at the same points."""
+    differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
+    if len(differs):
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA757",
+                what="the conversion equation has no solution",
+                where=(f"X o ({before})", f"= {after}"),
+                because="one side is defined at a point where the other is not",
+                witness=dict(before.source.point(int(differs[0]))),
+            )
+        )
+
+
+def solve_linear(before: LinearLayout, after: LinearLayout) -> LinearLayout:
+    """Return an affine X over F2 with ``X @ before`` equal to ``after``, where ``before`` need not be invertible.
+
+    Mathematically: X exists exactly when the kernel of ``before`` lies in that of ``after``. On the image of ``before``
+    it is determined up to the constants; the returned one is zero on the unit vectors outside the pivots.
+
+    Args:
+        before: A, over the same input axes as ``after``.
+        after: B.
+
+    Raises:
+        AdmissibilityError: LA751, the input axes differ; LA757, two inputs share an output of A but not of B.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"x": 2})
+        >>> B = LinearLayout.from_bases({"i": [(2,), (2,)]}, {"y": 4}, (1,))
+        >>> X = solve_linear(A, B)
+        >>> X.columns, X.constant, (X @ A) == B
+        ((2,), 1, True)
+    """
+    if require(before, LinearLayout, "before").inputs != require(after, LinearLayout, "after").inputs:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA751",
+                what="a conversion needs two layouts of one box",
+                where=(str(before), str(after)),
+                because=f"one starts from {before.in_dims}, the other from {after.in_dims}",
+                witness={"before": before.in_dims, "after": after.in_dims},
+            )
+        )
+    reduced = matrix.eliminate(before.columns)
+    for null in reduced.null:
+        if matrix.apply(after.columns, null):
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA757",
+                    what="the conversion equation has no solution",
+                    where=(f"X o {before}", f"= {after}"),
+                    because="two inputs share an output on the left but not on the right",
+                    witness={
+                        "first": 0,
+                        "second": null,
+                        "left": before.at(0),
+                        "right": (after.at(0), after.at(null)),
+                    },
+                )
+            )
+    columns = [0] * before.out_bits
+    for vector, used in reduced.pivots:
+        columns[vector.bit_length() - 1] = matrix.apply(after.columns, used)
+    constant = after.constant ^ matrix.apply(columns, before.constant)
+    return LinearLayout(before.outputs, after.outputs, tuple(columns), constant)

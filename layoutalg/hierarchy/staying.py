@@ -1,0 +1,175 @@
+"""Counting the points whose block keeps its number under a digit map.
+
+Main definitions: ``kept_on_common_digits``, ``kept_by_equation``.
+
+Notation: both take the modes of the map, split at the cut and at the shared bits, the image of 0, and the number of
+points of a block. "Above" is the number of the block: the digits of weight ``below`` and more, divided by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutalg.f2 import matrix
+from layoutalg.hierarchy.digitmap import ARRAY_LIMIT, TABLE_POINTS
+from layoutalg.hierarchy.digits import IntArray, Modes, placed, shared_bits, weights
+
+
+def kept_on_common_digits(pieces: Modes, origin: int, below: int) -> int:
+    """Return how many points keep every digit above the cut, on digits that both sides share.
+
+    The bits keep their values where an affine system over F2 holds; the other digits in cycles, see ``_cycles``.
+
+    Example:
+        >>> kept_on_common_digits(((2, 2), (2, 1), (3, -4)), 8, 2)
+        2
+    """
+    bits = [(weight, stride) for weight, extent, stride in placed(pieces) if extent == 2]
+    others = [(weight, extent, stride) for weight, extent, stride in placed(pieces) if extent != 2]
+    place = {weight: 1 << k for k, (weight, _) in enumerate(bits) if weight >= below}
+    change = [sum(place.get(bit, 0) for bit in weights(stride)) ^ place.get(weight, 0) for weight, stride in bits]
+    wanted = sum(mask for weight, mask in place.items() if origin // weight % 2)
+    solved = matrix.solve(change, wanted)
+    if solved is None:
+        return 0
+    plain = [(weight, extent, stride) for weight, extent, stride in others if isinstance(stride, int)]
+    return _cycles(plain, below) << len(solved[1])
+
+
+def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
+    """Return how many values of plain digits, as (weight, extent, stride), keep every digit above the cut.
+
+    Above the cut, the digit that arrives at a place must equal the digit that was there. Those equations form chains
+    and cycles; a free chain has one value per coordinate, a cycle with an odd number of reversals only fixed points. A
+    place occurs at most once on each side of an equation, so nothing is ever joined to a closed cycle.
+    """
+    root = {place: (place, False) for place, _, _ in digits}
+    contradicted: set[int] = set()
+
+    def find(place: int) -> tuple[int, bool]:
+        parent, flipped = root[place]
+        if parent == place:
+            return place, flipped
+        top, above = find(parent)
+        root[place] = (top, flipped ^ above)
+        return root[place]
+
+    for place, _, stride in digits:
+        if abs(stride) < below:
+            continue
+        (first, one), (second, two) = find(place), find(abs(stride))
+        reversed_ = one ^ two ^ (stride < 0)
+        if first == second:
+            if reversed_:
+                contradicted.add(first)
+        else:
+            root[first] = (second, reversed_)
+    kept = 1
+    for place, extent, _ in digits:
+        if find(place)[0] == place:
+            kept *= extent % 2 if place in contradicted else extent
+    return kept
+
+
+def kept_by_equation(pieces: Modes, origin: int, below: int) -> int | None:
+    """Return how many points keep the number of their block, by meeting in the middle; None where that is too large.
+
+    Mathematically: the number before minus the number afterwards is a constant plus one term per plain digit and one
+    per group of bits that share target bits. The points counted are those where it vanishes.
+
+    Example:
+        >>> kept_by_equation(((2, 3), (3, 1)), 0, 1)
+        2
+    """
+    free, constant = 1, -(origin // below)
+    terms: list[IntArray] = []
+    shared = shared_bits(pieces)
+    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]] = []
+    for weight, extent, stride in placed(pieces):
+        touched = weights(stride)
+        if not shared.isdisjoint(touched):
+            groups = _grouped(groups, weight, touched)
+            continue
+        before = weight // below if weight >= below else 0
+        after = touched[0] // below if touched[0] >= below else 0
+        sign = -1 if isinstance(stride, int) and stride < 0 else 1
+        coefficient = before - sign * after
+        if not coefficient:
+            free *= extent
+        elif extent > TABLE_POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
+            return None
+        else:
+            terms.append(coefficient * np.arange(extent, dtype=np.int64))
+    for targets, columns in groups:
+        found = _group_term(sorted(targets), columns, origin, below)
+        if found is None:
+            return None
+        terms.append(found[0])
+        free <<= found[1]
+    solutions = _vanishing(terms, constant)
+    return None if solutions is None else free * solutions
+
+
+def _grouped(
+    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]], weight: int, touched: tuple[int, ...]
+) -> list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]]:
+    """Return the groups with one more bit, those joined that it connects."""
+    targets, columns = set(touched), [(weight, touched)]
+    apart = []
+    for group in groups:
+        if group[0].isdisjoint(touched):
+            apart.append(group)
+        else:
+            targets |= group[0]
+            columns = [*group[1], *columns]
+    return [*apart, (targets, columns)]
+
+
+def _group_term(
+    targets: list[int], columns: list[tuple[int, tuple[int, ...]]], origin: int, below: int
+) -> tuple[IntArray, int] | None:
+    """Return the values of (number before - number afterwards + what it is at 0) over a group of bits.
+
+    Each value stands for 2**k points; k is returned too. The values above depend on the bits through a matrix, so its
+    image is what has to be enumerated.
+    """
+    above = [(weight // below, 0) for weight, _ in columns if weight >= below]
+    above += [(-(bit // below), origin // bit % 2) for bit in targets if bit >= below]
+    place = {("source", weight): 0 for weight, _ in columns if weight >= below}
+    place |= {("target", bit): 0 for bit in targets if bit >= below}
+    place = {key: 1 << k for k, key in enumerate(place)}
+    vectors = [
+        place.get(("source", weight), 0) | sum(place.get(("target", bit), 0) for bit in touched)
+        for weight, touched in columns
+    ]
+    basis = matrix.image_basis(vectors)
+    if 1 << len(basis) > TABLE_POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
+        return None
+    start = sum(1 << k for k, (_, value) in enumerate(above) if value)
+    image = matrix.table(basis, start)
+    total = np.zeros(len(image), dtype=np.int64)
+    for k, (coefficient, value) in enumerate(above):
+        total += coefficient * ((image >> k & 1) - value)
+    return total, len(columns) - len(basis)
+
+
+def _vanishing(terms: list[IntArray], constant: int) -> int | None:
+    """Return in how many ways one value of each term and the constant add up to 0; None where there are too many."""
+    sides: list[list[IntArray]] = [[], []]
+    sizes = [1, 1]
+    for term in sorted(terms, key=len, reverse=True):
+        side = int(sizes[1] < sizes[0])
+        sides[side].append(term)
+        sizes[side] *= len(term)
+    reach = abs(constant) + sum(int(np.abs(term).max()) for term in terms)
+    if max(sizes) > TABLE_POINTS or reach >= ARRAY_LIMIT:
+        return None
+    sums = []
+    for side_terms in sides:
+        total = np.zeros(1, dtype=np.int64)
+        for term in side_terms:
+            total = (total[:, None] + term).reshape(-1)
+        sums.append(np.unique(total, return_counts=True))
+    (left, left_counts), (right, right_counts) = sums
+    _, here, there = np.intersect1d(left, -constant - right, assume_unique=True, return_indices=True)
+    return sum(int(a) * int(b) for a, b in zip(left_counts[here], right_counts[there], strict=True))

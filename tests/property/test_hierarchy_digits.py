@@ -1,0 +1,285 @@
+"""Digits with mixed bits against enumeration: one normal form per function, algebra, levels, plans, text."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from math import prod
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.errors import LayoutError, RepresentabilityError
+from layoutalg.hierarchy import (
+    CUTS,
+    Box,
+    DigitMap,
+    Guard,
+    HierarchicalLayout,
+    TableMap,
+    exchange_plan,
+    hierarchy,
+    permutation,
+    profile_of,
+)
+from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.mapping import unswizzled
+from layoutalg.hierarchy.membership import crossing_witness, moved_point, wreath_form
+from layoutalg.hierarchy.profile import fanout, moved
+
+Case = tuple[DigitMap, list[int]]
+
+
+def mixed(rng: random.Random, limit: int, pool: tuple[int, ...] = (2, 2, 2, 2, 3, 5, 4, 6, 1)) -> Case:
+    """A digit map built from a permutation, a product of row operations and flips, with the values of those."""
+    extents = [7] * 9
+    while prod(extents) > limit:
+        extents = [rng.choice(pool) for _ in range(rng.randrange(7))]
+    places = list(range(len(extents)))
+    weight, weights = 1, dict[int, int]()
+    for digit in rng.sample(places, len(places)):
+        weights[digit] = weight
+        weight *= extents[digit]
+    bits = [digit for digit in places if extents[digit] == 2 and rng.random() < 0.85]
+    columns = [1 << k for k in rng.sample(range(len(bits)), len(bits))]
+    for _ in range(rng.randrange(2 * len(bits)) if len(bits) > 1 else 0):
+        first, second = rng.sample(range(len(bits)), 2)
+        columns[first] ^= columns[second]
+    flipped = [digit for digit in bits if rng.random() < 0.3]
+    reversed_ = [digit for digit in places if digit not in bits and rng.random() < 0.3]
+    modes: list[tuple[int, int | tuple[int, ...]]] = []
+    for digit in places:
+        if digit in bits:
+            column = columns[bits.index(digit)]
+            modes.append((2, tuple(weights[bit] for k, bit in enumerate(bits) if column >> k & 1)))
+        else:
+            modes.append((extents[digit], -weights[digit] if digit in reversed_ else weights[digit]))
+    values = []
+    for index in range(weight):
+        value, parity = 0, 0
+        for digit in places:
+            index, coordinate = divmod(index, extents[digit])
+            if digit in bits:
+                parity ^= columns[bits.index(digit)] * coordinate
+            else:
+                value += weights[digit] * (extents[digit] - 1 - coordinate if digit in reversed_ else coordinate)
+        for k, digit in enumerate(bits):
+            value += weights[digit] * (parity >> k & 1 ^ (digit in flipped))
+        values.append(value)
+    return DigitMap(tuple(modes), tuple(weights[digit] for digit in flipped)), values
+
+
+def divisors(number: int) -> list[int]:
+    return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_values_and_the_one_normal_form(seed: int) -> None:
+    rng = random.Random(seed)
+    mapping, values = mixed(rng, 150)
+    assert [mapping.at(index) for index in range(len(values))] == values
+    assert mapping.apply(np.arange(len(values))).tolist() == mapping.table().tolist() == values
+    assert maps.canonical(TableMap(tuple(values))) == mapping
+    assert DigitMap(mapping.modes, mapping.flips) == mapping
+    assert DigitMap(mapping.pieces(), mapping.flips) == mapping
+    assert eval(repr(mapping)) == mapping == pickle.loads(pickle.dumps(mapping))
+    back = np.argsort(values).tolist()
+    assert maps.inverse(mapping) == maps.canonical(TableMap(tuple(back)))
+    assert maps.inverse(mapping).table().tolist() == back
+    if len(values) & (len(values) - 1) == 0:
+        bits = maps.as_bits(mapping)
+        assert bits.table().tolist() == values
+        assert maps.canonical(bits) == mapping
+    low, high = rng.randrange(1, 4), rng.randrange(1, 4)
+    local, size = maps.local(mapping, low, high), len(values)
+    assert local.table().tolist() == [
+        x % low + low * values[x // low % size] + low * size * (x // low // size) for x in range(low * size * high)
+    ]
+
+
+def test_composition_is_exact_and_equal_functions_are_equal_values() -> None:
+    rng = random.Random(7)
+    known: dict[int, list[Case]] = {}
+    mixed_pairs = 0
+    for _ in range(400):
+        outer, after = mixed(rng, 100)
+        for inner, before in known.get(len(after), [])[-3:]:
+            answer = maps.compose(outer, inner)
+            expected = [after[value] for value in before]
+            assert answer.table().tolist() == expected
+            assert answer == maps.canonical(TableMap(tuple(expected)))
+            assert (outer == inner) == (after == before)
+            mixed_pairs += not outer.is_plain and not inner.is_plain
+        known.setdefault(len(after), []).append((outer, after))
+    assert mixed_pairs > 20
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_levels(seed: int) -> None:
+    rng = random.Random(seed)
+    mapping, values = mixed(rng, 300, (2, 2, 2, 2, 3, 4))
+    size = len(values)
+    for below in rng.sample(divisors(size), min(3, len(divisors(size)))):
+        feeds = [len({value // below for value in values[at : at + below]}) for at in range(0, size, below)]
+        away = [index for index, value in enumerate(values) if value // below != index // below]
+        assert fanout(mapping, below) == (min(feeds), max(feeds))
+        assert moved(mapping, below) == len(away)
+        layout = HierarchicalLayout(Box.of(x=size), Box.of(x=size), mapping)
+        point = moved_point(layout, below)
+        assert point in away if away else point is None
+        pair = crossing_witness(mapping, below)
+        assert (pair is None) == (max(feeds) == 1)
+        if pair is not None:
+            assert pair[0] // below == pair[1] // below
+            assert values[pair[0]] // below != values[pair[1]] // below
+            continue
+        form = wreath_form(mapping, below)
+        rows = [[value % below for value in values[at : at + below]] for at in range(0, size, below)]
+        assert [form.at(index) for index in range(size)] == values
+        assert [form.inner_at(block).table().tolist() for block in range(len(rows))] == rows
+        assert form.outer.table().tolist() == [values[at] // below for at in range(0, size, below)]
+        assert (form.kind == "uniform") == all(row == rows[0] for row in rows)
+        assert eval(repr(form), vars(la.hierarchy) | vars(maps)) == form
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_plans(seed: int) -> None:
+    """Digits of one box of levels on both sides: bits mixed at random, equal other digits permuted and reversed."""
+    rng = random.Random(seed)
+    levels = [[rng.choice((2, 2, 3, 5)) for _ in range(rng.randrange(3))] for _ in range(5)]
+    extents = [extent for level in levels for extent in level]
+    if prod(extents) > 2000:
+        return
+    weights = [prod(extents[:k]) for k in range(len(extents))]
+    modes: list[tuple[int, int | tuple[int, ...]]] = [(0, 0)] * len(extents)
+    for kind in (2, 3, 5):
+        own = [k for k, extent in enumerate(extents) if extent == kind]
+        columns = [{weights[k]} for k in rng.sample(own, len(own))]
+        for _ in range(2 * len(own) if kind == 2 and len(own) > 1 else 0):
+            first, second = rng.sample(range(len(own)), 2)
+            columns[first] = columns[first] ^ columns[second]
+        for k, column in zip(own, columns, strict=True):
+            plain = rng.choice((1, -1)) * min(column)
+            modes[k] = (kind, tuple(column) if kind == 2 else plain)
+    names = ("register", "lane", "warp", "cta", "cluster")
+    box = hierarchy(**{name: prod(level) for name, level in zip(names, levels, strict=True)})
+    conversion = HierarchicalLayout(box, box, DigitMap(tuple(modes)))
+    values = conversion.table().tolist()
+    plan = exchange_plan(conversion)
+    first, wires, last = plan.stages
+    assert last.table()[wires.table()[first.table()]].tolist() == values
+    assert wires.is_plain
+    below = 1
+    for cut, level in zip(CUTS, levels, strict=False):
+        below *= prod(level)
+        for table, reach in ((values, plan.fanout(cut)), (first.table().tolist(), 1), (last.table().tolist(), 1)):
+            assert {len({v // below for v in table[at : at + below]}) for at in range(0, len(table), below)} == {reach}
+        assert profile_of(conversion).at(cut).fanout == (plan.fanout(cut),) * 2
+    assert all(plan.level_of(place) != plan.level_of(end) for place, end in plan.exchanged)
+
+
+def test_swizzled_layouts_are_read_as_digits() -> None:
+    rng = random.Random(3)
+    plain = 0
+    for _ in range(300):
+        extents = [rng.choice((2, 3, 4, 8)) for _ in range(rng.randrange(1, 4))]
+        strides, weight = [0] * len(extents), 1
+        for digit in rng.sample(range(len(extents)), len(extents)):
+            strides[digit] = weight * rng.choice((1, 1, -1))
+            weight *= extents[digit]
+        offset = sum((e - 1) * -d for e, d in zip(extents, strides, strict=True) if d < 0) + (rng.random() < 0.1)
+        bits, base = rng.randrange(3), rng.randrange(3)
+        swizzle = Swizzle(bits, base, rng.choice((-1, 1)) * (bits + rng.randrange(2)))
+        layout = ComposedLayout(swizzle, offset, CuteLayout(tuple(extents), tuple(strides)))
+        table = [layout(index) for index in range(layout.size)]
+        if sorted(table) != list(range(layout.size)):
+            with pytest.raises(LayoutError, match="LA752"):
+                permutation(Box.of(x=layout.size), layout)
+            continue
+        answer = permutation(Box.of(x=layout.size), layout).map
+        assert answer == maps.canonical(TableMap(tuple(table)))
+        if isinstance(answer, DigitMap):
+            plain += 1
+            outer, inner = unswizzled(answer)
+            assert inner.is_plain
+            assert [outer(value) for value in inner.table().tolist()] == table
+    assert plain > 100
+
+
+def test_what_is_taken_for_a_swizzle_is_one() -> None:
+    rng = random.Random(4)
+    found = 0
+    for _ in range(300):
+        mapping, values = mixed(rng, 100)
+        answer = unswizzled(mapping)
+        if answer is not None and not mapping.is_plain:
+            found += 1
+            assert [answer[0](value) for value in answer[1].table().tolist()] == values
+    assert found > 5
+
+
+NAMES = ("x", "y", "row", "table", "and", "where", "F2", "Z", "Sw", "given", "é", "e\u0301", "a·b", "_", "x1", "o")
+
+
+def boxed(rng: random.Random, size: int) -> Box:
+    extents = []
+    while size > 1:
+        extents.append(rng.choice(divisors(size)[1:]))
+        size //= extents[-1]
+    extents += [1] * (rng.random() < 0.2)
+    return Box(tuple(zip(rng.sample(NAMES, len(extents)), extents, strict=True)))
+
+
+def layouts(rng: random.Random) -> HierarchicalLayout:
+    mapping, values = mixed(rng, 100)
+    if rng.random() < 0.15:
+        mapping = maps.canonical(TableMap(tuple(rng.sample(values, len(values)))))
+    source, target = boxed(rng, len(values)), boxed(rng, len(values))
+    guards = []
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        acting, box = rng.choice(
+            (
+                (maps.identity(len(values)), source),
+                (mapping, target),
+                (maps.inverse(mapping), boxed(rng, len(values))),
+            )
+        )
+        guards.append(Guard(acting, box, tuple(rng.randrange(extent + 1) for _, extent in box.axes)))
+    return HierarchicalLayout(source, target, mapping, tuple(guards))
+
+
+def test_text_reads_back_or_says_that_it_cannot() -> None:
+    rng = random.Random(11)
+    abbreviated = 0
+    for _ in range(300):
+        layout = layouts(rng)
+        assert eval(repr(layout)) == layout
+        if "..." in str(layout):
+            abbreviated += 1
+            with pytest.raises(RepresentabilityError, match="LA762 the text abbreviates a table"):
+                la.parse(str(layout))
+        else:
+            assert la.parse(str(layout)) == layout
+    assert 0 < abbreviated < 30
+
+
+def test_damaged_text_is_another_layout_or_a_named_error_with_its_place() -> None:
+    from layoutalg.hierarchy.notation import parse_hierarchical
+
+    rng = random.Random(5)
+    codes = set()
+    for _ in range(500):
+        text = str(layouts(rng))
+        at = rng.randrange(len(text) + 1)
+        char = rng.choice("0123456789()[]:,^->|<. xé&²٣")
+        damaged = rng.choice((text[:at], text[:at] + text[at + 1 :], text[:at] + char + text[at + rng.randrange(2) :]))
+        try:
+            layout = parse_hierarchical(damaged)
+        except LayoutError as error:
+            codes.add(error.diagnostic.code)
+            assert 0 <= error.diagnostic.witness["position"] <= len(damaged)
+        else:
+            assert parse_hierarchical(str(layout)) == layout
+    assert codes >= {"LA750", "LA752", "LA761"}
