@@ -1,6 +1,6 @@
 """Layouts over the integers: Hermite and Smith forms, lattices, affine maps on boxes of any extents."""
 
-from layoutalg.zmod.access import Access, SymbolicStride, access, symbolic_access
+from layoutalg.zmod.access import Access, access
 from layoutalg.zmod.axes import (
     extend,
     first_difference,
@@ -15,20 +15,25 @@ from layoutalg.zmod.axes import (
     slice_axis,
     stack,
 )
+from layoutalg.zmod.common import CommonValues, common_values
 from layoutalg.zmod.expression import IndexExpression, carry_steps, from_axes, from_flat
-from layoutalg.zmod.inverse import RightInverse, right_inverse
+from layoutalg.zmod.inverse import ImageInverse, RightInverse, image_inverse, right_inverse
 from layoutalg.zmod.lattice import Coset, Lattice
 from layoutalg.zmod.layout import IntegerLayout
-from layoutalg.zmod.matrix import Hermite, Smith, hnf, is_unimodular, snf
+from layoutalg.zmod.matrix import Hermite, hnf, is_unimodular
 from layoutalg.zmod.notation import parse_integer
 from layoutalg.zmod.reach import covers, disjoint_images, image_coset, injective, kernel_lattice
 from layoutalg.zmod.reshape import coalesced, digit_permutation, merge, reshape, split
+from layoutalg.zmod.smith import Smith, snf
 from layoutalg.zmod.solve import Obstruction, Solution, kernel, solve, solve_mod
+from layoutalg.zmod.symbolic import SymbolicAccess, SymbolicStride, symbolic_access
 
 __all__ = [
     "Access",
+    "CommonValues",
     "Coset",
     "Hermite",
+    "ImageInverse",
     "IndexExpression",
     "IntegerLayout",
     "Lattice",
@@ -36,10 +41,12 @@ __all__ = [
     "RightInverse",
     "Smith",
     "Solution",
+    "SymbolicAccess",
     "SymbolicStride",
     "access",
     "carry_steps",
     "coalesced",
+    "common_values",
     "covers",
     "digit_permutation",
     "disjoint_images",
@@ -51,6 +58,7 @@ __all__ = [
     "from_flat",
     "hnf",
     "image_coset",
+    "image_inverse",
     "injective",
     "is_unimodular",
     "kernel",

@@ -1,6 +1,6 @@
 """Vector width and alignment of an access, from the stride lattice.
 
-Main definitions: ``Access``, ``access``, ``SymbolicStride``, ``SymbolicAccess``, ``symbolic_access``.
+Main definitions: ``Access``, ``access``. Symbolic strides are in ``symbolic``.
 
 Main statements: let the coalesced flat index start with a run of s elements of stride 1 (s = 1 where the first stride
 is not 1). A width v splits the flat index into vectors of consecutive, v-aligned elements exactly when v divides s,
@@ -10,7 +10,6 @@ every other stride and the offset. So the largest width is one gcd, and the widt
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layoutalg.errors import Diagnostic, RepresentabilityError
@@ -91,92 +90,3 @@ def _refused(layout: IntegerLayout, because: str) -> RepresentabilityError:
     return RepresentabilityError(
         Diagnostic(code="LA736", what="the access has no vector width", where=(str(layout),), because=because)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolicStride:
-    """The stride ``factor * name`` where ``name`` is a positive integer, a multiple of ``divisor``.
-
-    Example:
-        >>> str(SymbolicStride("ld", 2, divisor=8))
-        '2*ld'
-    """
-
-    name: str
-    factor: int = 1
-    divisor: int = 1
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise malformed("name", "must be an identifier", self.name, "LA736")
-        object.__setattr__(self, "factor", integer(self.factor, "factor", "LA736"))
-        if integer(self.divisor, "divisor", "LA736") < 1:
-            raise malformed("divisor", "must be at least 1", self.divisor, "LA736")
-
-    def __str__(self) -> str:
-        return self.name if self.factor == 1 else f"{self.factor}*{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolicAccess:
-    """What holds for every value of the symbols.
-
-    Args:
-        guaranteed: A width that is right for every allowed value, and the largest such number.
-        text: The width as a function of the symbols: right for each value, and the largest unless a value makes a run
-            of consecutive elements longer (a symbol that equals 1 first, or the run length after it).
-        assumptions: What was assumed.
-    """
-
-    guaranteed: int
-    text: str
-    assumptions: tuple[str, ...]
-
-
-def symbolic_access(extents: Sequence[int], strides: Sequence[int | SymbolicStride], offset: int = 0) -> SymbolicAccess:
-    """Return the vector width of a layout whose strides may be symbols.
-
-    Args:
-        extents: Extents, fastest first, each at least 1.
-        strides: Strides in elements, numbers or symbols. The vectors run along the first axis of extent above 1.
-        offset: Value at the origin. Elements.
-
-    Raises:
-        MalformedError: LA736, naming the argument.
-
-    Example:
-        >>> symbolic_access((64, 128), (1, SymbolicStride("ld", divisor=8)))
-        SymbolicAccess(guaranteed=8, text='gcd(64, ld)', assumptions=('ld % 8 == 0',))
-    """
-    if len(extents) != len(strides):
-        raise malformed("strides", f"must have {len(extents)} entries", strides, "LA736")
-    sizes = [integer(extent, "extents", "LA736") for extent in extents]
-    if any(size < 1 for size in sizes):
-        raise malformed("extents", "must be at least 1", extents, "LA736")
-    modes: list[tuple[int, int | SymbolicStride]] = []
-    for size, stride in zip(sizes, strides, strict=True):
-        entry = stride if isinstance(stride, SymbolicStride) else integer(stride, "strides", "LA736")
-        if isinstance(entry, SymbolicStride) and not entry.factor:
-            entry = 0
-        if size == 1:
-            continue
-        last = modes[-1] if modes else None
-        if last and isinstance(last[1], int) and isinstance(entry, int) and last[0] * last[1] == entry:
-            modes[-1] = (last[0] * size, last[1])
-        else:
-            modes.append((size, entry))
-    run = modes[0][0] if modes and modes[0][1] == 1 else 1
-    rest = modes[1:] if run > 1 else modes
-    symbols = [stride for _, stride in rest if isinstance(stride, SymbolicStride)]
-    fixed = math.gcd(run, integer(offset, "offset", "LA736"), *[s for _, s in rest if isinstance(s, int)])
-    # names may repeat with different known divisors; all of them hold at once
-    divisors: dict[str, int] = {}
-    for symbol in symbols:
-        divisors[symbol.name] = math.lcm(divisors.get(symbol.name, 1), symbol.divisor)
-    guaranteed = math.gcd(fixed, *[symbol.factor * divisors[symbol.name] for symbol in symbols])
-    if fixed == guaranteed:
-        text = str(guaranteed)
-    else:
-        text = "gcd(" + ", ".join([str(fixed), *dict.fromkeys(map(str, symbols))]) + ")"
-    assumptions = tuple(f"{name} % {divisor} == 0" for name, divisor in divisors.items() if divisor > 1)
-    return SymbolicAccess(guaranteed, text, assumptions)

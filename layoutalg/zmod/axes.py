@@ -154,7 +154,8 @@ def select(layout: IntegerLayout, outputs: Sequence[str]) -> IntegerLayout:
         'Z[i:3=(0), j:2=(1) -> j]'
     """
     names = list(layout_or_refuse(layout).out_dims)
-    if not isinstance(outputs, (tuple, list)) or len(set(outputs)) != len(outputs) or not set(outputs) <= set(names):
+    listed = isinstance(outputs, (tuple, list)) and all(isinstance(name, str) for name in outputs)
+    if not listed or len(set(outputs)) != len(outputs) or not set(outputs) <= set(names):
         raise malformed("outputs", f"must be distinct names among {names}", outputs, "LA731")
     places = [names.index(name) for name in outputs]
     return IntegerLayout(

@@ -1,6 +1,6 @@
 """The set of values of one affine form on a box, as bits of one integer.
 
-Main definitions: ``ValueSet``, ``value_set``.
+Main definitions: ``ValueSet``, ``value_set``, ``point_of``.
 
 Implementation notes: axes are added one by one; the union of the shifted copies is built by doubling, so an axis of
 extent s costs about 2 log s shifts of the whole set. A population count tells whether two copies met.
@@ -88,6 +88,21 @@ def value_set(row: Sequence[int], constant: int, modulus: int, extents: Sequence
             collision = _meeting(stages, row, extents, place, shift)
         stages.append(bits)
     return ValueSet(low, high - low + 1, bits, collision)
+
+
+def point_of(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int], value: int) -> Vector:
+    """Return a point of a box where the form takes a value that it is known to take.
+
+    Example:
+        >>> point_of((2, 3), 1, 0, (2, 2), 4)
+        (0, 1)
+    """
+    low = 0 if modulus else span(row, constant, extents)[0]
+    shift = _Shift(modulus)
+    stages = [1 << (constant % modulus if modulus else constant - low)]
+    for stride, extent in zip(row, extents, strict=True):
+        stages.append(_union(stages[-1], stride, extent, shift))
+    return _back([*stages, 0], [*row, 0], [*extents, 1], len(extents), 0, 1 << (value - low), shift)[:-1]
 
 
 def _meeting(

@@ -240,12 +240,20 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
         values: Integers or arrays by name.
 
     Raises:
-        MalformedError: LA737, other syntax, an unknown name, or a negative operand where C rounds towards zero.
+        MalformedError: LA737, other syntax, an unknown name, a value that is no integer, or a negative operand where
+            C rounds towards zero.
 
     Example:
         >>> evaluate("(3 * i + 7) % 4", {"i": 2})
         1
     """
+    if not isinstance(values, Mapping):
+        raise malformed("values", "must be a mapping of names to integers", values, "LA737")
+    for name, value in values.items():
+        array = np.asarray(value)
+        exact = array.dtype.kind in "iu" or all(type(entry) is int for entry in array.flat)
+        if not exact or not isinstance(value, (int, np.integer, np.ndarray)):
+            raise malformed(f"values[{name!r}]", "must be an integer or an array of integers", value, "LA737")
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, TypeError) as error:

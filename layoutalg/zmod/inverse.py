@@ -1,21 +1,38 @@
-"""Right inverses of integer layouts on mixed-radix digits of the values.
+"""Right inverses of integer layouts: on digits of the values, on the whole image box, or on exactly the image.
 
-Main definitions: ``RightInverse``, ``right_inverse``.
+Main definitions: ``right_inverse``, ``RightInverse``, ``ImageInverse``, ``image_inverse``.
 
 Main statements: where every input axis moves one output, and the strides of each output, sorted by size, start with a
 chain 1, s_1, s_1 s_2, ..., the digits of a value along the chain are the coordinates; a negative stride reads its digit
-backwards. So the right inverse is again an integer layout, without division, once values are given by digits.
+backwards. So the right inverse is again an integer layout, without division, once values are given by digits. Where the
+image is a whole box of as many values as there are points, an affine map modulo the extents is tried, which inverts
+skews and rotations such as ``(i, j) -> (i + j mod 4, j)``. Otherwise the inverse is quasi-affine with a guard.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from layoutalg.errors import Diagnostic, RepresentabilityError
+from layoutalg.errors import BudgetError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.zmod.axes import same_function
 from layoutalg.zmod.compose import residue_form
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
 from layoutalg.zmod.matrix import Vector
+from layoutalg.zmod.solve import Obstruction, solve_mod
+
+if TYPE_CHECKING:
+    from layoutalg.affine import ParametricLayout
+
+# where ISL gives up on a layout of at most this many points, the inverse is listed value by value
+LISTED_POINTS = 128
+# names that ISL's text form keeps for itself
+_ISL_WORDS = frozenset(
+    {"and", "or", "not", "implies", "exists", "all", "mod", "div", "floor", "floord", "ceil", "ceild", "min", "max"}
+    | {"rat", "true", "false", "infty", "infinity", "nan", "vec", "if", "then", "else", "given"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +50,36 @@ class RightInverse:
     box: tuple[tuple[str, tuple[int, int]], ...]
 
 
-def right_inverse(layout: IntegerLayout) -> RightInverse:
-    """Return the right inverse onto the largest box of values that a chain of strides gives.
-
-    Mathematically: the digits of output j are named ``<output>0, <output>1, ...``, fastest first, one per axis of the
-    chain; values start at the least value that the chain's axes reach with all other axes at zero.
+@dataclass(frozen=True, slots=True)
+class ImageInverse:
+    """A right inverse on exactly the image: ``f(layout(y)) = y`` for every value y of f, no point elsewhere.
 
     Args:
-        layout: Every axis of extent above 1 must move at most one output; outputs with a modulus must not wrap.
+        layout: From the outputs of f to its input axes, with guards. Of several points with one value it takes the
+            least, comparing the first axis first.
+    """
+
+    layout: ParametricLayout
+
+
+def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
+    """Return a right inverse, in the simplest family that holds it.
+
+    Mathematically: where every axis of extent above 1 moves at most one output and no modulus wraps, the digits of
+    output j are named ``<output>0, <output>1, ...``, fastest first, one per axis of the chain; values start at the
+    least value that the chain's axes reach with all other axes at zero. Otherwise the values are the digits where the
+    image is a box and the inverse is affine modulo the extents; else the inverse on the image has guards.
+
+    Args:
+        layout: At least one point.
 
     Returns:
-        The inverse, checked by composition before it is returned. Its box is ``[low, low + 1)`` for an output without
-        a stride 1 or -1.
+        ``RightInverse``, checked by composition before it is returned; its box is ``[low, low + 1)`` for an output
+        without a stride 1 or -1. Or ``ImageInverse``.
 
     Raises:
-        RepresentabilityError: LA735, an axis moves several outputs or a modulus wraps (the witness names them).
+        RepresentabilityError: LA735, the layout has no points.
+        BudgetError: LA222, ISL's operation quota ran out.
 
     Example:
         >>> found = right_inverse(IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5))
@@ -55,23 +87,131 @@ def right_inverse(layout: IntegerLayout) -> RightInverse:
         Z[offset0:6=(0,-1), offset1:4=(1,0) -> i, j] + (0,5)
         >>> found.box
         (('offset', (0, 24)),)
+        >>> turn = IntegerLayout((("i", 4), ("j", 4)), (("row", 4), ("col", 0)), ((1, 1), (0, 1)), (0, 0))
+        >>> print(right_inverse(turn).layout)
+        Z[row0:4=(1,0), col0:4=(3,1) -> i%4, j%4]
+        >>> skew = IntegerLayout((("i", 3), ("j", 4)), (("s", 0), ("t", 0)), ((1, 1), (0, 1)), (0, 0))
+        >>> print(right_inverse(skew).layout)
+        { [s, t] -> [(s - t), (t)] : t >= -2 + s and 0 <= t <= 3 and t <= s }
     """
-    live = [k for k, extent in enumerate(layout_or_refuse(layout).extents) if extent > 1]
-    if not layout.size:
+    if not layout_or_refuse(layout).size:
         raise _refused(layout, "the layout has no points", {"size": 0})
+    return _by_digits(layout) or _by_residues(layout) or image_inverse(layout)
+
+
+def image_inverse(layout: IntegerLayout) -> ImageInverse:
+    """Return the right inverse on exactly the image, as a guarded quasi-affine layout.
+
+    Raises:
+        RepresentabilityError: LA735, the layout has no points.
+        BudgetError: LA222, ISL's operation quota ran out.
+
+    Example:
+        >>> print(image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1)).layout)
+        { [offset] -> [(floor((-1 + offset)/3))] : (-1 + offset) mod 3 = 0 and 0 < offset <= 13 }
+    """
+    from layoutalg.affine import ParametricLayout
+
+    if not layout_or_refuse(layout).size:
+        raise _refused(layout, "the layout has no points", {"size": 0})
+    axes = [f"x{k}" for k in range(len(layout.inputs))]
+    values = []
+    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
+        total = " + ".join([str(b), *[f"{a}*{axis}" for a, axis in zip(row, axes, strict=True) if a]])
+        values.append(f"({total}) mod {m}" if m else total)
+    box = " and ".join(["0 = 0", *[f"0 <= {axis} < {e}" for axis, e in zip(axes, layout.extents, strict=True)]])
+    words = [*layout.out_dims]
+    plain = all(word.isascii() and word.lower() not in _ISL_WORDS and word not in axes for word in words)
+    names = tuple(words if plain else [f"y{k}" for k in range(len(words))])
+    forward = ParametricLayout(f"{{ [{', '.join(axes)}] -> [{', '.join(values)}] : {box} }}", outputs=names)
+    try:
+        turned = forward.right_inverse()
+    except BudgetError:
+        if layout.size > LISTED_POINTS:
+            raise
+        turned = ParametricLayout(_listed(layout, names))
+    return ImageInverse(ParametricLayout(turned.text, turned.context, tuple(layout.in_dims)))
+
+
+def _listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
+    """Return the inverse value by value."""
+    least: dict[Vector, Vector] = {}
+    for index in range(layout.size):
+        point = layout.coordinate(index)
+        value = layout.value(point)
+        least[value] = min(point, least.get(value, point))
+    pieces = []
+    for value, point in least.items():
+        guard = " and ".join([f"{name} = {number}" for name, number in zip(names, value, strict=True)])
+        pieces.append(f"[{', '.join(names)}] -> [{', '.join(map(str, point))}] : {guard}")
+    return "{ " + "; ".join(pieces) + " }"
+
+
+def _by_residues(layout: IntegerLayout) -> RightInverse | None:
+    """Return the inverse that is affine modulo the extents, where the image is a box of as many values as points."""
+    low, sizes = [], []
+    for (bottom, top), m in zip(layout.spans(), layout.moduli, strict=True):
+        low.append(0 if m else bottom)
+        sizes.append(m or top - bottom + 1)
+    if math.prod(sizes) != layout.size:
+        return None
+    width = len(layout.inputs)
+    # values of an output over Z differ by less than its side, so they are residues modulo the side
+    order = _box_order(layout, sizes)
+    if order is None:
+        return None
+    turned = tuple(tuple(row[k] for k in order) for row in layout.matrix)
+    found: list[Vector] = []
+    corner = [a - b for a, b in zip(low, layout.offset, strict=True)]
+    units = [[int(k == place) for k in range(len(sizes))] for place in range(len(sizes))]
+    for step in ([0] * len(sizes), *units):
+        # the particular solution is reduced by the kernel, so it is the point of the box
+        answer = solve_mod(turned, [a + b for a, b in zip(corner, step, strict=True)], sizes, columns=width)
+        if isinstance(answer, Obstruction):
+            return None
+        found.append(tuple(answer.particular[order.index(k)] for k in range(width)))
+    columns = [[x - y for x, y in zip(point, found[0], strict=True)] for point in found[1:]]
+    digits = tuple((f"{name}0", size) for name, size in zip(layout.out_dims, sizes, strict=True))
+    if len({name for name, _ in digits}) < len(digits):
+        return None
+    inverse = IntegerLayout(
+        digits, layout.inputs, tuple(tuple(column[k] for column in columns) for k in range(width)), found[0]
+    )
+    values = IntegerLayout(digits, layout.outputs, tuple(map(tuple, units)), tuple(low))
+    try:
+        exact = same_function(layout @ inverse, values)
+    except (LayoutError, BudgetError):
+        return None
+    box = tuple((name, (a, a + size)) for name, a, size in zip(layout.out_dims, low, sizes, strict=True))
+    return RightInverse(inverse, values, box) if exact else None
+
+
+def _box_order(layout: IntegerLayout, sizes: list[int]) -> tuple[int, ...] | None:
+    """Return an order of the axes in which the pivots of the kernel lattice are the extents: its box is the domain."""
+    width = len(layout.inputs)
+    orders = itertools.permutations(range(width)) if width <= 4 else (tuple(range(width)), tuple(range(width))[::-1])
+    for order in orders:
+        turned = tuple(tuple(row[k] for k in order) for row in layout.matrix)
+        answer = solve_mod(turned, [0] * len(turned), sizes, columns=width)
+        basis = answer.basis if not isinstance(answer, Obstruction) else ()
+        if len(basis) == width and all(basis[k][k] == layout.extents[axis] for k, axis in enumerate(order)):
+            return order
+    return None
+
+
+def _by_digits(layout: IntegerLayout) -> RightInverse | None:
+    """Return the inverse along chains of strides, or None where an axis moves several outputs or a modulus wraps."""
+    live = [k for k, extent in enumerate(layout.extents) if extent > 1]
     rows: list[Vector] = []
     starts: list[int] = []
-    for (name, m), row, b in zip(layout.outputs, layout.matrix, layout.offset, strict=True):
+    for m, row, b in zip(layout.moduli, layout.matrix, layout.offset, strict=True):
         form = residue_form(row, b, m, layout.extents)
         if form is None:
-            raise _refused(layout, f"{name} wraps modulo {m}", {"output": name})
+            return None
         rows.append(form[0])
         starts.append(form[1])
-    for k in live:
-        moved = [name for (name, _), row in zip(layout.outputs, rows, strict=True) if row[k]]
-        if len(moved) > 1:
-            axis = layout.inputs[k][0]
-            raise _refused(layout, f"the axis {axis} moves {' and '.join(moved)}", {"axis": axis, "outputs": moved})
+    if any(sum(1 for row in rows if row[k]) > 1 for k in live):
+        return None
     digits: list[tuple[str, int]] = []
     inverse_columns: list[list[int]] = []
     value_columns: list[list[int]] = []
@@ -110,16 +250,14 @@ def right_inverse(layout: IntegerLayout) -> RightInverse:
         tuple(tuple(value_columns[c][j] for c in range(count)) for j in range(len(layout.outputs))),
         tuple(starts),
     )
-    if not same_function(layout @ inverse, values):
-        raise _refused(layout, "the composition check failed", {"inverse": str(inverse)})
-    return RightInverse(inverse, values, tuple(box))
+    return RightInverse(inverse, values, tuple(box)) if same_function(layout @ inverse, values) else None
 
 
 def _refused(layout: IntegerLayout, because: str, witness: dict[str, object]) -> RepresentabilityError:
     return RepresentabilityError(
         Diagnostic(
             code="LA735",
-            what="no right inverse by digits",
+            what="there is no right inverse",
             where=(str(layout),),
             because=because,
             witness=witness,

@@ -242,14 +242,21 @@ class IntegerLayout:
         return tuple(digits)
 
     def value(self, point: Sequence[int]) -> Vector:
-        """Return the outputs at a point given as one integer per axis; the point is not checked against the box."""
-        return tuple(
-            [
-                total % m if m else total
-                for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True)
-                for total in [b + sum([a * x for a, x in zip(row, point, strict=True)])]
-            ]
-        )
+        """Return the outputs at a point given as one integer per axis; the point is not checked against the box.
+
+        Raises:
+            MalformedError: LA726, not one number per axis.
+        """
+        try:
+            return tuple(
+                [
+                    total % m if m else total
+                    for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True)
+                    for total in [b + sum([a * x for a, x in zip(row, point, strict=True)])]
+                ]
+            )
+        except (TypeError, ValueError) as error:
+            raise self._outside(f"a point must have {len(self.inputs)} integers", point) from error
 
     def apply(self, coords: Mapping[str, Coordinate]) -> dict[str, Coordinate]:
         """Evaluate at one point or, vectorised, at arrays of points.
@@ -289,10 +296,12 @@ class IntegerLayout:
             bound = abs(b) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(row, self.extents, strict=True))
             kind = np.int64 if max(bound, m) < _SAFE else object
             total: npt.NDArray[Any] = np.full(shape, b, dtype=kind)
-            for a, x in zip(row, values, strict=True):
-                if a:
+            for a, x, extent in zip(row, values, self.extents, strict=True):
+                # the coordinate of a short axis is 0, whatever its stride
+                if a and extent > 1:
                     total += np.asarray(x).astype(kind) * a
-            answers.append(total % m if m else total)
+            # numpy turns arrays of Python integers without axes into numbers
+            answers.append(np.asarray(total % m, dtype=kind) if m else total)
         return answers
 
     def table(self) -> npt.NDArray[Any]:
@@ -361,8 +370,8 @@ class IntegerLayout:
         return compose(self, inner)
 
     def then(self, outer: IntegerLayout) -> IntegerLayout:
-        """Return ``outer`` after ``self``."""
-        return outer @ self
+        """Return ``outer`` after ``self``; see ``__matmul__``."""
+        return layout_or_refuse(outer, "outer") @ self
 
     def __str__(self) -> str:
         def point(values: Sequence[int]) -> str:

@@ -1,23 +1,21 @@
-"""Exact integer matrices: Hermite and Smith normal forms with their transforms.
+"""Exact integer matrices and their Hermite normal form with its transform.
 
 Main definitions: ``as_matrix``, ``multiply``, ``transpose``, ``identity``, ``determinant``, ``is_unimodular``,
-``unimodular_inverse``, ``hnf``, ``snf``, ``Hermite``, ``Smith``.
+``unimodular_inverse``, ``hnf``, ``hermite_basis``, ``Hermite``.
 
-Main statements: ``U A = H`` with U unimodular and H unique; ``U A V = D`` with U, V unimodular, D diagonal, each entry
-dividing the next, and unique.
+Main statements: ``U A = H`` with U unimodular and H unique. The Smith form is in ``smith``.
 
 Notation: a matrix is a tuple of rows of Python ints. A matrix without rows does not know its number of columns, so the
 functions where that matters take ``columns``.
 
-Implementation notes: only row operations are used, on rows that carry their transform in their tail; the Smith form
-alternates between the matrix and its transpose. Entries never overflow: Python integers throughout.
+Implementation notes: only row operations are used, on rows that carry their transform in their tail. Entries never
+overflow: Python integers throughout.
 
 References: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add, mul, sub
@@ -25,11 +23,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.zmod.packed import WORD_BITS, scaled_inverse, spend
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 Vector: TypeAlias = tuple[int, ...]
 MAX_ENTRIES = 1_000_000
+# matrices below this many entries need no count of the work
+FREE_ENTRIES = 2048
+_INT = {int}
 
 
 def malformed(argument: str, rule: str, actual: object, code: str = "LA720", what: str = "") -> MalformedError:
@@ -68,6 +70,8 @@ def as_vector(value: object, argument: str, length: int | None = None, code: str
         raise malformed(argument, "must be a sequence of integers", value, code)
     if length is not None and len(value) != length:
         raise malformed(argument, f"must have {length} entries", value, code)
+    if set(map(type, value)) <= _INT:
+        return tuple(value)
     return tuple([integer(entry, f"{argument}[{place}]", code) for place, entry in enumerate(value)])
 
 
@@ -86,6 +90,8 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
         >>> as_matrix([[1, 2], (3, np.int8(4))])
         ((1, 2), (3, 4))
     """
+    if columns is not None and not 0 <= integer(columns, "columns") <= MAX_ENTRIES:
+        raise malformed("columns", f"must be in [0, {MAX_ENTRIES}]", columns)
     if isinstance(value, np.ndarray):
         value = value.tolist() if value.dtype.kind in "iuO" else value
     if not isinstance(value, (tuple, list)):
@@ -100,7 +106,8 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
     return tuple(rows)
 
 
-def _columns(A: Matrix, columns: int | None) -> int:
+def column_count(A: Matrix, columns: int | None) -> int:
+    """Return the number of columns; ``columns`` counts for a matrix without rows."""
     return len(A[0]) if A else columns or 0
 
 
@@ -156,28 +163,17 @@ def determinant(A: object) -> int:
 
     Raises:
         MalformedError: LA720, not square.
+        BudgetError: LA739, the elimination is too long.
 
     Example:
         >>> determinant([[2, 1], [1, 3]])
         5
     """
-    rows = [list(row) for row in as_matrix(A)]
-    size = len(rows)
-    if rows and len(rows[0]) != size:
-        raise malformed("A", "must be square", f"{size} x {len(rows[0])}")
-    sign, previous = 1, 1
-    for k in range(size - 1):
-        pivot = next((i for i in range(k, size) if rows[i][k]), None)
-        if pivot is None:
-            return 0
-        if pivot != k:
-            rows[k], rows[pivot], sign = rows[pivot], rows[k], -sign
-        top = rows[k]
-        for row in rows[k + 1 :]:
-            for j in range(size - 1, k, -1):
-                row[j] = (row[j] * top[k] - row[k] * top[j]) // previous
-        previous = top[k]
-    return sign * rows[-1][-1] if size else 1
+    rows = as_matrix(A)
+    if rows and len(rows[0]) != len(rows):
+        raise malformed("A", "must be square", f"{len(rows)} x {len(rows[0])}")
+    inverse = scaled_inverse(rows)
+    return 0 if inverse is None else inverse.d
 
 
 def is_unimodular(A: object) -> bool:
@@ -196,15 +192,17 @@ def unimodular_inverse(A: object) -> Matrix:
 
     Raises:
         AdmissibilityError: LA722, the determinant is neither 1 nor -1; carries it.
+        BudgetError: LA739, the elimination is too long.
 
     Example:
         >>> unimodular_inverse([[1, 5], [0, -1]])
         ((1, 5), (0, -1))
     """
     rows = as_matrix(A)
-    reduced = hnf(rows) if all(len(row) == len(rows) for row in rows) else None
-    if reduced is None or identity(len(rows)) != reduced.H:
-        found = "not square" if reduced is None else determinant(rows)
+    square = all(len(row) == len(rows) for row in rows)
+    inverse = scaled_inverse(rows) if square else None
+    if inverse is None or inverse.d not in (1, -1):
+        found = "not square" if not square else 0 if inverse is None else inverse.d
         raise AdmissibilityError(
             Diagnostic(
                 code="LA722",
@@ -213,7 +211,7 @@ def unimodular_inverse(A: object) -> Matrix:
                 witness={"determinant": found},
             )
         )
-    return reduced.U
+    return tuple([tuple([inverse.d * entry for entry in row]) for row in inverse.read(inverse.packed)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,36 +233,16 @@ class Hermite:
         return sum(map(any, self.H))
 
 
-@dataclass(frozen=True, slots=True)
-class Smith:
-    """A Smith form with its transforms: ``U A V = D``; unpacks as ``D, U, V = snf(A)``.
+def echelon(rows: list[list[int]], width: int) -> list[int]:
+    """Bring rows to Hermite form in their first ``width`` columns, in place; return the pivot columns.
 
-    D is diagonal and non-negative, and each diagonal entry divides the next.
+    Raises:
+        BudgetError: LA739, the elimination is too long.
     """
-
-    D: Matrix
-    U: Matrix
-    V: Matrix
-
-    def __iter__(self) -> Any:
-        return iter((self.D, self.U, self.V))
-
-    @property
-    def invariants(self) -> Vector:
-        """The diagonal entries that are not zero."""
-        diagonal = [row[place] for place, row in enumerate(self.D) if place < len(row)]
-        return tuple([entry for entry in diagonal if entry])
-
-    @property
-    def rank(self) -> int:
-        """Rank of the matrix."""
-        return len(self.invariants)
-
-
-def _echelon(rows: list[list[int]], width: int) -> list[int]:
-    """Bring rows to Hermite form in their first ``width`` columns, in place; return the pivot columns."""
     pivots: list[int] = []
     count = len(rows)
+    counted = count and count * len(rows[0]) > FREE_ENTRIES
+    work = 0
     for column in range(width):
         top = len(pivots)
         if top == count:
@@ -291,6 +269,9 @@ def _echelon(rows: list[list[int]], width: int) -> list[int]:
                     rows[i] = row = [a - q * b for a, b in zip(row, base, strict=True)]
                 if row[column]:
                     rest.append(i)
+            if counted:
+                work += len(live) * _cost(base)
+                spend(work)
             live = rest
         place = live[0]
         row = rows[place]
@@ -299,12 +280,37 @@ def _echelon(rows: list[list[int]], width: int) -> list[int]:
         rows[place] = rows[top]
         rows[top] = row
         pivot = row[column]
-        for i in range(top):
+        above = [i for i in range(top) if not 0 <= rows[i][column] < pivot]
+        for i in above:
             q = rows[i][column] // pivot
-            if q:
-                rows[i] = [a - q * b for a, b in zip(rows[i], row, strict=True)]
+            rows[i] = [a - q * b for a, b in zip(rows[i], row, strict=True)]
+        if counted and above:
+            work += len(above) * _cost(row)
+            spend(work)
         pivots.append(column)
     return pivots
+
+
+def _cost(row: list[int]) -> int:
+    """Return what one row operation costs, in the unit of ``spend``."""
+    return 8 * len(row) * (max(map(int.bit_length, row)) // WORD_BITS + 2)
+
+
+def check_transform(size: int) -> None:
+    """Refuse a square transform of too many entries.
+
+    Raises:
+        BudgetError: LA739.
+    """
+    if size * size > MAX_ENTRIES:
+        raise BudgetError(
+            Diagnostic(
+                code="LA739",
+                what="the transform of the matrix is too large",
+                because=f"it has {size} x {size} entries, the limit is {MAX_ENTRIES}",
+                witness={"size": size, "limit": MAX_ENTRIES},
+            )
+        )
 
 
 def _tailed(A: Matrix) -> list[list[int]]:
@@ -329,6 +335,7 @@ def hnf(A: object, columns: int | None = None) -> Hermite:
 
     Raises:
         MalformedError: LA720, not a matrix of integers.
+        BudgetError: LA739, the elimination is too long.
 
     Complexity: about rows x columns^2 operations on integers that stay small for layout-sized input.
 
@@ -340,9 +347,10 @@ def hnf(A: object, columns: int | None = None) -> Hermite:
     Source: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.2.
     """
     rows = as_matrix(A, columns=columns)
-    width = _columns(rows, columns)
+    width = column_count(rows, columns)
+    check_transform(len(rows))
     work = _tailed(rows)
-    _echelon(work, width)
+    echelon(work, width)
     return Hermite(tuple([tuple(row[:width]) for row in work]), tuple([tuple(row[width:]) for row in work]))
 
 
@@ -354,88 +362,5 @@ def hermite_basis(generators: Sequence[Sequence[int]], width: int) -> Matrix:
         ((1, 0),)
     """
     work = [list(row) for row in generators]
-    rank = len(_echelon(work, width))
+    rank = len(echelon(work, width))
     return tuple([tuple(row) for row in work[:rank]])
-
-
-def snf(A: object, columns: int | None = None) -> Smith:
-    """Return the Smith normal form with both transforms.
-
-    Mathematically: ``U A V = D``, U and V unimodular, D diagonal with d_1 | d_2 | ... and d_i >= 0. D is unique.
-
-    Args:
-        A: Rows of integers.
-        columns: Number of columns, for a matrix without rows.
-
-    Raises:
-        MalformedError: LA720, not a matrix of integers.
-
-    Example:
-        >>> D, U, V = snf([[2, 0], [0, 3]])
-        >>> D, multiply(multiply(U, ((2, 0), (0, 3))), V) == D
-        (((1, 0), (0, 6)), True)
-
-    Source: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.4.
-    """
-    rows = as_matrix(A, columns=columns)
-    height, width = len(rows), _columns(rows, columns)
-    left = [list(row) for row in identity(height)]
-    right = [list(row) for row in identity(width)]
-    body = [list(row) for row in rows]
-    while True:
-        body, left = _reduced(body, left, width)
-        if _is_diagonal(body):
-            break
-        body, right = _reduced([list(column) for column in zip(*body, strict=True)], right, height)
-        body = [list(row) for row in zip(*body, strict=True)]
-        if _is_diagonal(body):
-            break
-    diagonal = [body[place][place] for place in range(min(height, width))]
-    _chain(diagonal, left, right)
-    D = tuple([tuple([diagonal[i] if i == j else 0 for j in range(width)]) for i in range(height)])
-    return Smith(D, tuple([tuple(row) for row in left]), transpose(tuple([tuple(row) for row in right])))
-
-
-def _reduced(body: list[list[int]], tails: list[list[int]], width: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the Hermite form of ``body`` with the same row operations applied to ``tails``."""
-    work = [[*row, *tail] for row, tail in zip(body, tails, strict=True)]
-    _echelon(work, width)
-    return [row[:width] for row in work], [row[width:] for row in work]
-
-
-def _is_diagonal(body: list[list[int]]) -> bool:
-    return not any(any(row[:place]) or any(row[place + 1 :]) for place, row in enumerate(body))
-
-
-def bezout(a: int, b: int) -> tuple[int, int, int]:
-    """Return (g, x, y) with g = gcd(a, b) = x a + y b, for positive a and b.
-
-    Example:
-        >>> bezout(6, 4)
-        (2, 1, -1)
-    """
-    g = math.gcd(a, b)
-    a, b = a // g, b // g
-    x = pow(a, -1, b) if b > 1 else 0
-    return g, x, (1 - x * a) // b
-
-
-def _chain(diagonal: list[int], left: list[list[int]], right: list[list[int]]) -> None:
-    """Make each diagonal entry divide the next, in place; the entries that are not zero come first."""
-    rank = sum(map(bool, diagonal))
-    for i in range(rank):
-        for j in range(i + 1, rank):
-            a, b = diagonal[i], diagonal[j]
-            if a == 1:
-                break
-            if b % a == 0:
-                continue
-            g, x, y = bezout(a, b)
-            s, t = a // g, b // g
-            upper, lower = left[i], left[j]
-            left[i] = [x * p + y * q for p, q in zip(upper, lower, strict=True)]
-            left[j] = [s * q - t * p for p, q in zip(upper, lower, strict=True)]
-            upper, lower = right[i], right[j]
-            right[i] = [p + q for p, q in zip(upper, lower, strict=True)]
-            right[j] = [x * s * q - y * t * p for p, q in zip(upper, lower, strict=True)]
-            diagonal[i], diagonal[j] = g, s * b

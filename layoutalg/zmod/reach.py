@@ -123,7 +123,7 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
         Proved with the engine; Refuted with the two points and their common value; Unknown where the budget ran out.
 
     Raises:
-        MalformedError: LA724, not an integer layout.
+        MalformedError: LA724, not an integer layout; LA731, the budget is no positive integer.
 
     Complexity: general strides are as hard as subset sum; the cheap engines decide what occurs in practice.
 
@@ -134,6 +134,7 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
         Proved(engine='lattice', certificate={'kernel': ((3, -2),)})
     """
     size = layout_or_refuse(layout).size
+    budget = _budget(milliseconds)
     if size < 2:
         return Proved("size")
     lattice = _active_kernel(layout)
@@ -159,10 +160,18 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
             return _pair(layout, "bitset", *found.collision)
     from layoutalg.zmod.solver import collision
 
-    answer = collision(layout, milliseconds)
+    answer = collision(layout, budget)
     if answer is None:
         return Unknown(f"z3 gave no answer within {milliseconds} ms", ("lattice", "superincreasing", "bitset", "z3"))
     return _pair(layout, "z3", *answer) if answer else Proved("z3")
+
+
+def _budget(milliseconds: object) -> int:
+    """Return a checked number of milliseconds."""
+    count = integer(milliseconds, "milliseconds", "LA731")
+    if not 0 < count < 2**31:
+        raise malformed("milliseconds", "must be positive and below 2^31", count, "LA731")
+    return count
 
 
 def _active_kernel(layout: IntegerLayout) -> Lattice:
@@ -364,7 +373,7 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
         Proved; Refuted with a point of each and the common value; Unknown where the budget ran out.
 
     Raises:
-        MalformedError: LA731, the outputs differ.
+        MalformedError: LA731, the outputs differ, or the budget is no positive integer.
 
     Example:
         >>> even = IntegerLayout.from_strides({"i": 8}, (2,))
@@ -375,6 +384,7 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
     """
     if layout_or_refuse(first).outputs != layout_or_refuse(second, "second").outputs:
         raise malformed("second", f"must have the outputs {first.outputs}", second.outputs, "LA731")
+    budget = _budget(milliseconds)
     if not first.size or not second.size:
         return Proved("size")
     meeting = image_coset(first) & image_coset(second)
@@ -391,7 +401,7 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
         return _disjoint_by_table(first, second)
     from layoutalg.zmod.solver import common_value
 
-    answer = common_value(first, second, milliseconds)
+    answer = common_value(first, second, budget)
     if answer is None:
         return Unknown(f"z3 gave no answer within {milliseconds} ms", ("lattice", "range", "z3"))
     return _common(first, second, "z3", *answer) if answer else Proved("z3")

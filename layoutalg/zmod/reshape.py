@@ -87,7 +87,8 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
         >>> str(merge(IntegerLayout.from_strides({"i": 3, "j": 2}, (5, 15)), ["i", "j"], "k"))
         'Z[k:6=(5) -> offset]'
     """
-    if not isinstance(axes, (tuple, list)) or not axes or len(set(axes)) != len(axes):
+    listed = isinstance(axes, (tuple, list)) and all(isinstance(axis, str) for axis in axes)
+    if not listed or not axes or len(set(axes)) != len(axes):
         raise malformed("axes", "must be distinct names, at least one", axes, "LA731")
     places = [place_of(layout, axis, "axes") for axis in axes]
     part = _with_axes(layout, [layout.inputs[k] for k in places], [layout.columns[k] for k in places])

@@ -19,13 +19,14 @@ from layoutalg.zmod.matrix import (
     as_matrix,
     as_vector,
     hermite_basis,
+    hnf,
     identity,
     integer,
     malformed,
     multiply,
-    snf,
     transpose,
 )
+from layoutalg.zmod.smith import Smith, snf
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
     """
     rows = as_matrix(A, columns=columns)
     width = len(rows[0]) if rows else columns or 0
-    form = snf(rows, columns=width)
-    return hermite_basis(transpose(form.V, width)[form.rank :], width)
+    # rows of the transform that meet zero rows of the Hermite form of the transpose
+    turned = hnf(transpose(rows, width), columns=len(rows))
+    return hermite_basis(turned.U[turned.rank :], width)
 
 
 def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstruction:
@@ -109,8 +111,11 @@ def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstru
     """
     rows = as_matrix(A, columns=columns)
     width = len(rows[0]) if rows else columns or 0
-    right = as_vector(b, "b", len(rows))
-    form = snf(rows, columns=width)
+    return _solved(snf(rows, columns=width), as_vector(b, "b", len(rows)), width)
+
+
+def _solved(form: Smith, right: Vector, width: int) -> Solution | Obstruction:
+    """Return all solutions of ``A x = right`` from the Smith form of A."""
     invariants = form.invariants
     turned: list[int] = []
     for place, (row, value) in enumerate(zip(form.U, apply(form.U, right), strict=True)):
@@ -205,9 +210,11 @@ def right_inverse_matrix(A: object, columns: int | None = None) -> Matrix | Obst
         Obstruction(row=(1,), modulus=2, value=1)
     """
     rows = as_matrix(A, columns=columns)
+    width = len(rows[0]) if rows else columns or 0
+    form = snf(rows, columns=width)
     found: list[Vector] = []
     for unit in identity(len(rows)):
-        answer = solve(rows, unit, columns=columns)
+        answer = _solved(form, unit, width)
         if isinstance(answer, Obstruction):
             return answer
         found.append(answer.particular)

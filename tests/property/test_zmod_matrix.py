@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -12,15 +13,15 @@ from hypothesis import strategies as st
 from layoutalg.zmod.lattice import Coset, Lattice
 from layoutalg.zmod.matrix import (
     apply,
-    bezout,
     determinant,
     hnf,
     is_unimodular,
     multiply,
-    snf,
     transpose,
     unimodular_inverse,
 )
+from layoutalg.zmod.packed import combinations, scaled_inverse, smith_from_inverse
+from layoutalg.zmod.smith import bezout, snf
 from layoutalg.zmod.solve import (
     Obstruction,
     Solution,
@@ -273,3 +274,76 @@ def test_larger_matrices(size):
         assert is_unimodular(U)
         assert is_unimodular(V)
         assert math.prod(D[k][k] for k in range(size)) == abs(determinant(A))
+
+
+def exact_determinant(A):
+    """Determinant by elimination over the fractions."""
+    rows, total = [[Fraction(a) for a in row] for row in A], Fraction(1)
+    for k in range(len(rows)):
+        pivot = next((i for i in range(k, len(rows)) if rows[i][k]), None)
+        if pivot is None:
+            return 0
+        if pivot != k:
+            rows[k], rows[pivot], total = rows[pivot], rows[k], -total
+        total *= rows[k][k]
+        for row in rows[k + 1 :]:
+            q = row[k] / rows[k][k]
+            for j in range(k, len(rows)):
+                row[j] -= q * rows[k][j]
+    return total
+
+
+@settings(max_examples=80)
+@given(st.integers(3, 6), st.integers(3, 6), st.randoms(use_true_random=False))
+def test_smith_form_of_a_hidden_diagonal(height, width, rng):
+    """Row and column operations hide a known form: units, zeros, shared factors, and factors that must be merged."""
+    diagonal = [rng.choice([0, 1, 1, 2, 3, 4, 6, 10, 15, 10**12]) for _ in range(min(height, width))]
+    A = [[diagonal[i] if i == j else 0 for j in range(width)] for i in range(height)]
+    for _ in range(rng.choice([0, 3, 12, 40])):
+        if rng.random() < 0.5:
+            i, j = rng.sample(range(height), 2)
+            c = rng.randint(-2, 2)
+            A[i] = [a + c * b for a, b in zip(A[i], A[j], strict=True)]
+        else:
+            i, j = rng.sample(range(width), 2)
+            c = rng.randint(-2, 2)
+            for row in A:
+                row[i] += c * row[j]
+    A = tuple(map(tuple, A))
+    D, U, V = snf(A)
+    assert multiply(multiply(U, A), V) == D
+    assert abs(exact_determinant(U)) == abs(exact_determinant(V)) == 1
+    # the form of a diagonal matrix, by the gcd of the products of k entries
+    found = [D[k][k] for k in range(len(diagonal))]
+    running = 1
+    for k, d in enumerate(found):
+        running *= d
+        assert running == math.gcd(*[math.prod(part) for part in itertools.combinations(diagonal, k + 1)])
+    assert not any(entry for i, row in enumerate(D) for j, entry in enumerate(row) if i != j)
+    if height == width:
+        assert abs(determinant(A)) == math.prod(diagonal)
+        assert determinant(A) == exact_determinant(A)
+
+
+@given(matrices(6, 6, st.integers(-9, 9)))
+def test_scaled_inverse(A):
+    size = min(len(A), len(A[0]))
+    A = tuple(row[:size] for row in A[:size])
+    found = scaled_inverse(A)
+    d = exact_determinant(A)
+    assert (found is None) == (d == 0)
+    if found is not None:
+        assert found.d == d
+        B = tuple(map(tuple, found.read(found.packed)))
+        assert multiply(A, B) == tuple(tuple(d if i == j else 0 for j in range(size)) for i in range(size))
+        form = smith_from_inverse(A)
+        if form is not None:
+            diagonal, U, V = form
+            D = tuple(tuple(diagonal[i] if i == j else 0 for j in range(size)) for i in range(size))
+            assert multiply(multiply(tuple(map(tuple, U)), A), tuple(map(tuple, V))) == D
+
+
+@given(matrices(4, 4, st.integers(-5, 5)), matrices(4, 4, st.sampled_from([0, 1, -7, 2**80])))
+def test_packed_products(F, R):
+    F = tuple((*row, *(0,) * 4)[: len(R)] for row in F)
+    assert tuple(map(tuple, combinations(F, R))) == multiply(F, R)

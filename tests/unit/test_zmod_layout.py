@@ -189,14 +189,81 @@ def test_reshape_refusals():
     assert found.witness == {"flat": 4, "coordinate": {"i": 0, "j": 1}, "value": (10,), "affine": (4,)}
 
 
-def test_right_inverse_refusals():
-    found = refused(
-        lambda: zmod.right_inverse(IntegerLayout((("i", 3),), (("x", 0), ("y", 0)), ((1,), (1,)), (0, 0))), "LA735"
-    )
-    assert found.witness == {"axis": "i", "outputs": ["x", "y"]}
-    refused(lambda: zmod.right_inverse(L({"i": 5}, (1,), modulus=4)), "LA735")
-    refused(lambda: zmod.right_inverse(L({"i": 0}, (1,))), "LA735")
+def test_right_inverses_by_family():
     assert zmod.right_inverse(L({"i": 5}, (2,), 3)).box == (("offset", (3, 4)),)
+    assert refused(lambda: zmod.right_inverse(L({"i": 0}, (1,))), "LA735").witness == {"size": 0}
+    refused(lambda: zmod.image_inverse(L({"i": 0}, (1,))), "LA735")
+    # the diagonal of a square: defined on its three points and nowhere else
+    both = zmod.right_inverse(IntegerLayout((("i", 3),), (("x", 0), ("y", 0)), ((1,), (1,)), (0, 0)))
+    assert isinstance(both, zmod.ImageInverse)
+    points, values = both.layout.table()
+    assert points.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert values.ravel().tolist() == [0, 1, 2]
+    # a wrap that repeats: the least point of each value
+    wrapped = zmod.right_inverse(L({"i": 5}, (1,), modulus=4)).layout
+    assert wrapped.table()[1].ravel().tolist() == [0, 1, 2, 3]
+    # names that ISL reserves
+    named = IntegerLayout((("i", 3), ("j", 2)), (("and", 0), ("i", 0)), ((1, 1), (0, 1)), (0, 0))
+    assert zmod.right_inverse(named).layout.out_dims == ("i", "j")
+    # a rotation of rows is inverted by a rotation
+    turn = IntegerLayout((("c", 8), ("r", 8)), (("c", 8), ("r", 0)), ((1, 3), (0, 1)), (5, 0))
+    found = zmod.right_inverse(turn)
+    assert str(found.layout) == "Z[c0:8=(1,0), r0:8=(5,1) -> c%8, r%8] + (3,0)"
+
+
+def test_values_beyond_words_on_short_axes():
+    """Strides that no coordinate multiplies must not reach 64-bit arithmetic."""
+    layout = IntegerLayout((("i", 1), ("j", 3)), (("x", 0), ("y", 2**70)), ((2**80, 1), (2**69, 1)), (0, 2**69))
+    assert layout.table().tolist() == [[0, 2**69], [1, 2**69 + 1], [2, 2**69 + 2]]
+    assert IntegerLayout((), (("y", 2**70),), ((),), (2**69,)).table().tolist() == [2**69]
+    assert L({"i": 0, "j": 3}, (2**80, 2**80)).table().tolist() == []
+
+
+def test_common_values_budget():
+    one = L({"i": 2**15, "j": 2**15}, (10**9 + 7, 10**9 + 9))
+    refused(lambda: zmod.common_values(one, L({"i": 2**15, "j": 2**15}, (10**9 + 7, 10**9 + 21))), "LA740")
+    refused(lambda: zmod.common_values(one, L({"i": 2}, (1,), output="x")), "LA731")
+    assert zmod.common_values(one, L({"i": 0}, (1,))).count == 0
+
+
+def test_symbolic_polynomials():
+    found = zmod.symbolic_access(("K", 4, 2), (1, "ld", "ld * h + 4"), assume=("K % 16 == 0", "ld % 8 == 0"))
+    assert (found.guaranteed, found.alignment, found.exact) == (4, 4, True)
+    assert found.text == "gcd(K, ld, h*ld + 4)"
+    assert found.assumptions == ("K % 16 == 0", "ld % 8 == 0")
+    assert zmod.symbolic_access((8, 4), (1, "n * (n + 1) * (n + 2) - 6")).guaranteed == 2
+    # rows that follow each other are one run, whatever their length
+    assert zmod.symbolic_access(("K", "M"), (1, "K"), assume=("M % 4 == 0",)).guaranteed == 4
+    many = " + ".join("abcdefg")
+    wide = zmod.symbolic_access((8, 2), (1, f"8*({many})*({many}) + 4*a*b*c*d*e*f*g*a*b*c*d*e*f*g*a*b*c*d*e*f*g"))
+    assert (wide.guaranteed, wide.exact) == (4, False)
+    for bad in ("ld / 2", "ld ** 2", "ld +", "f(x)", "1.5", "ld.x", True, 2.0, None):
+        refused(lambda bad=bad: zmod.symbolic_access((4,), (bad,)), "LA736")
+    for bad in ("ld", "ld % 8", "ld % 0 == 0", "2 * ld % 8 == 0", "ld % 8 >= 0", 3):
+        refused(lambda bad=bad: zmod.symbolic_access((4,), (1,), assume=(bad,)), "LA736")
+    refused(lambda: zmod.symbolic_access((4, 2), (1, "a"), assume=("a % 4 == 0", "a % 6 == 1")), "LA736")
+
+
+@pytest.mark.parametrize("bad", [True, 1.5, "2", None, np.float64(1), np.bool_(True), [], object()])
+def test_wrong_types_name_the_argument(bad):
+    layout = L({"i": 3, "j": 4}, (1, 3))
+    for call in (
+        lambda: layout.value(bad),
+        lambda: layout.then(bad),
+        lambda: zmod.select(layout, [bad]),
+        lambda: zmod.merge(layout, ["i", bad], "k"),
+        lambda: zmod.injective(layout, bad),
+        lambda: zmod.disjoint_images(layout, layout, bad),
+        lambda: zmod.common_values(layout, bad),
+        lambda: zmod.right_inverse(bad),
+        lambda: evaluate("i + 1", {"i": bad}),
+        lambda: evaluate("i + 1", bad),
+        lambda: zmod.snf([[1, 2], [3, bad]]),
+        lambda: zmod.hnf([], bad) if bad is not None else zmod.hnf(bad),
+    ):
+        with pytest.raises(MalformedError) as error:
+            call()
+        assert error.value.diagnostic.where
 
 
 def test_access_and_expressions():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutalg.errors import AdmissibilityError, MalformedError
+from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError
 from layoutalg.zmod.lattice import Coset, Lattice
-from layoutalg.zmod.matrix import as_matrix, as_vector, determinant, hnf, identity, multiply, snf, unimodular_inverse
+from layoutalg.zmod.matrix import as_matrix, as_vector, determinant, hnf, identity, multiply, unimodular_inverse
+from layoutalg.zmod.smith import snf
 from layoutalg.zmod.solve import Obstruction, count_mod, is_solution, kernel, right_inverse_matrix, solve, solve_mod
 
 
@@ -49,6 +50,21 @@ def test_malformed_matrices(bad):
     assert code(error) == "LA720"
     with pytest.raises(MalformedError):
         hnf(bad)
+
+
+def test_forms_have_budgets():
+    import random
+
+    rng = random.Random(0)
+    with pytest.raises(BudgetError) as error:
+        determinant([[rng.randint(-9, 9) for _ in range(260)] for _ in range(260)])
+    assert code(error) == "LA739"
+    for call in (lambda: hnf([[1]] * 1001), lambda: snf([[1] * 1001])):
+        with pytest.raises(BudgetError) as error:
+            call()
+        assert code(error) == "LA739"
+    with pytest.raises(MalformedError):
+        snf([], columns=10**30)
 
 
 def test_sizes_are_checked():
