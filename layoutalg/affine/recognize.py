@@ -9,9 +9,10 @@ first k where the entry at k is not k times that stride; the rest follows on the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,8 @@ from layoutalg.f2 import matrix
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
-_PROBE = 256
+_BLOCK = 2**12
+_SUSPECTS = 16
 _SAFE = 2**61
 _TOP = 62
 
@@ -128,6 +130,7 @@ def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Mode
     written = min(_TOP, width + len(table).bit_length() + 1)
     read = written if low < 0 else width
     both = (written, read)
+    probe = _Probe.of(table)
     for bits in range(1, max(both) // 2 + 1):
         for base in range(max(both) - 2 * bits + 1):
             for distance in range(bits, _TOP - base - bits + 1):
@@ -136,22 +139,92 @@ def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Mode
                     # a bit read above the width is 0, so the same swizzle with fewer bits came before
                     if source + bits > read or target + bits > written:
                         continue
-                    found = _unswizzled(table, bits, base, shift)
+                    found = probe.modes(bits, base, shift)
                     if found is not None:
                         yield (bits, base, shift), found
 
 
-def _moved(table: IntArray, bits: int, base: int, shift: int) -> IntArray:
+@overload
+def _moved(table: int, bits: int, base: int, shift: int) -> int: ...
+@overload
+def _moved(table: IntArray, bits: int, base: int, shift: int) -> IntArray: ...
+def _moved(table: int | IntArray, bits: int, base: int, shift: int) -> int | IntArray:
     picked = table & ((1 << bits) - 1) << (base + max(shift, 0))
     return table ^ (picked >> shift if shift >= 0 else picked << -shift)
 
 
-def _unswizzled(table: IntArray, bits: int, base: int, shift: int) -> Modes | None:
-    """Return the modes of the swizzled table, trying its beginning first."""
-    found: Modes = ()
-    for part in (table[:_PROBE], table) if len(table) > _PROBE else (table,):
-        modes = _walk(_moved(part, bits, base, shift), len(table))
-        if isinstance(modes, Departure):
-            return None
-        found = modes
-    return found
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """A table and what refutes a swizzle of it at once.
+
+    The extents of a strided table multiply to divisors of its size, so its entries at these and at 0 alone fix the only
+    modes it can have. A coordinate where one swizzled table has left its modes mostly refutes the next one too.
+
+    Args:
+        table: The values.
+        weights: The divisors of the size, the size itself left out, ascending.
+        units: The entries at 0 and at the weights.
+        suspects: Coordinates that have refuted a swizzle, the last one first; they change as the search goes on.
+    """
+
+    table: IntArray
+    weights: tuple[int, ...]
+    units: IntArray
+    suspects: list[int]
+
+    @classmethod
+    def of(cls, table: IntArray) -> _Probe:
+        size = len(table)
+        small = [weight for weight in range(1, math.isqrt(size) + 1) if size % weight == 0]
+        weights = sorted({*small, *(size // weight for weight in small)} - {size})
+        return cls(table, tuple(weights), table[[0, *weights]], [])
+
+    def modes(self, bits: int, base: int, shift: int) -> Modes | None:
+        """Return the modes of the swizzled table, or None where it is not strided."""
+        first, *rest = _moved(self.units, bits, base, shift).tolist()
+        modes = _only_modes(first, dict(zip(self.weights, rest, strict=True)), len(self.table))
+        for place, at in enumerate(self.suspects):
+            if _moved(int(self.table[at]), bits, base, shift) != _value(first, modes, at):
+                self.suspects.insert(0, self.suspects.pop(place))
+                return None
+        ends = [(extent - 1) * stride for extent, stride in modes]
+        if first + sum(min(end, 0) for end in ends) < -(2**63) or first + sum(max(end, 0) for end in ends) >= 2**63:
+            return None  # the forced values leave 64 bits, the swizzled ones do not
+        for stop in (_BLOCK, len(self.table)):
+            block = _moved(self.table[:stop], bits, base, shift)
+            wrong = np.flatnonzero(block != _beginning(first, modes, len(block)))
+            if wrong.size:
+                self.suspects.insert(0, int(wrong[0]))
+                del self.suspects[_SUSPECTS:]
+                return None
+        return modes
+
+
+def _only_modes(first: int, units: dict[int, int], size: int) -> Modes:
+    """Return the only modes a strided table with these entries can have, coalesced."""
+    done, modes = 1, []
+    while done < size:
+        stride, extent = units[done] - first, size // done
+        for weight, value in units.items():
+            if weight > done and weight % done == 0 and value != first + weight // done * stride:
+                extent = weight // done
+                break
+        modes.append((extent, stride))
+        done *= extent
+    return tuple(modes)
+
+
+def _value(first: int, modes: Modes, index: int) -> int:
+    for extent, stride in modes:
+        index, digit = divmod(index, extent)
+        first += digit * stride
+    return first
+
+
+def _beginning(first: int, modes: Modes, count: int) -> IntArray:
+    """Return the first ``count`` entries of a strided table, or all."""
+    table = np.array([first], dtype=np.int64)
+    for extent, stride in modes:
+        steps = np.arange(min(extent, -(-count // len(table))), dtype=np.int64) * stride
+        table = (steps[:, None] + table).reshape(-1)[:count]
+    return table

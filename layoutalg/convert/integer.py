@@ -11,6 +11,7 @@ any box splits into one whose extents are primes, so trying every order of the p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
 from layoutalg.convert.linear import to_linear, value_at
-from layoutalg.convert.lower import lowered, total
+from layoutalg.convert.lower import lowered, one_piece, total
 from layoutalg.convert.operand import CONFIRM_POINTS, AnyFamily, checked, undecided
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.errors import Diagnostic, RepresentabilityError
@@ -32,13 +33,16 @@ BOXES = 64
 """Most boxes of prime extents on which a modulus is sought."""
 MODULAR_SPAN = 2**38
 """Largest value of a table in which a modulus is sought."""
+SAMPLED = 128
+"""Points of a table that are looked at before all of them."""
 
 
 def to_integer(layout: AnyFamily) -> IntegerLayout:
     """Return the layout as ``x -> A x + b`` on a box, modulo some m where that helps; the flat coordinate is the same.
 
     Mathematically: the axes ``c0, c1, ...`` are digits of the flat coordinate, fastest first; the output is ``offset``.
-    An integer layout comes back as it is, a piecewise layout of one affine piece keeps its box and its outputs.
+    An integer layout comes back as it is; a piecewise layout of one piece, affine or residues of affine forms, keeps
+    its box and its outputs.
 
     Args:
         layout: Any total layout of any family. The output of a linear layout is the packed one, of a hierarchical one
@@ -138,28 +142,19 @@ def _large(layout: AnyFamily) -> IntegerLayout:
 
 def _from_pieces(layout: PiecewiseLayout, where: str) -> IntegerLayout:
     """Return one affine piece on its own box, else what the values say."""
-    from layoutalg.affine import isl
-
-    pieces = isl.pieces(layout.text)
-    if len(pieces) == 1:
-        outputs = [form for _, form in pieces[0].outputs if form.denominator == 1 and not any(form.floors)]
-        if len(outputs) == len(layout.out_dims):
-            names = tuple((name, 0) for name in layout.out_dims)
-            return IntegerLayout(
-                layout.inputs, names, tuple(form.dims for form in outputs), tuple(form.constant for form in outputs)
-            )
+    found = one_piece(layout)
+    if found is not None:
+        return found
     if layout.size > CONFIRM_POINTS:
         raise undecided(layout, "pieces and floors are read point by point")
     if len(layout.out_dims) == 1:
         return _from_values(layout, layout.table(), where)
-    witness: dict[str, object] = {"outputs": layout.out_dims, "pieces": len(pieces)}
+    witness: dict[str, object] = {"outputs": layout.out_dims}
     raise _refused(where, "several outputs are taken from a single affine piece only", witness)
 
 
 def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: str) -> IntegerLayout:
     """Return a table as a constant plus strides, or modulo some m on a box of prime extents."""
-    if values.dtype == object or int(values.max()) - int(values.min()) >= 2**62:
-        raise undecided(layout, "values beyond 62 bits are not compared")
     modes = tables.strided(values)
     if not isinstance(modes, tables.Departure):
         return _strided(modes, int(values[0]))
@@ -180,17 +175,19 @@ def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: str) -
 
 def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout | None:
     """Return the table modulo the largest m for which it is affine on the box, or None."""
-    origin = int(values[0])
-    strides, weight = [], 1
-    departure = values - origin
-    index = np.arange(len(values), dtype=np.int64)
-    for extent in box:
-        stride = int(values[weight]) - origin
-        departure = departure - index // weight % extent * stride
-        strides.append(stride)
-        weight *= extent
-    m = int(np.gcd.reduce(departure))
-    if m <= int(values.max()):
+    origin, top = int(values[0]), int(values.max())
+    weights = [math.prod(box[:place]) for place in range(len(box))]
+    strides = [int(values[weight]) - origin for weight in weights]
+    # an odd step sees every digit; a few departures with a small common divisor settle most boxes
+    for step in (len(values) // SAMPLED | 1, 1):
+        index = np.arange(0, len(values), step, dtype=np.int64)
+        departure = values[::step] - origin
+        for weight, extent, stride in zip(weights, box, strides, strict=True):
+            departure = departure - index // weight % extent * stride
+        m = int(np.gcd.reduce(departure))
+        if 0 < m <= top or step == 1:
+            break
+    if m <= top:
         return None
     return _merged(_strided([*zip(box, strides, strict=True)], origin, m))
 

@@ -24,7 +24,6 @@ from layoutalg.convert.operand import (
     AnyFamily,
     LinearForm,
     checked,
-    malformed,
     one_output,
     undecided,
 )
@@ -191,9 +190,18 @@ def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
 
 
 def _object_linear(table: npt.NDArray[np.int64]) -> LinearForm | tables.Departure:
-    if table.dtype == object:
-        raise malformed("table", "must hold 64-bit values", "larger ones")
-    return tables.linear(table)
+    """Return the form of a table whose values may be Python integers of any size."""
+    if table.dtype != object:
+        return tables.linear(table)
+    constant = table[0]
+    forced, columns = table[:1], []
+    while len(forced) < len(table):
+        columns.append(int(table[len(forced)] ^ constant))
+        forced = np.concatenate([forced, forced ^ columns[-1]])
+    wrong = np.flatnonzero(forced != table)
+    if wrong.size:
+        return tables.Departure(int(wrong[0]), int(table[wrong[0]]), int(forced[wrong[0]]))
+    return tuple(columns), int(constant)
 
 
 def _first_pair(value: Callable[[int], int], bits: int) -> tables.Departure | None:

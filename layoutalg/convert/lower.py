@@ -1,25 +1,34 @@
-"""Integer and hierarchical layouts in the older families, wherever algebra alone shows that they belong there.
+"""Layouts in a simpler family, wherever algebra alone shows that they belong there.
 
-Main definitions: ``lowered``, ``excluded``, ``unwrapped``, ``total``.
+Main definitions: ``lowered``, ``one_piece``, ``excluded``, ``unwrapped``, ``total``.
 
-Main statements: a digit map is an offset plus strides, a bit map is an affine map over F2, and a residue that does not
+Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
+power of two, and a residue that does not
 wrap on its box is affine over Z (``layoutalg.zmod.compose.residue_form``). An axis whose extent is a multiple of the
-period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic axes of any length unwrap as well.
+period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic axes of any length unwrap as well. The form
+``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the residue of ``g a x + g b + r`` modulo ``g m``,
+which is how ISL writes residues whose terms have the common factor g.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from layoutalg.affine import PiecewiseLayout
 from layoutalg.convert.operand import AnyFamily
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
-from layoutalg.hierarchy import BitMap, DigitMap, HierarchicalLayout
+from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.inttuple import IntTuple
 from layoutalg.zmod import IntegerLayout
 from layoutalg.zmod.compose import residue_form
+
+if TYPE_CHECKING:
+    from layoutalg.affine.isl import Form
 
 Modes = tuple[tuple[int, int], ...]
 
@@ -82,25 +91,62 @@ def unwrapped(layout: IntegerLayout) -> tuple[tuple[Modes, ...], int] | None:
     return tuple(tuple((extent, next(strides)) for extent, _ in axis) for axis in axes), form[1]
 
 
-def lowered(layout: AnyFamily) -> AnyFamily:
-    """Return an integer or hierarchical layout as a CuTe layout (behind an offset) or a linear layout; the same flat
-    function, one top-level mode or input axis per axis.
+def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
+    """Return a piecewise layout of a single piece, whose outputs are affine or residues, on its own box; else None.
 
-    Left as they are: layouts with several outputs, wrapping moduli, partial tiles, tables, and numbers beyond 64 bits.
+    Example:
+        >>> print(one_piece(PiecewiseLayout("{ [i] -> [(4i + 1) mod 16] : 0 <= i < 9 }")))
+        Z[i:9=(4) -> y0%16] + (1)
+    """
+    if ";" in layout.text:
+        return None
+    from layoutalg.affine import isl
+
+    pieces = isl.pieces(layout.text)
+    forms = [_affine_or_residue(*output) for output in pieces[0].outputs] if len(pieces) == 1 else [None]
+    read = [form for form in forms if form is not None]
+    if len(read) != len(forms):
+        return None
+    outputs = tuple((name, modulus) for name, (_, modulus) in zip(layout.out_dims, read, strict=True))
+    return IntegerLayout(
+        layout.inputs, outputs, tuple(form.dims for form, _ in read), tuple(form.constant for form, _ in read)
+    )
+
+
+def _affine_or_residue(floors: tuple[Form, ...], value: Form) -> tuple[Form, int] | None:
+    """Return an affine form and its modulus, 0 for none, or None."""
+    used = [place for place, factor in enumerate(value.floors) if factor]
+    if value.denominator != 1 or len(used) > 1:
+        return None
+    if not used:
+        return value, 0
+    inner, modulus = floors[used[0]], -value.floors[used[0]]
+    factor, rest = divmod(modulus, inner.denominator)
+    matches = (
+        modulus > 0
+        and rest == 0
+        and not any(inner.floors)
+        and value.dims == tuple(factor * a for a in inner.dims)
+        and 0 <= value.constant - factor * inner.constant < factor
+    )
+    return (value, modulus) if matches else None
+
+
+def lowered(layout: AnyFamily) -> AnyFamily:
+    """Return an integer or hierarchical layout, or one affine piece, as a CuTe layout (behind an offset) or a linear
+    layout; the same flat function, one top-level mode or input axis per axis.
+
+    Left as they are: layouts with several outputs, wrapping moduli, partial tiles, tables, digits with mixed bits in a
+    size that is no power of two, and numbers beyond 64 bits; one piece of these is an integer layout.
 
     Example:
         >>> print(lowered(IntegerLayout.from_strides({"i": 4, "j": 3}, (-1, 4), 3)))
         Sw<0,0,0> o 3 o (4,3):(-1,4)
     """
-    if isinstance(layout, HierarchicalLayout) and layout.is_total:
-        if isinstance(layout.map, DigitMap):
-            by_axis = layout.digits()
-            axes = tuple(by_axis.values()) if by_axis else tuple((mode,) for mode in layout.map.modes)
-            return _strided(axes, layout.map.offset) or _digits(layout.map)
-        if isinstance(layout.map, BitMap):
-            inputs = tuple((name, extent.bit_length() - 1) for name, extent in layout.source.axes)
-            outputs = (("offset", len(layout.map.columns)),)
-            return LinearLayout(inputs, outputs, layout.map.columns, layout.map.constant)
+    if isinstance(layout, HierarchicalLayout) and layout.is_total and isinstance(layout.map, DigitMap):
+        return _from_digits(layout, layout.map)
+    if isinstance(layout, PiecewiseLayout):
+        layout = one_piece(layout) or layout
     if isinstance(layout, IntegerLayout) and len(layout.outputs) == 1:
         if not layout.size:
             return CuteLayout(0, 0)
@@ -109,10 +155,29 @@ def lowered(layout: AnyFamily) -> AnyFamily:
     return layout
 
 
-def _digits(mapping: DigitMap) -> IntegerLayout:
-    """Return a digit map as an integer layout on its digits; there is no bound on the numbers."""
-    inputs = [(f"c{place}", extent) for place, (extent, _) in enumerate(mapping.modes)]
-    return IntegerLayout.from_strides(inputs, [stride for _, stride in mapping.modes], mapping.offset)
+def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
+    """Return a digit map as strides, over F2, or as it is where bits are mixed in a size that is no power of two."""
+    if not mapping.is_plain:
+        bits = maps.as_bits(mapping)
+        if bits is None:
+            return layout
+        inputs = tuple((name, extent.bit_length() - 1) for name, extent in layout.source.axes)
+        return LinearLayout(inputs, (("offset", len(bits.columns)),), bits.columns, bits.constant)
+    axes = tuple(_plain(modes) for modes in (layout.digits() or {}).values()) or tuple(
+        (mode,) for mode in _plain(mapping.modes)
+    )
+    found = _strided(axes, mapping.offset)
+    if found is not None:
+        return found
+    # there is no bound on the numbers of an integer layout
+    modes = _plain(mapping.modes)
+    inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(modes))
+    return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], mapping.offset)
+
+
+def _plain(modes: Iterable[tuple[int, int | tuple[int, ...]]]) -> Modes:
+    """Return the modes of a plain digit map, all of whose strides are integers."""
+    return tuple((extent, stride) for extent, stride in modes if isinstance(stride, int))
 
 
 def _strided(axes: tuple[Modes, ...], offset: int) -> CuteLayout | ComposedLayout | None:

@@ -5,17 +5,22 @@ Main definitions: ``to_piecewise``.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine.digits import digit_system, map_text, stage_text
+from layoutalg.convert.integer import to_integer
 from layoutalg.convert.linear import to_linear
 from layoutalg.convert.lower import lowered, total
 from layoutalg.convert.operand import AnyFamily, checked
 from layoutalg.convert.strided import recognize
-from layoutalg.cute import ComposedLayout
+from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.errors import BudgetError, Diagnostic, RepresentabilityError
-from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.zmod import IntegerLayout
 
 RUNS = 64
@@ -25,11 +30,12 @@ RUNS = 64
 def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
     """Return the layout as a piecewise quasi-affine function on its digits; always possible in principle.
 
-    The digits are the modes ``c0, c1, ...`` of a CuTe layout, and the input bits ``b0, b1, ...`` of a linear layout. A
-    stack of swizzles that is affine over F2 gets input bits, any other the modes of its CuTe layout. An integer layout
-    keeps its box as ``c0, c1, ...``, its outputs and moduli. A hierarchical layout gets its digits or bits; a table the
-    modes it is recognised to have, else one piece per arithmetic run of its flat coordinate. The output is ``offset``
-    unless the layout names its own; the flat coordinate is the same.
+    The digits are called ``c0, c1, ...``: the modes of a CuTe layout, the box of an integer layout, which keeps its
+    outputs and moduli. Of a linear layout, and of a stack of swizzles that is affine over F2 on the bits it touches,
+    the input bits that are xored with others are digits of their own and the runs between them one digit each; another
+    stack keeps its modes. A hierarchical layout gets its digits, with mixed bits as above; a table the form it is
+    recognised to have, else one piece per arithmetic run of its flat coordinate. The output is ``offset`` unless the
+    layout names its own; the flat coordinate is the same.
 
     Args:
         layout: Any total layout with at least one point.
@@ -51,22 +57,119 @@ def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
         raise RepresentabilityError(
             Diagnostic(code="LA236", what="the layout is empty", where=(where,), because="it has no coordinate at all")
         )
+    total(layout, where)
+    if isinstance(layout, HierarchicalLayout):
+        found = lowered(layout)
+        if not isinstance(found, HierarchicalLayout):
+            return to_piecewise(found)
+        return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
+    if isinstance(layout, ComposedLayout) and not any(swizzle.bits for swizzle, _ in layout.stages):
+        layout = to_integer(layout)
     if isinstance(layout, IntegerLayout):
         return _from_integer(layout)
-    if isinstance(layout, HierarchicalLayout):
-        total(layout, where)
-        return (
-            _from_table(layout, where)
-            if isinstance(lowered(layout), HierarchicalLayout)
-            else to_piecewise(lowered(layout))
-        )
+    if isinstance(layout, LinearLayout):
+        return _from_bits(layout.columns, layout.constant)
     if isinstance(layout, ComposedLayout):
-        try:
-            linear = to_linear(layout)
-        except (RepresentabilityError, BudgetError):
-            return PiecewiseLayout(_chain_text(layout), ("offset",))
-        return PiecewiseLayout(map_text(digit_system(linear)), ("offset",))
+        return _from_swizzles(layout) or PiecewiseLayout(_chain_text(layout), ("offset",))
     return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))  # type: ignore[arg-type]
+
+
+def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:
+    """Return a stack of swizzles that is affine over F2 below its greatest period P; else None.
+
+    A stack g has g(x + P) = g(x) + P, so digits whose strides are multiples of P stay whole.
+    """
+    period = max(swizzle.period for swizzle, _ in layout.stages)
+    bits: list[int] = []
+    places: list[tuple[int, int] | None] = []
+    for extent, stride in layout.base.flat:
+        while extent % 2 == 0 and stride % period:
+            bits.append(stride)
+            places.append(None)
+            extent, stride = extent // 2, 2 * stride
+        if extent > 1 and stride % period:
+            return None
+        places.append((extent, stride))
+    low = layout.rebase(CuteLayout((2,) * len(bits), tuple(bits)) if bits else CuteLayout(1, 0))
+    try:
+        linear = to_linear(low)
+    except (RepresentabilityError, BudgetError):
+        return None
+    return _from_bits(linear.columns, linear.constant, places)
+
+
+def _from_bits(
+    columns: Sequence[int], constant: int, places: Sequence[tuple[int, int] | None] | None = None
+) -> PiecewiseLayout:
+    """Return ``M x xor constant`` plus strides. The digits are the bits that meet others, and runs of what does not.
+
+    Args:
+        columns: One per bit.
+        constant: Not negative.
+        places: The digits in the order of the flat coordinate: None for the next bit, else (extent, stride).
+    """
+    once = twice = 0
+    for column in columns:
+        once, twice = once | column, twice | once & column
+    mixed = 0
+    for column in columns:
+        mixed |= column if column & twice else 0
+    rest = iter(columns)
+    digits: list[Digit] = []
+    for place in places if places is not None else [None] * len(columns):
+        column = next(rest) if place is None else 0
+        extent, stride = place or (2, (constant ^ column) - constant)
+        flips = tuple(1 << row for row in range(column.bit_length()) if column >> row & 1) if column & mixed else ()
+        if digits and not flips and not digits[-1].flips and digits[-1].extent * digits[-1].stride == stride:
+            digits[-1] = Digit(digits[-1].extent * extent, digits[-1].stride)
+        elif extent > 1:
+            digits.append(Digit(extent, 0 if flips else stride, flips))
+    ones = [1 << row for row in range(mixed.bit_length()) if constant & mixed & 1 << row]
+    return _from_digits(digits, constant & ~mixed, ones)
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A digit that adds its stride, or flips the parities of these weights."""
+
+    extent: int
+    stride: int
+    flips: tuple[int, ...] = ()
+
+
+def _from_digits(digits: Sequence[Digit], constant: int, ones: Iterable[int]) -> PiecewiseLayout:
+    """Return constant + strides + weight * (sum of the digits that flip it, modulo 2), ``ones`` being 1 at first."""
+    parities: dict[int, list[str]] = {weight: ["1"] for weight in ones}
+    terms = [str(constant)]
+    for place, digit in enumerate(digits):
+        terms += [f"{digit.stride}*c{place}"] if digit.stride else []
+        for weight in digit.flips:
+            parities.setdefault(weight, []).append(f"c{place}")
+    for weight, parts in parities.items():
+        if len(parts) == 1 or (len(parts) == 2 and parts[0] == "1"):
+            terms.append(f"{weight}*{parts[0]}" if len(parts) == 1 else f"{weight} - {weight}*{parts[1]}")
+        else:
+            terms.append(f"{weight}*(({' + '.join(parts)}) mod 2)")
+    point = ", ".join(f"c{place}" for place in range(len(digits)))
+    box = " and ".join(["0 = 0", *(f"0 <= c{place} < {digit.extent}" for place, digit in enumerate(digits))])
+    return PiecewiseLayout(f"{{ [{point}] -> [{' + '.join(terms)}] : {box} }}", ("offset",))
+
+
+def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
+    """Return a digit map whose bits are mixed."""
+    modes = mapping.pieces()
+    shared = {weight for _, stride in modes if isinstance(stride, tuple) for weight in stride}
+    digits, constant, ones = [], 0, set(mapping.flips)
+    for extent, stride in modes:
+        if isinstance(stride, tuple):
+            digits.append(Digit(extent, 0, stride))
+        elif abs(stride) in shared:
+            digits.append(Digit(extent, 0, (abs(stride),)))
+            ones ^= {abs(stride)} if stride < 0 else set()
+        else:
+            digits.append(Digit(extent, stride))
+            constant -= (extent - 1) * min(stride, 0)
+    return _from_digits(digits, constant, sorted(ones))
 
 
 def _from_integer(layout: IntegerLayout) -> PiecewiseLayout:

@@ -30,7 +30,7 @@ from layoutalg.convert.operand import (
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
 from layoutalg.cute.algebra import coalesce
 from layoutalg.cute.fit import over_f2, over_table
-from layoutalg.errors import BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle, swizzle_columns
 from layoutalg.hierarchy import HierarchicalLayout
@@ -47,8 +47,8 @@ def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
     identity swizzle.
 
     Args:
-        layout: Any layout. A CuTe layout, and a composed layout of one swizzle that has no plain form, come back as
-            they are.
+        layout: Any layout. A CuTe layout comes back as it is; so does a composed layout of one swizzle that has no
+            plain form, with its modes coalesced and no more bits than it needs where it is affine over F2.
 
     Raises:
         RepresentabilityError: LA235, no such form; the witness is an output bit that two input bits feed, with the
@@ -68,7 +68,7 @@ def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
     where = f"to_cute({layout})"
     if isinstance(checked(layout, where), CuteLayout):
         return layout  # type: ignore[return-value]
-    if isinstance(layout, IntegerLayout | HierarchicalLayout):
+    if isinstance(layout, IntegerLayout | HierarchicalLayout | PiecewiseLayout):
         total(layout, where)
         one_output(layout, where)
         layout = lowered(layout)
@@ -90,10 +90,10 @@ def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
         if isinstance(layout.inner, CuteLayout):
             return layout
         raise undecided(layout, "the swizzles do not collapse by algebra")
-    if isinstance(layout, PiecewiseLayout):
-        one_output(layout, where)
-        if size > CONFIRM_POINTS:
-            raise undecided(layout, "a piecewise layout is read point by point")
+    if isinstance(layout, PiecewiseLayout) and size > CONFIRM_POINTS:
+        raise undecided(layout, "several pieces and floors are read point by point")
+    if isinstance(layout, HierarchicalLayout) and size > CONFIRM_POINTS:
+        raise undecided(layout, "digits with mixed bits are read point by point")
     if isinstance(layout, IntegerLayout):
         if not layout.moduli[0]:
             raise _too_wide(where)
@@ -102,13 +102,21 @@ def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
             raise undecided(layout, because)
     if size == 0:
         return CuteLayout(0, 0)
-    try:
-        found = recognize(layout.table())
-    except RepresentabilityError:
-        if isinstance(layout, ComposedLayout) and isinstance(layout.inner, CuteLayout):
+    values = layout.table()
+    if values.dtype == object and any(not -(2**63) <= value < 2**63 for value in values.tolist()):
+        raise _too_wide(where)
+    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, CuteLayout):
+        modes = tables.strided(values)
+        try:
+            return layout if isinstance(modes, tables.Departure) else _behind(int(values[0]), _from_modes(modes))
+        except MalformedError:  # strided over more than the signed 64-bit range
             return layout
-        raise
+    found = recognize(values)
     return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
+
+
+def _behind(offset: int, plain: CuteLayout) -> CuteLayout | ComposedLayout:
+    return ComposedLayout(Swizzle(0, 0, 0), offset, plain) if offset else plain
 
 
 def _too_wide(where: str) -> RepresentabilityError:
@@ -141,7 +149,10 @@ def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLa
         position += bits
     if not shapes:
         shapes, steps = [1], [0]
-    plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
+    try:
+        plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
+    except MalformedError:
+        raise _too_wide(where) from None
     return plain if fields == (0, 0, 0) and offset == 0 else ComposedLayout(Swizzle(*fields), offset, plain)
 
 
@@ -205,14 +216,13 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         (2,3):(1,2)
     """
     values = _table(table)
-    where = f"recognize(table of {len(values)} entries{'' if shape is None else ', ' + shape_text(shape)})"
+    where = f"recognize(table of {len(values)} entries)"
     if shape is not None:
         shape = validate(shape, "shape")
         if product(shape) != len(values):
             raise malformed("shape", f"must have the size of the table, {len(values)}", shape_text(shape))
+        where = f"recognize(table of {len(values)} entries, {shape_text(shape)})"
     low, high = int(values.min()), int(values.max())
-    if high - low >= 2**63:
-        raise _no_cute(where, "its values are 2**63 or more apart", {})
     wide = low <= -(2**61) or high >= 2**61
     modes = tables.strided(values)
     if shape is not None and not wide:
@@ -220,8 +230,11 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         if found is not None:
             return found
     elif shape is None and not isinstance(modes, tables.Departure):
-        plain = _from_modes(modes)
-        return plain if values[0] == 0 else ComposedLayout(Swizzle(0, 0, 0), int(values[0]), plain)
+        try:
+            return _behind(int(values[0]), _from_modes(modes))
+        except MalformedError:
+            because = f"its only modes {', '.join(f'{n}:{d}' for n, d in modes)} leave the signed 64-bit range"
+            raise _no_cute(where, because, {}) from None
     witness: dict[str, object] = {}
     because = "each leaf of the shape must be strided and the leaves add up"
     if isinstance(modes, tables.Departure):
@@ -276,8 +289,18 @@ def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:
         raise malformed("table", "must be one-dimensional", "a ragged sequence") from None
     if array.ndim != 1 or array.size == 0:
         raise malformed("table", "must be one-dimensional with at least one entry", f"shape {array.shape}")
-    if array.dtype.kind not in "iu":
-        raise malformed("table", "must hold integers of at most 64 bits", f"dtype {array.dtype}")
-    if array.dtype.kind == "u" and int(array.max()) >= 2**63:
-        raise malformed("table", "must hold signed 64-bit integers", int(array.max()))
+    if np.ma.isMaskedArray(table) and bool(np.ma.getmaskarray(table).any()):
+        raise malformed("table", "must have a value everywhere", "a masked array")
+    if array.dtype == object or isinstance(table, (list, tuple)):
+        # entry by entry: numpy mixes signs and widths through floats
+        entries: list[object] = list(table)  # type: ignore[arg-type]
+        wrong: list[object] = [x for x in entries if isinstance(x, bool) or not isinstance(x, (int, np.integer))]
+        whole = [int(x) for x in entries if isinstance(x, (int, np.integer))]
+        wrong += [x for x in whole if not -(2**63) <= x < 2**63]
+        if wrong:
+            raise malformed("table", "must hold signed 64-bit integers", wrong[0])
+        return np.array(whole, dtype=np.int64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and int(array.max()) >= 2**63):
+        shown = int(array.max()) if array.dtype.kind == "u" else f"dtype {array.dtype}"
+        raise malformed("table", "must hold signed 64-bit integers", shown)
     return array.astype(np.int64)

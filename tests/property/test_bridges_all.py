@@ -30,7 +30,7 @@ BRIDGES: dict[str, Callable[[Any], Any]] = {
     "integer": convert.to_integer,
     "piecewise": convert.to_piecewise,
 }
-FAMILIES = ("cute", "composed", "linear", "piecewise", "integer", "digits", "bits", "table", "pieces")
+FAMILIES = ("cute", "composed", "linear", "piecewise", "integer", "digits", "bits", "mixed", "table", "pieces")
 
 
 def factors(size: int, rng: random.Random) -> list[int]:
@@ -69,6 +69,19 @@ def bijection(kind: str, size: int, rng: random.Random) -> DigitMap | BitMap | T
             a, b = rng.sample(range(bits), 2)
             columns[a] ^= columns[b]
         return BitMap(tuple(columns), rng.randrange(size))
+    if kind == "mixed":  # digits of extent 2 that flip several bits of the target, beside others
+        parts = [(2, extent // 2) if extent % 2 == 0 else (extent,) for extent in factors(size, rng)]
+        extents = [extent for part in parts for extent in part if extent > 1]
+        weights, weight = [0] * len(extents), 1
+        for place in rng.sample(range(len(extents)), len(extents)):
+            weights[place], weight = weight, weight * extents[place]
+        images = {place: {weights[place]} for place, extent in enumerate(extents) if extent == 2}
+        for _ in range(len(images) if len(images) > 1 else 0):
+            a, b = rng.sample(sorted(images), 2)
+            images[a] ^= images[b]
+        modes = tuple((n, tuple(sorted(images[k])) if k in images else weights[k]) for k, n in enumerate(extents))
+        flips = sorted({w for image in images.values() for w in image if rng.random() < 0.3})
+        return DigitMap(modes, tuple(flips))
     values = list(range(size))
     for _ in range(rng.choice((1, 1, 40))):
         a, b = rng.randrange(size), rng.randrange(size)
@@ -360,6 +373,7 @@ def test_a_modulus_must_exceed_every_value() -> None:
 
 def test_large_layouts_are_converted_and_compared_by_algebra() -> None:
     wide = IntegerLayout.from_strides({"i": 2**40, "j": 3}, (3, 2**50), 7)
+    assert convert.to_cute(convert.to_piecewise(wide)) == convert.to_cute(wide)
     strided = convert.to_cute(wide)
     assert str(strided) == "Sw<0,0,0> o 7 o (1099511627776,3):(3,1125899906842624)"
     assert convert.to_integer(strided).matrix == wide.matrix
@@ -378,6 +392,18 @@ def test_large_layouts_are_converted_and_compared_by_algebra() -> None:
         convert.to_cute(IntegerLayout.from_strides({"i": 3}, (2**70,)))
     with pytest.raises(BudgetError, match="LA233"):
         convert.to_cute(IntegerLayout.from_strides({"i": 2**40}, (5,), modulus=7))
+    with pytest.raises(RepresentabilityError, match="LA660"):  # a size beyond 64 bits, all values 0
+        convert.to_cute(LinearLayout((("i", 70),), (), (0,) * 70))
+    half = PiecewiseLayout(f"{{ [i] -> [i mod 8] : 0 <= i < {2**40} }}")
+    assert str(convert.to_cute(half)) == f"(8,{2**37}):(1,0)"
+    assert convert.to_linear(half).columns == (1, 2, 4, *(0,) * 37)
+    tile = DigitMap(((2, 1), (2, (2, 4)), (2, 4), (3**30, 8)))
+    box = Box.of(i=8 * 3**30)
+    mixed = HierarchicalLayout(box, box, tile)
+    for bridge in (convert.to_cute, convert.to_integer):
+        with pytest.raises(BudgetError, match="LA233"):
+            bridge(mixed)
+    assert convert.to_piecewise(mixed).at(8 * 3**29 + 2) == (8 * 3**29 + 6,)
 
 
 def test_a_table_of_many_runs_is_over_the_limit_of_pieces() -> None:

@@ -12,6 +12,7 @@ from layoutalg.affine import PiecewiseLayout
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.errors import BudgetError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout, parse_linear
+from layoutalg.zmod import IntegerLayout
 
 
 @pytest.mark.parametrize(
@@ -167,9 +168,11 @@ def test_recognize_survives_the_edge_of_64_bits() -> None:
     top = 2**62
     with pytest.raises(RepresentabilityError):
         convert.recognize([0, top, -2 * top])
-    for table in ([0, -top, -2 * top], [top, -top], [-top - 1, 3, top]):
-        with pytest.raises(RepresentabilityError, match="2\\*\\*63"):
+    for table in ([0, -top, -2 * top], [top, -top], [-2 * top, 2 * top - 1]):
+        with pytest.raises(RepresentabilityError, match=r"its only modes .* leave the signed 64-bit range"):
             convert.recognize(table)
+    with pytest.raises(RepresentabilityError, match=f"strided it would be {top + 7}; swizzles were not sought"):
+        convert.recognize([-top - 1, 3, top])
     table = [1 - 2 * top, -top, -1]
     assert convert.recognize(table).table().tolist() == table
 
@@ -207,7 +210,8 @@ def test_to_piecewise() -> None:
     )
     tile = ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((64, 64), (64, 1)))
     answer = convert.to_piecewise(tile)
-    assert answer.in_dims == {f"b{bit}": 2 for bit in range(12)}
+    # rows: 2 bits of their own that are read, then whole; columns: 16 whole, then the bits written
+    assert list(answer.in_dims.values()) == [2, 2, 2, 2, 4, 16, 2, 2]
     assert np.array_equal(answer.table(), tile.table())
     ragged = ComposedLayout(Swizzle(1, 0, 2), 1, CuteLayout((3, 5), (1, 3)))
     answer = convert.to_piecewise(ragged)
@@ -219,3 +223,126 @@ def test_to_piecewise() -> None:
     two = PiecewiseLayout("{ [i] -> [i, i] : 0 <= i < 2 }")
     with pytest.raises(MalformedError, match="one output"):
         convert.to_linear(two)
+
+
+def test_the_digits_of_a_ragged_swizzled_tile() -> None:
+    # 96 rows of 64 elements: only the bits that the swizzle joins are digits of their own
+    tile = ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout((96, (64, 5)), (64, (1, 6144))))
+    answer = convert.to_piecewise(tile)
+    assert list(answer.in_dims.values()) == [2, 2, 2, 12, 8, 2, 2, 2, 5]
+    rows, columns = np.arange(96)[None, :], np.arange(64)[:, None]
+    first = (rows * 64 + (columns ^ (rows % 8) * 8)).reshape(-1)
+    assert np.array_equal(answer.table(), np.concatenate([first + 6144 * k for k in range(5)]))
+    for odd in (ComposedLayout(Swizzle(2, 0, 2), 6, CuteLayout((4, 3), (1, 4))), CuteLayout((2, 2), (1, 1))):
+        assert np.array_equal(convert.to_piecewise(odd).table(), odd.table())
+    shifted = ComposedLayout(Swizzle(0, 0, 0), 5, CuteLayout((4, 8), (-1, 16)))
+    assert str(convert.to_piecewise(shifted)) == "{ [c0, c1] -> [(5 - c0 + 16c1)] : 0 <= c0 <= 3 and 0 <= c1 <= 7 }"
+
+
+def test_residues_of_one_piece_come_back() -> None:
+    for stride, constant, modulus in ((4, 9, 16), (4, 8, 16), (6, 5, 15), (3, -1, 8), (5, 0, 7), (0, 0, 3)):
+        layout = IntegerLayout.from_strides({"i": 20, "j": 3}, (stride, 1), constant, modulus=modulus)
+        back = convert.to_integer(convert.to_piecewise(layout))
+        assert back.table().tolist() == [(stride * i + j + constant) % modulus for j in range(3) for i in range(20)]
+    pair = IntegerLayout((("i", 9),), (("p", 4), ("q", 0)), ((3,), (5,)), (1, 2))
+    back = convert.to_integer(convert.to_piecewise(pair))
+    assert back.table().tolist() == [[(3 * i + 1) % 4, 5 * i + 2] for i in range(9)]
+    # these are no residues: 9 + 4 (i mod 4), and a slope beside the floor
+    for slope, constant, step in ((4, 9, -16), (5, 0, -16), (1, 0, 8), (4, 3, -16), (4, -1, -16)):
+        piece = PiecewiseLayout(f"{{ [i] -> [{slope}i + {constant} + {step}*floor(i/4)] : 0 <= i < 12 }}")
+        expected = [slope * i + constant + step * (i // 4) for i in range(12)]
+        assert piece.table().tolist() == expected
+        for bridge in (convert.to_integer, convert.to_cute):
+            try:
+                assert bridge(piece).table().tolist() == expected  # type: ignore[attr-defined]
+            except RepresentabilityError as error:
+                at = error.diagnostic.witness["coordinate"]  # type: ignore[index]
+                assert expected[at] == error.diagnostic.witness["value"]  # type: ignore[index]
+
+
+def test_values_beyond_64_bits() -> None:
+    top = 2**70
+    strided = PiecewiseLayout(f"{{ [i, j] -> [{top}i + {2 * top}j] : 0 <= i < 2 and 0 <= j < 4 }}")
+    pieces = PiecewiseLayout(f"{{ [i] -> [i] : 0 <= i < 3; [i] -> [{top} + i] : 3 <= i < 8 }}")
+    assert convert.to_linear(strided).columns == (top, 2 * top, 4 * top)
+    assert convert.to_integer(strided).at(7) == (7 * top,)
+    for layout in (strided, pieces):
+        with pytest.raises(RepresentabilityError, match=r"LA660|LA235"):
+            convert.to_cute(layout)
+    with pytest.raises(RepresentabilityError) as caught:
+        convert.to_linear(pieces)
+    assert caught.value.diagnostic.witness == {"x": 2, "y": 1, "f(x^y)": top + 3, "f(x)^f(y)^f(0)": 3}
+    with pytest.raises(RepresentabilityError) as caught:
+        convert.to_integer(pieces)
+    assert caught.value.diagnostic.witness == {"coordinate": 3, "value": top + 3, "strided": 3}
+    assert "moduli were not sought" in caught.value.diagnostic.because
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [np.int8(-3), 4, np.uint64(11)],
+        np.array([-3, 4, 11], dtype=object),
+        np.array([-3, 4, 11], dtype=">i2"),
+        np.array([[-3, 0], [4, 0], [11, 0]])[:, 0],
+        np.array([11, 4, -3])[::-1],
+        np.ma.array([-3, 4, 11]),
+        range(-3, 12, 7),
+    ],
+)
+def test_tables_of_any_integer_type(table: Any) -> None:
+    assert str(convert.recognize(table)) == "Sw<0,0,0> o -3 o 3:7"
+
+
+def test_unsigned_entries_keep_their_last_bits() -> None:
+    wide = [np.uint64(2**60 + 1), np.int64(-1)]  # numpy would make floats of these
+    assert convert.recognize(wide).table().tolist() == [2**60 + 1, -1]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [True, 2],
+        [np.True_, 2],
+        [1, 2.0],
+        [1, None],
+        [0, 2**63],
+        [-1, 2**64],
+        np.array([0, 2**63], dtype=np.uint64),
+        np.array([0, 2**70], dtype=object),
+        np.array([True, False]),
+        np.array([0.0, 1.0]),
+        np.ma.array([1, 2, 3], mask=[False, True, False]),
+        np.array([1, 2], dtype="m8[s]"),
+        np.zeros((2, 2), dtype=int),
+        "0123",
+        {0: 1},
+        [],
+    ],
+)
+def test_other_tables_are_malformed(table: Any) -> None:
+    with pytest.raises(MalformedError) as caught:
+        convert.recognize(table)
+    assert caught.value.diagnostic.code == "LA234"
+
+
+@pytest.mark.parametrize("shape", [4.0, "4", [2, 2], True, (2, 3), (), -4])
+def test_a_shape_must_fit_the_table(shape: Any) -> None:
+    with pytest.raises(MalformedError) as caught:
+        convert.recognize([0, 1, 2, 3], shape)
+    assert caught.value.diagnostic.code in ("LA100", "LA234")
+    assert str(convert.recognize([0, 1, 2, 3], np.int64(4))) == "4:1"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [2**16, 3 * 2**14, 30030])
+def test_one_late_wrong_entry_refutes_every_swizzle(size: int) -> None:
+    table = np.arange(size)
+    table[[size - 20, size - 19]] = table[[size - 19, size - 20]]
+    with pytest.raises(RepresentabilityError, match="no swizzle helps") as caught:
+        convert.recognize(table)
+    witness = caught.value.diagnostic.witness or {}
+    assert (witness["coordinate"], witness["value"], witness["strided"]) == (size - 20, size - 19, size - 20)
+    swizzle = Swizzle(2, 1, 9)
+    moved = swizzle(np.arange(size))
+    found = convert.recognize(moved)
+    assert np.array_equal(found.table(), moved)
