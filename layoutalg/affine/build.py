@@ -1,6 +1,7 @@
 """Parametric layouts from pieces, ragged domains cut into full tiles and a tail, padding and bank maps.
 
-Main definitions: ``from_pieces``, ``core_and_tail``, ``CoreTail``, ``tiled``, ``padded``, ``addresses``, ``banks``.
+Main definitions: ``from_pieces``, ``core_and_tail``, ``CoreTail``, ``tiled``, ``padded``, ``addresses``, ``banks``,
+``common_values``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.affine import relations
+from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.notation import malformed, prepared
 from layoutalg.affine.parametric import ParametricLayout
 from layoutalg.affine.points import ParametricSet
@@ -40,32 +42,38 @@ def from_pieces(
         [0, 2, 5, 4]
     """
     for argument, names in (("axes", axes), ("params", params)):
-        if isinstance(names, str) or not all(isinstance(name, str) and name.isidentifier() for name in names):
+        if not isinstance(names, tuple | list) or not all(
+            isinstance(name, str) and name.isidentifier() for name in names
+        ):
             raise malformed("LA785", "these are no names", argument, f"{argument} must be identifiers, not {names!r}")
     if len({*axes, *params}) < len(axes) + len(params):
         because = f"a name may occur once in {[*axes, *params]}"
         raise malformed("LA785", "two axes or parameters have one name", "axes", because)
     head, point = f"[{', '.join(params)}] -> ", f"[{', '.join(axes)}]"
+    if not isinstance(pieces, Iterable):
+        raise malformed(
+            "LA785", "there are no pieces", "pieces", f"pieces must be pairs (guard, values), not {pieces!r}"
+        )
     listed = [_piece(entry) for entry in pieces]
     if not listed:
         raise malformed("LA785", "there are no pieces", "pieces", "pieces must hold at least one (guard, values)")
     known = ParametricLayout(f"{head}{{ {point} -> [0] }}", context)
     parts: list[str] = []
-    guards: list[ParametricSet] = []
+    guards: list[str] = []
     for index, (guard, values) in enumerate(listed):
         domain = known.restrict(ParametricSet(f"{head}{{ {point} : {guard} }}")).domain
         if domain.is_empty():
             because = f"no point satisfies the guard {guard!r} of piece {index}"
             witness: dict[str, object] = {"piece": index, "guard": guard}
             raise malformed("LA784", "a guard is inconsistent", guard, because, witness)
-        for before, other in enumerate(guards):
-            shared = relations.shared_point(other.text, domain.text, tuple(axes))
-            if shared is not None:
-                because = f"the guards of pieces {before} and {index} both hold at {shared}"
-                witness = {"pieces": (before, index), "at": shared}
-                raise malformed("LA783", "two pieces overlap", guard, because, witness)
-        guards.append(domain)
+        guards.append(domain.text)
         parts.append(f"{point} -> [{', '.join(values)}] : {guard}")
+    overlap = relations.overlap(guards, tuple(axes))
+    if overlap is not None:
+        before, index, shared = overlap
+        because = f"the guards of pieces {before} and {index} both hold at {shared}"
+        where, witness = listed[index][0], {"pieces": (before, index), "at": shared}
+        raise malformed("LA783", "two pieces overlap", where, because, witness)
     widths = {len(values) for _, values in listed}
     if len(widths) != 1:
         because = f"the pieces have {sorted(widths)} values"
@@ -116,11 +124,13 @@ def tiled(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
         >>> tiled(ParametricLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4).at(i_tile=2, i_in=1, N=12)
         (9,)
     """
-    return layout.after(_digits(layout, axis, tile))
+    digits = _digits(layout, axis, tile)
+    return layout.after(digits)
 
 
 def _digits(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
     """Return the map from digits to the axes of a layout."""
+    _parametric(layout)
     if axis not in layout.axes:
         raise malformed("LA785", "this is not an axis", layout.text, f"the axes are {list(layout.axes)}, not {axis!r}")
     _positive("tile", tile)
@@ -175,7 +185,7 @@ def padded(layout: ParametricLayout, interval: int, padding: int) -> ParametricL
     """
     _positive("interval", interval)
     _positive("padding", padding, 0)
-    return _mapped(layout, f"v + {int(padding)}*floor(v/{int(interval)})", layout.out_dims)
+    return _mapped(layout, f"v + {int(padding)}*floor(v/{int(interval)})")
 
 
 def addresses(layout: ParametricLayout, element_bytes: int, base_bytes: int = 0) -> ParametricLayout:
@@ -216,12 +226,43 @@ def banks(address: ParametricLayout, count: int = 32, word_bytes: int = 4) -> Pa
     return _mapped(address, f"floor(v/{int(word_bytes)}) mod {int(count)}", ("bank",))
 
 
-def _mapped(layout: ParametricLayout, value: str, outputs: tuple[str, ...]) -> ParametricLayout:
+def common_values(
+    first: PiecewiseLayout | ParametricLayout, second: PiecewiseLayout | ParametricLayout
+) -> ParametricSet:
+    """Return the values that both layouts take; outputs correspond by position.
+
+    Mathematically: the intersection of the images, as a set: ``is_empty`` says whether the layouts are disjoint,
+    ``sample`` gives a common value, ``count`` their number.
+
+    Raises:
+        MalformedError: LA785, not piecewise layouts, or different numbers of outputs.
+        BudgetError: LA222, ISL's operation quota ran out.
+
+    Example:
+        >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))
+        >>> common_values(rows, columns).points().ravel().tolist()
+        [0, 15]
+    """
+    images = []
+    for layout in (first, second):
+        whole = ParametricLayout.of(layout) if isinstance(layout, PiecewiseLayout) else layout
+        _parametric(whole)
+        images.append(whole.image)
+    return images[0].intersect(images[1])
+
+
+def _mapped(layout: ParametricLayout, value: str, outputs: tuple[str, ...] | None = None) -> ParametricLayout:
+    _parametric(layout)
     if len(layout.out_dims) != 1:
         because = f"it must have one output, not {list(layout.out_dims)}"
         raise malformed("LA785", "this layout has no single value", layout.text, because)
-    step = ParametricLayout(f"{{ [v] -> [{value}] }}", outputs=outputs)
+    step = ParametricLayout(f"{{ [v] -> [{value}] }}", outputs=outputs or layout.out_dims)
     return step.after(layout)
+
+
+def _parametric(layout: object) -> None:
+    if not isinstance(layout, ParametricLayout):
+        raise malformed("LA785", "this is not a parametric layout", layout, "layout must be a ParametricLayout")
 
 
 def _positive(argument: str, value: object, least: int = 1) -> None:

@@ -59,12 +59,14 @@ class DigitSystem:
         variables: Auxiliary integers.
         equations: Sums that are zero.
         value: The value of the function.
+        function: The same as the text of an ISL function without variables, where that is known; else empty.
     """
 
     digits: tuple[tuple[str, int], ...]
     variables: tuple[Variable, ...]
     equations: tuple[Sum, ...]
     value: Sum
+    function: str = ""
 
 
 @dataclass(slots=True)
@@ -121,7 +123,9 @@ def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str
         ((('c0', 4), ('c1', 8)), '1*c0 + 5*c1')
     """
     builder = _Builder(prefix)
+    function = ""
     if isinstance(layout, LinearLayout):
+        function = _parity_text(layout, prefix)
         digits = tuple((f"{prefix}b{index}", 2) for index in range(layout.in_bits))
         value = Sum()
         for row, inputs in enumerate(matrix.transpose(layout.columns, layout.out_bits)):
@@ -133,7 +137,31 @@ def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str
         value = Sum(tuple((f"{prefix}c{index}", stride) for index, (_, stride) in enumerate(modes) if stride))
         if isinstance(layout, ComposedLayout):
             value = _swizzled(layout, value, builder)
-    return DigitSystem(digits, tuple(builder.variables), tuple(builder.equations), value)
+    return DigitSystem(digits, tuple(builder.variables), tuple(builder.equations), value, function)
+
+
+def _parity_text(layout: LinearLayout, prefix: str) -> str:
+    """Return a linear layout as an ISL function of its input bits, each output bit a sum modulo 2.
+
+    ISL reads and keeps these expressions up to 32 dense bits; out of carries it would have to find them first, which
+    ends at about 9.
+
+    Example:
+        >>> _parity_text(LinearLayout((("x", 2),), (("y", 2),), (1, 3), 2), "")
+        '{ [b0, b1] -> [1*((b0 + b1) mod 2) + 2*(1 - b1)] : 0 <= b0 <= 1 and 0 <= b1 <= 1 }'
+    """
+    names = [f"{prefix}b{index}" for index in range(layout.in_bits)]
+    parts = []
+    for row, inputs in enumerate(matrix.transpose(layout.columns, layout.out_bits)):
+        bits, flip = [name for index, name in enumerate(names) if inputs >> index & 1], layout.constant >> row & 1
+        if len(bits) > 1:
+            parts.append(f"{1 << row}*(({' + '.join(bits)}{' + 1' * flip}) mod 2)")
+        elif bits:
+            parts.append(f"{1 << row}*({f'1 - {bits[0]}' if flip else bits[0]})")
+        elif flip:
+            parts.append(str(1 << row))
+    box = " and ".join(f"0 <= {name} <= 1" for name in names) or "0 = 0"
+    return f"{{ [{', '.join(names)}] -> [{' + '.join(parts) or '0'}] : {box} }}"
 
 
 def _swizzled(layout: ComposedLayout, value: Sum, builder: _Builder) -> Sum:
@@ -188,6 +216,8 @@ def map_text(system: DigitSystem, condition: str = "") -> str:
         >>> map_text(digit_system(CuteLayout((4, 8), (1, 5))))
         '{ [c0, c1] -> [1*c0 + 5*c1] : 0 <= c0 < 4 and 0 <= c1 < 8 }'
     """
+    if system.function and not condition:
+        return system.function
     names = ", ".join(name for name, _ in system.digits)
     facts = [f"0 <= {name} < {extent}" for name, extent in system.digits]
     if condition:

@@ -3,26 +3,23 @@
 Main definitions: ``read_function`` (canonical text of a total function on a box), ``pieces`` (its pieces as plain
 numbers), ``first_difference`` (do two maps agree, and where not), ``Form``, ``Region``, ``Piece``.
 
-Implementation notes: every call works in a fresh ISL context with its own operation quota, so calls share nothing, and
-a quota that runs out is a ``BudgetError``, never a guess. ``is_bijective`` and ``is_single_valued`` of ISL ignore the
-codomain, so only single-valuedness is taken from them.
+Implementation notes: every question is asked within ``budget``. ``is_bijective`` and ``is_single_valued`` of ISL ignore
+the codomain, so only single-valuedness is taken from them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.affine.budget import DEFAULT_OPERATIONS, exhausted, solve, written
+from layoutalg.affine.explicit import a_function, a_map, explicit, settled
+from layoutalg.errors import Diagnostic, MalformedError
 
 if TYPE_CHECKING:
     import islpy
-
-DEFAULT_OPERATIONS = 100_000
-SETTLING_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,43 +68,6 @@ class Function:
     outputs: tuple[str, ...]
 
 
-@contextmanager
-def _quota(operations: int, question: str) -> Iterator[islpy.Context]:
-    """Run ISL in a fresh context; running out of operations is a BudgetError (LA222)."""
-    import islpy
-
-    context = islpy.Context()
-    context.set_max_operations(operations)
-    try:
-        yield context
-    except islpy.Error:
-        if not _exhausted(context):
-            raise
-        raise BudgetError(
-            Diagnostic(
-                code="LA222",
-                what="ISL gave up",
-                where=(question,),
-                because=f"the quota of {operations} operations ran out",
-                witness={"operations": operations},
-            )
-        ) from None
-
-
-def _exhausted(context: islpy.Context) -> bool:
-    """Return whether the quota ran out: then even the simplest question fails.
-
-    The text of an ISL error does not tell: a parser that runs out of operations reports a syntax error.
-    """
-    import islpy
-
-    try:
-        islpy.Set.read_from_str(context, "{ [x] : exists y : 2y <= x <= 2y + 1 and 0 <= x <= 3 }").is_empty()
-    except islpy.Error:
-        return True
-    return False
-
-
 def _not_a_layout(text: str, because: str, witness: dict[str, object] | None = None) -> MalformedError:
     return MalformedError(
         Diagnostic(
@@ -135,18 +95,9 @@ def read_function(text: str, operations: int = DEFAULT_OPERATIONS) -> Function:
     import islpy
 
     kinds = islpy.dim_type
-    with _quota(operations, text[:200]) as context:
-        try:
-            relation = islpy.Map.read_from_str(context, text)
-        except islpy.Error as error:
-            if _exhausted(context):
-                raise
-            because = f"ISL says: {error}"
-            raise MalformedError(
-                Diagnostic(
-                    code="LA220", what="this is not the text of an ISL map", where=(text[:200],), because=because
-                )
-            ) from None
+
+    def ask(context: islpy.Context) -> Function:
+        function, relation = _read(context, text)
         if relation.dim(kinds.param):
             raise _not_a_layout(text, f"it has the parameter {relation.get_dim_name(kinds.param, 0)}")
         domain = relation.domain()
@@ -157,8 +108,9 @@ def read_function(text: str, operations: int = DEFAULT_OPERATIONS) -> Function:
             if domain.dim_min_val(position).to_python() != 0:
                 raise _not_a_layout(text, f"input {position} does not start at 0")
             extents.append(int(domain.dim_max_val(position).to_python()) + 1)
-        names = [_name(relation, kinds.in_, i, "c") for i in range(len(extents))]
-        outputs = [_name(relation, kinds.out, i, "y") for i in range(relation.dim(kinds.out))]
+        space = relation.get_space()
+        names = [_name(space, kinds.in_, i, "c") for i in range(len(extents))]
+        outputs = [_name(space, kinds.out, i, "y") for i in range(space.dim(kinds.out))]
         if len(set(names)) < len(names) or len(set(outputs)) < len(outputs):
             raise _not_a_layout(text, f"axis names must be distinct, not {names} -> {outputs}")
         bounds = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, extents, strict=True))])
@@ -166,18 +118,40 @@ def read_function(text: str, operations: int = DEFAULT_OPERATIONS) -> Function:
         holes = box.subtract(domain.reset_tuple_id() if domain.has_tuple_id() else domain)
         if not holes.is_empty():
             raise _not_a_layout(text, f"it has no value everywhere in the box {tuple(extents)}", {"at": _point(holes)})
-        if not relation.is_single_valued():
-            raise _not_a_layout(text, "it has two values at one point", {"at": _point(_ambiguous(relation))})
+        if function is None:
+            if not relation.is_single_valued():
+                raise _not_a_layout(text, "it has two values at one point", {"at": _point(_ambiguous(relation))})
+            function = a_function(relation)
         for position, name in enumerate(names):
-            relation = relation.set_dim_name(kinds.in_, position, name)
-        canonical = str(islpy.PwMultiAff.from_map(relation.coalesce()).coalesce())
-        for _ in range(SETTLING_ROUNDS):
-            # ISL may find a shorter expression for what it has just written; the fixed point is the canonical text
-            again = islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, canonical).coalesce()).coalesce()
-            before, canonical = canonical, str(again)
-            if canonical == before:
-                break
-        return Function(canonical, tuple(zip(names, extents, strict=True)), tuple(outputs))
+            function = function.set_dim_id(kinds.in_, position, islpy.Id.read_from_str(context, name))
+        for kind in (kinds.in_, kinds.out):
+            if function.has_tuple_id(kind):
+                function = function.reset_tuple_id(kind)
+        return Function(settled(function), tuple(zip(names, extents, strict=True)), tuple(outputs))
+
+    return solve(text, ask, operations)
+
+
+def _read(context: islpy.Context, text: str) -> tuple[Any, Any]:
+    """Return the function of a text, where it is written as one, and its graph."""
+    import islpy
+
+    try:
+        function = explicit(context, text)
+    except MalformedError as error:
+        found: Any = (error.diagnostic.witness or {})["at"]
+        raise _not_a_layout(text, "it has two values at one point", {"at": tuple(found.values())}) from None
+    if function is not None:
+        return function, function.as_map()
+    try:
+        return None, islpy.Map.read_from_str(context, text)
+    except islpy.Error as error:
+        if exhausted(context):
+            raise
+        because = f"ISL says: {error}"
+        raise MalformedError(
+            Diagnostic(code="LA220", what="this is not the text of an ISL map", where=(text[:200],), because=because)
+        ) from None
 
 
 def chain(stages: Sequence[str], domain: str, operations: int = DEFAULT_OPERATIONS) -> str:
@@ -197,11 +171,13 @@ def chain(stages: Sequence[str], domain: str, operations: int = DEFAULT_OPERATIO
     """
     import islpy
 
-    with _quota(operations, "a chain of functions") as context:
+    def ask(context: islpy.Context) -> str:
         total = islpy.PwMultiAff.read_from_str(context, stages[0])
         for stage in stages[1:]:
             total = islpy.PwMultiAff.read_from_str(context, stage).pullback_pw_multi_aff(total)
-        return str(total.intersect_domain(islpy.Set.read_from_str(context, domain)).coalesce())
+        return written(total.intersect_domain(islpy.Set.read_from_str(context, domain)).coalesce())
+
+    return solve("a chain of functions", ask, operations)
 
 
 def pullback(outer: str, link: str | None, inner: str, operations: int = DEFAULT_OPERATIONS) -> str | tuple[int, ...]:
@@ -224,14 +200,16 @@ def pullback(outer: str, link: str | None, inner: str, operations: int = DEFAULT
     """
     import islpy
 
-    with _quota(operations, "a composition of two functions") as context:
+    def ask(context: islpy.Context) -> str | tuple[int, ...]:
         below, above = (islpy.PwMultiAff.read_from_str(context, text) for text in (inner, outer))
         if link is not None:
             below = islpy.PwMultiAff.read_from_str(context, link).pullback_pw_multi_aff(below)
-        outside = below.as_map().subtract_range(above.domain())
+        outside = below.domain().subtract(above.domain().preimage_pw_multi_aff(below))
         if not outside.is_empty():
-            return _point(outside.domain())
-        return str(above.pullback_pw_multi_aff(below).coalesce())
+            return _point(outside)
+        return written(above.pullback_pw_multi_aff(below).coalesce())
+
+    return solve("a composition of two functions", ask, operations)
 
 
 def left_inverse(text: str, extents: Sequence[int], operations: int = DEFAULT_OPERATIONS) -> str:
@@ -251,8 +229,8 @@ def left_inverse(text: str, extents: Sequence[int], operations: int = DEFAULT_OP
     """
     import islpy
 
-    with _quota(operations, "the inverse of a function") as context:
-        function = islpy.Map.read_from_str(context, text)
+    def ask(context: islpy.Context) -> str:
+        function = a_map(context, text)
         names = [f"x{position}" for position in range(len(extents))]
         weight, terms = 1, ["0"]
         for name, extent in zip(names, extents, strict=True):
@@ -263,10 +241,12 @@ def left_inverse(text: str, extents: Sequence[int], operations: int = DEFAULT_OP
         top = int(function.range().dim_max_val(0).to_python())
         rest = islpy.Set.read_from_str(context, f"{{ [v] : 0 <= v <= {top} }}").subtract(inverse.domain())
         zero = islpy.Map.read_from_str(context, "{ [v] -> [0] }").intersect_domain(rest)
-        return str(islpy.PwMultiAff.from_map(inverse.union(zero).coalesce()).coalesce())
+        return written(a_function(inverse.union(zero)).coalesce())
+
+    return solve("the inverse of a function", ask, operations)
 
 
-def _name(relation: islpy.Map, kind: islpy.dim_type, position: int, fallback: str) -> str:
+def _name(relation: Any, kind: islpy.dim_type, position: int, fallback: str) -> str:
     """Return the name of an axis, or ``fallback`` with the position where it has none."""
     name = relation.get_dim_name(kind, position) if relation.has_dim_name(kind, position) else None
     return name or f"{fallback}{position}"
@@ -310,15 +290,34 @@ def first_difference(
     """
     import islpy
 
-    with _quota(operations, "equality of two maps") as context:
-        maps = [islpy.Map.read_from_str(context, text) for text in (left, right)]
-        if links is not None:
-            maps = [islpy.Map.read_from_str(context, link).apply_range(m) for link, m in zip(links, maps, strict=True)]
-        first, second = maps
-        difference = first.subtract(second)
-        if difference.is_empty():
-            difference = second.subtract(first)
-        return None if difference.is_empty() else _point(difference.domain())
+    def ask(context: islpy.Context) -> tuple[int, ...] | None:
+        found: list[Any] = [explicit(context, text) for text in (left, right, *(links or ()))]
+        if any(function is None for function in found):
+            return _apart(context, left, right, links)
+        first, second, *ties = found
+        if ties:
+            first, second = first.pullback_pw_multi_aff(ties[0]), second.pullback_pw_multi_aff(ties[1])
+        domains = first.domain(), second.domain()
+        parts = [domains[0].subtract(domains[1]), domains[1].subtract(domains[0])]
+        for position in range(first.dim(islpy.dim_type.out)):
+            parts.append(first.get_pw_aff(position).ne_set(second.get_pw_aff(position)))
+        return next((_point(part) for part in parts if not part.is_empty()), None)
+
+    return solve("equality of two maps", ask, operations)
+
+
+def _apart(context: islpy.Context, left: str, right: str, links: tuple[str, str] | None) -> tuple[int, ...] | None:
+    """Return ``first_difference`` of maps that are not written as functions."""
+    import islpy
+
+    first, second = (a_map(context, text) for text in (left, right))
+    if links is not None:
+        ties = [islpy.Map.read_from_str(context, link) for link in links]
+        first, second = ties[0].apply_range(first), ties[1].apply_range(second)
+    difference = first.subtract(second)
+    if difference.is_empty():
+        difference = second.subtract(first)
+    return None if difference.is_empty() else _point(difference.domain())
 
 
 @lru_cache(maxsize=256)
@@ -332,7 +331,7 @@ def pieces(text: str) -> tuple[Piece, ...]:
     """
     import islpy
 
-    with _quota(DEFAULT_OPERATIONS, text[:200]) as context:
+    def ask(context: islpy.Context) -> tuple[Piece, ...]:
         function = islpy.PwMultiAff.read_from_str(context, text)
         found: list[tuple[Any, Any]] = []
         function.foreach_piece(lambda domain, value: found.append((domain, value)))
@@ -343,6 +342,8 @@ def pieces(text: str) -> tuple[Piece, ...]:
             )
             for domain, value in found
         )
+
+    return solve(text[:200], ask)
 
 
 def _affine(aff: Any, floor_count: int) -> Form:

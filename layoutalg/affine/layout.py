@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.affine import isl
 from layoutalg.affine.evaluate import SAFE, evaluate, reach
+from layoutalg.affine.notation import prepared
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
@@ -33,12 +34,13 @@ class PiecewiseLayout:
     The flat index of a point of the box is colexicographic: the first axis is the fastest.
 
     Args:
-        text: ISL map text without parameters, single-valued, defined exactly on a box from the origin. It is kept in
-            canonical form; output names are dropped from the text.
+        text: ISL map text without parameters, single-valued, defined exactly on a box from the origin; ``x div n`` and
+            ``x // n`` may stand for ``floor(x/n)``. It is kept in canonical form, without the names of outputs.
         outputs: Names of the outputs; None takes them from the text, ``y0``, ``y1``, ... where it has none.
 
     Raises:
-        MalformedError: LA220 no ISL text, LA221 no total function on a box (the witness is the point that shows it).
+        MalformedError: LA220 no ISL text, LA221 no total function on a box (the witness is the point that shows it),
+            LA780 a text that is too long or nests too deeply, LA782 an unclear quotient.
         BudgetError: LA222, ISL's operation quota ran out.
 
     Example:
@@ -56,7 +58,7 @@ class PiecewiseLayout:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise _malformed("text", "must be ISL text", self.text)
-        function = isl.read_function(self.text)
+        function = isl.read_function(prepared(self.text, "text"))
         names = function.outputs if self.outputs is None else self.outputs
         valid = isinstance(names, tuple) and all(isinstance(name, str) and name.isidentifier() for name in names)
         if not valid or len(set(names)) != len(function.outputs) or len(names) != len(function.outputs):
@@ -167,6 +169,7 @@ class PiecewiseLayout:
         """Return whether both are the same function on the same box; axis and output names do not matter.
 
         Raises:
+            MalformedError: LA223, not a piecewise layout.
             BudgetError: LA222, ISL's operation quota ran out.
 
         Example:
@@ -174,6 +177,8 @@ class PiecewiseLayout:
             >>> f.is_equal(PiecewiseLayout("{ [x] -> [x mod 2] : 0 <= x < 8 }"))
             True
         """
+        if not isinstance(other, PiecewiseLayout):
+            raise _malformed("other", "must be a PiecewiseLayout", other)
         same_box = [extent for _, extent in self.inputs] == [extent for _, extent in other.inputs]
         if not same_box or len(self.out_dims) != len(other.out_dims):
             return False

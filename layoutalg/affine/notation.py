@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError
 
 TEXT_LIMIT = 200_000
 NESTING_LIMIT = 500
 DIGIT_LIMIT = 300
 QUOTIENT_LIMIT = 200
+AXES_LIMIT = 400
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
+_PREFIXES = re.compile(r"(?:(?:-|\bnot\b|!|\w+\s*[*])\s*){9,}")
 _WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
 _PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
 _DIVISION = re.compile(r"(?:/|%|\bmod\b)\s*([A-Za-z_]\w*)")
@@ -40,7 +42,8 @@ def prepared(text: object, argument: str) -> str:
         argument: Name of the argument, for messages.
 
     Raises:
-        MalformedError: LA780 not a text, too long or nested too deeply; LA782 an ambiguous ``div``.
+        MalformedError: LA780 not a text, too long or nested too deeply (brackets, signs); LA782 an ambiguous ``div``.
+        BudgetError: LA222, a tuple of too many entries.
 
     Example:
         >>> prepared("{ [i] -> [i div 12 + (i + 1) // 2] }", "text")
@@ -55,9 +58,15 @@ def prepared(text: object, argument: str) -> str:
     for char in text:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
+    runs = [len(re.findall(r"-|not|!|[*]", found[0])) for found in _PREFIXES.finditer(text)]
+    deepest = max(deepest, *runs, 0)  # ISL's parser recurses into signs too, and a deep recursion ends the process
     if deepest > NESTING_LIMIT or "\0" in text:
-        because = f"{argument} nests {deepest} brackets; the limit is {NESTING_LIMIT}, and no NUL may occur"
+        because = f"{argument} nests {deepest} brackets or signs; the limit is {NESTING_LIMIT}, and no NUL may occur"
         raise malformed("LA780", "this ISL text cannot be read safely", text, because)
+    widest = max((found[0].count(",") for found in re.finditer(r"\[[^\[\]]*", text)), default=0)
+    if widest >= AXES_LIMIT:
+        because = f"a tuple of {argument} has {widest + 1} entries; the limit is {AXES_LIMIT}"
+        raise BudgetError(Diagnostic(code="LA222", what="ISL gave up", where=(text[:200],), because=because))
     if len(_QUOTIENT_SIGN.findall(text)) > QUOTIENT_LIMIT or re.search(rf"\d{{{DIGIT_LIMIT + 1}}}", text):
         because = f"at most {QUOTIENT_LIMIT} div or // and {DIGIT_LIMIT} digits in a number"
         raise malformed("LA780", "this ISL text is too long", text, because)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.affine import reading, relations
+from layoutalg.affine.chain import chain_inverse
 from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.notation import malformed
 from layoutalg.affine.points import ParametricSet, checked_values, evaluated, point_arrays
@@ -231,6 +232,8 @@ class ParametricLayout:
             >>> print(f.after(ParametricLayout("{ [i] -> [2i] : 0 <= i < 9 }")))
             { [i] -> [(1 + 2i)] : 0 <= i <= 1 }
         """
+        if not isinstance(inner, ParametricLayout):
+            raise malformed("LA785", "this is not a parametric layout", inner, "inner must be a ParametricLayout")
         if len(inner.out_dims) != len(self.axes):
             raise AdmissibilityError(
                 Diagnostic(
@@ -287,6 +290,10 @@ class ParametricLayout:
             >>> f.inverse().at(y0=4, y1=2, N=60)
             (50,)
         """
+        names = self._out_axes()
+        chain = chain_inverse(self.text, self.axes, names)
+        if chain is not None:
+            return ParametricLayout(chain, self.context, self.axes)
         found = self.collision()
         if found is not None:
             raise AdmissibilityError(
@@ -334,6 +341,13 @@ class ParametricLayout:
 
     def _turned(self, operation: str) -> ParametricLayout:
         """Return the inverse relation with the names of the outputs on its axes."""
+        names = self._out_axes()
+        link = f"{{ [{', '.join(names)}] -> [{', '.join(names)}] }}"
+        turned = relations.on_maps("renamed", relations.on_maps(operation, self.text), link)
+        return ParametricLayout(turned, self.context, self.axes)
+
+    def _out_axes(self) -> list[str]:
+        """Return the names of the outputs as names of axes, apart from those of parameters and axes."""
         taken = {*self.params, *self.axes}  # a name used twice in ISL text means equality
         names: list[str] = []
         for name in self.out_dims:
@@ -341,9 +355,7 @@ class ParametricLayout:
                 name += "_out"
             taken.add(name)
             names.append(name)
-        link = f"{{ [{', '.join(names)}] -> [{', '.join(names)}] }}"
-        turned = relations.on_maps("renamed", relations.on_maps(operation, self.text), link)
-        return ParametricLayout(turned, self.context, self.axes)
+        return names
 
     def _both(self, other: ParametricLayout, text: str, outputs: tuple[str, ...] | None = None) -> ParametricLayout:
         context = relations.on_maps("intersect_set", self.context or "{ : }", other.context or "{ : }")

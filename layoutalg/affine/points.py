@@ -5,13 +5,15 @@ Main definitions: ``ParametricSet``, ``ParametricCount``.
 Notation: ISL's, for example ``[N] -> { [i, j] : 0 <= i < N and 0 <= j <= 36 }``.
 
 Implementation notes: points are found by testing a bounding box with numpy, and counts come from boxes, from chains of
-digits or from those points; ISL's own count answers 0 on parametric and unbounded sets and is not used.
+digits, from sums of polynomials or from those points; ISL's own count answers 0 on parametric and on unbounded sets and
+is not used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
 from math import prod
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.affine import isl, reading, relations
+from layoutalg.affine import counting, isl, reading, relations
 from layoutalg.affine.evaluate import SAFE, evaluate, reach
 from layoutalg.affine.notation import malformed
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
@@ -193,7 +195,7 @@ class ParametricSet:
 
         Raises:
             AdmissibilityError: LA786, infinitely many points.
-            BudgetError: LA224, neither a box nor a chain, and too large to list.
+            BudgetError: LA224, no formula, and too large to list; LA222, ISL's operation quota ran out.
 
         Example:
             >>> ParametricSet("[N] -> { [i] : 0 <= i < N }").count(N=10**30) == 10**30
@@ -209,20 +211,26 @@ class ParametricSet:
         if prod(high - low + 1 for low, high in box) <= POINTS:
             return len(here.points())
         found = here._formula()
-        return len(here.points()) if found is None else prod(found.at())
+        return len(here.points()) if found is None else found()
 
     def count_formula(self) -> ParametricCount:
-        """Return the number of points as a function of the parameters, for boxes and for chains of digits.
+        """Return the number of points as a function of the parameters.
 
-        A chain is a set of digits whose flat indices form an interval, as of a ragged tile ``12 t + r < N``.
+        Mathematically: a product of affine functions for a box and for a chain of digits (a set whose flat indices form
+        an interval, as of a ragged tile ``12 t + r < N``); else a sum of polynomials in the parameters and in floors of
+        them, each on its own parameter values, by Faulhaber's formula.
 
         Raises:
-            AdmissibilityError: LA790, neither a bounded box nor a chain, with a point of the set.
+            AdmissibilityError: LA790, unbounded, or a sum over axes that is no polynomial (holes by remainders, floors
+                of an axis), with a point of the set.
+            BudgetError: LA222, ISL's operation quota ran out.
 
         Example:
             >>> count = ParametricSet("[N] -> { [t, r] : 0 <= 12t + r < N and 0 <= r < 12 }").count_formula()
             >>> count(N=50), count(N=-3)
             (50, 0)
+            >>> ParametricSet("[N] -> { [i, j] : 0 <= j <= i < N }").count_formula()(N=10**6)
+            500000500000
         """
         found = self._formula()
         if found is None:
@@ -231,43 +239,53 @@ class ParametricSet:
                     code="LA790",
                     what="no formula for the number of points",
                     where=(self.text[:200],),
-                    because="the set is neither a bounded box nor a chain of digits; count at parameter values instead",
+                    because="the set is unbounded, or its axes cannot be summed over one by one; "
+                    "count at parameter values instead",
                     witness={"point": self.sample()},
                 )
             )
-        return ParametricCount(found, self.params)
+        return found
 
-    def _formula(self) -> ParametricLayout | None:
-        """Return factors of the count as a function of the parameters."""
+    def _formula(self) -> ParametricCount | None:
+        """Return the count as a function of the parameters."""
         from layoutalg.affine.parametric import ParametricLayout
 
-        if self.is_empty() or not self.axes:
-            return None
         try:
-            text = relations.extents(self.text)
+            text = self._factors() if self.axes and not self.is_empty() else None
             if text is not None:
-                return ParametricLayout(text)
-            fixed = relations.constant_extents(self.text)
-            open_axes = [k for k, entry in enumerate(fixed) if entry is None]
-            if len(open_axes) > 1 or len(fixed) > CHAIN_AXES:
-                return None
-            lows = {k: entry for k, entry in enumerate(fixed) if entry is not None}
-            for order in permutations(range(len(fixed))):
-                if open_axes and order[-1] != open_axes[0]:
-                    continue
-                weight, terms = 1, []
-                for k in order:
-                    low, high = lows.get(k, (0, 0))
-                    terms.append(f"{weight}*(x{k} - ({low}))")
-                    weight *= high - low + 1
-                names = ", ".join(f"x{k}" for k in range(len(fixed)))
-                flat = relations.on_maps("image", f"{{ [{names}] -> [{' + '.join(terms)}] }}", self.text)
-                text = relations.extents(flat)
-                if text is not None:
-                    return ParametricLayout(text)
+                return ParametricCount(ParametricLayout(text), (), self.params)
+            parts = counting.counted(self.text)
         except AdmissibilityError:
             # a bound that ISL has no expression for: an unbounded axis
             return None
+        if parts is None:
+            return None
+        pairs = tuple((ParametricLayout(part.floors), part) for part in parts)
+        return ParametricCount(None, pairs, self.params)
+
+    def _factors(self) -> str | None:
+        """Return the factors of the count of a box or a chain of digits as a function of the parameters."""
+        text = relations.extents(self.text)
+        if text is not None:
+            return text
+        fixed = relations.constant_extents(self.text)
+        open_axes = [k for k, entry in enumerate(fixed) if entry is None]
+        if len(open_axes) > 1 or len(fixed) > CHAIN_AXES:
+            return None
+        lows = {k: entry for k, entry in enumerate(fixed) if entry is not None}
+        for order in permutations(range(len(fixed))):
+            if open_axes and order[-1] != open_axes[0]:
+                continue
+            weight, terms = 1, []
+            for k in order:
+                low, high = lows.get(k, (0, 0))
+                terms.append(f"{weight}*(x{k} - ({low}))")
+                weight *= high - low + 1
+            names = ", ".join(f"x{k}" for k in range(len(fixed)))
+            flat = relations.on_maps("image", f"{{ [{names}] -> [{' + '.join(terms)}] }}", self.text)
+            text = relations.extents(flat)
+            if text is not None:
+                return text
         return None
 
     def _extreme(self, largest: bool) -> ParametricLayout:
@@ -305,26 +323,40 @@ class ParametricSet:
 
 @dataclass(frozen=True, slots=True)
 class ParametricCount:
-    """A number of points as a product of piecewise affine functions of the parameters; 0 where they are undefined.
+    """A number of points as a function of the parameters: a product of affine functions, or a sum of polynomials.
 
     Args:
-        factors: A layout without inputs; its outputs are the factors.
+        factors: A layout without inputs whose outputs are the factors, 0 where it is undefined; None for a sum.
+        parts: The summands, each with the layout that gives its floors where its guard holds.
         params: All parameters of the set.
     """
 
-    factors: ParametricLayout
+    factors: ParametricLayout | None
+    parts: tuple[tuple[ParametricLayout, counting.Part], ...]
     params: tuple[str, ...]
 
     def __call__(self, **values: int) -> int:
         """Return the count at parameter values."""
-        known = checked_values(values, self.params, str(self.factors), complete=True)
-        own = {name: value for name, value in known.items() if name in self.factors.params}
-        if not self.factors.contains({}, **own).item():
-            return 0
-        return prod(self.factors.at(**own))
+        known = checked_values(values, self.params, str(self), complete=True)
+
+        def floors(layout: ParametricLayout) -> tuple[int, ...] | None:
+            own = {name: value for name, value in known.items() if name in layout.params}
+            return layout.at(**own) if layout.contains({}, **own).item() else None
+
+        if self.factors is not None:
+            found = floors(self.factors)
+            return 0 if found is None else prod(found)
+        total = Fraction(0)
+        for layout, part in self.parts:
+            here = floors(layout)
+            if here is not None:
+                total += part.value(here, known)
+        return int(total)
 
     def __str__(self) -> str:
-        return str(self.factors)
+        if self.factors is not None:
+            return str(self.factors)
+        return " + ".join(f"({part})" for _, part in self.parts) or "0"
 
 
 def checked_values(

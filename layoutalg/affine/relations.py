@@ -3,18 +3,21 @@
 Main definitions: ``read_function``, ``read_set`` (canonical texts), ``collision`` (two points with one value),
 ``difference``, ``substitute``, ``on_maps`` (operations of functions and sets), ``extents``, ``partial_tiles``.
 
-Implementation notes: every call works in a fresh context under a quota of operations, as in ``isl``. A quota that runs
-out is a ``BudgetError``; any other refusal of ISL is a named error. ISL's own count is not used: it answers 0 on
-parametric and on unbounded sets.
+Implementation notes: every question is asked within ``budget``. ISL's own count is not used: it answers 0 on parametric
+and on unbounded sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from layoutalg.affine.isl import _exhausted
-from layoutalg.affine.reading import Witness, joined, pairs, sampled, session, written_text
+from layoutalg.affine.budget import exhausted, solve, written
+from layoutalg.affine.explicit import Witness, a_map, joined, sampled, written_text
+from layoutalg.affine.reading import pairs
+
+if TYPE_CHECKING:
+    import islpy
 
 
 def collision(text: str, axes: Sequence[str]) -> Witness | None:
@@ -26,8 +29,8 @@ def collision(text: str, axes: Sequence[str]) -> Witness | None:
     """
     import islpy
 
-    with session(f"is this injective: {text}") as context:
-        relation = islpy.Map.read_from_str(context, text)
+    def ask(context: islpy.Context) -> Witness | None:
+        relation = a_map(context, text)
         if relation.is_injective():
             return None
         params, found = sampled(pairs(relation.reverse()))
@@ -36,26 +39,38 @@ def collision(text: str, axes: Sequence[str]) -> Witness | None:
         points = (dict(zip(axes, first, strict=True)), dict(zip(axes, second, strict=True)))
         return {"params": params, "points": points, "value": found[:width]}
 
+    return solve(f"is this injective: {text}", ask)
 
-def shared_point(left: str, right: str, axes: Sequence[str]) -> Witness | None:
-    """Return a common point of two sets, or None where they are disjoint."""
+
+def overlap(texts: Sequence[str], axes: Sequence[str]) -> tuple[int, int, Witness] | None:
+    """Return the positions of two sets that overlap, with a common point; None where all are disjoint.
+
+    Example:
+        >>> overlap(["{ [i] : i < 3 }", "{ [i] : i > 5 }", "{ [i] : 2 <= i < 4 }"], ("i",))
+        (0, 2, {'i': 2})
+    """
     import islpy
 
-    with session("do two guards overlap") as context:
-        both = islpy.Set.read_from_str(context, left).intersect(islpy.Set.read_from_str(context, right))
-        if both.is_empty():
-            return None
-        params, point = sampled(both)
-        return {**params, **dict(zip(axes, point, strict=True))}
+    def ask(context: islpy.Context) -> tuple[int, int, Witness] | None:
+        sets = [islpy.Set.read_from_str(context, text) for text in texts]
+        for index, points in enumerate(sets):
+            for before in range(index):
+                both = points.intersect(sets[before])
+                if not both.is_empty():
+                    params, point = sampled(both)
+                    return before, index, {**params, **dict(zip(axes, point, strict=True))}
+        return None
+
+    return solve("do two guards overlap", ask)
 
 
 def difference(left: str, right: str, axes: Sequence[str]) -> Witness | None:
     """Return parameter values and a point where two relations (or sets) differ; None where they agree."""
     import islpy
 
-    with session("equality of two relations") as context:
+    def ask(context: islpy.Context) -> Witness | None:
         if "->" in left.split("{", 1)[1]:
-            maps = [islpy.Map.read_from_str(context, text) for text in (left, right)]
+            maps = [a_map(context, text) for text in (left, right)]
             apart: Any = maps[0].subtract(maps[1])
             apart = (maps[1].subtract(maps[0]) if apart.is_empty() else apart).domain()
         else:
@@ -67,12 +82,14 @@ def difference(left: str, right: str, axes: Sequence[str]) -> Witness | None:
         params, point = sampled(apart)
         return {**params, **dict(zip(axes, point, strict=True))}
 
+    return solve("equality of two relations", ask)
+
 
 def substitute(text: str, values: Mapping[str, int]) -> str:
     """Return the text of a map or set with numbers for some parameters, which then are gone."""
     import islpy
 
-    with session(f"substitution in {text}") as context:
+    def ask(context: islpy.Context) -> str:
         is_map = "->" in text.split("{", 1)[1]
         if is_map and not text.endswith(": false }"):
             outer = islpy.PwMultiAff.read_from_str(context, lifted(text))
@@ -92,7 +109,20 @@ def substitute(text: str, values: Mapping[str, int]) -> str:
             number = islpy.Val.read_from_str(context, str(value))
             found = found.fix_val(islpy.dim_type.param, position, number)
             found = found.project_out(islpy.dim_type.param, position, 1)
-        return str(found)
+        return written(found)
+
+    return solve(f"substitution in {text}", ask)
+
+
+def parameters(text: str) -> tuple[str, ...]:
+    """Return the parameters of a canonical text, in its order.
+
+    Example:
+        >>> parameters("[N, M] -> { [i] -> [(i)] : 0 <= i < N }")
+        ('N', 'M')
+    """
+    head = text.partition("{")[0].replace("->", "").strip().strip("[]")
+    return tuple(name.strip() for name in head.split(",") if name.strip())
 
 
 def lifted(text: str) -> str:
@@ -119,7 +149,8 @@ def on_maps(operation: str, *texts: str) -> str:
 
     Args:
         operation: One of ``union``, ``intersect``, ``restrict`` and ``remove`` (map, set), ``domain``, ``range``,
-            ``reverse``, ``first`` (the least point of every value), ``after`` (outer, inner), ``renamed`` (the same
+            ``reverse``, ``first`` (the least point of every value), ``within`` (map, set: where its values lie
+            in the set), ``after`` (outer, inner), ``renamed`` (the same
             for relations), ``outside`` (outer, inner: points whose value the outer map does not take), ``image`` and
             ``preimage`` (map, set), ``union_set``, ``intersect_set``, ``subtract_set``, ``constant_set`` (a set as a
             map without outputs), ``index`` (a set as a map without inputs).
@@ -127,10 +158,10 @@ def on_maps(operation: str, *texts: str) -> str:
     """
     import islpy
 
-    with session(operation) as context:
+    def ask(context: islpy.Context) -> str:
 
-        def a_map(position: int) -> Any:
-            return islpy.Map.read_from_str(context, texts[position])
+        def graph(position: int) -> Any:
+            return a_map(context, texts[position])
 
         def a_function(position: int) -> Any:
             text = texts[position]
@@ -145,59 +176,68 @@ def on_maps(operation: str, *texts: str) -> str:
             case "union":
                 return written_text(joined(a_function(0), a_function(1), f"{texts[0]} union {texts[1]}"))
             case "intersect":
-                return written_text(a_function(0).intersect_domain(a_map(0).intersect(a_map(1)).domain()))
+                return written_text(a_function(0).intersect_domain(graph(0).intersect(graph(1)).domain()))
             case "restrict":
                 return written_text(a_function(0).intersect_domain(a_set(1)))
             case "remove":
                 return written_text(a_function(0).subtract_domain(a_set(1)))
             case "domain":
-                return str(a_map(0).domain().coalesce())
+                return written(graph(0).domain().coalesce())
             case "range":
-                return str(a_map(0).range().coalesce())
+                return written(graph(0).range().coalesce())
             case "reverse":
-                return str(a_map(0).reverse())
+                return written(graph(0).reverse())
             case "first":
-                return str(a_map(0).reverse().lexmin())
+                return written(graph(0).reverse().lexmin())
+            case "within":
+                function = a_function(0)
+                return written_text(function.intersect_domain(a_set(1).preimage_pw_multi_aff(function)))
             case "after":
                 return written_text(a_function(0).pullback_pw_multi_aff(a_function(1)))
             case "renamed":
-                return str(a_map(1).apply_range(a_map(0)))
+                return written(graph(1).apply_range(graph(0)))
             case "outside":
-                return str(a_map(1).subtract_range(a_map(0).domain()).domain())
+                return written(graph(1).subtract_range(graph(0).domain()).domain())
             case "image":
-                return str(a_set(1).apply(a_map(0)))
+                return written(a_set(1).apply(graph(0)))
             case "preimage":
-                return str(a_set(1).apply(a_map(0).reverse()))
+                return written(a_set(1).apply(graph(0).reverse()))
             case "union_set":
-                return str(a_set(0).union(a_set(1)))
+                return written(a_set(0).union(a_set(1)))
             case "intersect_set":
-                return str(a_set(0).intersect(a_set(1)))
+                return written(a_set(0).intersect(a_set(1)))
             case "subtract_set":
-                return str(a_set(0).subtract(a_set(1)))
+                return written(a_set(0).subtract(a_set(1)))
             case "constant_set":
                 return written_text(islpy.PwMultiAff.from_domain(a_set(0)))
             case _:
-                return str(islpy.Map.from_range(a_set(0)))
+                return written(islpy.Map.from_range(a_set(0)))
+
+    return solve(operation, ask)
 
 
 def is_empty(text: str) -> bool:
     """Return whether a set has no point for any parameter values."""
     import islpy
 
-    with session(f"is this empty: {text}") as context:
+    def ask(context: islpy.Context) -> bool:
         return bool(islpy.Set.read_from_str(context, text).is_empty())
+
+    return solve(f"is this empty: {text}", ask)
 
 
 def sample(text: str, axes: Sequence[str]) -> Witness | None:
     """Return parameter values and a point of a set, or None where it is empty."""
     import islpy
 
-    with session(f"a point of {text}") as context:
+    def ask(context: islpy.Context) -> Witness | None:
         points = islpy.Set.read_from_str(context, text)
         if points.is_empty():
             return None
         params, point = sampled(points)
         return {**params, **dict(zip(axes, point, strict=True))}
+
+    return solve(f"a point of {text}", ask)
 
 
 def bounds(text: str) -> tuple[tuple[int, int], ...] | int | None:
@@ -205,7 +245,8 @@ def bounds(text: str) -> tuple[tuple[int, int], ...] | int | None:
     import islpy
 
     kinds = islpy.dim_type
-    with session(f"the bounds of {text}") as context:
+
+    def ask(context: islpy.Context) -> tuple[tuple[int, int], ...] | int | None:
         points = islpy.Set.read_from_str(context, text)
         if points.is_empty():
             return None
@@ -217,6 +258,8 @@ def bounds(text: str) -> tuple[tuple[int, int], ...] | int | None:
             found.append((int(low.to_python()), int(high.to_python())))
         return tuple(found)
 
+    return solve(f"the bounds of {text}", ask)
+
 
 def extreme(text: str, largest: bool, axes: Sequence[str]) -> str | Witness:
     """Return the lexicographic optimum of a set as a map from no inputs, or where there is none.
@@ -225,16 +268,18 @@ def extreme(text: str, largest: bool, axes: Sequence[str]) -> str | Witness:
     """
     import islpy
 
-    with session(f"the optimum of {text}") as context:
+    def ask(context: islpy.Context) -> str | Witness:
         points = islpy.Set.read_from_str(context, text)
         try:
             best = points.lexmax() if largest else points.lexmin()
         except islpy.Error as error:
-            if _exhausted(context) or "unbounded" not in str(error):
+            if exhausted(context) or "unbounded" not in str(error):
                 raise
             params, point = sampled(points)
             return {**params, **dict(zip(axes, point, strict=True))}
-        return str(islpy.Map.from_range(best))
+        return written(islpy.Map.from_range(best))
+
+    return solve(f"the optimum of {text}", ask)
 
 
 def extents(text: str) -> str | None:
@@ -242,7 +287,8 @@ def extents(text: str) -> str | None:
     import islpy
 
     kinds = islpy.dim_type
-    with session(f"the extents of {text}") as context:
+
+    def ask(context: islpy.Context) -> str | None:
         points = islpy.Set.read_from_str(context, text)
         count = points.dim(kinds.set)
         above, below = (islpy.Map.read_from_str(context, f"{{ [a] -> [x] : a {sign} x }}") for sign in ("<=", ">="))
@@ -259,7 +305,9 @@ def extents(text: str) -> str | None:
             sizes = size if sizes is None else sizes.flat_product(size)
         if box is None or not box.is_equal(points):
             return None
-        return str(islpy.Map.from_range(sizes))
+        return written(islpy.Map.from_range(sizes))
+
+    return solve(f"the extents of {text}", ask)
 
 
 def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
@@ -267,7 +315,8 @@ def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
     import islpy
 
     kinds = islpy.dim_type
-    with session(f"the bounds of {text}") as context:
+
+    def ask(context: islpy.Context) -> tuple[tuple[int, int] | None, ...]:
         points = islpy.Set.read_from_str(context, text)
         points = points.project_out(kinds.param, 0, points.dim(kinds.param))
         found: list[tuple[int, int] | None] = []
@@ -276,6 +325,8 @@ def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
             known = low.is_int() and high.is_int()
             found.append((int(low.to_python()), int(high.to_python())) if known else None)
         return tuple(found)
+
+    return solve(f"the bounds of {text}", ask)
 
 
 def partial_tiles(text: str, position: int, tile: int) -> str:
@@ -289,7 +340,8 @@ def partial_tiles(text: str, position: int, tile: int) -> str:
     import islpy
 
     kinds = islpy.dim_type
-    with session("full tiles") as context:
+
+    def ask(context: islpy.Context) -> str:
         points = islpy.Set.read_from_str(context, text)
         count = points.dim(kinds.set)
         names = [f"x{i}" for i in range(count)]
@@ -300,4 +352,6 @@ def partial_tiles(text: str, position: int, tile: int) -> str:
             context, f"{{ [{', '.join(names)}] -> [{', '.join(free)}] : {inner} and 0 <= z < {tile} }}"
         )
         missing = points.apply(spread).intersect(box).subtract(points)
-        return str(points.intersect(missing.apply(spread)))
+        return written(points.intersect(missing.apply(spread)))
+
+    return solve("full tiles", ask)

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from layoutalg.affine import PiecewiseLayout, isl
+from layoutalg.convert import to_piecewise
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.errors import BudgetError, MalformedError
+from layoutalg.f2 import LinearLayout
 
 
 def test_pieces_with_floors_are_evaluated_as_isl_means_them() -> None:
@@ -36,6 +39,8 @@ def test_relations_that_are_functions_are_accepted() -> None:
     [
         ("{ [x] -> [y", "LA220", "ISL says"),
         ("{ [x] : 0 <= x < 3 }", "LA221", ""),
+        ("{ [x] -> [" + "[" * 99_000 + "x" + "]" * 99_000 + "] }", "LA780", "nests"),
+        ("{ [x] -> [" + "2*" * 50_000 + "x] : 0 <= x < 3 }", "LA780", "nests"),
         ("[n] -> { [x] -> [n] : 0 <= x < 3 }", "LA221", "it has the parameter n"),
         ("{ [x] -> [x] }", "LA221", "empty or unbounded"),
         ("{ [x] -> [x] : 0 <= x < 0 }", "LA221", "empty or unbounded"),
@@ -124,3 +129,35 @@ def test_a_quota_that_runs_out_is_not_a_syntax_error() -> None:
         assert caught.value.diagnostic.code == "LA222"
     with pytest.raises(BudgetError):
         isl.chain(["{ [x] -> [x + floor(x/3)] }"] * 2, "{ [x] : 0 <= x <= 3 }", 10)
+
+
+@pytest.mark.parametrize("bits", [16, 20, 24])
+def test_dense_maps_over_f2_are_functions_of_their_bits(bits: int) -> None:
+    columns = [(0x9E3779B97F4A7C15 * (3 * k + 1) >> 7) % (1 << bits) for k in range(bits)]
+    layout = LinearLayout((("x", bits),), (("y", bits),), tuple(columns), 5)
+    found = to_piecewise(layout)
+    assert found.inputs == tuple((f"b{k}", 2) for k in range(bits))
+    rng = np.random.default_rng(0)
+    points = rng.integers(0, 2, (bits, 500))
+    wanted = np.full(500, 5)
+    for column, bit in zip(columns, points, strict=True):
+        wanted ^= column * bit
+    values = found.apply({f"b{k}": row for k, row in enumerate(points)})["offset"]
+    assert np.array_equal(values, wanted)  # type: ignore[arg-type]
+
+
+def test_too_many_dense_parities_are_refused_at_once() -> None:
+    bits = 40
+    columns = tuple((0x9E3779B97F4A7C15 * (3 * k + 1) >> 7) % (1 << bits) for k in range(bits))
+    with pytest.raises(BudgetError) as caught:
+        to_piecewise(LinearLayout((("x", bits),), (("y", bits),), columns))
+    assert caught.value.diagnostic.witness == {"quotients": 40}
+
+
+def test_two_stacked_swizzles_become_a_function() -> None:
+    stack = ComposedLayout(Swizzle(2, 3, 3), 0, ComposedLayout(Swizzle(3, 4, 3), 8, CuteLayout((64, 60), (64, 1))))
+    flat = np.arange(64 * 60)
+    value = 64 * (flat % 64) + flat // 64 + 8
+    value ^= (value >> 7 & 7) << 4
+    value ^= (value >> 6 & 3) << 3
+    assert np.array_equal(to_piecewise(stack).table(), value)

@@ -1,0 +1,91 @@
+"""The inverse of a layout whose outputs are chains of digits, read back without a solver.
+
+Main definitions: ``chain_inverse``.
+
+Main statements: let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a
+multiple of the next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of
+the terms, the digit of d_k counted from its low end is floor((r mod d_(k+1)) / d_k), for the largest floor(r / d_k); so
+the digits of every value are found again, and v is a value exactly where they lie in the domain and d_1 divides r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from layoutalg.affine import isl, relations
+
+
+def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+    """Return the inverse of a layout of one piece as ISL text; None where an output is no chain of digits.
+
+    Args:
+        text: Canonical text of a function.
+        axes: Names of its axes.
+        outputs: Names of its outputs, none of them a parameter or an axis.
+
+    Example:
+        >>> chain_inverse("{ [a, b] -> [(7 - b + 4a)] : 0 <= a < 5 and 0 <= b < 3 }", ("a", "b"), ("v",))
+        '{ [v] -> [(-1 + floor((-1 + v)/4)), (2 - (-1 + v) mod 4)] : 5 <= v <= 24 and 4*floor((-1 + v)/4) >= -3 + v }'
+    """
+    lifted = relations.lifted(text)
+    pieces = isl.pieces(lifted) if not text.endswith(": false }") else ()
+    if len(pieces) != 1 or not axes:
+        return None
+    params = relations.parameters(text)
+    bounds = relations.constant_extents(relations.on_maps("domain", text))
+    digits: dict[int, str] = {}
+    guards: list[str] = []
+    for name, (floors, value) in zip(outputs, pieces[0].outputs, strict=True):
+        if floors or value.denominator != 1:
+            return None
+        given = [f"{a}*{param}" for a, param in zip(value.dims, params, strict=False) if a]
+        factors = {k: a for k, a in enumerate(value.dims[len(params) :]) if a}
+        if factors.keys() & digits.keys():
+            return None
+        found = _digits(name, " + ".join([str(value.constant), *given]), factors, bounds)
+        if found is None:
+            return None
+        digits.update(found[0])
+        guards.append(found[1])
+    for k, bound in enumerate(bounds):
+        if k not in digits and bound is not None and bound[0] == bound[1]:
+            digits[k] = str(bound[0])
+    if len(digits) < len(axes):
+        return None
+    head = f"[{', '.join(params)}] -> " if params else ""
+    values = ", ".join(digits[k] for k in range(len(axes)))
+    back = f"{head}{{ [{', '.join(outputs)}] -> [{values}] : {' and '.join(guards)} }}"
+    inside = relations.on_maps("domain", text)
+    return relations.on_maps("within", back, inside)
+
+
+def _digits(
+    name: str, constant: str, factors: dict[int, int], bounds: Sequence[tuple[int, int] | None]
+) -> tuple[dict[int, str], str] | None:
+    """Return the axes of one output as expressions of its value, and the condition that nothing is left over."""
+    order = sorted(factors, key=lambda k: (abs(factors[k]), _extent(bounds[k])))
+    for low, high in pairwise(order):
+        size = _extent(bounds[low])
+        if size is None or factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * size:
+            return None
+    rest, starts = [f"{name} - ({constant})"], {}
+    for k in order:
+        bound = bounds[k]
+        # a flipped axis is counted from its high end, the last one may have no end: then from 0
+        start = 0 if bound is None else bound[0] if factors[k] > 0 else bound[1]
+        starts[k] = start
+        rest.append(f"({-factors[k] * start})")
+    left = " + ".join(rest)
+    answer = {}
+    for place, k in enumerate(order):
+        inner = f"({left}) mod {abs(factors[order[place + 1]])}" if place + 1 < len(order) else f"({left})"
+        digit = f"floor(({inner})/{abs(factors[k])})"
+        answer[k] = f"{starts[k]} {'+' if factors[k] > 0 else '-'} {digit}"
+    guard = f"({left}) mod {abs(factors[order[0]])} = 0" if order else f"{left} = 0"
+    return answer, guard
+
+
+def _extent(bound: tuple[int, int] | None) -> int:
+    """Return the number of values of an axis, beyond all for one without bounds."""
+    return 2**62 if bound is None else bound[1] - bound[0] + 1
