@@ -53,7 +53,7 @@ class Budget:
     """
 
     table_points: int = 2**20
-    isl_operations: int = 100_000
+    isl_operations: int = 500_000
     smt_milliseconds: int = 2_000
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class Diagnostic:
         if self.because:
             lines.append(f"  since  {self.because}")
         if self.witness is not None:
-            lines.append("  at     " + ", ".join(f"{key}={value}" for key, value in self.witness.items()))
+            lines.append("  at     " + ", ".join(f"{key}={_shown(value)}" for key, value in self.witness.items()))
         lines += [f"  try    {repair.name}: {repair.detail}" for repair in self.repairs]
         if self.source:
             lines.append(f"  see    {self.source}")
@@ -83,6 +83,14 @@ class Diagnostic:
             "repairs": [repair.to_json() for repair in self.repairs],
             "source": self.source,
         }
+
+
+def _shown(value: object) -> str:
+    """Return a witness as text; Python refuses to write out integers of more than 4300 digits."""
+    try:
+        return str(value)
+    except ValueError:
+        return hex(value) if isinstance(value, int) else f"a {type(value).__name__} of numbers too long to write"
 
 
 class LayoutError(Exception):

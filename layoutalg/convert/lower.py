@@ -23,6 +23,7 @@ from layoutalg.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.mapping import unswizzled
 from layoutalg.inttuple import IntTuple
 from layoutalg.zmod import IntegerLayout
 from layoutalg.zmod.compose import residue_form
@@ -156,11 +157,11 @@ def lowered(layout: AnyFamily) -> AnyFamily:
 
 
 def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
-    """Return a digit map as strides, over F2, or as it is where bits are mixed in a size that is no power of two."""
+    """Return a digit map as strides, over F2 or as a swizzle of strides, or as it is where other bits are mixed."""
     if not mapping.is_plain:
         bits = maps.as_bits(mapping)
         if bits is None:
-            return layout
+            return _from_swizzle(layout, mapping)
         inputs = tuple((name, extent.bit_length() - 1) for name, extent in layout.source.axes)
         return LinearLayout(inputs, (("offset", len(bits.columns)),), bits.columns, bits.constant)
     axes = tuple(_plain(modes) for modes in (layout.digits() or {}).values()) or tuple(
@@ -173,6 +174,18 @@ def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
     modes = _plain(mapping.modes)
     inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(modes))
     return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], mapping.offset)
+
+
+def _from_swizzle(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
+    """Return one swizzle in front of strides where that is what mixes the bits, else the layout as it is."""
+    found = unswizzled(mapping)
+    if found is None:
+        return layout
+    swizzle, plain = found
+    inner = _from_digits(HierarchicalLayout(layout.source, layout.target, plain), plain)
+    if isinstance(inner, CuteLayout):
+        return ComposedLayout(swizzle, 0, inner)
+    return ComposedLayout(swizzle, inner.offset, inner.inner) if isinstance(inner, ComposedLayout) else layout
 
 
 def _plain(modes: Iterable[tuple[int, int | tuple[int, ...]]]) -> Modes:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from layoutalg.errors import BudgetError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.zmod.axes import same_function
 from layoutalg.zmod.compose import residue_form
+from layoutalg.zmod.guarded import guarded
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
 from layoutalg.zmod.matrix import Vector
 from layoutalg.zmod.solve import Obstruction, solve_mod
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 
 # where ISL gives up on a layout of at most this many points, the inverse is listed value by value
 LISTED_POINTS = 128
-# names that ISL's text form keeps for itself
-_ISL_WORDS = frozenset(
-    {"and", "or", "not", "implies", "exists", "all", "mod", "div", "floor", "floord", "ceil", "ceild", "min", "max"}
-    | {"rat", "true", "false", "infty", "infinity", "nan", "vec", "if", "then", "else", "given"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +110,8 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
 
     if not layout_or_refuse(layout).size:
         raise _refused(layout, "the layout has no points", {"size": 0})
-    axes = [f"x{k}" for k in range(len(layout.inputs))]
-    values = []
-    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
-        total = " + ".join([str(b), *[f"{a}*{axis}" for a, axis in zip(row, axes, strict=True) if a]])
-        values.append(f"({total}) mod {m}" if m else total)
-    box = " and ".join(["0 = 0", *[f"0 <= {axis} < {e}" for axis, e in zip(axes, layout.extents, strict=True)]])
-    words = [*layout.out_dims]
-    plain = all(word.isascii() and word.lower() not in _ISL_WORDS and word not in axes for word in words)
-    names = tuple(words if plain else [f"y{k}" for k in range(len(words))])
-    forward = ParametricLayout(f"{{ [{', '.join(axes)}] -> [{', '.join(values)}] : {box} }}", outputs=names)
+    forward = guarded(layout)
+    names = forward.out_dims
     try:
         turned = forward.right_inverse()
     except BudgetError:

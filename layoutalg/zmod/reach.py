@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.errors import BudgetError
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.bits import ValueSet, value_set
 from layoutalg.zmod.compose import residue_form
+from layoutalg.zmod.guarded import first_missed
 from layoutalg.zmod.lattice import Coset, Lattice
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse, span
 from layoutalg.zmod.matrix import Vector, as_vector, integer, malformed
@@ -295,7 +297,11 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
         if isinstance(found, ValueSet):
             missing = found.first_missing(*sides[0])
             return Proved("bitset") if missing is None else _missed(layout, "bitset", [missing])
-    return Unknown("too many points for a table and too many values for a bitset", ("lattice", "range", "table"))
+    try:
+        missing_point = first_missed(layout, sides)
+    except BudgetError as error:
+        return Unknown(f"too many points for a table, and {error.diagnostic.because}", ("lattice", "range", "isl"))
+    return Proved("isl") if missing_point is None else _missed(layout, "isl", missing_point)
 
 
 def _missed(layout: IntegerLayout, engine: str, point: Sequence[int]) -> Refuted:

@@ -397,9 +397,11 @@ def test_large_layouts_are_converted_and_compared_by_algebra() -> None:
     half = PiecewiseLayout(f"{{ [i] -> [i mod 8] : 0 <= i < {2**40} }}")
     assert str(convert.to_cute(half)) == f"(8,{2**37}):(1,0)"
     assert convert.to_linear(half).columns == (1, 2, 4, *(0,) * 37)
-    tile = DigitMap(((2, 1), (2, (2, 4)), (2, 4), (3**30, 8)))
     box = Box.of(i=8 * 3**30)
-    mixed = HierarchicalLayout(box, box, tile)
+    swizzled = HierarchicalLayout(box, box, DigitMap(((2, 1), (2, (2, 4)), (2, 4), (3**30, 8))))
+    assert str(convert.to_cute(swizzled)) == f"Sw<1,1,-1> o 0 o {8 * 3**30}:1"
+    # two bits are added at different distances, which no swizzle does
+    mixed = HierarchicalLayout(box, box, DigitMap(((2, (1, 4)), (2, (2, 4)), (2, 4), (3**30, 8))))
     for bridge in (convert.to_cute, convert.to_integer):
         with pytest.raises(BudgetError, match="LA233"):
             bridge(mixed)

@@ -136,13 +136,13 @@ def test_dense_maps_over_f2_are_functions_of_their_bits(bits: int) -> None:
     columns = [(0x9E3779B97F4A7C15 * (3 * k + 1) >> 7) % (1 << bits) for k in range(bits)]
     layout = LinearLayout((("x", bits),), (("y", bits),), tuple(columns), 5)
     found = to_piecewise(layout)
-    assert found.inputs == tuple((f"b{k}", 2) for k in range(bits))
+    assert found.inputs == tuple((f"c{k}", 2) for k in range(bits))
     rng = np.random.default_rng(0)
     points = rng.integers(0, 2, (bits, 500))
     wanted = np.full(500, 5)
     for column, bit in zip(columns, points, strict=True):
         wanted ^= column * bit
-    values = found.apply({f"b{k}": row for k, row in enumerate(points)})["offset"]
+    values = found.apply({f"c{k}": row for k, row in enumerate(points)})["offset"]
     assert np.array_equal(values, wanted)  # type: ignore[arg-type]
 
 
