@@ -1,4 +1,4 @@
-"""Every block of the README runs and prints what it says."""
+"""Every block of the README and of the tour of families runs and prints what it says."""
 
 from __future__ import annotations
 
@@ -14,23 +14,31 @@ import pytest
 from layoutalg.cli import main
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.S | re.M)
+
+
+BLOCKS = blocks("README.md")
 
 
 def test_the_readme_has_blocks_of_each_kind():
     assert {kind for kind, _ in BLOCKS} == {"python", "text", "console"}
 
 
-def test_python_blocks_print_the_text_block_that_follows():
+@pytest.mark.parametrize("page", ["README.md", "docs/families.md"])
+def test_python_blocks_print_the_text_block_that_follows(page):
     names: dict[str, object] = {}
     compared = 0
-    for index, (kind, body) in enumerate(BLOCKS):
+    found = blocks(page)
+    for index, (kind, body) in enumerate(found):
         if kind != "python":
             continue
         output = io.StringIO()
         with contextlib.redirect_stdout(output):
-            exec(compile(body, "README.md", "exec"), names)
-        following, text = BLOCKS[index + 1]
+            exec(compile(body, page, "exec"), names)
+        following, text = found[index + 1]
         assert following == "text"
         assert output.getvalue() == text
         compared += 1
