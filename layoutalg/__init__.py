@@ -15,7 +15,7 @@ if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checko
     _checkout.install()
 
 if TYPE_CHECKING:
-    from layoutalg import convert, cute, promote
+    from layoutalg import affine, convert, cute, f2, hierarchy, promote, zmod
     from layoutalg.affine import ParametricLayout, PiecewiseLayout
     from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
     from layoutalg.equal import equivalent
@@ -70,7 +70,7 @@ _HOMES = {
     "equivalent": "layoutalg.equal",
     "parse": "layoutalg.notation",
 }
-_MODULES = ("convert", "cute", "promote")
+_MODULES = ("affine", "convert", "cute", "f2", "hierarchy", "promote", "zmod")
 
 __all__ = [
     "AdmissibilityError",
@@ -99,11 +99,15 @@ __all__ = [
     "TupleMorphism",
     "Unknown",
     "Verdict",
+    "affine",
     "convert",
     "cute",
     "equivalent",
+    "f2",
+    "hierarchy",
     "parse",
     "promote",
+    "zmod",
 ]
 
 
