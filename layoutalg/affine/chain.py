@@ -10,6 +10,7 @@ the digits of every value are found again, and v is a value exactly where they l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -66,8 +67,7 @@ def _digits(
     """Return the axes of one output as expressions of its value, and the condition that nothing is left over."""
     order = sorted(factors, key=lambda k: (abs(factors[k]), _extent(bounds[k])))
     for low, high in pairwise(order):
-        size = _extent(bounds[low])
-        if size is None or factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * size:
+        if factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * _extent(bounds[low]):
             return None
     rest, starts = [f"{name} - ({constant})"], {}
     for k in order:
@@ -86,6 +86,6 @@ def _digits(
     return answer, guard
 
 
-def _extent(bound: tuple[int, int] | None) -> int:
-    """Return the number of values of an axis, beyond all for one without bounds."""
-    return 2**62 if bound is None else bound[1] - bound[0] + 1
+def _extent(bound: tuple[int, int] | None) -> float:
+    """Return the number of values of an axis, infinity for one without bounds."""
+    return math.inf if bound is None else bound[1] - bound[0] + 1
