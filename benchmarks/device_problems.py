@@ -280,7 +280,10 @@ def run_loads(
             memory[touched] = period[touched % PERIOD]
             values, _ = plan.problem.expected(memory, origin)
             wanted = np.full(width, 0xEE, dtype=np.uint8)
-            wanted[plan.requested_addresses()[..., None] + np.arange(size)] = values
+            bytes_of = plan.requested_addresses()[..., None] + np.arange(size)
+            wanted[bytes_of] = values
+            if plan.oob == "lost":  # such a plan says that it does not fill
+                wanted[bytes_of[~inside]] = image[bytes_of[~inside]]
             text = "" if flag == 1 else f"status {flag} at origin {origin}"
             if not text and not np.array_equal(wanted, image):
                 at = int(np.flatnonzero(wanted != image)[0])
