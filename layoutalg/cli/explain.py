@@ -83,8 +83,15 @@ def _descriptor(text: str, target: str) -> tuple[Facts, int]:
     return facts, PROVED
 
 
-def _layout(layout: CuteLayout | ComposedLayout | LinearLayout, dtype: str, target: str) -> Facts:
+def _layout(layout: object, dtype: str, target: str) -> Facts:
     facts: Facts = {"layout": str(layout)}
+    if not isinstance(layout, (CuteLayout, ComposedLayout, LinearLayout)):
+        size = getattr(layout, "size", None)
+        if size is not None:
+            facts["size"] = f"{size} elements"
+        facts["as CuTe"] = _tried(lambda: str(convert.to_cute(layout)))  # type: ignore[arg-type]
+        facts["over F2"] = _tried(lambda: str(convert.to_linear(layout)))  # type: ignore[arg-type]
+        return facts
     if isinstance(layout, LinearLayout):
         facts["rank"] = f"{layout.rank} over F2; injective {layout.is_injective}, surjective {layout.is_surjective}"
         facts["as CuTe"] = _tried(lambda: str(convert.to_cute(layout)))

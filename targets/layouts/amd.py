@@ -84,6 +84,9 @@ def mfma_accumulator(
     bits = power(result_bits, "result_bits")
     if bits not in (32, 64):
         raise malformed("result_bits", "must be 32 or 64", bits, "LA701", CALCULATOR)
+    if bits == 64 and (m, n) != (16, 16):
+        turn = (Repair("use the tile of the f64 instruction", "tile = (16, 16)"),)
+        raise malformed("tile", "must be (16, 16) for 64-bit results", (m, n), "LA701", CALCULATOR, turn)
     warps = powers(warps_per_cta, "warps_per_cta", rank)
     tiles = _tiles(tiles_per_warp, rank)
     height = 1 if bits == 64 else 4

@@ -33,6 +33,8 @@ from layoutalg.targets.layouts.tile import (
 ATOM_SOURCE = "PTX ISA 9.1 section 9.7.16 (tcgen05.ld, tcgen05.st shapes)"
 TMEM_SOURCE = "PTX ISA 9.1 section 9.7.16 (tcgen05 data path layouts); Triton 3.9.0 TensorMemoryLayout"
 ROWS = 128
+WORD_COLUMNS = 512
+"""Columns of 32 bits of one CTA's tensor memory (PTX ISA 9.1 section 9.7.16.1)."""
 
 ATOMS: Mapping[str, tuple[tuple[Vector, ...], tuple[Vector, ...]]] = MappingProxyType(
     {
@@ -135,8 +137,8 @@ def tensor_memory(
 
     Raises:
         MalformedError: LA700 a bad argument, LA701 rows that are neither 64 nor 128.
-        AdmissibilityError: LA706, a block's part of the tensor is smaller than the tile, or there are more blocks than
-            elements.
+        AdmissibilityError: LA706, a block's part of the tensor is smaller than the tile, there are more blocks than
+            elements, or the columns exceed tensor memory.
 
     Example:
         >>> str(tensor_memory((128, 4), (128, 4)))
@@ -196,6 +198,18 @@ def tensor_memory(
             tuple(covered[dim] << bit if index == dim else 0 for index in range(2))
             for bit in range((part[dim] // covered[dim]).bit_length() - 1)
         ]
+    if 1 << len(col) > 4 * WORD_COLUMNS:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA706",
+                what="the tensor does not fit tensor memory",
+                where=(f"shape={sizes}", f"block={(rows, width)}", f"cga={bases}"),
+                because=f"it takes {1 << len(col)} columns; there are {WORD_COLUMNS} of 32 bits, "
+                f"{4 * WORD_COLUMNS} of the smallest elements",
+                witness={"columns": 1 << len(col)},
+                source=TMEM_SOURCE,
+            )
+        )
     blocks = tuple(tuple(step * size for step, size in zip(vector, part, strict=True)) for vector in bases)
     return LinearLayout.from_bases(
         (("row", row), ("col", col), ("block", blocks)), tuple(zip(dims(2), sizes, strict=True))
@@ -265,6 +279,8 @@ def _moved(memory: LinearLayout, atom: str, count: int, bits: int) -> LinearLayo
     while columns and not any(columns[-1]):
         # the last columns hold copies of those before them and are not moved
         columns = columns[:-1]
+    if 1 << len(columns) > WORD_COLUMNS:
+        return f"it takes {1 << len(columns)} columns of 32 bits, tensor memory has {WORD_COLUMNS}"
     scale = 1 << packed
     low = tuple((0, 1 << bit) for bit in range(packed))
 

@@ -45,21 +45,29 @@ def wavefronts(offsets_bytes: npt.ArrayLike, access_bits: int, kind: str = "load
 
     Source: measured; see the head of the file.
     """
-    _check(access_bits, kind)
-    offsets = np.asarray(offsets_bytes)
-    if offsets.shape != (LANES,) or offsets.dtype.kind not in "iu":
-        raise _malformed("offsets_bytes", "must hold 32 integers, one per lane", offsets.shape)
-    size = access_bits // 8
-    if (offsets < 0).any() or (offsets % size).any():
-        lane = int(np.flatnonzero((offsets < 0) | (offsets % size != 0))[0])
-        raise _malformed(
-            "offsets_bytes", f"must be non-negative multiples of {size}", f"{offsets[lane]} in lane {lane}"
-        )
+    bits = _check(access_bits, kind)
+    size = bits // 8
+    offsets = _offsets(offsets_bytes, size)
     lanes = np.arange(LANES)
     shared = any(np.array_equal(offsets, offsets[lanes ^ step]) for step in (1, 2))
     touched = offsets[:, None] // WORD_BYTES + np.arange(max(1, size // WORD_BYTES))
-    groups = touched.reshape(_groups(access_bits, kind, shared), -1)
+    groups = touched.reshape(_groups(bits, kind, shared), -1)
     return sum(int(np.bincount(np.unique(group) % BANKS).max()) for group in groups)
+
+
+def _offsets(offsets_bytes: npt.ArrayLike, size: int) -> npt.NDArray[np.int64]:
+    """Return the checked offsets of all lanes."""
+    try:
+        given = np.asarray(offsets_bytes)
+    except (ValueError, OverflowError):
+        raise _malformed("offsets_bytes", "must hold 32 integers, one per lane", type(offsets_bytes).__name__) from None
+    if given.shape != (LANES,) or given.dtype.kind not in "iu":
+        raise _malformed("offsets_bytes", "must hold 32 integers, one per lane", f"{given.dtype} {given.shape}")
+    for lane, offset in enumerate(given.tolist()):
+        if offset < 0 or offset >= 2**62 or offset % size:
+            rule = f"must be non-negative multiples of {size} below 2**62"
+            raise _malformed("offsets_bytes", rule, f"{offset} in lane {lane}")
+    return given.astype(np.int64)
 
 
 def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load") -> int:
@@ -69,8 +77,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     of groups times ``layoutalg.f2.wavefronts`` of one.
 
     Args:
-        access: (register, lane) -> offset in elements, the output axes taken together; ``lane`` has 32 entries and
-            ``register`` counts the neighbouring elements of one lane's access.
+        access: (register, lane), in this order, -> offset in elements, the output axes taken together; ``lane`` has 32
+            entries and ``register`` counts the neighbouring elements of one lane's access.
         element_bits: Bits per element, a power of two.
         kind: As for ``wavefronts``.
 
@@ -86,13 +94,14 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     Source: ``wavefronts``; the rank form is arXiv 2505.23819, section 5.4.
     """
     if not isinstance(access, LinearLayout) or tuple(access.in_dims) != ("register", "lane"):
-        raise _malformed("access", "must map the axes 'register' and 'lane'", access)
+        raise _malformed("access", "must map the axes 'register' and 'lane', in this order", access)
     if access.in_dims["lane"] != LANES:
         raise _malformed("access", "must have 32 lanes", access.in_dims["lane"])
     registers = access.in_dims["register"]
     bits = registers.bit_length() - 1
-    if type(element_bits) is not int or element_bits < 1:
+    if isinstance(element_bits, bool) or not isinstance(element_bits, (int, np.integer)) or element_bits < 1:
         raise _malformed("element_bits", "must be a positive integer", element_bits)
+    element_bits = int(element_bits)
     _check(element_bits * registers, kind)
     lanes = access.columns[bits:]
     low = registers - 1
@@ -114,12 +123,15 @@ def _groups(access_bits: int, kind: str, shared: bool) -> int:
     return groups // 2 if groups > 1 and shared and kind == "load" else groups
 
 
-def _check(access_bits: object, kind: object) -> None:
-    if kind not in KINDS:
+def _check(access_bits: object, kind: object) -> int:
+    """Return the bits of one lane's access, as a Python integer."""
+    if not isinstance(kind, str) or kind not in KINDS:
         raise _malformed("kind", f"must be one of {KINDS}", kind)
     allowed = ACCESS_BITS if kind in ("load", "store") else (128,)
-    if type(access_bits) is not int or access_bits not in allowed:
+    integral = isinstance(access_bits, (int, np.integer)) and not isinstance(access_bits, bool)
+    if not integral or access_bits not in allowed:
         raise _malformed("access_bits", f"must be one of {allowed} for a {kind}", access_bits)
+    return int(access_bits)  # type: ignore[call-overload, no-any-return]
 
 
 def _malformed(argument: str, rule: str, actual: object) -> MalformedError:

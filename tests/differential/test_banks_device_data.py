@@ -86,12 +86,18 @@ def test_ranks_and_sets_count_the_same(data: st.DataObject) -> None:
         (([0] * 31, 32), "32 integers"), (([0.5] * 32, 32), "32 integers"), (([2] * 32, 32), "multiples of 4"),
         (([-4] * 32, 32), "non-negative"), (([0] * 32, 24), "one of (8, 16, 32, 64, 128)"),
         (([0] * 32, 64, "ldmatrix"), "one of (128,)"), (([0] * 32, 32, "atomic"), "kind must be one of"),
-        (([0] * 32, True), "access_bits must be"),
+        (([0] * 32, True), "access_bits must be"), (([[0], [1, 2]], 32), "32 integers"),
+        (([0] * 32, 32, np.array(["load"])), "kind must be one of"), (([2**63] * 32, 32), "below 2**62"),
     ],
 )  # fmt: skip
 def test_misuse_is_named(arguments: tuple[Any, ...], rule: str) -> None:
     with pytest.raises(MalformedError, match=re.escape(rule)):
         banks.wavefronts(*arguments)
+
+
+def test_numpy_integers_of_any_width_are_taken() -> None:
+    for kind in (np.uint64, np.int8, np.uint32):
+        assert banks.wavefronts(np.arange(32).astype(kind) * kind(4), np.int64(32)) == 1
 
 
 @pytest.mark.parametrize(
