@@ -90,8 +90,8 @@ MMA: Mapping[str, MmaInstruction] = MappingProxyType(
         """
     )
 )
-"""Dense ``mma.sync`` that ran on sm_90, as ``shape.result.operand``: f64, and the m16n8 shapes whose operands have one type
-of at least 8 bits. m8n8k16, mixed operand types and 4-bit and 1-bit forms are not listed."""
+"""Dense ``mma.sync`` that ran on sm_90, as ``shape.result.operand``: f64, and the m16n8 shapes whose operands have one
+type of at least 8 bits. m8n8k16, mixed operand types and 4-bit and 1-bit forms are not listed."""
 
 
 def mma_fragment(name: str, operand: str) -> LinearLayout:
