@@ -53,14 +53,20 @@ class ColumnAction:
 
     def __post_init__(self) -> None:
         check_name(self.axis, "axis", ())
-        if type(self.bits) is not int or self.bits < 0:
+        bits = _plain(self.bits)
+        if bits is None or bits < 0:
             raise bad_argument("bits", "must be a non-negative integer", self.bits)
-        width(self.bits, "bits")
+        width(bits, "bits")
         if not isinstance(self.sources, tuple):
             raise bad_argument("sources", "must be a tuple of integers", self.sources)
-        for source in self.sources:
-            if type(source) is not int or not 0 <= source < self.bits:
-                raise bad_argument("sources", f"must hold integers in [0, {self.bits})", source)
+        sources = []
+        for entry in self.sources:
+            source = _plain(entry)
+            if source is None or not 0 <= source < bits:
+                raise bad_argument("sources", f"must hold integers in [0, {bits})", entry)
+            sources.append(source)
+        object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "sources", tuple(sources))
         if len(set(self.sources)) != len(self.sources):
             raise bad_argument("sources", "must be distinct", self.sources)
 
@@ -180,6 +186,13 @@ class ColumnAction:
         if not isinstance(later, ColumnAction) or (later.axis, later.bits) != (self.axis, len(self.sources)):
             raise bad_argument("later", f"must act on {len(self.sources)} bits of {self.axis!r}", later)
         return ColumnAction(self.axis, self.bits, tuple(self.sources[index] for index in later.sources))
+
+
+def _plain(value: object) -> int | None:
+    """Return an integer, Python's or numpy's, as int, and None for anything else, bools among it."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    return None
 
 
 def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:

@@ -4,6 +4,9 @@ Main definitions: ``wavefronts``, ``bank_conflict``.
 
 Main statements: over F2 every bank that is touched at all holds equally many of the touched words, since the words of
 one bank are a coset of the same space. So a quotient of two ranks counts them; the affine part does not matter.
+
+See also: ``layoutalg.targets.nvidia.banks.wavefronts`` counts a whole access of a warp, which the hardware may serve in
+several groups of lanes; here everything that the layout reaches belongs to one group and is active at once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """When is integer addition an affine map over F2? Exact answers, bit by bit.
 
-Main definitions: ``sum_of_bits`` (an offset plus an integer per bit), ``shifted`` (an integer plus an affine map).
+Main definitions: ``sum_of_bits`` (an offset plus an integer per bit), ``shifted`` (an integer plus an affine map),
+``carry_seen`` (an affine map after an offset).
 
 Main statements:
 
@@ -16,6 +17,15 @@ the top bit, hence (top two bits agree) is zero. Conversely, with disjoint suppo
 *First failure.* If f is not affine then the smallest x where it departs from the affine map fixed by f(0) and the unit
 inputs has exactly two bits set: restrict f to the bits of x and apply the lemma there. The same holds for ``shifted``:
 the lowest sum bit that is not affine has degree two, so one of its second differences at the origin is 1.
+
+*Carries of a window.* Let ``c_k(x)`` be the carry into bit k of ``s + x``, x of n bits, and t the lowest set bit of
+``s > 0``. Then ``c_k = 0`` for ``k <= t``, ``c_(t+1) = x_t``, and ``c_(k+1)`` is the majority of ``s_k``, ``x_k`` and
+``c_k``; its part of degree two in ``x_k`` and ``c_k`` is their product, so ``c_k`` has degree ``k - t`` for
+``t < k <= n``. Above bit n there are no bits of x: the carry stays ``c_n`` up to the lowest zero of s at or above n,
+and is 0 beyond. So for a linear M the map ``x -> M (s + x)`` is affine exactly when M sends to 0 every bit k with
+``t + 2 <= k < n`` and, if ``t + 2 <= n``, the sum of the bits from n to that lowest zero: the carries left have
+different degrees from 2 on, so a sum of them with vectors for coefficients has degree two or more in some component
+unless all coefficients are 0.
 
 Implementation notes: ``shifted`` follows the carry of a binary adder as an affine function of the input. A product of
 two affine functions u, v is affine only if one is constant or ``u = v`` or ``u = v + 1``: otherwise their linear parts
@@ -86,6 +96,43 @@ def shifted(columns: Sequence[int], constant: int, offset: int) -> tuple[tuple[i
             return None if bit < top else _assemble(sums, len(columns))
         carry = (product[0] ^ term[0] ^ carry[0], product[1] ^ term[1] ^ carry[1]) if one else product
     return _assemble(sums, len(columns))
+
+
+def carry_seen(columns: Sequence[int], start: int, count: int) -> tuple[int, int, int, int] | None:
+    """Return four x that show that ``x -> M (start + x)`` is not affine over F2, or None where it is affine.
+
+    Mathematically: the xor of the four x is 0 and that of their values is not. They vary the bit that starts the
+    carries and the last bit that the lowest carry seen depends on; the bits between pass the carry on and the bit above
+    stops it.
+
+    Args:
+        columns: Columns of M.
+        start: Non-negative, with ``start + 2**count <= 2**len(columns)``.
+        count: Number of bits of x.
+
+    Complexity: O(bits).
+
+    Example:
+        >>> carry_seen((1, 2, 4), 1, 2), carry_seen((1, 0, 0), 1, 2)
+        ((0, 1, 2, 3), None)
+    """
+    low = (start & -start).bit_length() - 1
+    if start == 0 or low + 2 > count:
+        return None
+    seen = next((bit for bit in range(low + 2, count) if columns[bit]), None)
+    if seen is None:
+        total = 0
+        for bit in range(count, len(columns)):
+            total ^= columns[bit]
+            if not start >> bit & 1:
+                break
+        if not total:
+            return None
+        seen = count
+    between = (1 << seen - 1) - (1 << low + 1)
+    base = between & ~start | (start & 1 << seen if seen < count else 0)
+    first, second = 1 << low, 1 << seen - 1
+    return base, base | first, base | second, base | first | second
 
 
 def _product(left: Affine, right: Affine) -> Affine | None:

@@ -223,6 +223,8 @@ class LinearLayout:
             return int(value)
         try:
             array = np.asarray(value)
+            if not array.size and isinstance(value, (tuple, list)):
+                array = array.astype(np.int64)  # no entry says otherwise; numpy would make it float
         except (ValueError, OverflowError, MemoryError):  # ragged, or a range too long to write out
             raise self._out_of_domain(f"{name} must hold integers", value) from None
         exact = array.dtype.kind in "iu" or (
@@ -248,7 +250,7 @@ class LinearLayout:
             )
         )
 
-    def __call__(self, **coords: int) -> dict[str, Coordinate]:
+    def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
         """Evaluate at one point, axes by name; see ``apply``."""
         return self.apply(coords)
 

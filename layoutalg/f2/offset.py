@@ -2,17 +2,16 @@
 
 Main definitions: ``xor_in``, ``xor_out``, ``flip_in``, ``flip_out``, ``slice_in``, ``fix_in``.
 
-Main statements: all of these stay affine over F2, so none of them leaves the family; a slice ``x -> L(start + x)`` is
-affine exactly when ``start + x`` is, which ``layoutalg.f2.carry`` decides.
+Main statements: xor offsets, flips and fixed coordinates always stay affine over F2; a slice ``x -> L(start + x)`` is
+affine exactly when L does not see the carries of ``start + x`` that are not, which ``layoutalg.f2.carry`` decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import combinations
 
 from layoutalg.f2 import carry, matrix
-from layoutalg.f2.axes import integer, log2
+from layoutalg.f2.axes import integer, log2, unpack
 from layoutalg.f2.checked import bad_argument, linear, packed_point, place, recolumned, refuse, restricted, selected
 from layoutalg.f2.layout import LinearLayout, _trusted
 
@@ -88,8 +87,10 @@ def flip_out(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
 def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLayout:
     """Return the layout on the window ``[start, start + size)`` of one input axis: ``x -> layout(start + x)``.
 
-    Mathematically: affine exactly when no carry occurs that depends on two bits of x, in particular wherever ``size``
-    divides ``start``.
+    Mathematically: it exists exactly when ``x -> layout(start + x)`` is affine over F2, other axes held anywhere. It is
+    wherever no carry of ``start + x`` depends on two bits of x, in particular where ``size`` divides ``start``, and
+    otherwise where the layout takes the bits that receive such a carry to 0: each bit below ``size`` by itself, those
+    above it that receive the carry out of the window by their sum (*Carries of a window* in ``layoutalg.f2.carry``).
 
     Args:
         layout: Any.
@@ -99,12 +100,16 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
 
     Raises:
         MalformedError: LA200, LA241, a bad size, an unknown axis or a window outside it.
-        AdmissibilityError: LA254, the window is not affine; the witness holds four coordinates that an affine
-            map would take to values whose xor is 0.
+        AdmissibilityError: LA254, the layout on the window is not affine; the witness holds four ``x`` whose xor is 0,
+            their coordinates ``start + x`` and the values there (other axes at 0), whose xor is not 0.
+
+    Complexity: O(bits) operations on integers.
 
     Example:
         >>> slice_in(LinearLayout.identity({"row": 8}), "row", 4, 2).table().tolist()
         [4, 5]
+        >>> slice_in(LinearLayout.from_bases({"a": [(1,), (0,), (0,)]}, {"o": 2}), "a", 1, 4).table().tolist()
+        [1, 0, 1, 0]
     """
     linear(layout, "layout")
     low, bits = place(layout.inputs, name, "name")
@@ -112,22 +117,19 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
     count = log2(size, "size")
     if first < 0 or first + (1 << count) > 1 << bits:
         raise bad_argument("start", f"the window must lie inside [0, {1 << bits})", (first, first + (1 << count)))
-    moved = carry.sum_of_bits(first, tuple(1 << bit for bit in range(count)))
-    if moved is None:
-        # by the lemma some two bits of x show it
-        values = next(
-            (first, first + low_bit, first + high_bit, first + low_bit + high_bit)
-            for low_bit, high_bit in combinations([1 << bit for bit in range(count)], 2)
-            if first ^ (first + low_bit) ^ (first + high_bit) ^ (first + low_bit + high_bit)
-        )
+    four = carry.carry_seen(layout.columns[low : low + bits], first, count)
+    if four is not None:
+        at = tuple(first + x for x in four)
+        values = tuple(unpack(layout.at(coordinate << low), layout.outputs) for coordinate in at)
         raise refuse(
             "LA254",
-            "the window is not affine over F2",
-            f"{name} = {first} + x crosses a carry: the xor of the coordinates {values} is not 0",
-            {"axis": name, "start": first, "x": values[3] - first, "coordinates": values},
+            "the layout on this window is not affine over F2",
+            f"the xor of {name} - {first} over {name} in {at} is 0, that of the values of the layout there is not",
+            {"axis": name, "start": first, "x": four, "coordinates": at, "values": values},
             layout,
         )
-    part = [matrix.apply(layout.columns, value << low) for value in moved]
+    # affine: the values at 0 and at the powers of two fix it
+    part = [matrix.apply(layout.columns, (first ^ first + (1 << bit)) << low) for bit in range(count)]
     return recolumned(xor_in(layout, {name: first}), name, part)
 
 

@@ -41,7 +41,6 @@ from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
 OBJECTIVES: Mapping[str, tuple[str, ...]] = {
     "smallest": (),
     "local": ("block", "warp", "lane", "register"),
-    "fewest_shuffles": ("lane",),
 }
 """Named choices: the axes that are to stay in place, most important first; ties go to the smallest packed values."""
 
@@ -121,9 +120,8 @@ class SolutionSet:
         The claim is exact for the first axis, and for each further one as long as the axes before it stay in place.
 
         Args:
-            objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order;
-                ``"fewest_shuffles"`` keeps lanes in place first, so the fewest registers read another lane; these
-                two skip the axes that C lacks; or a sequence of output axes of C.
+            objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order, and skips
+                the axes that C lacks; or a sequence of output axes of C.
 
         Raises:
             MalformedError: LA241, an unknown objective or axis.

@@ -34,6 +34,9 @@ TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon 
 THREAD_AXES: tuple[str, ...] = ("register", "lane", "warp", "block")
 SHARED_AXES: tuple[str, ...] = ("offset", "block")
 TRITON_BITS = 64
+AXIS_BITS = 30
+"""Bits of the widest axis: Triton keeps sizes as 32-bit signed integers."""
+_NO_LITERAL = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
 _ATTRIBUTE = re.compile(
     r"\s*(?:#\w+\s*=\s*)?#?(?:ttg\.)?(?P<kind>linear|generic_linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}\s*(?P<rest>[^<>]*)>\s*"
 )
@@ -55,13 +58,13 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
     """Return the bases and the output dimensions as Triton's constructor takes them.
 
     Args:
-        layout: A layout without a constant part, at most 64 bits on either side.
+        layout: A layout without a constant part, at most 64 bits on either side and 30 bits on each axis.
 
     Returns:
         ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, both in the layout's order.
 
     Raises:
-        RepresentabilityError: LA711, a constant part, or more than 64 input or output bits.
+        RepresentabilityError: LA711, a constant part, more than 64 input or output bits, or an axis of more than 30.
 
     Example:
         >>> to_bases(LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}))
@@ -75,6 +78,10 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
         _refuse(layout, f"its constant part is {layout.offset}; Triton's layouts have none")
     if max(layout.in_bits, layout.out_bits) > TRITON_BITS:
         _refuse(layout, f"it has {layout.in_bits} input and {layout.out_bits} output bits; Triton takes {TRITON_BITS}")
+    for side, axes in (("input", layout.inputs), ("output", layout.outputs)):
+        for axis, bits in axes:
+            if bits > AXIS_BITS:
+                _refuse(layout, f"{side} axis {axis!r} has {bits} bits; Triton keeps sizes of at most {AXIS_BITS}")
     bases = [(axis, [list(image) for image in images]) for axis, images in layout.bases.items()]
     return bases, list(layout.out_dims.items())
 
@@ -254,11 +261,12 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     Args:
         text: ``DistributedLinearLayout(...)`` or ``SharedLinearLayout(...)``, with or without a module; also
             ``_TensorMemoryLinearLayout(...)``, which Gluon only prints.
-        shape: Sizes of the output dimensions of shared memory; None for the smallest. A distributed layout names its
-            own.
+        shape: Sizes of the output dimensions; None for those that the text names (a distributed layout does), else
+            the smallest.
 
     Raises:
-        MalformedError: LA710 text of another form, LA200 bases that are no layout.
+        MalformedError: LA710 text of another form, or with another shape than the one asked for; LA200 bases that are
+            no layout.
 
     Example:
         >>> str(from_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
@@ -268,7 +276,7 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     """
     try:
         node = ast.parse(text.strip(), mode="eval").body if isinstance(text, str) else None
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except _NO_LITERAL:
         node = None
     name = ""
     if isinstance(node, ast.Call):
@@ -282,7 +290,7 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
             _fail("text", "must name every argument once", keyword.arg)
         try:
             values[keyword.arg] = ast.literal_eval(keyword.value)
-        except ValueError:
+        except _NO_LITERAL:
             _fail("text", f"must give {keyword.arg} as a literal", ast.unparse(keyword.value))
     fields = _GLUON_FIELDS[name]
     extra = {"alignment"} if name == "SharedLinearLayout" else {"shape"}
@@ -290,7 +298,10 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     if unknown or (name != "SharedLinearLayout" and set(values) != set(fields) | extra):
         _fail("text", f"must have the arguments {(*fields, *extra)}", sorted(values))
     if "shape" in values:
-        shape = values["shape"]
+        named = values["shape"]
+        if isinstance(shape, (tuple, list)) and isinstance(named, (tuple, list)) and tuple(shape) != tuple(named):
+            _fail("shape", f"must be the shape that the text names, {named}", shape)
+        shape = named if shape is None else shape
     entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
     return _tensor_layout(entries, tuple(fields.values()), shape)
 
@@ -357,7 +368,7 @@ def _smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
 def _literal(text: str) -> list[list[int]]:
     try:
         value = ast.literal_eval(text.strip())
-    except (SyntaxError, ValueError):
+    except _NO_LITERAL:
         _fail("text", "must hold nested lists of integers", text)
     if not isinstance(value, list) or any(not isinstance(image, list) for image in value):
         _fail("text", "must hold lists of basis vectors", text)

@@ -88,7 +88,9 @@ def test_numpy_integers_become_plain_ones() -> None:
     assert layout(i=np.uint8(3)) == {"o": 3}
 
 
-@pytest.mark.parametrize("bad", [4, -1, True, 1.0, "1", np.array([0.5]), np.array([4]), np.array([True]), None])
+@pytest.mark.parametrize(
+    "bad", [4, -1, True, 1.0, "1", np.array([0.5]), np.array([4]), np.array([True]), None, np.array([]), "", [None]]
+)
 def test_coordinates_outside_the_domain_are_refused(bad: Any) -> None:
     layout = LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4})
     with pytest.raises(MalformedError) as caught:
@@ -108,6 +110,19 @@ def test_arrays_broadcast() -> None:
     answer = layout.apply({"i": np.arange(4)[:, None], "j": np.arange(8)})
     assert np.shape(answer["i"]) == (4, 8)
     assert np.array_equal(answer["j"], np.broadcast_to(np.arange(8), (4, 8)))
+
+
+@pytest.mark.parametrize("none", [[], (), [[]], np.array([], np.int8)])
+def test_no_points_have_no_values(none: Any) -> None:
+    answer = LinearLayout.identity({"i": 4, "j": 8}).apply({"i": none, "j": 3})
+    assert [(np.shape(values), np.asarray(values).dtype) for values in answer.values()] == [
+        (np.shape(none), np.int64)
+    ] * 2
+
+
+@pytest.mark.parametrize("name", ["self", "coords", "value", "cls"])
+def test_axes_may_have_any_name(name: str) -> None:
+    assert LinearLayout.identity({name: 4})(**{name: 3}) == {name: 3}
 
 
 def test_there_is_no_limit_of_64_bits() -> None:

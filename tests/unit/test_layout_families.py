@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from layoutalg import f2
 from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.interop import triton as interop
@@ -406,7 +407,36 @@ def test_what_triton_cannot_hold():
                 write(layout)
             assert code(error) == "LA711"
     with pytest.raises(RepresentabilityError, match="Triton takes 64"):
-        interop.to_bases(LinearLayout.identity({"x": 2**65}))
+        interop.to_bases(LinearLayout.identity({"x": 2**30, "y": 2**30, "z": 2**5}))
+    # sizes are 32-bit signed integers there
+    long = LinearLayout.from_bases({"long": [(0,)] * 31}, {"dim0": 2})
+    for layout, named in (
+        (LinearLayout.identity({"dim0": 2**31}), "input axis 'dim0'"),
+        (long, "input axis 'long'"),
+        (LinearLayout.from_bases({"lane": [(1,)]}, {"wide": 2**31}), "output axis 'wide'"),
+    ):
+        for write in (interop.to_bases, lambda one: interop.to_object(one, SimpleNamespace(from_bases=print))):
+            with pytest.raises(RepresentabilityError, match=named) as error:
+                write(layout)
+            assert code(error) == "LA711"
+    assert interop.to_bases(LinearLayout.identity({"dim0": 2**30}))[1] == [("dim0", 2**30)]
+
+
+def test_gluon_text_names_its_shape():
+    text = interop.to_gluon(MMA)
+    assert interop.from_gluon(text, (16, 16)) == interop.from_gluon(text, [16, 16]) == MMA
+    for shape in ((8, 8), (16,), [16, 16, 1], 16):
+        with pytest.raises(MalformedError, match="LA710") as error:
+            interop.from_gluon(text, shape)
+        assert error.value.diagnostic.where == ("shape",)
+    memory = "SharedLinearLayout(offset_bases=[[1], [2]], block_bases=[], alignment=16)"
+    assert interop.from_gluon(memory, (4,)).out_dims == {"dim0": 4}
+
+
+@pytest.mark.parametrize("literal", ["{[1]: 2}", "{[1]}", "[{[]: [1]}]", "-[1]", "'a' + 1", "[[1], *x]"])
+def test_gluon_arguments_that_are_no_literals(literal):
+    with pytest.raises(MalformedError, match="LA710"):
+        interop.from_gluon(f"SharedLinearLayout(offset_bases={literal})")
 
 
 @pytest.mark.parametrize(
@@ -474,3 +504,13 @@ def test_hardware_that_does_not_exist_is_refused() -> None:
     with pytest.raises(AdmissibilityError, match="takes 1024 columns of 32 bits"):
         tmem.tmem_registers(full, "32x32b", 4, 32)
     assert tmem.tmem_registers(full, "32x32b", 4, 16).is_surjective
+
+
+def test_operands_that_warps_hold_twice_are_converted_within_the_warp():
+    # two of the four warps hold the same values of A, so a solution may read those of the other warp
+    held = nvidia.mma_operand("A", (64, 64), (2, 2), 2)
+    found = f2.solve(held, held)
+    for solution, stays in ((found.choose("local"), True), (found.choose(("lane",)), False)):
+        warps = [coords["warp"] == solution.apply(coords)["warp"] for coords, _ in points(held)]
+        assert all(warps) is stays
+    assert f2.minimal_conversion(held, held) == f2.empty()
