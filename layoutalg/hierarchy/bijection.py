@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError
 from layoutalg.f2 import matrix
@@ -27,6 +28,7 @@ from layoutalg.hierarchy.digitmap import (
     compose_digits,
     from_bits,
     from_table,
+    indices,
     inverse_digits,
 )
 from layoutalg.hierarchy.digits import IntArray, Stride
@@ -77,11 +79,20 @@ class BitMap:
         return 1 << len(self.columns)
 
     def at(self, index: int) -> int:
-        """Return the image of one index, which must be in [0, size)."""
-        return self.constant ^ matrix.apply(self.columns, index)
+        """Return the image of one index.
 
-    def apply(self, index: IntArray) -> IntArray:
-        """Return the images of an array of indices, which must be in [0, size) below 2**62."""
+        Raises:
+            MalformedError: LA750, not an integer in [0, size).
+        """
+        return self.constant ^ matrix.apply(self.columns, integer(index, "index", 0, self.size))
+
+    def apply(self, index: npt.ArrayLike) -> IntArray:
+        """Return the images of an array of indices.
+
+        Raises:
+            MalformedError: LA750, see ``digitmap.indices``.
+        """
+        index = indices(index, self.size)
         total = np.full(index.shape, self.constant, dtype=np.int64)
         for bit, column in enumerate(self.columns):
             total ^= (index >> bit & 1) * column
@@ -131,12 +142,20 @@ class TableMap:
         return len(self.values)
 
     def at(self, index: int) -> int:
-        """Return the image of one index, which must be in [0, size)."""
-        return self.values[index]
+        """Return the image of one index.
 
-    def apply(self, index: IntArray) -> IntArray:
-        """Return the images of an array of indices, which must be in [0, size)."""
-        return self.table()[index]
+        Raises:
+            MalformedError: LA750, not an integer in [0, size).
+        """
+        return self.values[integer(index, "index", 0, self.size)]
+
+    def apply(self, index: npt.ArrayLike) -> IntArray:
+        """Return the images of an array of indices.
+
+        Raises:
+            MalformedError: LA750, see ``digitmap.indices``.
+        """
+        return self.table()[indices(index, self.size)]
 
     def table(self) -> IntArray:
         """Return the images of 0, 1, ..., size - 1."""

@@ -69,7 +69,7 @@ def regroup(source: Box, target: Box) -> HierarchicalLayout:
     return HierarchicalLayout(source, target, maps.identity(source.size))
 
 
-def order_by(box: Box, names: Sequence[str]) -> HierarchicalLayout:
+def order_by(box: Box, names: str | Sequence[str]) -> HierarchicalLayout:
     """Return the layout that keeps every coordinate and lists the axes in another order, fastest first (order by).
 
     Raises:
@@ -88,8 +88,8 @@ def tile_by(
     box: Box,
     tiles: Mapping[str, int],
     *,
-    inner: Sequence[str] | None = None,
-    outer: Sequence[str] | None = None,
+    inner: str | Sequence[str] | None = None,
+    outer: str | Sequence[str] | None = None,
 ) -> HierarchicalLayout:
     """Return the layout from a tensor to its tiles (tile by): every axis x becomes ``x_in`` and ``x_out``.
 
@@ -154,12 +154,12 @@ def permutation(box: Box, mapping: object) -> HierarchicalLayout:
     return HierarchicalLayout(box, box, read_mapping(mapping, require(box, Box, "box").size))
 
 
-def permute_axes(box: Box, names: Sequence[str], mapping: object) -> HierarchicalLayout:
+def permute_axes(box: Box, names: str | Sequence[str], mapping: object) -> HierarchicalLayout:
     """Return a user's bijection of the sub-box of some axes, all other coordinates kept.
 
     Args:
         box: The whole box.
-        names: The axes that take part, fastest first; one level, for example.
+        names: The axes that take part, fastest first, or a single one: one level, for example.
         mapping: Bijection of the flat index of those axes; see ``permutation``.
 
     Raises:
@@ -168,7 +168,7 @@ def permute_axes(box: Box, names: Sequence[str], mapping: object) -> Hierarchica
 
     Example:
         >>> box = Box.of(register=2, lane=3)
-        >>> permute_axes(box, ("lane",), [1, 2, 0])(register=1, lane=2)
+        >>> permute_axes(box, "lane", [1, 2, 0])(register=1, lane=2)
         {'register': 1, 'lane': 0}
     """
     chosen = axis_names(names, "names", require(box, Box, "box"), whole=False)
@@ -270,5 +270,8 @@ def restrict(
             continue
         if not isinstance(bounds, Mapping) or not set(bounds) <= set(box.names):
             raise malformed(argument, f"must map axes among {list(box.names)} to bounds", bounds)
-        guards.append(Guard(acting, box, tuple(bounds.get(name, extent) for name, extent in box.axes)))
+        limits = (
+            integer(bounds.get(name, extent), f"{argument}[{name!r}]", 0, extent + 1) for name, extent in box.axes
+        )
+        guards.append(Guard(acting, box, tuple(limits)))
     return HierarchicalLayout(layout.source, layout.target, layout.map, tuple(guards))

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.f2 import matrix
@@ -99,10 +100,15 @@ class DigitMap:
         return split_at(self.modes, (), ()) or ()
 
     def at(self, index: int) -> int:
-        """Return the image of one index, which must be in [0, size)."""
+        """Return the image of one index.
+
+        Raises:
+            MalformedError: LA750, not an integer in [0, size).
+        """
+        rest = integer(index, "index", 0, self.size)
         total, flipped = 0, list(self.flips)
         for extent, stride in self.modes:
-            index, digit = divmod(index, extent)
+            rest, digit = divmod(rest, extent)
             if isinstance(stride, tuple):
                 flipped += stride * digit
             else:
@@ -111,8 +117,13 @@ class DigitMap:
             total += -weight if total // weight % 2 else weight
         return total
 
-    def apply(self, index: IntArray) -> IntArray:
-        """Return the images of an array of indices, which must be in [0, size) below 2**62."""
+    def apply(self, index: npt.ArrayLike) -> IntArray:
+        """Return the images of an array of indices.
+
+        Raises:
+            MalformedError: LA750, see ``indices``.
+        """
+        index = indices(index, self.size)
         bits = sorted(shared_bits(self.modes))
         place = {weight: 1 << k for k, weight in enumerate(bits)}
         total = np.zeros(index.shape, dtype=np.int64)
@@ -139,6 +150,32 @@ class DigitMap:
         if columns is not None:
             return matrix.table(columns, self.offset)
         return self.apply(np.arange(self.size, dtype=np.int64))
+
+
+def indices(index: npt.ArrayLike, size: int) -> IntArray:
+    """Return indices of [0, size) as an int64 array; an empty list is one.
+
+    Raises:
+        MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
+
+    Example:
+        >>> indices([2, 0], 3).tolist(), indices([], 3).tolist()
+        ([2, 0], [])
+    """
+    try:
+        array = np.asarray(index)
+    except Exception as error:
+        raise malformed("index", "must be an array of integers", index) from error
+    if isinstance(index, (list, tuple)) and not array.size:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise malformed("index", "must be an array of integers", array.dtype)
+    if size > ARRAY_LIMIT:
+        raise malformed("index", "arrays serve boxes below 2**62 points", size)
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
+        worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
+        raise malformed("index", f"must be in [0, {size})", worst)
+    return array.astype(np.int64, copy=False)
 
 
 def check_points(count: int, why: str = "tables") -> None:

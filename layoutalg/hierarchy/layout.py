@@ -22,7 +22,7 @@ import numpy.typing as npt
 from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import BitMap, TableMap
-from layoutalg.hierarchy.digitmap import ARRAY_LIMIT, DigitMap, check_points
+from layoutalg.hierarchy.digitmap import DigitMap, check_points, indices
 from layoutalg.hierarchy.digits import Modes, Stride, coalesce, split_at
 from layoutalg.hierarchy.levels import Box, integer, malformed, require
 
@@ -155,7 +155,7 @@ class HierarchicalLayout:
         """Total, and every flat index is its own image."""
         return self.is_total and self.map == maps.identity(self.size)
 
-    def __call__(self, **point: int) -> dict[str, int]:
+    def __call__(self, /, **point: int) -> dict[str, int]:
         """Evaluate at one point, axes by name.
 
         Raises:
@@ -200,18 +200,7 @@ class HierarchicalLayout:
         Raises:
             MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
         """
-        try:
-            array = np.asarray(index)
-        except Exception as error:
-            raise malformed("index", "must be an array of integers", index) from error
-        if array.dtype.kind not in "iu":
-            raise malformed("index", "must be an array of integers", array.dtype)
-        if self.size > ARRAY_LIMIT:
-            raise malformed("index", "arrays serve boxes below 2**62 points", self.size)
-        if array.size and (int(array.min()) < 0 or int(array.max()) >= self.size):
-            worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
-            raise malformed("index", f"must be in [0, {self.size})", worst)
-        array = array.astype(np.int64)
+        array = indices(index, self.size)
         values = self.map.apply(array)
         for guard in self.guards:
             values = np.where(guard.holds(array), values, -1)

@@ -91,14 +91,14 @@ def integer(value: object, argument: str, low: int, high: int | None = None) -> 
 
 
 def axis_names(value: object, argument: str, box: Box, *, whole: bool) -> tuple[str, ...]:
-    """Return distinct axes of a box as a tuple; all of them where ``whole``.
+    """Return distinct axes of a box as a tuple; all of them where ``whole``. A single name stands for itself.
 
     Raises:
-        MalformedError: LA750, no list or tuple of such names.
+        MalformedError: LA750, no name and no list or tuple of such names.
     """
-    names = tuple(value) if isinstance(value, (tuple, list)) else ()
-    known = isinstance(value, (tuple, list)) and all(isinstance(name, str) and name in box.names for name in names)
-    if not known or len(set(names)) != len(names) or (whole and len(names) != len(box.names)):
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (tuple, list)) else None
+    known = names is not None and all(isinstance(name, str) and name in box.names for name in names)
+    if names is None or not known or len(set(names)) != len(names) or (whole and len(names) != len(box.names)):
         rule = (
             f"must be a permutation of {list(box.names)}" if whole else f"must be distinct axes among {list(box.names)}"
         )
@@ -144,7 +144,7 @@ class Box:
             raise malformed("axes", f"must have fewer than 2**{NUMBER_BITS} points", self.size)
 
     @classmethod
-    def of(cls, **extents: int) -> Box:
+    def of(cls, /, **extents: int) -> Box:
         """Return the box with these axes, fastest first."""
         return cls(tuple(extents.items()))
 
@@ -233,6 +233,22 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
     return Box((("register", register), ("lane", lane), ("warp", warp), ("cta", cta), ("cluster", cluster)))
 
 
+def cut_level(cut: object, argument: str = "cut") -> int:
+    """Return the number of a cut, 0 for the innermost; the levels below are those up to this number.
+
+    Raises:
+        MalformedError: LA750, no such cut.
+
+    Example:
+        >>> cut_level("lane|warp")
+        1
+    """
+    for number, name in enumerate(CUTS):
+        if isinstance(cut, str) and cut == name:
+            return number
+    raise malformed(argument, f"must be among {list(CUTS)}", cut)
+
+
 def block_size(box: Box, cut: str) -> int:
     """Return the number of points of one block of a cut: the product of the extents below it.
 
@@ -243,35 +259,37 @@ def block_size(box: Box, cut: str) -> int:
         >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
         256
     """
-    if not isinstance(cut, str) or cut not in CUTS:
-        raise malformed("cut", f"must be among {list(CUTS)}", cut)
+    level = cut_level(cut)
     if not require(box, Box, "box").is_hierarchy:
         raise malformed("box", f"must have the axes {list(LEVELS[::-1])}", str(box))
     size = 1
-    for _, extent in box.axes[: CUTS.index(cut) + 1]:
+    for _, extent in box.axes[: level + 1]:
         size *= extent
     return size
 
 
 def same_levels(first: Box, second: Box, where: tuple[str, ...]) -> None:
-    """Refuse two boxes that are not the same box of levels; the witness is the level.
+    """Refuse two boxes that are not the same box of levels; the witness is the level, or the axes that are no levels.
 
     Raises:
         AdmissibilityError: LA756, not levels, or an extent differs.
     """
     if first.is_hierarchy and first == second:
         return
-    witness: dict[str, object] = {}
-    for name, extent in first.axes:
-        if second.dims.get(name) != extent:
-            witness = {"level": name, "first": extent, "second": second.dims.get(name)}
-            break
+    odd = next((box for box in (first, second) if not box.is_hierarchy), None)
+    if odd is not None:
+        because = f"one side has ({odd}), which are not the axes {list(LEVELS[::-1])}"
+        witness: dict[str, object] = {"axes": list(odd.names)}
+    else:
+        because = f"one side has ({first}), the other ({second})"
+        name = next(name for name in first.names if first.dims[name] != second.dims[name])
+        witness = {"level": name, "first": first.dims[name], "second": second.dims[name]}
     raise AdmissibilityError(
         Diagnostic(
             code="LA756",
             what="both sides must live on the same box of levels",
             where=where,
-            because=f"one side has {first}, the other {second}; the axes must be {list(LEVELS[::-1])}",
+            because=because,
             witness=witness,
         )
     )

@@ -20,10 +20,11 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
 
     Mathematically: C is the map from places of ``destination`` to places of ``source`` with ``source @ C ==
     destination`` that keeps block, warp, lane and register in place as far as possible; where ``source`` holds copies,
-    C chooses among them. At a cut, with r the rank of the part of C that leads from the axes below to the axes above,
-    every destination block reads from 2**r source blocks; those are the blocks that ``fanout`` counts. Between layouts
-    without copies the profile is the one of ``level_profile``, where blocks that are fed and blocks that are read are
-    equally many.
+    C chooses among them. At a cut with 2**a blocks, let F be the part of C that leads from the axes below to the axes
+    above, E the part from above to above, and r the rank of F. Every destination block reads from 2**r source blocks.
+    Every source block that is read feeds 2**(a + r - s) destination blocks, s the rank of E and F side by side; the
+    others have no values that count. Between layouts without copies s = a, and the profile is that of
+    ``level_profile``. ``intrinsic`` renumbers blocks, it does not choose other copies.
 
     Args:
         source: (register, lane, warp, block) -> tensor, in any order, axes may be missing: where each value is.
@@ -38,10 +39,10 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
         >>> c, a = mma_accumulator((64, 64), (4, 1)), mma_operand("A", (64, 64), (4, 1), 4)
         >>> print(conversion_profile(c, a))
         shuffle: 4096 values
-          register|lane: 3072 moved, each block feeds 2 of 128, rank 1
-          lane|warp: 0 moved, each block feeds 1 of 4, rank 0
-          warp|cta: 0 moved, each block feeds 1 of 1, rank 0
-          cta|cluster: 0 moved, each block feeds 1 of 1, rank 0
+          register|lane: 3072 moved, each block feeds and reads 2 of 128, rank 1
+          lane|warp: 0 moved, each block feeds and reads 1 of 4, rank 0
+          warp|cta: 0 moved, each block feeds and reads 1 of 1, rank 0
+          cta|cluster: 0 moved, each block feeds and reads 1 of 1, rank 0
 
     Source: arXiv 2505.23819, section 5 (conversions of linear layouts); the ranks are explained in ``profile``.
     """
@@ -66,25 +67,26 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
     for index, cut in enumerate(CUTS):
         above = AXES[index + 1 :]
         mask = sum(((1 << bits) - 1) << low for name, low, bits in fields(gather.outputs) if name in above)
-        crossing, displaced = [], []
-        below_bits = 0
+        crossing, carried, displaced = [], [], []
         for name, low, bits in fields(gather.inputs):
             at = {axis: place for axis, place, _ in fields(gather.outputs)}.get(name, 0)
             for bit in range(bits):
                 image = gather.columns[low + bit] & mask
                 if name in above:
+                    carried.append(image)
                     image ^= 1 << (at + bit)
                 else:
                     crossing.append(image)
-                    below_bits += 1
                 displaced.append(image)
         rank = matrix.rank(crossing)
+        feeds = 1 << (len(carried) + rank - matrix.rank([*crossing, *carried]))
         entries.append(
             CutProfile(
                 cut=cut,
-                block=1 << below_bits,
-                blocks=1 << (gather.in_bits - below_bits),
-                fanout=(1 << rank, 1 << rank),
+                block=1 << len(crossing),
+                blocks=1 << len(carried),
+                fanout=(feeds, feeds),
+                fanin=(1 << rank, 1 << rank),
                 moved=gather.size - _still(displaced, gather.constant & mask),
                 rank=rank,
             )

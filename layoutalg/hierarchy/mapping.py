@@ -24,8 +24,8 @@ def read_mapping(mapping: object, size: int) -> Bijection:
 
     Args:
         mapping: A bijection of this module, a ``LinearLayout`` (packed input to packed output), a ``CuteLayout`` or
-            ``ComposedLayout`` (1-D coordinate to offset), the sequence or array of the values, or a function of the
-            index.
+            ``ComposedLayout`` (1-D coordinate to offset), the list, tuple, range or array of the values, or a function
+            of the index.
         size: Number of points expected.
 
     Raises:
@@ -55,6 +55,11 @@ def read_mapping(mapping: object, size: int) -> Bijection:
         if isinstance(mapping, np.ndarray) and mapping.ndim != 1:
             raise malformed("mapping", "must be an array of one axis", mapping)
         found = TableMap(tuple(mapping.tolist() if isinstance(mapping, np.ndarray) else mapping))
+    elif isinstance(mapping, range):
+        # counted by hand: len() refuses ranges of more than a machine word
+        _same_size(max(0, -((mapping.start - mapping.stop) // mapping.step)), size, mapping)
+        check_points(size)
+        found = TableMap(tuple(mapping))
     elif callable(mapping):
         found = _read_function(mapping, size)
     else:

@@ -94,8 +94,12 @@ class WreathForm:
         return first
 
     def at(self, index: int) -> int:
-        """Return P at one flat index, which must be inside."""
-        block, inside = divmod(index, self.block)
+        """Return P at one flat index.
+
+        Raises:
+            MalformedError: LA750, not an integer in [0, size).
+        """
+        block, inside = divmod(integer(index, "index", 0, self.block * self.outer.size), self.block)
         value = self.inner[block if self.kind == "table" else 0].at(inside)
         for weight in self.flipped(block):
             value += -weight if value // weight % 2 else weight
@@ -292,6 +296,8 @@ def _flips(masks: IntArray) -> Flips | None:
 
 def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:
     """Return (f; h) of a bijection of a box of levels at a cut, with its uniformity class.
+
+    Guards do not matter, as in ``preserves_blocks``: the form is that of the bijection of the whole box.
 
     Raises:
         AdmissibilityError: LA755, blocks are not kept together (the witness shows it); LA756, not one box of levels on

@@ -28,7 +28,7 @@ from layoutalg.hierarchy.bijection import BitMap
 from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
 from layoutalg.hierarchy.digits import Stride, aligned, placed, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import CUTS, Cut, block_size, integer, malformed, require, same_levels
+from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, malformed, require, same_levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +78,39 @@ class ExchangePlan:
         return assemble(pieces, origin)
 
     def level_of(self, place: int) -> int:
-        """Return the level of a place, 0 for the register."""
-        for level, count in enumerate(self.levels):
-            if place < count:
-                return level
-            place -= count
-        raise IndexError(place)
+        """Return the level of a place, 0 for the register.
 
-    def leaving(self, cut: Cut) -> tuple[int, ...]:
-        """Return the places that w takes from below a cut to above it."""
-        limit = CUTS.index(cut)
+        Raises:
+            MalformedError: LA750, there is no such place.
+        """
+        number = integer(place, "place", 0, sum(self.levels))
+        return next(level for level, end in enumerate(accumulate(self.levels)) if number < end)
+
+    def leaving(self, cut: str) -> tuple[int, ...]:
+        """Return the places that w takes from below a cut to above it.
+
+        Raises:
+            MalformedError: LA750, there is no such cut.
+        """
+        limit = cut_level(cut)
         return tuple(
             place for place, end in enumerate(self.wiring) if self.level_of(place) <= limit < self.level_of(end)
         )
 
-    def crossing(self, cut: Cut) -> int:
-        """Return how many places w takes from below a cut to above it; as many values come back."""
+    def crossing(self, cut: str) -> int:
+        """Return how many places w takes from below a cut to above it; as many come back.
+
+        Raises:
+            MalformedError: LA750, there is no such cut.
+        """
         return len(self.leaving(cut))
 
-    def fanout(self, cut: Cut) -> int:
-        """Return how many blocks above the cut one block feeds: the product of the extents that cross it."""
+    def fanout(self, cut: str) -> int:
+        """Return how many blocks of a cut one block feeds: the product of the extents that cross it.
+
+        Raises:
+            MalformedError: LA750, there is no such cut.
+        """
         return prod(self.extents[place] for place in self.leaving(cut))
 
     @property

@@ -3,15 +3,17 @@
 Main definitions: ``level_profile``, ``profile_of``, ``LevelProfile``, ``CutProfile``, ``fanout``, ``moved``.
 
 Main statements: let P = dst^-1 o src on the box of levels. At a cut, over F2, with r the rank of the block of the
-matrix that leads from below into above, every source block feeds exactly 2**r destination blocks; the numbers r of all
-corner blocks do not change when P is multiplied on either side by maps that keep blocks together. ``moved`` is the
-finer count for fixed numbers of clusters, CTAs, warps and lanes: how many values land in a block with another number.
+matrix that leads from below into above, every source block feeds exactly 2**r destination blocks, and every destination
+block reads from as many source blocks; the numbers r of all corner blocks do not change when P is multiplied on either
+side by maps that keep blocks together. The same holds for digits that divide the cut, with the product of the extents
+that cross it. ``moved`` is the finer count for fixed numbers of clusters, CTAs, warps and lanes: how many values land
+in a block with another number.
 
 The counts behind ``moved`` are in ``staying``.
 
 Notation: ``mechanism`` is what the conversion needs as it stands: the innermost cut that nothing moves across says
 which one. ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: it asks that
-every block feeds one block (rank 0), no matter which.
+every block feeds at most one block and reads from at most one, no matter which.
 """
 
 from __future__ import annotations
@@ -23,11 +25,21 @@ import numpy as np
 from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import matrix
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
+from layoutalg.hierarchy.bijection import Bijection, BitMap
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.digits import IntArray, aligned, placed, shared_bits, split_at, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import CUTS, MECHANISMS, Cut, Mechanism, block_size, malformed, require, same_levels
+from layoutalg.hierarchy.levels import (
+    CUTS,
+    MECHANISMS,
+    Cut,
+    Mechanism,
+    block_size,
+    cut_level,
+    malformed,
+    require,
+    same_levels,
+)
 from layoutalg.hierarchy.membership import cut_digits
 from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
 
@@ -42,14 +54,16 @@ class CutProfile:
         blocks: Number of blocks.
         fanout: Least and greatest number of destination blocks that one source block feeds; (0, 0) where no point is
             active. Blocks without active points do not count.
+        fanin: The same the other way: source blocks that one destination block reads from.
         moved: Active points that land in a block with another number.
-        rank: Over F2 without guards the rank r, then ``fanout`` is (2**r, 2**r); else None.
+        rank: Over F2 without guards the rank r, then ``fanin`` is (2**r, 2**r); else None.
     """
 
     cut: Cut
     block: int
     blocks: int
     fanout: tuple[int, int]
+    fanin: tuple[int, int]
     moved: int
     rank: int | None = None
 
@@ -72,10 +86,7 @@ class LevelProfile:
         Raises:
             MalformedError: LA750, there is no such cut.
         """
-        for entry in self.cuts:
-            if entry.cut == cut:
-                return entry
-        raise malformed("cut", f"must be among {list(CUTS)}", cut)
+        return self.cuts[cut_level(cut)]
 
     @property
     def mechanism(self) -> Mechanism:
@@ -85,8 +96,12 @@ class LevelProfile:
 
     @property
     def intrinsic(self) -> Mechanism:
-        """The least mechanism that is enough when whole blocks may be renumbered for free."""
-        quiet = next((k for k, entry in enumerate(self.cuts) if entry.fanout[1] <= 1), len(CUTS))
+        """The least mechanism that is enough when whole blocks may be renumbered for free.
+
+        Mathematically: that of the innermost cut where the relation "source block feeds destination block" is
+        one-to-one, so that some numbering of the blocks makes every value stay in its own.
+        """
+        quiet = next((k for k, entry in enumerate(self.cuts) if max(*entry.fanout, *entry.fanin) <= 1), len(CUTS))
         return MECHANISMS[quiet]
 
     @property
@@ -98,10 +113,10 @@ class LevelProfile:
     def __str__(self) -> str:
         lines = [f"{self.mechanism}: {self.active} values"]
         for entry in self.cuts:
-            low, high = entry.fanout
-            spread = str(low) if low == high else f"{low}..{high}"
+            feeds, reads = (str(low) if low == high else f"{low}..{high}" for low, high in (entry.fanout, entry.fanin))
+            spread = f"feeds and reads {feeds}" if feeds == reads else f"feeds {feeds}, reads {reads}"
             rank = "" if entry.rank is None else f", rank {entry.rank}"
-            lines.append(f"  {entry.cut}: {entry.moved} moved, each block feeds {spread} of {entry.blocks}{rank}")
+            lines.append(f"  {entry.cut}: {entry.moved} moved, each block {spread} of {entry.blocks}{rank}")
         return "\n".join(lines)
 
 
@@ -122,9 +137,15 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
         ((2, 2), (2, 2))
     """
     _divides(bijection, below)
+    spread = _digit_fanout(bijection, below)
+    return _table_counts(bijection.table(), below)[0] if spread is None else (spread, spread)
+
+
+def _digit_fanout(bijection: Bijection, below: int) -> int | None:
+    """Return how many blocks every block feeds, and reads from; None where it must be enumerated."""
     pieces = cut_digits(bijection, below)
     if pieces is None:
-        return _enumerated_fanout(bijection.table(), below)
+        return None
     bits = sorted(shared_bits(pieces))
     spread, columns = 1, []
     for weight, extent, stride in placed(pieces):
@@ -133,8 +154,7 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
             columns.append(sum(1 << bits.index(bit) for bit in touched if bit >= below))
         elif weight < below <= touched[0]:
             spread *= extent
-    spread <<= matrix.rank(columns)
-    return (spread, spread)
+    return spread << matrix.rank(columns)
 
 
 def _divides(bijection: Bijection, below: int) -> None:
@@ -142,27 +162,22 @@ def _divides(bijection: Bijection, below: int) -> None:
         raise malformed("below", f"must divide the {bijection.size} points", below)
 
 
-def _enumerated_fanout(values: IntArray, below: int) -> tuple[int, int]:
-    """Return the fan-out of a table in which -1 marks points outside a guard."""
+def _table_counts(values: IntArray, below: int) -> tuple[tuple[int, int], tuple[int, int], int]:
+    """Return the fan-out, the fan-in and the points moved of a table in which -1 marks points outside a guard."""
     inside = np.flatnonzero(values >= 0)
     if not len(inside):
-        return (0, 0)
+        return (0, 0), (0, 0), 0
     count = len(values) // below
-    pairs = np.unique(inside // below * count + values[inside] // below)
-    feeds = np.unique(pairs // count, return_counts=True)[1]
-    return (int(feeds.min()), int(feeds.max()))
+    here, there = inside // below, values[inside] // below
+    pairs = np.sort(here * count + there)
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    return _extremes(pairs // count), _extremes(pairs % count), int(np.count_nonzero(here != there))
 
 
-def bit_rank(bijection: Bijection, below: int) -> int | None:
-    """Return the rank of the block of the matrix from below into above; None where the map is not over F2.
-
-    Example:
-        >>> bit_rank(BitMap((4, 2, 1)), 2), bit_rank(DigitMap(((3, 1),)), 3)
-        (1, None)
-    """
-    if isinstance(bijection, TableMap) or bijection.size & (bijection.size - 1):
-        return None
-    return fanout(bijection, below)[0].bit_length() - 1
+def _extremes(blocks: IntArray) -> tuple[int, int]:
+    """Return how often the rarest and the commonest of the numbers occur."""
+    counts = np.bincount(blocks)
+    return int(counts[counts > 0].min()), int(counts.max())
 
 
 def moved(bijection: Bijection, below: int) -> int:
@@ -184,17 +199,21 @@ def moved(bijection: Bijection, below: int) -> int:
         (4, 2)
     """
     _divides(bijection, below)
+    count = _digit_moved(bijection, below)
+    return _table_counts(bijection.table(), below)[2] if count is None else count
+
+
+def _digit_moved(bijection: Bijection, below: int) -> int | None:
+    """Return how many points land in a block with another number; None where they must be enumerated."""
     form = maps.canonical(bijection) if isinstance(bijection, BitMap) else bijection
-    if isinstance(form, DigitMap):
-        pieces = aligned(form.modes, [below])
-        if pieces is not None:
-            return form.size - kept_on_common_digits(pieces, form.offset, below)
-        pieces = split_at(form.modes, [below], [below])
-        kept = None if pieces is None else kept_by_equation(pieces, form.offset, below)
-        if kept is not None:
-            return form.size - kept
-    values = form.table()
-    return int((values // below != np.arange(len(values)) // below).sum())
+    if not isinstance(form, DigitMap):
+        return None
+    pieces = aligned(form.modes, [below])
+    if pieces is not None:
+        return form.size - kept_on_common_digits(pieces, form.offset, below)
+    pieces = split_at(form.modes, [below], [below])
+    kept = None if pieces is None else kept_by_equation(pieces, form.offset, below)
+    return None if kept is None else form.size - kept
 
 
 def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -> LevelProfile:
@@ -219,10 +238,10 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
         >>> profile = level_profile(blocked, striped)
         >>> print(profile)
         shuffle: 8 values
-          register|lane: 6 moved, each block feeds 2 of 4, rank 1
-          lane|warp: 0 moved, each block feeds 1 of 1, rank 0
-          warp|cta: 0 moved, each block feeds 1 of 1, rank 0
-          cta|cluster: 0 moved, each block feeds 1 of 1, rank 0
+          register|lane: 6 moved, each block feeds and reads 2 of 4, rank 1
+          lane|warp: 0 moved, each block feeds and reads 1 of 1, rank 0
+          warp|cta: 0 moved, each block feeds and reads 1 of 1, rank 0
+          cta|cluster: 0 moved, each block feeds and reads 1 of 1, rank 0
 
     Source: parabolic double cosets (classical).
     """
@@ -252,16 +271,19 @@ def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
     """
     box = require(conversion, HierarchicalLayout, "conversion").source
     same_levels(box, conversion.target, (str(conversion),))
-    size = conversion.size
+    values: IntArray | None = None
+    linear = isinstance(conversion.map, DigitMap) and not conversion.guards and conversion.size.bit_count() == 1
     entries = []
     for cut in CUTS:
         below = block_size(box, cut)
-        if conversion.guards:
-            values = conversion.table()
-            crossed = (values >= 0) & (values // below != np.arange(size) // below)
-            spread, count, rank = _enumerated_fanout(values, below), int(crossed.sum()), None
+        spread = None if conversion.guards else _digit_fanout(conversion.map, below)
+        count = None if spread is None else _digit_moved(conversion.map, below)
+        if spread is not None and count is not None:
+            feeds = reads = (spread, spread)
         else:
-            spread, count = fanout(conversion.map, below), moved(conversion.map, below)
-            rank = bit_rank(conversion.map, below)
-        entries.append(CutProfile(cut, below, size // below, spread, count, rank))
-    return LevelProfile(tuple(entries), conversion.active())
+            values = conversion.table() if values is None else values
+            feeds, reads, count = _table_counts(values, below)
+        rank = feeds[0].bit_length() - 1 if linear else None
+        entries.append(CutProfile(cut, below, conversion.size // below, feeds, reads, count, rank))
+    active = conversion.active() if values is None else int(np.count_nonzero(values >= 0))
+    return LevelProfile(tuple(entries), active)

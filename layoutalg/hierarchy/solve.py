@@ -11,7 +11,7 @@ from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
-from layoutalg.hierarchy.levels import block_size, require, same_levels, shown
+from layoutalg.hierarchy.levels import block_size, cut_level, require, same_levels, shown
 from layoutalg.hierarchy.membership import moved_point
 
 
@@ -27,6 +27,7 @@ def solve_conversion(
             levels above it keep their coordinates; both targets must then be the same box of levels.
 
     Raises:
+        MalformedError: LA750, no such cut.
         AdmissibilityError: LA751, the sources differ; LA756, ``within`` without equal boxes of levels; LA757, no
             solution: the guards differ, or X moves a point to another block (the witness is that point and its image).
         BudgetError: LA754, see ``bijection.compose``.
@@ -39,6 +40,8 @@ def solve_conversion(
         >>> X @ rows == cols, X.map.modes
         (True, ((3, 2), (2, 1)))
     """
+    if within is not None:
+        cut_level(within, "within")
     if require(before, HierarchicalLayout, "before").source != require(after, HierarchicalLayout, "after").source:
         raise AdmissibilityError(
             Diagnostic(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.errors import AdmissibilityError, MalformedError
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, solve
 from layoutalg.hierarchy import Box, HierarchicalLayout, conversion_profile, hierarchy, level_profile
 from layoutalg.hierarchy.bijection import BitMap
 from layoutalg.hierarchy.levels import MECHANISMS
@@ -70,6 +70,43 @@ def test_the_mechanism_is_the_least_that_some_choice_of_copies_allows(data: st.D
     assert profile.mechanism == MECHANISMS[loud]
 
 
+@settings(max_examples=200)
+@given(st.data())
+def test_blocks_fed_and_read_are_those_of_the_values_fetched(data: st.DataObject) -> None:
+    above = data.draw(st.lists(st.integers(0, 2), min_size=3, max_size=3))
+    counts = [data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))]
+    out_bits = data.draw(st.integers(0, sum(above) + min(counts)))
+    bits_a, bits_b = [counts[0], *above], [counts[1], *above]
+    source = data.draw(layouts(bits_a, out_bits, True))
+    # a destination that need not reach every value leaves places of the source unread
+    inputs = tuple(zip(AXES, bits_b, strict=True))
+    values = st.lists(st.integers(0, 2**out_bits - 1), min_size=sum(bits_b), max_size=sum(bits_b))
+    destination = LinearLayout(inputs, (("o", out_bits),), tuple(data.draw(values)))
+    profile = conversion_profile(source, destination)
+    gather = solve(source, destination).choose("local")
+    fetched = [(place(gather.at(index), bits_a), place(index, bits_b)) for index in range(destination.size)]
+    assert all(source.at(gather.at(index)) == destination.at(index) for index in range(destination.size))
+    intrinsic = "global"
+    for cut in range(4, 0, -1):
+        links = {(here[cut:], there[cut:]) for here, there in fetched}
+        feeds, reads = ({link[side] for link in links} for side in (0, 1))
+        entry = profile.cuts[cut - 1]
+        for found, blocks, side in ((entry.fanout, feeds, 0), (entry.fanin, reads, 1)):
+            sizes = [sum(link[side] == block for link in links) for block in blocks]
+            assert found == (min(sizes), max(sizes))
+        if len(feeds) == len(links) == len(reads):
+            intrinsic = MECHANISMS[cut - 1]
+    assert profile.intrinsic == intrinsic
+
+
+def test_copies_of_one_value_are_no_renumbering() -> None:
+    source = LinearLayout.from_bases({"register": [(1,)], "warp": [(2,)]}, {"x": 4})
+    profile = conversion_profile(source, LinearLayout.from_bases({"register": [], "warp": [(0,)]}, {"x": 4}))
+    assert profile.intrinsic == "shared"
+    assert (profile.at("lane|warp").fanout, profile.at("lane|warp").fanin) == ((2, 2), (1, 1))
+    assert "lane|warp: 1 moved, each block feeds 2, reads 1 of 2, rank 0" in str(profile)
+
+
 @settings(max_examples=150)
 @given(st.data())
 def test_without_copies_it_is_the_profile_of_the_bijection(data: st.DataObject) -> None:
@@ -81,7 +118,7 @@ def test_without_copies_it_is_the_profile_of_the_bijection(data: st.DataObject) 
         *(HierarchicalLayout(box, Box.of(o=1 << total), BitMap(f.columns, f.constant)) for f in (first, second))
     )
     found = conversion_profile(first, second)
-    assert [(e.moved, e.fanout, e.blocks) for e in found.cuts] == [(e.moved, e.fanout, e.blocks) for e in whole.cuts]
+    assert found.cuts == whole.cuts
     assert (found.mechanism, found.traffic) == (whole.mechanism, whole.traffic)
 
 

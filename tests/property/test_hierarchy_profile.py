@@ -246,14 +246,22 @@ def test_level_profiles_are_the_enumerated_ones(pair: tuple[HierarchicalLayout, 
         least[MECHANISMS[len(crossed)]] += 1
     assert profile.traffic == least
     assert profile.mechanism == max((m for m in MECHANISMS if least[m]), key=MECHANISMS.index, default="register")
-    for cut in CUTS:
+    intrinsic = "global"
+    for level, cut in reversed(list(enumerate(CUTS))):
         below = maps_block(source.source, cut)
         feeds: dict[int, set[int]] = {}
+        reads: dict[int, set[int]] = {}
         for here, there in moves:
             feeds.setdefault(here // below, set()).add(there // below)
-        sizes = [len(blocks) for blocks in feeds.values()] or [0]
-        assert profile.at(cut).fanout == (min(sizes), max(sizes))
+            reads.setdefault(there // below, set()).add(here // below)
+        for found, blocks in ((profile.at(cut).fanout, feeds), (profile.at(cut).fanin, reads)):
+            sizes = [len(others) for others in blocks.values()] or [0]
+            assert found == (min(sizes), max(sizes))
+        links = {(here // below, there // below) for here, there in moves}
+        if len(feeds) == len(links) == len(reads):
+            intrinsic = MECHANISMS[level]
         assert profile.at(cut).block * profile.at(cut).blocks == source.size
+    assert profile.intrinsic == intrinsic
 
 
 @settings(max_examples=100, deadline=None)

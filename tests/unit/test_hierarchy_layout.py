@@ -148,6 +148,17 @@ def test_values_are_frozen() -> None:
         Box.of(x=3).axes = ()  # type: ignore[misc]
 
 
+def test_a_single_name_a_range_and_an_empty_list_are_accepted() -> None:
+    box = Box.of(self=2, cls=3)
+    assert order_by(X3, "x") == regroup(X3, X3)
+    assert permute_axes(box, "cls", range(2, -1, -1)) == permute_axes(box, ("cls",), [2, 1, 0])
+    assert permutation(X3, range(2, -1, -1)).map == DigitMap(((3, -1),))
+    assert permutation(X3, range(3)).is_identity
+    for empty in ([], (), np.array([], dtype=np.int64)):
+        assert regroup(X3, X3).apply(empty).tolist() == []
+    assert regroup(box, box)(self=1, cls=2) == {"self": 1, "cls": 2}
+
+
 def test_numpy_integers_are_integers() -> None:
     assert Box.of(x=np.int64(3)) == Box.of(x=3)  # type: ignore[arg-type]
     assert permutation(Box.of(x=3), [np.int32(2), 1, 0]).map == DigitMap(((3, -1),))
@@ -197,7 +208,8 @@ LINEAR = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 4})
         (lambda: Guard(DigitMap(((3, 1),)), X3, (1, 1)), "must be a tuple of 1 integers"),
         (lambda: regroup(X3, Box.of(y=4)), "must have the 3 points of the source, not 'y:4 with 4'"),
         (lambda: order_by(X3, ("y",)), "must be a permutation of ['x'], not ('y',)"),
-        (lambda: order_by(X3, "x"), "must be a permutation of ['x'], not 'x'"),
+        (lambda: order_by(X3, "y"), "must be a permutation of ['x'], not 'y'"),
+        (lambda: order_by(X3, 3), "must be a permutation of ['x'], not 3"),  # type: ignore[arg-type]
         (lambda: tile_by(X3, {"y": 2}), "must map axes among ['x'] to extents"),
         (lambda: tile_by(X3, {"x": 0}), "tiles['x']\n  since  must be at least 1, not 0"),
         (lambda: tile_by(X3, {"x": 2}, inner=("y",)), "inner\n  since  must be a permutation of ['x']"),
@@ -208,11 +220,22 @@ LINEAR = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 4})
         ),
         (lambda: by_levels(X3, lane=[("y", 3)]), "must hold (axis, extent) pairs with axes among ['x']"),
         (lambda: by_levels(X3, lane=[("x", 2)]), "axis x has 3 elements, the levels cover 2"),
-        (lambda: restrict(regroup(X3, X3), source={"x": 4}), "must be in [0, 4), not 4"),
+        (lambda: restrict(regroup(X3, X3), source={"x": 4}), "source['x']\n  since  must be in [0, 4), not 4"),
+        (lambda: restrict(regroup(X3, X3), target={"x": -1}), "target['x']\n  since  must be in [0, 4), not -1"),
         (lambda: restrict(regroup(X3, X3), target={"y": 1}), "must map axes among ['x'] to bounds"),
         (lambda: regroup(X3, X3).apply([0.5]), "must be an array of integers, not dtype('float64')"),
         (lambda: regroup(X3, X3).apply([3]), "must be in [0, 3), not 3"),
         (lambda: regroup(X3, X3).at(True), "must be an integer, not True"),
+        (lambda: regroup(X3, X3).map.at(3), "index\n  since  must be in [0, 3), not 3"),
+        (lambda: regroup(X3, X3).map.apply([0, -1]), "index\n  since  must be in [0, 3), not -1"),
+        (lambda: BitMap((1, 2)).at(4), "index\n  since  must be in [0, 4), not 4"),
+        (lambda: BitMap((1, 2)).apply(np.array([4])), "index\n  since  must be in [0, 4), not 4"),
+        (lambda: TableMap((1, 2, 0)).at(-1), "index\n  since  must be in [0, 3), not -1"),
+        (lambda: TableMap((1, 2, 0)).apply([-1]), "index\n  since  must be in [0, 3), not -1"),
+        (lambda: permutation(X3, range(4)), "4 points where the box has 3"),
+        (lambda: permutation(X3, range(10**30, 0, -3)), f"{10**30 // 3 + 1} points where the box has 3"),
+        (lambda: permutation(X3, range(1, 4)), "value 3 is not in [0, 3)"),
+        (lambda: solve_conversion(regroup(X3, X3), regroup(X3, X3), within="q"), "within\n  since  must be among"),
         (
             lambda: regroup(X3, Box.of(y=3)) @ regroup(X3, X3).then(regroup(X3, Box.of(z=3))),
             "the inner one ends in (z:3)",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
-from layoutalg.errors import AdmissibilityError, BudgetError, RepresentabilityError
+from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import (
     BitMap,
     Box,
@@ -93,6 +96,31 @@ def test_a_ragged_tile_counts_only_what_is_real() -> None:
     assert level_profile(restrict(blocked, target={"x": 0}), striped).active == 0
 
 
+def test_guards_can_leave_two_lanes_feeding_one() -> None:
+    swap = permutation(hierarchy(register=2, lane=2), [0, 2, 1, 3])
+    profile = profile_of(restrict(swap, source={"register": 1}))
+    assert profile.intrinsic == "shuffle"
+    assert str(profile).splitlines()[1] == "  register|lane: 1 moved, each block feeds 1, reads 2 of 2"
+
+
+def test_a_profile_enumerates_its_points_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    box = hierarchy(register=4, lane=4, warp=3, cta=5, cluster=3)
+    layout = HierarchicalLayout(box, box, DigitMap(((3, box.size // 3), (15, 1), (16, 15))))
+    read, tables = HierarchicalLayout.table, list[HierarchicalLayout]()
+
+    def counted(self: HierarchicalLayout) -> npt.NDArray[np.int64]:
+        tables.append(self)
+        return read(self)
+
+    monkeypatch.setattr(HierarchicalLayout, "table", counted)
+    monkeypatch.delattr(DigitMap, "table")
+    guarded = restrict(layout, source={"lane": 3})
+    for conversion in (layout, guarded, restrict(guarded, target={"cta": 4})):
+        tables.clear()
+        assert profile_of(conversion).at("cta|cluster").fanin == (3, 3)
+        assert tables == [conversion]
+
+
 def test_large_conversions_need_no_enumeration() -> None:
     box = hierarchy(register=3 * 2**20, lane=32, warp=15, cta=7, cluster=11)
     digits = DigitMap(((32, 3 * 2**20), (3 * 2**20, 1), (15, 32 * 3 * 2**20), (77, -15 * 32 * 3 * 2**20)))
@@ -155,6 +183,8 @@ def test_refusals() -> None:
     assert caught.value.diagnostic.witness["first"] == 0
     with pytest.raises(AdmissibilityError, match="LA756"):
         preserves_blocks(regroup(box, hierarchy(register=2, lane=3)), "register|lane")
+    with pytest.raises(AdmissibilityError, match=re.escape("one side has (x:4), which are not the axes ['register'")):
+        preserves_blocks(permutation(Box.of(x=4), range(4)), "register|lane")
     with pytest.raises(AdmissibilityError, match="LA756"):
         profile_of(regroup(Box.of(x=6), Box.of(x=6)))
     with pytest.raises(AdmissibilityError, match="LA756") as caught:
@@ -166,6 +196,15 @@ def test_refusals() -> None:
         fanout(TableMap((0, 1, 2, 3, 5, 4)), 4)
     with pytest.raises(ValueError, match="must divide"):
         moved(TableMap((1, 2, 0)), 0)
+    plan = exchange_plan(regroup(square, square))
+    for question in (plan.crossing, plan.fanout, plan.leaving, profile_of(regroup(square, square)).at):
+        with pytest.raises(MalformedError, match=r"must be among .* not 'lane/warp'"):
+            question("lane/warp")
+    for place in (-1, 3):
+        with pytest.raises(MalformedError, match=re.escape(f"must be in [0, 3), not {place}")):
+            plan.level_of(place)
+    with pytest.raises(MalformedError, match=re.escape("must be in [0, 8), not 99")):
+        normal_form(regroup(square, square), "register|lane").at(99)
     huge = hierarchy(register=2, lane=3, warp=2**20)
     with pytest.raises(BudgetError, match="LA754"):
         profile_of(HierarchicalLayout(huge, huge, DigitMap(((3, 2), (2, 1), (2**20, 6)))))
