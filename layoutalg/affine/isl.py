@@ -95,6 +95,8 @@ def read_function(text: str, operations: int = DEFAULT_OPERATIONS) -> Function:
     import islpy
 
     kinds = islpy.dim_type
+    if "->" not in text.partition("{")[2]:
+        raise _not_a_layout(text, "it has no arrow from inputs to outputs")
 
     def ask(context: islpy.Context) -> Function:
         function, relation = _read(context, text)

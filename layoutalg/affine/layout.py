@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.affine import isl
 from layoutalg.affine.evaluate import SAFE, evaluate, reach
-from layoutalg.affine.notation import prepared
+from layoutalg.affine.notation import whole
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
@@ -58,7 +58,7 @@ class PiecewiseLayout:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise _malformed("text", "must be ISL text", self.text)
-        function = isl.read_function(prepared(self.text, "text"))
+        function = isl.read_function(whole(self.text, code="LA220"))
         names = function.outputs if self.outputs is None else self.outputs
         valid = isinstance(names, tuple) and all(isinstance(name, str) and name.isidentifier() for name in names)
         if not valid or len(set(names)) != len(function.outputs) or len(names) != len(function.outputs):

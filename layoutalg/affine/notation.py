@@ -15,11 +15,18 @@ NESTING_LIMIT = 500
 DIGIT_LIMIT = 300
 QUOTIENT_LIMIT = 200
 AXES_LIMIT = 400
+NAME_LIMIT = 200
+COMPLEMENT_LIMIT = 100
+"""Negated quantifiers in one text; ISL's time doubles with every few of them."""
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
 _PREFIXES = re.compile(r"(?:(?:-|\bnot\b|!|\w+\s*[*])\s*){9,}")
 _WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
 _PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
+_NAME = re.compile(rf"[A-Za-z_]\w{{{NAME_LIMIT}}}")
+_COMPLEMENT = re.compile(r"(?:\bnot\b|!)[\s(]*exists\b")
+_NO_INTEGER = re.compile(r"\brat\s*:|\b(?:nan|infty|infinity)\b", re.IGNORECASE)
+_HEAD = re.compile(r"\s*(?:\[[^\[\]{}]*\]\s*->\s*)?\{")
 _DIVISION = re.compile(r"(?:/|%|\bmod\b)\s*([A-Za-z_]\w*)")
 
 
@@ -54,6 +61,14 @@ def prepared(text: object, argument: str) -> str:
     if len(text) > TEXT_LIMIT:
         because = f"{argument} has {len(text)} characters; the limit is {TEXT_LIMIT}"
         raise malformed("LA780", "this ISL text is too long", text, because)
+    _encoded(text, argument)
+    if _NAME.search(text) or len(_COMPLEMENT.findall(text)) > COMPLEMENT_LIMIT:
+        because = f"names have at most {NAME_LIMIT} characters, and {COMPLEMENT_LIMIT} 'not exists' may occur"
+        raise malformed("LA780", "this ISL text is too long", text, because)
+    foreign = _NO_INTEGER.search(text)
+    if foreign is not None:
+        because = f"{foreign[0]!r} at column {foreign.start()} stands for no integers"
+        raise malformed("LA780", "this is not a text over the integers", text, because, {"column": foreign.start()})
     depth = deepest = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
@@ -78,6 +93,40 @@ def prepared(text: object, argument: str) -> str:
         start, operand = _left_operand(text, quotient.start())
         text = f"{text[:start]}floor(({operand})/{quotient[1]}){text[quotient.end() :]}"
     return text
+
+
+def _encoded(text: str, argument: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        because = f"{argument} has a character at column {error.start} that is no text"
+        raise malformed("LA780", "this is not ISL text", ascii(text), because, {"column": error.start}) from None
+
+
+def whole(text: object, argument: str = "text", code: str = "LA780") -> str:
+    """Return ``prepared`` text of one set or map, ``[parameters] -> { ... }`` and nothing else.
+
+    ISL stops reading at the closing brace, and text without braces is another of its formats.
+
+    Raises:
+        MalformedError: LA780, LA782, see ``prepared``; ``code``, text before, after or instead of one pair of braces.
+        BudgetError: LA222, see ``prepared``.
+
+    Example:
+        >>> whole("[N] -> { [i] : 0 <= i < N }")
+        '[N] -> { [i] : 0 <= i < N }'
+    """
+    found = prepared(text, argument)
+    head, end = _HEAD.match(found), found.rstrip()
+    column = 0 if head is None else head.end()
+    inner = found[column:].find("{")
+    close = found.find("}", column)
+    if head is not None and inner < 0 and close == len(end) - 1:
+        return found
+    if head is not None:
+        column = close + 1 if close >= 0 else len(found)
+    because = f"{argument} must be [parameters] -> {{ ... }} or {{ ... }} and nothing else; see column {column}"
+    raise malformed(code, "this is not the text of one set or map", text, because, {"column": column})
 
 
 def _left_operand(text: str, end: int) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutalg.affine.budget import exhausted, solve, written
 from layoutalg.affine.explicit import SETTLING_ROUNDS, Witness, a_function, axis_names, explicit, sampled, settled
-from layoutalg.affine.notation import malformed, not_affine, prepared
+from layoutalg.affine.notation import malformed, not_affine, prepared, whole
 
 if TYPE_CHECKING:
     import islpy
@@ -57,7 +57,7 @@ def _context(context: islpy.Context, text: str, params: Sequence[str]) -> islpy.
     if not condition.startswith(("[", "{")):
         names = sorted({*params, *(n for n in re.findall(r"[A-Za-z_]\w*", condition) if not _is_word(n))})
         written = f"[{', '.join(names)}] -> {{ : {condition} }}" if condition else "{ : }"
-    known = _parse(context, islpy.Set.read_from_str, written, "parameter set")
+    known = _parse(context, islpy.Set.read_from_str, whole(written, "context"), "parameter set")
     if not known.is_params():
         raise malformed("LA780", "the context must constrain parameters only", text, "it has axes of its own")
     if known.is_empty():
@@ -113,7 +113,7 @@ def read_function(text: object, given: str = "") -> Reading:
     import islpy
 
     kinds = islpy.dim_type
-    written = prepared(text, "text")
+    written = whole(text)
     if "->" not in written.partition("{")[2]:
         raise malformed("LA780", "this is not the text of an ISL map", written, "no arrow from inputs to outputs")
 
@@ -164,7 +164,7 @@ def read_set(text: object) -> Reading:
     import islpy
 
     kinds = islpy.dim_type
-    written = prepared(text, "text")
+    written = whole(text)
 
     def ask(context: islpy.Context) -> Reading:
         points = _parse(context, islpy.Set.read_from_str, written, "set")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.affine import PiecewiseLayout, isl
+from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout, isl
 from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.errors import BudgetError, MalformedError
@@ -37,7 +37,8 @@ def test_relations_that_are_functions_are_accepted() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "part"),
     [
-        ("{ [x] -> [y", "LA220", "ISL says"),
+        ("{ [x] -> [y", "LA220", "nothing else"),
+        ("{ [x] -> [y }", "LA220", "ISL says"),
         ("{ [x] : 0 <= x < 3 }", "LA221", ""),
         ("{ [x] -> [" + "[" * 99_000 + "x" + "]" * 99_000 + "] }", "LA780", "nests"),
         ("{ [x] -> [" + "2*" * 50_000 + "x] : 0 <= x < 3 }", "LA780", "nests"),
@@ -161,3 +162,34 @@ def test_two_stacked_swizzles_become_a_function() -> None:
     value ^= (value >> 7 & 7) << 4
     value ^= (value >> 6 & 3) << 3
     assert np.array_equal(to_piecewise(stack).table(), value)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("0 50000000", "nothing else; see column 0"),
+        ("1 400000000\n1", "nothing else"),
+        ("{ [i] -> [i] : 0 <= i < 4 } + { [i] -> [10] : 0 <= i < 4 }", "nothing else; see column 27"),
+        ("{ [i] -> [i] : 0 <= i < 4 }; { [i] -> [i + 9] : 4 <= i < 8 }", "nothing else"),
+        ("{ [i] -> [i] : 0 <= i < 4 } \ud800", "no text"),
+        ("{ rat: [i] -> [i] : 2i = 1 }", "no integers"),
+        ("{ [i] -> [NaN] : 0 <= i < 4 }", "no integers"),
+        ("{ [i] -> [i] : 0 <= i < infty }", "no integers"),
+        ("{ [i] -> [i] : " + "a" * 50000 + " }", "at most 200 characters"),
+        ("{ [i] -> [i] : " + "not exists (a : 2a = i) and " * 300 + "i = 0 }", "'not exists'"),
+    ],
+    ids=range(10),
+)
+def test_text_that_isl_would_misread_or_choke_on_is_refused_first(text: str, rule: str) -> None:
+    for make in (PiecewiseLayout, ParametricLayout, ParametricSet):
+        with pytest.raises(MalformedError) as caught:
+            make(text)
+        assert rule in str(caught.value)
+    with pytest.raises(MalformedError, match="nothing else"):
+        ParametricLayout("[N] -> { [i] -> [i] : 0 <= i <= N }", "N >= 4 } garbage")
+
+
+@pytest.mark.parametrize("text", ["{ [i] : i = 5 }", "{ [7] }", "{ : }"])
+def test_a_set_is_no_layout(text: str) -> None:
+    with pytest.raises(MalformedError, match="no arrow"):
+        PiecewiseLayout(text)
