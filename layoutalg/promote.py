@@ -29,6 +29,12 @@ Family: TypeAlias = Literal["cute", "composed", "swizzle", "linear", "piecewise"
 Value: TypeAlias = "AnyLayout | Swizzle"
 
 
+LISTED = 64
+"""Most points of a layout whose left inverse is listed value by value."""
+LISTED_OPERATIONS = 64_000
+"""ISL's quota for the left inverse of a layout that can be listed instead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Promoted:
     """An answer and the family that holds it.
@@ -176,15 +182,35 @@ def _inverse(
     values = layout.table()
     if len(set(values.tolist())) < len(values):
         raise refusal
+    passed.append("linear: the layout is not affine over F2")
+    return Promoted(_left_inverse(layout, values.tolist()), "piecewise", tuple(passed))
+
+
+def _left_inverse(layout: CuteLayout | ComposedLayout, values: list[int]) -> PiecewiseLayout:
+    """Return the left inverse of an injective layout; of few points it is listed where ISL would take long."""
     from layoutalg.affine import isl
 
-    passed.append("linear: the layout is not affine over F2")
-    text = isl.left_inverse(convert.to_piecewise(layout).text, [extent for _, extent in _axes(layout)])
-    return Promoted(PiecewiseLayout(text, ("coordinate",)), "piecewise", tuple(passed))
+    few = len(values) <= LISTED
+    quota = {"operations": LISTED_OPERATIONS} if few else {}
+    try:
+        digits = convert.to_piecewise(layout)
+        text = isl.left_inverse(digits.text, [extent for _, extent in digits.inputs], **quota)
+    except BudgetError:
+        if not few:
+            raise
+        text = _listed_inverse(values)
+    return PiecewiseLayout(text, ("coordinate",))
 
 
-def _axes(layout: CuteLayout | ComposedLayout) -> tuple[tuple[str, int], ...]:
-    return convert.to_piecewise(layout).inputs
+def _listed_inverse(values: list[int]) -> str:
+    """Return the ISL text of value -> its place in the list, 0 between the values; they are distinct and >= 0."""
+    place = {value: index for index, value in enumerate(values)}
+    ordered = sorted(place)
+    gaps = [f"{low} < v < {high}" for low, high in zip([-1, *ordered], ordered, strict=False) if high > low + 1]
+    pieces = [f"[v] -> [{place[value]}] : v = {value}" for value in ordered]
+    if gaps:
+        pieces.append(f"[v] -> [0] : {' or '.join(gaps)}")
+    return f"{{ {'; '.join(pieces)} }}"
 
 
 def _family(value: Value) -> Family:

@@ -266,6 +266,8 @@ def flat_link(extents: Sequence[int]) -> str:
 def _checked(value: object, name: str, extent: int) -> npt.NDArray[np.int64]:
     """Return a coordinate as an array, refused unless it holds integers in [0, extent)."""
     array = np.asarray(value)
+    if isinstance(value, (list, tuple)) and not array.size:  # numpy reads an empty list as floats
+        array = array.astype(np.int64)
     exact = array.dtype.kind in "iu" or (array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat))
     if not exact:
         raise _malformed("coords", f"{name} must hold integers", value)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
+import numpy.typing as npt
 
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine.digits import digit_system, map_text, stage_text
@@ -17,14 +19,16 @@ from layoutalg.convert.linear import to_linear
 from layoutalg.convert.lower import lowered, total
 from layoutalg.convert.operand import AnyFamily, checked
 from layoutalg.convert.strided import recognize
-from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.errors import BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.cute import ComposedLayout, CuteLayout, radix
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.zmod import IntegerLayout
 
 RUNS = 64
-"""Most runs of a table that become pieces."""
+"""Most runs of a table, or bands of a stack of swizzles, that become pieces."""
+LISTED = 2**12
+"""Most points of a stack of swizzles, or residues of its offsets, that are listed."""
 
 
 def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
@@ -32,10 +36,12 @@ def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
 
     The digits are called ``c0, c1, ...``: the modes of a CuTe layout, the box of an integer layout, which keeps its
     outputs and moduli. Of a linear layout, and of a stack of swizzles that is affine over F2 on the bits it touches,
-    the input bits that are xored with others are digits of their own and the runs between them one digit each; another
-    stack keeps its modes. A hierarchical layout gets its digits, with mixed bits as above; a table the form it is
-    recognised to have, else one piece per arithmetic run of its flat coordinate. The output is ``offset`` unless the
-    layout names its own; the flat coordinate is the same.
+    the input bits that are xored with others are digits of their own and the runs between them one digit each. Another
+    stack keeps its modes, with one piece per band of inner offsets that it moves by the same number, at most 64 bands;
+    with more bands, up to 4096 points and 64 arithmetic runs it has one piece per run of its flat coordinate ``i``;
+    beyond, it keeps its modes under floors. A hierarchical layout gets its digits, with mixed bits as above; a table
+    the form it is recognised to have, else one piece per arithmetic run of its flat coordinate. The output is
+    ``offset`` unless the layout names its own; the flat coordinate is the same.
 
     Args:
         layout: Any total layout with at least one point.
@@ -70,7 +76,7 @@ def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
     if isinstance(layout, LinearLayout):
         return _from_bits(layout.columns, layout.constant)
     if isinstance(layout, ComposedLayout):
-        return _from_swizzles(layout) or PiecewiseLayout(_chain_text(layout), ("offset",))
+        return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
     return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))  # type: ignore[arg-type]
 
 
@@ -183,43 +189,118 @@ def _from_integer(layout: IntegerLayout) -> PiecewiseLayout:
     return PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : {box} }}", tuple(layout.out_dims))
 
 
+def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
+    """Return a stack of swizzles as its inner offset v plus a number per band of v modulo the greatest period P.
+
+    A stack g has g(x + P) = g(x) + P, so g(x) - x is a function of x modulo P. Residues that v does not reach belong to
+    the band before them. None where there are more than ``RUNS`` bands, or too many residues to list.
+    """
+    period = max(swizzle.period for swizzle, _ in layout.stages)
+    inner = layout.base
+    if layout.size > LISTED:
+        unit = gcd(period, *(stride for _, stride in inner.flat))
+        if period // unit > LISTED:
+            return None
+        inner = CuteLayout(period // unit, unit)
+    try:
+        moved = layout.rebase(inner).table().tolist()
+    except MalformedError:  # a whole period leaves the signed 64-bit range, the layout does not
+        return None
+    moves = {v % period: value - v for v, value in zip(inner.table().tolist(), moved, strict=True)}
+    starts: list[tuple[int, int]] = []
+    for residue, move in sorted(moves.items()):
+        if not starts or starts[-1][1] != move:
+            starts.append((residue if starts else 0, move))
+    if len(starts) > RUNS:
+        return None
+    names, value, box = _modes(layout.base)
+    low, high = radix.span(layout.base.flat)
+    block = low - low % period
+    residue_text = f"{value} + {-block}" if high < block + period else f"(({value}) mod {period})"
+    stops = [start for start, _ in starts[1:]]
+    bands: dict[int, list[str]] = {}
+    for (start, move), stop in zip(starts, [*stops, period], strict=True):
+        bands.setdefault(move, []).append(f"{start} <= {residue_text} < {stop}")
+    pieces = (f"[{names}] -> [{value} + {move}] : {box} and ({' or '.join(band)})" for move, band in bands.items())
+    return _within_quota(f"{{ {'; '.join(pieces)} }}")
+
+
+def _from_runs(layout: ComposedLayout) -> PiecewiseLayout | None:
+    """Return a small stack of swizzles run by run; None where it has too many points or runs."""
+    if layout.size > LISTED:
+        return None
+    runs = _runs(layout.table())
+    return _within_quota(_runs_text(runs)) if len(runs) <= RUNS else None
+
+
+def _within_quota(text: str) -> PiecewiseLayout | None:
+    """Return the layout of a text; None where ISL's quota runs out."""
+    try:
+        return PiecewiseLayout(text, ("offset",))
+    except BudgetError:
+        return None
+
+
 def _from_table(layout: HierarchicalLayout, where: str) -> PiecewiseLayout:
     """Return a tabulated bijection as a swizzle, strides or bits where it has them, else run by run."""
     table = layout.table()
     try:
         return to_piecewise(recognize(table))
-    except RepresentabilityError:
-        pass
-    runs = []
+    except (RepresentabilityError, BudgetError):
+        pass  # a form of many parities may be over ISL's quota where the runs are not
+    runs = _runs(table)
+    if len(runs) > RUNS:
+        stop = runs[-1][1]
+        raise BudgetError(
+            Diagnostic(
+                code="LA662",
+                what="the table has too many pieces",
+                where=(where[:200],),
+                because=f"more than {RUNS} arithmetic runs on its first {stop} of {len(table)} points",
+                witness={"runs": len(runs), "points": stop},
+            )
+        )
+    return PiecewiseLayout(_runs_text(runs), ("offset",))
+
+
+Run = tuple[int, int, int, int]
+
+
+def _runs(table: npt.NDArray[np.int64]) -> list[Run]:
+    """Return the arithmetic runs (start, stop, step, value at 0) of a table, at most one more than ``RUNS``.
+
+    A run takes all it can, two points or more.
+    """
+    runs: list[Run] = []
     start, size = 0, len(table)
     steps = np.diff(table)
-    while start < size:
+    while start < size and len(runs) <= RUNS:
         step = int(steps[start]) if start < size - 1 else 0
         broken = np.flatnonzero(steps[start:] != step)
         stop = size if not broken.size else start + int(broken[0]) + 1
         runs.append((start, stop, step, int(table[start]) - step * start))
-        if len(runs) > RUNS:
-            raise BudgetError(
-                Diagnostic(
-                    code="LA662",
-                    what="the table has too many pieces",
-                    where=(where[:200],),
-                    because=f"more than {RUNS} arithmetic runs on its first {stop} of {size} points",
-                    witness={"runs": len(runs), "points": stop},
-                )
-            )
         start = stop
+    return runs
+
+
+def _runs_text(runs: Sequence[Run]) -> str:
     text = "; ".join(f"[i] -> [{step}*i + {base}] : {start} <= i < {stop}" for start, stop, step, base in runs)
-    return PiecewiseLayout(f"{{ {text} }}", ("offset",))
+    return f"{{ {text} }}"
 
 
-def _chain_text(layout: ComposedLayout) -> str:
-    """Return a stack of swizzles on the modes of its CuTe layout as ISL text."""
+def _modes(layout: CuteLayout) -> tuple[str, str, str]:
+    """Return the names of the modes, the offset and the box as ISL text."""
+    modes = [(f"c{place}", extent, stride) for place, (extent, stride) in enumerate(layout.flat)]
+    value = " + ".join(["0", *(f"{stride}*{name}" for name, _, stride in modes)])
+    box = " and ".join(["0 = 0", *(f"0 <= {name} < {extent}" for name, extent, _ in modes)])
+    return ", ".join(name for name, _, _ in modes), value, box
+
+
+def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
+    """Return a stack of swizzles on the modes of its CuTe layout, every bit that meets another a floor modulo 2."""
     from layoutalg.affine import isl
 
-    names = [f"c{index}" for index in range(len(layout.base.flat))]
-    point = f"[{', '.join(names)}]"
-    value = " + ".join(["0", *(f"{stride}*{name}" for name, (_, stride) in zip(names, layout.base.flat, strict=True))])
-    box = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, (n, _) in zip(names, layout.base.flat, strict=True))])
+    names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
-    return isl.chain([f"{{ {point} -> [{value}] }}", *stages], f"{{ {point} : {box} }}")
+    text = isl.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
+    return PiecewiseLayout(text, ("offset",))
