@@ -15,9 +15,10 @@ from layoutalg.zmod.matrix import Vector, as_vector, integer, malformed
 def place_of(layout: IntegerLayout, axis: object, argument: str = "axis") -> int:
     """Return the position of an input axis, or refuse the name."""
     names = list(layout_or_refuse(layout).in_dims)
-    if axis not in names:
+    # the comparison of an array with a name is an array
+    if not isinstance(axis, str) or axis not in names:
         raise malformed(argument, f"must be one of {names}", axis, "LA731")
-    return names.index(str(axis))
+    return names.index(axis)
 
 
 def _rebuilt(layout: IntegerLayout, place: int, extent: int, scale: int, start: int) -> IntegerLayout:

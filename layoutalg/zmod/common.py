@@ -68,7 +68,8 @@ def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
     if isinstance(image_coset(first) & image_coset(second), Obstruction):
         return CommonValues(0, "lattice")
     answer = _each(first, second) or _packed(first, second)
-    if answer is None and max(first.size, second.size) <= TABLE_POINTS:
+    limit = min(TABLE_POINTS, first.table_limit, second.table_limit)
+    if answer is None and max(first.size, second.size) <= limit:
         answer = _by_table(first, second)
     if answer is None:
         raise BudgetError(
@@ -76,9 +77,9 @@ def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
                 code="LA740",
                 what="too many values to count",
                 where=(str(first), str(second)),
-                because=f"{first.size} and {second.size} points; tables go up to {TABLE_POINTS}, "
+                because=f"{first.size} and {second.size} points; tables go up to {limit}, "
                 f"bitsets to {BITSET_VALUES} values",
-                witness={"points": (first.size, second.size), "limit": TABLE_POINTS},
+                witness={"points": (first.size, second.size), "limit": limit},
             )
         )
     count, engine, x, y = answer

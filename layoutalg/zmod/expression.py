@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, RepresentabilityError
+from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.compose import residue_form
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
@@ -240,8 +240,8 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
         values: Integers or arrays by name.
 
     Raises:
-        MalformedError: LA737, other syntax, an unknown name, a value that is no integer, or a negative operand where
-            C rounds towards zero.
+        MalformedError: LA737, other syntax, an unknown name, a value that is no integer, arrays that do not broadcast,
+            a division by zero, or a negative operand where C rounds towards zero.
 
     Example:
         >>> evaluate("(3 * i + 7) % 4", {"i": 2})
@@ -249,16 +249,34 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     """
     if not isinstance(values, Mapping):
         raise malformed("values", "must be a mapping of names to integers", values, "LA737")
-    for name, value in values.items():
-        array = np.asarray(value)
-        exact = array.dtype.kind in "iu" or all(type(entry) is int for entry in array.flat)
-        if not exact or not isinstance(value, (int, np.integer, np.ndarray)):
-            raise malformed(f"values[{name!r}]", "must be an integer or an array of integers", value, "LA737")
+    numbers = {name: _number(name, value) for name, value in values.items()}
     try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, TypeError) as error:
+        np.broadcast_shapes(*map(np.shape, numbers.values()))
+    except ValueError as error:
+        shapes = {name: np.shape(value) for name, value in numbers.items()}
+        raise malformed("values", "must be arrays that broadcast together", shapes, "LA737") from error
+    try:
+        found = _walk(ast.parse(text, mode="eval").body, numbers, text)
+    except MalformedError:
+        raise
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         raise malformed("text", "must be an index expression", text, "LA737") from error
-    return _walk(tree.body, values, text)
+    if isinstance(found, int):
+        return found
+    array = np.asarray(found, dtype=object)
+    fits = not array.size or (array.min() >= -(2**63) and array.max() < 2**63)
+    return array.astype(np.int64) if fits else array
+
+
+def _number(name: object, value: object) -> Number:
+    """Return a value as a Python integer or an array of them, which cannot overflow, or refuse it."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, np.ndarray) and (
+        value.dtype.kind in "iu" or (value.dtype.kind == "O" and set(map(type, value.flat)) <= {int})
+    ):
+        return value.astype(object)
+    raise malformed(f"values[{name!r}]", "must be an integer or an array of integers", value, "LA737")
 
 
 def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
@@ -278,8 +296,10 @@ def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
                     return a - b
                 case ast.Mult():
                     return a * b
-            if np.any(np.asarray(a) < 0) or np.any(np.asarray(b) < 0):
+            if np.any(np.asarray(a, dtype=object) < 0) or np.any(np.asarray(b, dtype=object) < 0):
                 raise malformed("text", f"operands of {type(op).__name__} must not be negative", text, "LA737")
+            if isinstance(op, (ast.Div, ast.Mod)) and np.any(np.asarray(b, dtype=object) == 0):
+                raise malformed("text", f"the right operand of {type(op).__name__} must not be 0", text, "LA737")
             match op:
                 case ast.Div():
                     return a // b

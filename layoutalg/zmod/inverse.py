@@ -21,14 +21,15 @@ from layoutalg.zmod.axes import same_function
 from layoutalg.zmod.compose import residue_form
 from layoutalg.zmod.guarded import guarded
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
+from layoutalg.zmod.listed import listed
 from layoutalg.zmod.matrix import Vector
 from layoutalg.zmod.solve import Obstruction, solve_mod
 
 if TYPE_CHECKING:
     from layoutalg.affine import ParametricLayout
 
-# where ISL gives up on a layout of at most this many points, the inverse is listed value by value
-LISTED_POINTS = 128
+# where ISL gives up on a layout of at most this many points, the values are listed in runs
+LISTED_POINTS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,32 +108,20 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
         { [offset] -> [(floor((-1 + offset)/3))] : (-1 + offset) mod 3 = 0 and 0 < offset <= 13 }
     """
     from layoutalg.affine import ParametricLayout
+    from layoutalg.affine.notation import TEXT_LIMIT
 
     if not layout_or_refuse(layout).size:
         raise _refused(layout, "the layout has no points", {"size": 0})
     forward = guarded(layout)
-    names = forward.out_dims
+    axes = tuple(layout.in_dims)
     try:
         turned = forward.right_inverse()
+        return ImageInverse(ParametricLayout(turned.text, turned.context, axes))
     except BudgetError:
-        if layout.size > LISTED_POINTS:
+        text = listed(layout, forward.out_dims) if layout.size <= LISTED_POINTS else ""
+        if not text or len(text) > TEXT_LIMIT:
             raise
-        turned = ParametricLayout(_listed(layout, names))
-    return ImageInverse(ParametricLayout(turned.text, turned.context, tuple(layout.in_dims)))
-
-
-def _listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
-    """Return the inverse value by value."""
-    least: dict[Vector, Vector] = {}
-    for index in range(layout.size):
-        point = layout.coordinate(index)
-        value = layout.value(point)
-        least[value] = min(point, least.get(value, point))
-    pieces = []
-    for value, point in least.items():
-        guard = " and ".join([f"{name} = {number}" for name, number in zip(names, value, strict=True)])
-        pieces.append(f"[{', '.join(names)}] -> [{', '.join(map(str, point))}] : {guard}")
-    return "{ " + "; ".join(pieces) + " }"
+    return ImageInverse(ParametricLayout(text, outputs=axes))
 
 
 def _by_residues(layout: IntegerLayout) -> RightInverse | None:

@@ -27,7 +27,8 @@ from layoutalg.zmod.matrix import Matrix, Vector, as_matrix, as_vector, integer,
 
 Coordinate: TypeAlias = "int | npt.NDArray[Any]"
 Axes: TypeAlias = tuple[tuple[str, int], ...]
-TABLE_POINTS = 2**27
+# entries of a table: of 64 bits, and of Python integers, which take five times the room
+TABLE_ENTRIES, WIDE_ENTRIES = 2**24, 2**21
 _WHAT = "this is not an integer layout"
 _SAFE = 2**62
 
@@ -292,9 +293,7 @@ class IntegerLayout:
     def _arrays(self, values: Sequence[Coordinate], shape: tuple[int, ...]) -> list[npt.NDArray[Any]]:
         answers = []
         for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True):
-            # every partial sum stays below this bound, so int64 cannot wrap
-            bound = abs(b) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(row, self.extents, strict=True))
-            kind = np.int64 if max(bound, m) < _SAFE else object
+            kind = object if self._is_wide(row, b, m) else np.int64
             total: npt.NDArray[Any] = np.full(shape, b, dtype=kind)
             for a, x, extent in zip(row, values, self.extents, strict=True):
                 # the coordinate of a short axis is 0, whatever its stride
@@ -304,27 +303,47 @@ class IntegerLayout:
             answers.append(np.asarray(total % m, dtype=kind) if m else total)
         return answers
 
+    def _is_wide(self, row: Vector, b: int, m: int) -> bool:
+        """Return whether 64 bits might not hold the values of an output or a partial sum on the way."""
+        bound = abs(b) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(row, self.extents, strict=True))
+        return max(bound, m) >= _SAFE
+
+    @property
+    def table_limit(self) -> int:
+        """The most points, with this number of outputs and values of this size, that ``table`` lists.
+
+        Example:
+            >>> IntegerLayout.from_strides({"i": 3}, (2,)).table_limit == 2**24
+            True
+        """
+        rows = zip(self.matrix, self.offset, self.moduli, strict=True)
+        entries = WIDE_ENTRIES if any(self._is_wide(*row) for row in rows) else TABLE_ENTRIES
+        return entries // max(1, len(self.outputs))
+
     def table(self) -> npt.NDArray[Any]:
         """Return the outputs over all flat indices: one-dimensional for one output, else one column per output.
 
         Raises:
-            BudgetError: LA727, more than 2^27 points.
+            BudgetError: LA727, more than 2^24 entries (points times outputs), or 2^21 where an output may pass 62 bits.
 
         Example:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (2, 1), modulus=3).table().tolist()
             [0, 2, 1, 1, 0, 2]
         """
-        if self.size > TABLE_POINTS:
+        limit = self.table_limit
+        if self.size > limit:
             raise BudgetError(
                 Diagnostic(
                     code="LA727",
                     what="the table is too large",
                     where=(str(self),),
-                    because=f"{self.size} points, the limit is {TABLE_POINTS}",
+                    because=f"{self.size} points with {len(self.outputs)} outputs, the limit for these is {limit}",
+                    witness={"points": self.size, "outputs": len(self.outputs), "limit": limit},
                 )
             )
-        grids = grid(self.extents)
-        answers = [answer.reshape(-1) for answer in self._arrays(grids, self.extents[::-1])]
+        # next to an empty axis another may be too long to list
+        extents = self.extents if self.size else (0,) * len(self.extents)
+        answers = [answer.reshape(-1) for answer in self._arrays(grid(extents), extents[::-1])]
         if len(answers) == 1:
             return answers[0]
         return np.stack(answers, axis=-1) if answers else np.empty((self.size, 0), np.int64)

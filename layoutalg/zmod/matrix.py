@@ -24,13 +24,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
-from layoutalg.zmod.packed import WORD_BITS, scaled_inverse, spend
+from layoutalg.zmod.packed import Work, bits, scaled_inverse
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 Vector: TypeAlias = tuple[int, ...]
 MAX_ENTRIES = 1_000_000
-# matrices below this many entries need no count of the work
-FREE_ENTRIES = 2048
+# matrices of fewer entries, and of fewer bits in all, need no count of the work
+FREE_ENTRIES, FREE_BITS = 1024, 2**16
 _INT = {int}
 
 
@@ -233,16 +233,22 @@ class Hermite:
         return sum(map(any, self.H))
 
 
-def echelon(rows: list[list[int]], width: int) -> list[int]:
+def echelon(rows: list[list[int]], width: int, work: Work | None = None) -> list[int]:
     """Bring rows to Hermite form in their first ``width`` columns, in place; return the pivot columns.
+
+    Args:
+        rows: The rows, changed in place.
+        width: Columns that take part; the rest follows.
+        work: The count of a larger computation that this is a part of.
 
     Raises:
         BudgetError: LA739, the elimination is too long.
     """
     pivots: list[int] = []
     count = len(rows)
-    counted = count and count * len(rows[0]) > FREE_ENTRIES
-    work = 0
+    work = work or Work()
+    entries = count * len(rows[0]) if rows else 0
+    counted = entries > FREE_ENTRIES or entries * max(map(bits, rows), default=0) > FREE_BITS
     for column in range(width):
         top = len(pivots)
         if top == count:
@@ -254,6 +260,7 @@ def echelon(rows: list[list[int]], width: int) -> list[int]:
             best = min(live, key=lambda i: abs(rows[i][column]))
             base = rows[best]
             pivot = base[column]
+            size = bits(base) if counted else 0
             rest = [best]
             for i in live:
                 if i == best:
@@ -261,6 +268,8 @@ def echelon(rows: list[list[int]], width: int) -> list[int]:
                 row = rows[i]
                 # the nearest quotient halves the remainder at least
                 q = (2 * row[column] + pivot) // (2 * pivot)
+                if counted:
+                    work.rows(len(base), size, q.bit_length())
                 if q == 1:
                     rows[i] = row = list(map(sub, row, base))
                 elif q == -1:
@@ -269,9 +278,6 @@ def echelon(rows: list[list[int]], width: int) -> list[int]:
                     rows[i] = row = [a - q * b for a, b in zip(row, base, strict=True)]
                 if row[column]:
                     rest.append(i)
-            if counted:
-                work += len(live) * _cost(base)
-                spend(work)
             live = rest
         place = live[0]
         row = rows[place]
@@ -280,20 +286,15 @@ def echelon(rows: list[list[int]], width: int) -> list[int]:
         rows[place] = rows[top]
         rows[top] = row
         pivot = row[column]
-        above = [i for i in range(top) if not 0 <= rows[i][column] < pivot]
-        for i in above:
+        size = bits(row) if counted else 0
+        for i in range(top):
             q = rows[i][column] // pivot
-            rows[i] = [a - q * b for a, b in zip(rows[i], row, strict=True)]
-        if counted and above:
-            work += len(above) * _cost(row)
-            spend(work)
+            if q:
+                if counted:
+                    work.rows(len(row), size, q.bit_length())
+                rows[i] = [a - q * b for a, b in zip(rows[i], row, strict=True)]
         pivots.append(column)
     return pivots
-
-
-def _cost(row: list[int]) -> int:
-    """Return what one row operation costs, in the unit of ``spend``."""
-    return 8 * len(row) * (max(map(int.bit_length, row)) // WORD_BITS + 2)
 
 
 def check_transform(size: int) -> None:
@@ -347,20 +348,27 @@ def hnf(A: object, columns: int | None = None) -> Hermite:
     Source: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.2.
     """
     rows = as_matrix(A, columns=columns)
-    width = column_count(rows, columns)
+    return hermite(rows, column_count(rows, columns), Work())
+
+
+def hermite(rows: Matrix, width: int, work: Work) -> Hermite:
+    """Return the form with its transform; see ``hnf``. The work counts as a part of a larger computation."""
     check_transform(len(rows))
-    work = _tailed(rows)
-    echelon(work, width)
-    return Hermite(tuple([tuple(row[:width]) for row in work]), tuple([tuple(row[width:]) for row in work]))
+    tailed = _tailed(rows)
+    echelon(tailed, width, work)
+    return Hermite(tuple([tuple(row[:width]) for row in tailed]), tuple([tuple(row[width:]) for row in tailed]))
 
 
-def hermite_basis(generators: Sequence[Sequence[int]], width: int) -> Matrix:
+def hermite_basis(generators: Sequence[Sequence[int]], width: int, work: Work | None = None) -> Matrix:
     """Return the rows of the Hermite form that are not zero: the canonical basis of the lattice of the generators.
+
+    Raises:
+        BudgetError: LA739, the elimination is too long.
 
     Example:
         >>> hermite_basis([(2, 0), (3, 0), (0, 0)], 2)
         ((1, 0),)
     """
-    work = [list(row) for row in generators]
-    rank = len(echelon(work, width))
-    return tuple([tuple(row) for row in work[:rank]])
+    rows = [list(row) for row in generators]
+    rank = len(echelon(rows, width, work))
+    return tuple([tuple(row) for row in rows[:rank]])

@@ -1,6 +1,6 @@
 """Smith forms of nonsingular square matrices from the scaled inverse, on rows packed into single integers.
 
-Main definitions: ``ScaledInverse``, ``scaled_inverse``, ``smith_from_inverse``, ``combinations``.
+Main definitions: ``ScaledInverse``, ``scaled_inverse``, ``smith_from_inverse``, ``combinations``, ``Work``.
 
 Main statements: with B = d A^-1 integral, a row vector v is a combination of the rows of A exactly when ``v B = 0
 (mod d)``. Where B is, modulo d, a sum of K columns times rows whose columns w_1, w_2, ... each hold a unit, this is K
@@ -25,7 +25,9 @@ from layoutalg.errors import BudgetError, Diagnostic
 
 Rows = list[list[int]]
 WORD_BITS = 64
-MAX_WORK = 2_000_000_000
+MAX_WORK = 300_000_000
+# what one operation on numbers of one word costs besides its words
+STEP = 24
 # more congruences than this and elimination is the faster way
 LEVELS = 8
 # at most this many rows are added to others in search of a unit
@@ -35,7 +37,7 @@ SLACK_BITS = 10
 
 
 def spend(work: int) -> None:
-    """Refuse work beyond the budget: entries times words, about a minute.
+    """Refuse work beyond the budget, a few seconds; the unit is a few nanoseconds.
 
     Raises:
         BudgetError: LA739.
@@ -49,6 +51,41 @@ def spend(work: int) -> None:
                 witness={"work": work, "limit": MAX_WORK},
             )
         )
+
+
+@dataclass(slots=True)
+class Work:
+    """A count of row operations that refuses to pass the budget; one per computation, whatever its parts."""
+
+    done: int = 0
+
+    def rows(self, length: int, bits: int, quotient_bits: int = 0, count: int = 1) -> None:
+        """Count ``count`` operations ``row - q * base`` on rows of this length, base and q of these sizes.
+
+        Raises:
+            BudgetError: LA739.
+        """
+        words = bits // WORD_BITS + 1
+        self.look(count * length * (STEP + 2 * words * (quotient_bits // WORD_BITS + 2)))
+
+    def look(self, amount: int) -> None:
+        """Count an amount of work.
+
+        Raises:
+            BudgetError: LA739.
+        """
+        self.done += amount
+        spend(self.done)
+
+
+def bits(row: Iterable[int]) -> int:
+    """Return the size of the largest entry.
+
+    Example:
+        >>> bits((3, -8, 0)), bits(())
+        (4, 0)
+    """
+    return max(map(int.bit_length, row), default=0)
 
 
 def pack(rows: Iterable[Sequence[int]], width: int) -> list[int]:
@@ -87,6 +124,9 @@ def field(packed: Iterable[int], place: int, width: int) -> list[int]:
 def combinations(factors: Iterable[Sequence[int]], rows: Sequence[Sequence[int]]) -> Rows:
     """Return the product of a matrix and rows.
 
+    Raises:
+        BudgetError: LA739, the product is too long.
+
     Example:
         >>> combinations([(1, 2), (0, -1)], [(1, 0, 5), (0, 1, 7)])
         [[1, 2, 19], [0, -1, -7]]
@@ -96,6 +136,8 @@ def combinations(factors: Iterable[Sequence[int]], rows: Sequence[Sequence[int]]
     size = max([max(map(abs, row), default=0) for row in rows], default=0)
     width = (reach * size).bit_length() + 2
     packed, count = pack(rows, width), len(rows[0]) if rows else 0
+    words = width // WORD_BITS + 1
+    spend(len(factors) * len(rows) * (count * words + STEP) * (reach.bit_length() // WORD_BITS + 1))
     return unpack([sum(map(mul, factor, packed)) for factor in factors], width, count)
 
 
@@ -142,7 +184,8 @@ def scaled_inverse(rows: Sequence[Sequence[int]]) -> ScaledInverse | None:
     if not bound:
         return None
     width = (bound.bit_length() + 1) // 2 + 2 + SLACK_BITS
-    spend(count**3 * (width // WORD_BITS + 1) ** 2)
+    # a step on a packed row multiplies twice and divides once
+    spend(2 * count**3 * (width // WORD_BITS + 1) ** 2)
     packed = pack(rows, width)
     order = list(range(count))
     previous, sign = 1, 1

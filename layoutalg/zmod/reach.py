@@ -152,7 +152,7 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
         order = _superincreasing(packed[0], limits)
         if order is not None:
             return Proved("superincreasing", {"strides": order})
-    if size <= TABLE_POINTS:
+    if size <= min(TABLE_POINTS, layout.table_limit):
         return _injective_by_table(layout)
     if packed is not None:
         found = value_set(*packed, limits, BITSET_VALUES)
@@ -288,7 +288,7 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
         chain = _chain(layout, sides[0])
         if chain is not None:
             return chain
-    if layout.size <= TABLE_POINTS:
+    if layout.size <= min(TABLE_POINTS, layout.table_limit):
         return _covers_by_table(layout, sides)
     if len(layout.outputs) == 1:
         form = residue_form(layout.matrix[0], layout.offset[0], layout.moduli[0], layout.extents)
@@ -403,7 +403,7 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
             bottom, top = span(*other, second.extents)
             if high < bottom or top < low:
                 return Proved("range", {"output": name})
-    if max(first.size, second.size) <= TABLE_POINTS:
+    if max(first.size, second.size) <= min(TABLE_POINTS, first.table_limit, second.table_limit):
         return _disjoint_by_table(first, second)
     from layoutalg.zmod.solver import common_value
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutalg.zmod.matrix import Matrix, Vector, as_matrix, check_transform, column_count, echelon
-from layoutalg.zmod.packed import combinations, smith_from_inverse
+from layoutalg.zmod.packed import Work, bits, combinations, smith_from_inverse
 
 Rows = list[list[int]]
 # a unit pivot is taken first where it changes at most this many entries
@@ -81,18 +81,19 @@ def snf(A: object, columns: int | None = None) -> Smith:
     check_transform(max(height, width))
     body = [list(row) for row in rows]
     left, right = _unit_rows(height), _unit_rows(width)
+    work = Work()
     if height * width <= SMALL:
-        diagonal, left, right = _alternate(body, left, right) if body and width else ([], left, right)
+        diagonal, left, right = _alternate(body, left, right, work) if body and width else ([], left, right)
         return _smith(diagonal, left, right)
-    pairs = _clear_units(body, left, right)
+    pairs = _clear_units(body, left, right, work)
     if not pairs:
-        return _smith(*_core(body, left, right))
+        return _smith(*_core(body, left, right, work))
     done_rows, done_columns = {i for i, _ in pairs}, {j for _, j in pairs}
     # rows and columns of zeros come last
     live = [i for i in range(height) if i not in done_rows and any(body[i])]
     kept = [j for j in range(width) if j not in done_columns and any(body[i][j] for i in live)]
     core = [[body[i][j] for j in kept] for i in live]
-    diagonal, upper, lower = _core(core, [left[i] for i in live], [right[j] for j in kept])
+    diagonal, upper, lower = _core(core, [left[i] for i in live], [right[j] for j in kept], work)
     rest_rows = done_rows.union(live)
     rest_columns = done_columns.union(kept)
     return _smith(
@@ -118,7 +119,7 @@ def _unit_rows(size: int) -> Rows:
     return rows
 
 
-def _clear_units(body: Rows, left: Rows, right: Rows) -> list[tuple[int, int]]:
+def _clear_units(body: Rows, left: Rows, right: Rows, work: Work) -> list[tuple[int, int]]:
     """Use entries 1 and -1 as pivots while they change few others; return their places.
 
     In place: rows of ``left`` follow the rows of the body, rows of ``right`` its columns. The rows and columns of the
@@ -128,6 +129,8 @@ def _clear_units(body: Rows, left: Rows, right: Rows) -> list[tuple[int, int]]:
     found = True
     while found:
         found = False
+        # looking at an entry takes about two units
+        work.look(2 * len(left) * len(right))
         for i, row in enumerate(body):
             here = len(row) - row.count(0)
             for unit in (1, -1):
@@ -136,14 +139,14 @@ def _clear_units(body: Rows, left: Rows, right: Rows) -> list[tuple[int, int]]:
                 j = row.index(unit)
                 touched = [k for k, other in enumerate(body) if other[j]]
                 if (len(touched) - 1) * (here - 1) <= FILL:
-                    _clear(body, left, right, i, j, touched)
+                    _clear(body, left, right, i, j, touched, work)
                     pairs.append((i, j))
                     found = True
                     break
     return pairs
 
 
-def _clear(body: Rows, left: Rows, right: Rows, i: int, j: int, touched: list[int]) -> None:
+def _clear(body: Rows, left: Rows, right: Rows, i: int, j: int, touched: list[int], work: Work) -> None:
     """Clear the row and the column of the unit at (i, j)."""
     row = body[i]
     if row[j] < 0:
@@ -152,6 +155,7 @@ def _clear(body: Rows, left: Rows, right: Rows, i: int, j: int, touched: list[in
     tail = left[i]
     places = [k for k, entry in enumerate(row) if entry]
     tails = [k for k, entry in enumerate(tail) if entry]
+    work.rows(len(places) + len(tails), bits(row) + bits(tail), bits([body[k][j] for k in touched]), len(touched))
     for k in touched:
         if k != i:
             other, follower = body[k], left[k]
@@ -162,6 +166,7 @@ def _clear(body: Rows, left: Rows, right: Rows, i: int, j: int, touched: list[in
                 follower[place] -= q * tail[place]
     base = right[j]
     tails = [k for k, entry in enumerate(base) if entry]
+    work.rows(len(tails), bits(base), bits(row), len(places))
     for k in places:
         if k != j:
             follower, q = right[k], row[k]
@@ -170,7 +175,7 @@ def _clear(body: Rows, left: Rows, right: Rows, i: int, j: int, touched: list[in
     body[i] = [0] * len(row)
 
 
-def _core(core: Rows, left: Rows, right: Rows) -> tuple[list[int], Rows, Rows]:
+def _core(core: Rows, left: Rows, right: Rows, work: Work) -> tuple[list[int], Rows, Rows]:
     """Return the diagonal and the rows of both transforms for what the units leave over."""
     content = math.gcd(*[math.gcd(*row) for row in core])
     if not content:
@@ -178,9 +183,9 @@ def _core(core: Rows, left: Rows, right: Rows) -> tuple[list[int], Rows, Rows]:
     if content > 1:
         core = [[entry // content for entry in row] for row in core]
     if len({*_single(core)}) == len(core):
-        diagonal, left, right = _monomial(core, left, right)
+        diagonal, left, right = _monomial(core, left, right, work)
     elif len(core) != len(core[0]) or len(core) ** 2 <= SMALL_CORE or (found := smith_from_inverse(core)) is None:
-        diagonal, left, right = _alternate(core, left, right)
+        diagonal, left, right = _alternate(core, left, right, work)
     else:
         diagonal, upper, lower = found
         turned = list(zip(*lower, strict=True))
@@ -195,38 +200,38 @@ def _single(core: Rows) -> list[int]:
     return [next(j for j, entry in enumerate(row) if entry) for row in core if row.count(0) == len(row) - 1]
 
 
-def _monomial(core: Rows, left: Rows, right: Rows) -> tuple[list[int], Rows, Rows]:
+def _monomial(core: Rows, left: Rows, right: Rows, work: Work) -> tuple[list[int], Rows, Rows]:
     """Return the diagonal and both transforms where every row has one entry, each in a column of its own."""
     pivots = sorted(zip([abs(sum(row)) for row in core], _single(core), range(len(core)), strict=True))
     diagonal = [entry for entry, _, _ in pivots]
     left = [left[i] if sum(core[i]) > 0 else [-a for a in left[i]] for _, _, i in pivots]
     used = [j for _, j, _ in pivots]
     right = [right[j] for j in used] + [column for j, column in enumerate(right) if j not in used]
-    _chain(diagonal, left, right)
+    _chain(diagonal, left, right, work)
     return diagonal, left, right
 
 
-def _alternate(body: Rows, left: Rows, right: Rows) -> tuple[list[int], Rows, Rows]:
+def _alternate(body: Rows, left: Rows, right: Rows, work: Work) -> tuple[list[int], Rows, Rows]:
     """Return the diagonal and both transforms by Hermite forms of the body and of its transpose in turn."""
     height, width = len(body), len(body[0])
     while True:
-        body, left = _reduced(body, left, width)
+        body, left = _reduced(body, left, width, work)
         if _is_diagonal(body):
             break
-        body, right = _reduced([list(column) for column in zip(*body, strict=True)], right, height)
+        body, right = _reduced([list(column) for column in zip(*body, strict=True)], right, height, work)
         body = [list(row) for row in zip(*body, strict=True)]
         if _is_diagonal(body):
             break
     diagonal = [body[place][place] for place in range(min(height, width))]
-    _chain(diagonal, left, right)
+    _chain(diagonal, left, right, work)
     return diagonal, left, right
 
 
-def _reduced(body: list[list[int]], tails: list[list[int]], width: int) -> tuple[list[list[int]], list[list[int]]]:
+def _reduced(body: Rows, tails: Rows, width: int, work: Work) -> tuple[Rows, Rows]:
     """Return the Hermite form of ``body`` with the same row operations applied to ``tails``."""
-    work = [[*row, *tail] for row, tail in zip(body, tails, strict=True)]
-    echelon(work, width)
-    return [row[:width] for row in work], [row[width:] for row in work]
+    rows = [[*row, *tail] for row, tail in zip(body, tails, strict=True)]
+    echelon(rows, width, work)
+    return [row[:width] for row in rows], [row[width:] for row in rows]
 
 
 def _is_diagonal(body: list[list[int]]) -> bool:
@@ -246,7 +251,7 @@ def bezout(a: int, b: int) -> tuple[int, int, int]:
     return g, x, (1 - x * a) // b
 
 
-def _chain(diagonal: list[int], left: list[list[int]], right: list[list[int]]) -> None:
+def _chain(diagonal: list[int], left: Rows, right: Rows, work: Work) -> None:
     """Make each diagonal entry divide the next, in place; the entries that are not zero come first."""
     rank = sum(map(bool, diagonal))
     for i in range(rank):
@@ -256,6 +261,10 @@ def _chain(diagonal: list[int], left: list[list[int]], right: list[list[int]]) -
                 break
             if b % a == 0:
                 continue
+            # two operations on both sides, with multipliers of the size of a and b
+            size = a.bit_length() + b.bit_length()
+            work.rows(len(left[i]) + 4, max(bits(left[i]), bits(left[j]), size), size, 2)
+            work.rows(len(right[i]), max(bits(right[i]), bits(right[j])), size, 2)
             g, x, y = bezout(a, b)
             s, t = a // g, b // g
             upper, lower = left[i], left[j]

@@ -18,14 +18,15 @@ from layoutalg.zmod.matrix import (
     apply,
     as_matrix,
     as_vector,
+    hermite,
     hermite_basis,
-    hnf,
     identity,
     integer,
     malformed,
     multiply,
     transpose,
 )
+from layoutalg.zmod.packed import Work
 from layoutalg.zmod.smith import Smith, snf
 
 
@@ -81,6 +82,10 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
         A: Rows of integers.
         columns: Number of columns, for a matrix without rows.
 
+    Raises:
+        MalformedError: LA720, not a matrix of integers.
+        BudgetError: LA739, the elimination is too long.
+
     Example:
         >>> kernel([[1, 2]])
         ((2, -1),)
@@ -88,8 +93,9 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
     rows = as_matrix(A, columns=columns)
     width = len(rows[0]) if rows else columns or 0
     # rows of the transform that meet zero rows of the Hermite form of the transpose
-    turned = hnf(transpose(rows, width), columns=len(rows))
-    return hermite_basis(turned.U[turned.rank :], width)
+    work = Work()
+    turned = hermite(transpose(rows, width), len(rows), work)
+    return hermite_basis(turned.U[turned.rank :], width, work)
 
 
 def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstruction:
@@ -111,11 +117,22 @@ def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstru
     """
     rows = as_matrix(A, columns=columns)
     width = len(rows[0]) if rows else columns or 0
-    return _solved(snf(rows, columns=width), as_vector(b, "b", len(rows)), width)
+    form, right = snf(rows, columns=width), as_vector(b, "b", len(rows))
+    point = _particular(form, right)
+    if isinstance(point, Obstruction):
+        return point
+    basis = _kernel(form)
+    return Solution(_reduce(point, basis), basis)
 
 
-def _solved(form: Smith, right: Vector, width: int) -> Solution | Obstruction:
-    """Return all solutions of ``A x = right`` from the Smith form of A."""
+def _kernel(form: Smith) -> Matrix:
+    """Return the Hermite basis of the kernel of a matrix from its Smith form."""
+    width = len(form.V)
+    return hermite_basis(transpose(form.V, width)[form.rank :], width)
+
+
+def _particular(form: Smith, right: Vector) -> list[int] | Obstruction:
+    """Return a solution of ``A x = right`` from the Smith form of A."""
     invariants = form.invariants
     turned: list[int] = []
     for place, (row, value) in enumerate(zip(form.U, apply(form.U, right), strict=True)):
@@ -124,13 +141,11 @@ def _solved(form: Smith, right: Vector, width: int) -> Solution | Obstruction:
             return Obstruction(row, d, value % d if d else value)
         if d:
             turned.append(value // d)
-    columns_of_v = transpose(form.V, width)
-    basis = hermite_basis(columns_of_v[len(invariants) :], width)
-    point = [0] * width
-    for y, column in zip(turned, columns_of_v, strict=False):
+    point = [0] * len(form.V)
+    for y, column in zip(turned, transpose(form.V, len(form.V)), strict=False):
         if y:
             point = [p + y * c for p, c in zip(point, column, strict=True)]
-    return Solution(_reduce(point, basis), basis)
+    return point
 
 
 def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) -> Solution | Obstruction:
@@ -212,12 +227,13 @@ def right_inverse_matrix(A: object, columns: int | None = None) -> Matrix | Obst
     rows = as_matrix(A, columns=columns)
     width = len(rows[0]) if rows else columns or 0
     form = snf(rows, columns=width)
+    basis = _kernel(form)
     found: list[Vector] = []
     for unit in identity(len(rows)):
-        answer = _solved(form, unit, width)
-        if isinstance(answer, Obstruction):
-            return answer
-        found.append(answer.particular)
+        point = _particular(form, unit)
+        if isinstance(point, Obstruction):
+            return point
+        found.append(_reduce(point, basis))
     return transpose(tuple(found), 0) if found else ((),) * (columns or 0)
 
 

@@ -88,6 +88,26 @@ def test_wide_values_are_exact():
     assert L({"i": 3}, (1,)).table().dtype == np.int64
 
 
+def test_tables_are_limited_by_entries():
+    def many(outputs, extents, stride=1):
+        rows = tuple((stride,) * len(extents) for _ in range(outputs))
+        axes = tuple((f"i{k}", extent) for k, extent in enumerate(extents))
+        return IntegerLayout(axes, tuple((f"o{k}", 0) for k in range(outputs)), rows, (0,) * outputs)
+
+    found = refused(many(20, (2**27,)).table, "LA727")
+    assert found.witness == {"points": 2**27, "outputs": 20, "limit": 2**24 // 20}
+    refused(many(4, (2**22 + 1,)).table, "LA727")
+    refused(many(0, (2**24 + 1,)).table, "LA727")
+    refused(many(1, (2**21 + 1,), 2**62).table, "LA727")
+    assert many(16, (2**20,)).table().shape == (2**20, 16)
+    # an empty box lists nothing, whatever the other axes
+    assert many(2, (0, 2**50)).table().shape == (0, 2)
+    # verdicts that may use tables take another way, or say that they do not know
+    wide = many(17, (2**10, 2**10))
+    assert not isinstance(zmod.covers(wide, dict.fromkeys(wide.out_dims, (0, 1))), Refuted)
+    assert isinstance(zmod.injective(wide), Refuted)
+
+
 def test_composition_refusals_carry_the_first_coordinate():
     outer = L({"x": 8}, (3,))
     found = refused(lambda: outer @ L({"i": 3, "j": 4}, (1, 2), output="x"), "LA729")
@@ -187,6 +207,24 @@ def test_reshape_refusals():
     assert found.witness == {"flat": 4, "coordinate": {"a": 1, "b": 1}, "value": (10,), "affine": (4,)}
     found = refused(lambda: zmod.merge(L({"i": 4, "j": 3}, (1, 10)), ["i", "j"], "k"), "LA733")
     assert found.witness == {"flat": 4, "coordinate": {"i": 0, "j": 1}, "value": (10,), "affine": (4,)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # ISL runs out of operations on both
+        "Z[x0:3=(1,3,0), x1:8=(0,4,13), x2:5=(2,0,8), x3:1=(1,0,11) -> o0%6, o1, o2%16] + (0,-1,8)",
+        "Z[x0:7=(0,4), x1:6=(4,15), x2:1=(1,0), x3:3=(3,0) -> o0%5, o1] + (1,0)",
+    ],
+)
+def test_right_inverses_in_runs(text):
+    layout = parse_integer(text)
+    least = {}
+    for index, value in enumerate(layout.table().tolist()):
+        point = layout.coordinate(index)
+        least[tuple(value)] = min(point, least.get(tuple(value), point))
+    points, found = zmod.right_inverse(layout).layout.table()
+    assert dict(zip(map(tuple, points.tolist()), map(tuple, found.tolist()), strict=True)) == least
 
 
 def test_right_inverses_by_family():
@@ -305,3 +343,22 @@ def test_bridge():
 def test_errors_are_also_value_errors():
     for kind in (MalformedError, AdmissibilityError, RepresentabilityError):
         assert issubclass(kind, ValueError)
+
+
+def test_names_and_index_values_of_other_types():
+    layout = L({"i": 3}, (2,))
+    refused(lambda: zmod.slice_axis(layout, np.array([[1, 2]]), 0, 1), "LA731")
+    refused(lambda: zmod.fix(layout, ["i"], 0), "LA731")
+    expression = zmod.from_flat(layout)
+    refused(lambda: expression.evaluate({"t": [[1, 2], [3]]}), "LA737")
+    refused(lambda: expression.evaluate({"t": np.array([1.5])}), "LA737")
+    refused(lambda: evaluate("i + j", {"i": np.arange(2), "j": np.arange(3)}), "LA737")
+    refused(lambda: evaluate("i / j", {"i": 1, "j": 0}), "LA737")
+    refused(lambda: evaluate("i % j", {"i": np.arange(2), "j": np.arange(2)}), "LA737")
+    refused(lambda: evaluate("-" * 20000 + "i", {"i": 1}), "LA737")
+
+
+def test_index_values_do_not_overflow():
+    assert evaluate("i * i", {"i": np.array([2**40, 3])}).tolist() == [2**80, 9]
+    assert evaluate("0 - i", {"i": np.array([1], dtype=np.uint64)}).tolist() == [-1]
+    assert evaluate("i * 100", {"i": np.array([3], dtype=np.int8)}).dtype == np.int64

@@ -67,6 +67,71 @@ def test_forms_have_budgets():
         snf([], columns=10**30)
 
 
+def _dense(height, width, digits):
+    import random
+
+    rng = random.Random(1)
+    return [[rng.randint(-(10**digits), 10**digits) for _ in range(width)] for _ in range(height)]
+
+
+@pytest.mark.parametrize(
+    ("form", "height", "width", "digits"),
+    [
+        (snf, 29, 30, 300),
+        (snf, 30, 30, 300),
+        (snf, 2, 2, 30000),
+        (kernel, 30, 200, 2),
+        (hnf, 8, 8, 3000),
+        (hnf, 120, 60, 9),
+        (determinant, 150, 150, 2),
+    ],
+)
+def test_long_eliminations_are_refused_soon(form, height, width, digits):
+    import time
+
+    start = time.thread_time()
+    with pytest.raises(BudgetError) as error:
+        form(_dense(height, width, digits))
+    assert code(error) == "LA739"
+    assert time.thread_time() - start < 5
+
+
+def test_large_diagonals_are_refused_soon():
+    import time
+
+    # every pair needs the divisibility of its entries mended
+    rng = np.random.default_rng(0)
+    numbers = [int.from_bytes(rng.bytes(400), "little") + 2 for _ in range(60)]
+    start = time.thread_time()
+    with pytest.raises(BudgetError) as error:
+        snf([[a if i == j else 0 for j in range(60)] for i, a in enumerate(numbers)])
+    assert code(error) == "LA739"
+    assert time.thread_time() - start < 5
+
+
+@pytest.mark.parametrize(("size", "digits"), [(16, 2), (32, 2), (32, 9)])
+def test_dense_forms_within_the_budget(size, digits):
+    import math
+
+    A = _dense(size, size, digits)
+    D, U, V = snf(A)
+    assert multiply(multiply(U, as_matrix(A)), V) == D
+    H, T = hnf(A)
+    assert multiply(T, as_matrix(A)) == H
+    diagonals = [math.prod(row[k] for k, row in enumerate(form)) for form in (D, H)]
+    # modulo a prime as an independent judge of the determinant
+    prime, rows, value = 2**61 - 1, [list(row) for row in A], 1
+    for k in range(size):
+        top = next(i for i in range(k, size) if rows[i][k] % prime)
+        rows[k], rows[top] = rows[top], rows[k]
+        value = value * rows[k][k] * (1 if top == k else -1) % prime
+        unit = pow(rows[k][k], -1, prime)
+        for i in range(k + 1, size):
+            q = rows[i][k] * unit % prime
+            rows[i] = [(a - q * b) % prime for a, b in zip(rows[i], rows[k], strict=True)]
+    assert all(diagonal % prime in (value, prime - value) for diagonal in diagonals)
+
+
 def test_sizes_are_checked():
     with pytest.raises(MalformedError):
         multiply(((1, 2),), ((1,),))
