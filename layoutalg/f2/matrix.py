@@ -240,15 +240,13 @@ def multiply(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
         dense = _multiply_packed(left, right)
         if dense is not None:
             return dense
-    answer = []
-    for vector in right:
-        value = 0
-        while vector:
-            length = vector.bit_length() - 1
-            value ^= left[length]
-            vector ^= 1 << length
-        answer.append(value)
-    return tuple(answer)
+    # most columns of real layouts are one bit, and those are looked up
+    return tuple(
+        [
+            left[vector.bit_length() - 1] if vector and not vector & vector - 1 else apply(left, vector)
+            for vector in right
+        ]
+    )
 
 
 def _multiply_packed(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | None:
