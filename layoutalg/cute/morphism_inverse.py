@@ -5,6 +5,7 @@ Main definitions: ``TransposeInverses``.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from layoutalg.cute.pointed import Map, require_total
@@ -13,15 +14,15 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class TransposeInverses:
+class TransposeInverses(ABC):
     """One-sided and two-sided inverses of a class that has ``map`` and ``transpose()``."""
 
     __slots__ = ()
     map: Map
 
+    @abstractmethod
     def transpose(self) -> Self:
         """Return the generalised inverse; every morphism has one."""
-        raise NotImplementedError
 
     def left_inverse(self) -> Self:
         """Return g with g @ f the identity of the domain.

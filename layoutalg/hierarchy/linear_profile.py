@@ -35,12 +35,12 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
             wanted is nowhere in ``source``; LA756, different numbers of lanes, warps or blocks.
 
     Example:
-        >>> from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand
-        >>> c, a = mma_accumulator((64, 64), (4, 1)), mma_operand("A", (64, 64), (4, 1), 4)
-        >>> print(conversion_profile(c, a))
-        shuffle: 4096 values
-          register|lane: 3072 moved, each block feeds and reads 2 of 128, rank 1
-          lane|warp: 0 moved, each block feeds and reads 1 of 4, rank 0
+        >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"x": 8})
+        >>> copied = LinearLayout.from_bases({"register": [(2,)], "lane": [(1,)], "warp": [(0,)]}, {"x": 8})
+        >>> print(conversion_profile(rows, copied))
+        shared: 8 values
+          register|lane: 6 moved, each block feeds 4, reads 2 of 4, rank 1
+          lane|warp: 4 moved, each block feeds 2, reads 1 of 2, rank 0
           warp|cta: 0 moved, each block feeds and reads 1 of 1, rank 0
           cta|cluster: 0 moved, each block feeds and reads 1 of 1, rank 0
 

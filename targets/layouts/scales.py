@@ -23,8 +23,6 @@ from layoutalg.targets.layouts.blocked import operand_cga
 from layoutalg.targets.layouts.tile import Tile, Vector, cga_bases, flag, malformed, power, powers
 
 WMMA_SCALE_SOURCE = "Triton 3.9.0 get_amd_wmma_scale_layout (gfx1250 scaled WMMA)"
-MMA_SCALE_SOURCE = "PTX ISA 9.1 section 9.7.14.3 (block scaling for mma)"
-TMEM_SCALE_SOURCE = "PTX ISA 9.1 section 9.7.16.10.7 (block scaling for tcgen05.mma.sync); Triton 3.9.0"
 MFMA_SCALE_TILES = ((32, 32), (16, 16))
 
 

@@ -34,7 +34,7 @@ ATOM_SOURCE = "PTX ISA 9.1 section 9.7.16 (tcgen05.ld, tcgen05.st shapes)"
 TMEM_SOURCE = "PTX ISA 9.1 section 9.7.16 (tcgen05 data path layouts); Triton 3.9.0 TensorMemoryLayout"
 ROWS = 128
 WORD_COLUMNS = 512
-"""Columns of 32 bits of one CTA's tensor memory (PTX ISA 9.1 section 9.7.16.1)."""
+"""Columns of 32 bits of one CTA's tensor memory (PTX ISA 9.1 section 9.7.16, tensor memory)."""
 
 ATOMS: Mapping[str, tuple[tuple[Vector, ...], tuple[Vector, ...]]] = MappingProxyType(
     {

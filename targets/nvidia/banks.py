@@ -7,7 +7,7 @@ word included; an access of 64 bits per lane is served as two groups of 16 lanes
 each in as many turns as its busiest bank has different words. In a *load* two neighbouring groups are one when every
 lane shares its address with lane ^ 1, or every lane with lane ^ 2; stores, ``ldmatrix`` and ``stmatrix`` never do so.
 
-References: CUDA C++ programming guide 13.0, shared memory (banks and words). The groups and the exception are not in
+References: CUDA C++ programming guide, shared memory (banks and words). The groups and the exception are not in
 it: 1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``.
 """
 
