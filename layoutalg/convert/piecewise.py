@@ -24,6 +24,7 @@ from layoutalg.errors import BudgetError, Diagnostic, MalformedError, Representa
 from layoutalg.f2 import LinearLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.zmod import IntegerLayout
+from layoutalg.zmod.guarded import isl_text
 
 RUNS = 64
 """Most runs of a table, or bands of a stack of swizzles, that become pieces."""
@@ -181,12 +182,7 @@ def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
 def _from_integer(layout: IntegerLayout) -> PiecewiseLayout:
     """Return an integer layout with the same box, outputs and moduli."""
     names = [f"c{place}" for place in range(len(layout.inputs))]
-    values = []
-    for row, constant, (_, modulus) in zip(layout.matrix, layout.offset, layout.outputs, strict=True):
-        total_text = " + ".join([str(constant), *(f"{a}*{name}" for a, name in zip(row, names, strict=True) if a)])
-        values.append(f"({total_text}) mod {modulus}" if modulus else total_text)
-    box = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, layout.extents, strict=True))])
-    return PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : {box} }}", tuple(layout.out_dims))
+    return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
 
 
 def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:

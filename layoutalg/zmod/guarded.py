@@ -1,6 +1,6 @@
 """Integer layouts as guarded quasi-affine layouts, for the questions that only ISL decides.
 
-Main definitions: ``guarded``, ``first_missed``.
+Main definitions: ``isl_text``, ``guarded``, ``first_missed``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,21 @@ _ISL_WORDS = frozenset(
 )
 
 
+def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
+    """Return the layout on its box as ISL text, with these names of axes and outputs without names.
+
+    Example:
+        >>> isl_text(IntegerLayout.from_strides({"i": 5}, (3,), 1, modulus=7), ["c0"])
+        '{ [c0] -> [(1 + 3*c0) mod 7] : 0 = 0 and 0 <= c0 < 5 }'
+    """
+    values = []
+    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
+        total = " + ".join([str(b), *[f"{a}*{axis}" for a, axis in zip(row, axes, strict=True) if a]])
+        values.append(f"({total}) mod {m}" if m else total)
+    box = " and ".join(["0 = 0", *[f"0 <= {axis} < {e}" for axis, e in zip(axes, layout.extents, strict=True)]])
+    return f"{{ [{', '.join(axes)}] -> [{', '.join(values)}] : {box} }}"
+
+
 def guarded(layout: IntegerLayout) -> ParametricLayout:
     """Return the layout with its box as the guard; outputs keep their names where ISL can print them.
 
@@ -33,15 +48,10 @@ def guarded(layout: IntegerLayout) -> ParametricLayout:
     from layoutalg.affine import ParametricLayout
 
     axes = [f"x{k}" for k in range(len(layout.inputs))]
-    values = []
-    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
-        total = " + ".join([str(b), *[f"{a}*{axis}" for a, axis in zip(row, axes, strict=True) if a]])
-        values.append(f"({total}) mod {m}" if m else total)
-    box = " and ".join(["0 = 0", *[f"0 <= {axis} < {e}" for axis, e in zip(axes, layout.extents, strict=True)]])
     words = [*layout.out_dims]
     plain = all(word.isascii() and word.lower() not in _ISL_WORDS and word not in axes for word in words)
     names = tuple(words if plain else [f"y{k}" for k in range(len(words))])
-    return ParametricLayout(f"{{ [{', '.join(axes)}] -> [{', '.join(values)}] : {box} }}", outputs=names)
+    return ParametricLayout(isl_text(layout, axes), outputs=names)
 
 
 def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:
