@@ -1,0 +1,28 @@
+"""Every limit of the library in one table: sizes, bits, bytes, depth, time.
+
+Each constant is followed by its unit and what it bounds. ``docs/reliability.md`` shows the same table; a test compares
+the two. Limits of hardware are facts and stand in ``layoutalg.targets``; thresholds at which an algorithm merely
+changes its method stand where the algorithm is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TABLE_BYTES: Final = 2**30
+"""bytes: all arrays of one answer that lists points (a table, an enumeration)"""
+
+WORKER_BYTES: Final = 4 * 2**30
+"""bytes: address space of one worker process"""
+
+WORKERS: Final = 4
+"""processes: workers at a time; more callers wait for one within their own time"""
+
+WORKER_TASKS: Final = 2_000
+"""tasks: a worker is replaced after so many"""
+
+ISL_SECONDS: Final = 3.0
+"""seconds: one question to ISL where the caller states no time"""
+
+SMT_SECONDS: Final = 2.0
+"""seconds: one question to z3 where the caller states no time"""

@@ -1,0 +1,36 @@
+"""Bounding answers by the bytes they take, before they are made.
+
+Main definitions: ``reserve``.
+"""
+
+from __future__ import annotations
+
+from layoutalg.errors import BudgetError, Diagnostic
+from layoutalg.ground import limits
+
+
+def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BYTES) -> None:
+    """Raise where ``count`` entries of ``bytes_each`` pass the limit; call this before the arrays are made.
+
+    Args:
+        what: What would be made, for the message.
+        count: Number of entries (points).
+        bytes_each: Bytes per entry in all arrays that are alive at one time.
+        limit: Limit in bytes.
+
+    Raises:
+        BudgetError: LA002, with the bytes and the limit.
+
+    Example:
+        >>> reserve("a table", 2**20, 8)
+        >>> reserve("a table", 2**40, 8)
+        Traceback (most recent call last):
+        layoutalg.errors.BudgetError: LA002 this answer would take too much memory
+          in     a table
+          since  1099511627776 entries of 8 bytes are more than the limit of 1073741824 bytes
+          at     bytes=8796093022208, limit_bytes=1073741824
+    """
+    if count * bytes_each > limit:
+        because = f"{count} entries of {bytes_each} bytes are more than the limit of {limit} bytes"
+        witness: dict[str, object] = {"bytes": count * bytes_each, "limit_bytes": limit}
+        raise BudgetError(Diagnostic("LA002", "this answer would take too much memory", (what,), because, witness))

@@ -1,0 +1,93 @@
+"""A session with z3 that threads can have at the same time, ends in time and whose models are checked.
+
+Main definitions: ``Session``, ``solve``.
+
+Implementation notes: every session has a context of its own, so sessions share nothing. z3's own time limit is a wish:
+an interrupt from a second thread follows where z3 overruns it. A model is believed only after every assertion has been
+evaluated under it. z3 is imported on use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from layoutalg.errors import BudgetError, Diagnostic
+from layoutalg.ground import clock, limits
+
+_OVERRUN = 0.1
+"""Seconds after z3's own limit at which it is interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A context and a solver of z3, for one question.
+
+    Args:
+        z3: The module.
+        context: The context that every term of this question belongs to.
+        solver: The solver; add assertions to it.
+    """
+
+    z3: Any
+    context: Any
+    solver: Any
+
+
+def session(logic: str | None = None) -> Session:
+    """Return a fresh session.
+
+    Args:
+        logic: SMT-LIB name of a logic, where one fits.
+    """
+    import z3
+
+    context = z3.Context()
+    return Session(z3, context, z3.SolverFor(logic, ctx=context) if logic else z3.Solver(ctx=context))
+
+
+def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limits.SMT_SECONDS) -> list[int] | None:
+    """Return values of integer variables under which all assertions hold, or None where there are none.
+
+    Args:
+        asked: The session, its assertions added.
+        what: The question, for messages.
+        names: The variables wanted.
+        seconds: Wall time; the deadline that holds here counts too where it is sooner.
+
+    Raises:
+        BudgetError: LA001, z3 did not decide within the time.
+
+    Example:
+        >>> asked = session()
+        >>> x = asked.z3.Int("x", asked.context)
+        >>> asked.solver.add(3 * x == 12)
+        >>> solve(asked, "a quotient", [x])
+        [4]
+    """
+    z3 = asked.z3
+    given = clock.left(seconds)
+    if given <= 0:
+        clock.out_of_time(what)
+    asked.solver.set("timeout", max(1, min(int(given * 1000), 2**31 - 1)))
+    timer = threading.Timer(min(given + _OVERRUN, threading.TIMEOUT_MAX), asked.context.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        answer = asked.solver.check()
+    except z3.Z3Exception:  # an interrupt may also end a call with an error
+        answer = z3.unknown
+    finally:
+        timer.cancel()
+    if answer == z3.unsat:
+        return None
+    if answer != z3.sat:
+        clock.out_of_time(what, given)
+    model = asked.solver.model()
+    for assertion in asked.solver.assertions():
+        if not z3.is_true(model.eval(assertion, model_completion=True)):
+            because = f"its model does not satisfy {str(assertion)[:200]}"
+            raise BudgetError(Diagnostic("LA005", "z3 gave an answer that does not hold", (what,), because))
+    return [model.eval(name, model_completion=True).as_long() for name in names]
