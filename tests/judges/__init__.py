@@ -1,0 +1,1 @@
+"""Judges of the tests: models and searches that share no code with the library."""
