@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, shown
 
 INT_LIMIT = 2**63
 
 
 def malformed(pointer: str, rule: str, actual: object, code: str = "LA010") -> MalformedError:
     """Return the error for a document node: where it stands, the rule and the actual value."""
-    shown = repr(actual)
-    shown = shown if len(shown) <= 120 else shown[:117] + "..."
     return MalformedError(
-        Diagnostic(code=code, what="malformed document", where=(pointer or "/",), because=f"{rule}, not {shown}")
+        Diagnostic(
+            code=code, what="malformed document", where=(pointer or "/",), because=f"{rule}, not {shown(actual)}"
+        )
     )
 
 

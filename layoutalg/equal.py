@@ -27,7 +27,7 @@ from layoutalg.convert import AnyFamily, linear_form, to_piecewise, value_at
 from layoutalg.convert.lower import excluded, lowered
 from layoutalg.convert.operand import FAMILIES, ONE_OF
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
-from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.inttuple import integer
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
@@ -366,12 +366,11 @@ _RUN = {"normal-form": _normal_form, "table": _table, "isl": _isl, "smt": _smt}
 
 
 def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    shown = repr(actual)
     return MalformedError(
         Diagnostic(
             code="LA240",
             what="this question about equality is malformed",
             where=(argument,),
-            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            because=f"{rule}, not {shown(actual)}",
         )
     )

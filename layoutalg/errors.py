@@ -1,16 +1,27 @@
 """Diagnostics and exceptions: one value that explains, one small tree that carries it.
 
-Main definitions: ``Diagnostic``, ``Repair``, ``LayoutError`` and its subclasses.
+Main definitions: ``Diagnostic``, ``Repair``, ``LayoutError`` and its subclasses, ``shown``, ``plain``.
 
 Implementation notes: every exception of the library is a ``LayoutError`` and owns a ``Diagnostic``. Malformed input is
 also a ``ValueError``; giving up (``BudgetError``) is also a ``TimeoutError`` and is never mixed with a proof of
-impossibility (``InfeasibleError``).
+impossibility (``InfeasibleError``). Messages show any value of any size: ``shown`` writes no more than it shows, and
+``plain`` turns what a diagnostic carries into data that JSON takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+SHOWN_CHARACTERS = 120
+"""Characters of a value in a message."""
+WITNESS_CHARACTERS = 1_000
+"""Characters of one entry of a witness in a message."""
+_DECIMAL_BITS = 14_000
+"""Bits of integers that Python writes out: it refuses more than 4300 digits."""
+_SHOWN_DEPTH = 20
+_PLAIN_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +42,7 @@ class Repair:
         """Return the repair as JSON-ready data."""
         answer: dict[str, object] = {"name": self.name, "detail": self.detail}
         if self.document is not None:
-            answer["document"] = dict(self.document)
+            answer["document"] = plain(self.document)
         return answer
 
 
@@ -63,7 +74,7 @@ class Diagnostic:
         if self.because:
             lines.append(f"  since  {self.because}")
         if self.witness is not None:
-            lines.append("  at     " + ", ".join(f"{key}={_shown(value)}" for key, value in self.witness.items()))
+            lines.append("  at     " + ", ".join(f"{key}={_as_text(value)}" for key, value in self.witness.items()))
         lines += [f"  try    {repair.name}: {repair.detail}" for repair in self.repairs]
         if self.source:
             lines.append(f"  see    {self.source}")
@@ -79,18 +90,109 @@ class Diagnostic:
             "what": self.what,
             "where": list(self.where),
             "because": self.because,
-            "witness": None if self.witness is None else dict(self.witness),
+            "witness": plain(self.witness),
             "repairs": [repair.to_json() for repair in self.repairs],
             "source": self.source,
         }
 
 
-def _shown(value: object) -> str:
-    """Return a witness as text; Python refuses to write out integers of more than 4300 digits."""
+def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:
+    """Return ``repr(value)``, cut to ``limit`` characters; the rest of a long value is never written.
+
+    Args:
+        value: Anything, also what has no ``repr``.
+        limit: Characters of the answer.
+
+    Example:
+        >>> shown((1, "two")), shown(tuple(range(10**6)), 20), shown(1 << 20_000)
+        ("(1, 'two')", '(0, 1, 2, 3, 4, 5...', 'a number of 20001 bits')
+    """
+    text = _written(value, limit + 1, 0)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _written(value: object, room: int, depth: int) -> str:
+    """Return ``repr(value)``, or more than ``room`` characters of its beginning."""
+    if type(value) is str or type(value) is bytes:
+        return repr(value[: room + 1])
+    if type(value) is int:
+        return str(value) if value.bit_length() <= _DECIMAL_BITS else f"a number of {value.bit_length()} bits"
+    if depth > _SHOWN_DEPTH:
+        return "..."
+    if type(value) is tuple and len(value) == 1:
+        return f"({_written(value[0], room, depth + 1)},)"
+    if type(value) is tuple:
+        return "(" + _listed(value, room, depth + 1) + ")"
+    if type(value) is list:
+        return "[" + _listed(value, room, depth + 1) + "]"
+    if type(value) is dict:
+        text, left = "{", room
+        for index, (key, entry) in enumerate(value.items()):
+            pair = f"{', ' if index else ''}{_written(key, left, depth + 1)}: {_written(entry, left, depth + 1)}"
+            text, left = text + pair, left - len(pair)
+            if left < 0:
+                break
+        return text + "}"
     try:
-        return str(value)
-    except ValueError:
-        return hex(value) if isinstance(value, int) else f"a {type(value).__name__} of numbers too long to write"
+        return repr(value)
+    except Exception:  # a value of foreign code, or one too deep or with numbers too long to write
+        return f"a {type(value).__name__} that cannot be printed"
+
+
+def _listed(values: Iterable[object], room: int, depth: int) -> str:
+    parts: list[str] = []
+    for value in values:
+        parts.append(_written(value, room, depth))
+        room -= len(parts[-1]) + 2
+        if room < 0:
+            break
+    return ", ".join(parts)
+
+
+def _as_text(value: object) -> str:
+    """Return an entry of a witness as text."""
+    if isinstance(value, (int, tuple, list, dict)):
+        return shown(value, WITNESS_CHARACTERS)
+    try:
+        text = str(value)
+    except Exception:
+        text = shown(value)
+    return text if len(text) <= WITNESS_CHARACTERS else text[: WITNESS_CHARACTERS - 3] + "..."
+
+
+def plain(value: object) -> object:
+    """Return ``value`` as data that every JSON writer takes and every JSON reader reads; what JSON has not is text.
+
+    Integers of more than 4300 digits, floats that are not finite, complex numbers, bytes and foreign objects become
+    text; tuples and arrays become lists, keys become text.
+
+    Args:
+        value: Anything; what lies deeper than 100 levels, or in itself, becomes text.
+
+    Example:
+        >>> plain({"at": (1, 2j), 3: float("nan")})
+        {'at': [1, '2j'], '3': 'nan'}
+    """
+    return _plain(value, ())
+
+
+def _plain(value: object, around: tuple[int, ...]) -> object:
+    """Return ``value`` as plain data; ``around`` identifies the values it lies in."""
+    if value is None or type(value) is bool or type(value) is str:
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= _DECIMAL_BITS else hex(value)
+    if len(around) < _PLAIN_DEPTH and id(value) not in around:
+        inside = (*around, id(value))
+        if isinstance(value, Mapping):
+            return {key if type(key) is str else _as_text(key): _plain(entry, inside) for key, entry in value.items()}
+        if isinstance(value, (tuple, list)):
+            return [_plain(entry, inside) for entry in value]
+        if callable(as_list := getattr(value, "tolist", None)):  # numpy's arrays and numbers
+            return _plain(as_list(), inside)
+    return _as_text(value)
 
 
 class LayoutError(Exception):

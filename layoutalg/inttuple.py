@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 
@@ -32,21 +32,9 @@ INT_LIMIT = 2**63
 
 def malformed(argument: str, rule: str, actual: object, code: str = "LA100") -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    shown = repr(actual) if not isinstance(actual, tuple) else _show(actual)
-    shown = shown if len(shown) <= 120 else shown[:117] + "..."
     return MalformedError(
-        Diagnostic(code=code, what=f"{argument} is malformed", because=f"{argument} {rule}, not {shown}")
+        Diagnostic(code=code, what=f"{argument} is malformed", because=f"{argument} {rule}, not {shown(actual)}")
     )
-
-
-def _show(value: object, level: int = 0) -> str:
-    """Return a bounded rendering of a nested value; deep or long tuples are cut."""
-    if not isinstance(value, tuple):
-        return repr(value)
-    if level >= 8:
-        return "(...)"
-    parts = [_show(entry, level + 1) for entry in value[:16]]
-    return "(" + ", ".join(parts) + (", ..." if len(value) > 16 else "," if len(value) == 1 else "") + ")"
 
 
 def integer(value: object, argument: str, code: str = "LA100") -> int:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from layoutalg.affine import isl
 from layoutalg.affine.evaluate import SAFE, evaluate, reach
 from layoutalg.affine.notation import whole
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 TABLE_POINTS = 2**24
@@ -278,13 +278,12 @@ def _checked(value: object, name: str, extent: int) -> npt.NDArray[np.int64]:
 
 
 def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    shown = repr(actual)
     return MalformedError(
         Diagnostic(
             code="LA223",
             what="this does not fit a piecewise layout",
             where=(argument,),
-            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            because=f"{rule}, not {shown(actual)}",
             witness={"actual": actual},
         )
     )

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.zmod import IntegerLayout
@@ -42,13 +42,12 @@ def one_output(layout: AnyFamily, where: str) -> None:
 
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
     """Return the refusal of an argument (LA234)."""
-    shown = repr(actual)
     return MalformedError(
         Diagnostic(
             code="LA234",
             what="this cannot be converted",
             where=(argument,),
-            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            because=f"{rule}, not {shown(actual)}",
         )
     )
 

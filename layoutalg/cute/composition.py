@@ -23,7 +23,7 @@ from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first
 from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
 
 if TYPE_CHECKING:
@@ -166,9 +166,9 @@ def _compose_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
 
 
 def _malformed_tiler(rule: str, actual: object) -> MalformedError:
-    shown = repr(actual)
-    shown = shown if len(shown) <= 120 else shown[:117] + "..."
-    return MalformedError(Diagnostic(code="LA123", what="the tiler is malformed", because=f"{rule}; got {shown}"))
+    return MalformedError(
+        Diagnostic(code="LA123", what="the tiler is malformed", because=f"{rule}; got {shown(actual)}")
+    )
 
 
 def _where(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, shown
 
 Axes: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
@@ -23,27 +23,15 @@ AXIS_BITS = 13_000
 """Bits of the widest axis: its size still has fewer digits than Python prints."""
 
 
-def shown(value: object) -> tuple[str, object]:
-    """Return the text of any value, shortened, and what a witness may hold of it (the value, if it can be printed)."""
-    try:
-        text = repr(value)
-    except Exception:  # integers beyond the limit of digits, and foreign types with a broken repr
-        bits = f" of {value.bit_length()} bits" if isinstance(value, int) else ""
-        text = f"{type(value).__name__}{bits} that has no text"
-        return text, text
-    return text if len(text) <= 120 else text[:117] + "...", value
-
-
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    text, witness = shown(actual)
     return MalformedError(
         Diagnostic(
             code="LA200",
             what="this is not a linear layout",
             where=(argument,),
-            because=f"{rule}, not {text}",
-            witness={"actual": witness},
+            because=f"{rule}, not {shown(actual)}",
+            witness={"actual": actual},
         )
     )
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.f2.axes import Axes, fields, integer, resized, shown
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.f2.axes import Axes, fields, integer, resized
 from layoutalg.f2.layout import LinearLayout, _trusted
 
 Moves = list[tuple[int, int, int]]
@@ -41,14 +41,13 @@ def flag(value: object, argument: str) -> bool:
 
 def bad_argument(argument: str, rule: str, actual: object) -> MalformedError:
     """Return the error for an argument that no layout could make valid, or that names no axis."""
-    text, witness = shown(actual)
     return MalformedError(
         Diagnostic(
             code="LA241",
             what="this argument does not fit the linear layout",
             where=(argument,),
-            because=f"{rule}, not {text}",
-            witness={"actual": witness},
+            because=f"{rule}, not {shown(actual)}",
+            witness={"actual": actual},
         )
     )
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import (
     Axes,
@@ -31,7 +31,6 @@ from layoutalg.f2.axes import (
     pack,
     pack_offset,
     pairs,
-    shown,
     unpack,
     width,
 )
@@ -239,14 +238,13 @@ class LinearLayout:
         return array.astype(np.int64 if bits <= PACKED_BITS else object)
 
     def _out_of_domain(self, rule: str, actual: object) -> MalformedError:
-        text, witness = shown(actual)
         return MalformedError(
             Diagnostic(
                 code="LA204",
                 what="the coordinate is not in the domain of the layout",
                 where=(str(self),),
-                because=f"{rule}, not {text}",
-                witness={"actual": witness},
+                because=f"{rule}, not {shown(actual)}",
+                witness={"actual": actual},
             )
         )
 

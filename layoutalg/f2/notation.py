@@ -7,7 +7,7 @@ Notation: ``F2[lane=(1,0)(0,1), warp= -> row:2, col:2] ^ (1,0)``; blanks are fre
 
 from __future__ import annotations
 
-from layoutalg.f2.axes import shown
+from layoutalg.errors import shown
 from layoutalg.f2.layout import LinearLayout
 from layoutalg.tokens import Grammar, Tokens
 
@@ -30,7 +30,7 @@ def parse_linear(text: str) -> LinearLayout:
         [1, 3, 0, 2]
     """
     if not isinstance(text, str):
-        raise _GRAMMAR.error(text, f"text must be a string, not {shown(text)[0]}")
+        raise _GRAMMAR.error(text, f"text must be a string, not {shown(text)}")
     tokens = Tokens(text, _GRAMMAR)
     if tokens.take("name", "F2") != "F2":
         tokens.fail("F2", tokens.items[0][2])

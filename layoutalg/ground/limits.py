@@ -26,3 +26,8 @@ ISL_SECONDS: Final = 3.0
 
 SMT_SECONDS: Final = 2.0
 """seconds: one question to z3 where the caller states no time"""
+
+# answers that are kept
+
+CACHE_BYTES: Final = 16 * 2**20
+"""bytes: arguments and answers that one function keeps for the next time"""

@@ -23,11 +23,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.f2 import matrix
 from layoutalg.hierarchy import digits
 from layoutalg.hierarchy.digits import IntArray, Modes, Stride, coalesce, placed, shared_bits, split_at, weights
-from layoutalg.hierarchy.levels import NUMBER_BITS, integer, malformed, shown
+from layoutalg.hierarchy.levels import NUMBER_BITS, integer, malformed
 
 TABLE_POINTS = 2**20
 ARRAY_LIMIT = 2**62

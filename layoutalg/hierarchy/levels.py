@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
 """One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
@@ -35,22 +35,6 @@ memory of one CTA), the third (shared memory of the cluster), the last (global m
 
 NUMBER_BITS = 4096
 """Every extent, stride and size is below 2**4096 in magnitude, so that it can be printed and read."""
-
-
-def shown(value: object) -> str:
-    """Return ``repr`` for a message: short, and safe for numbers that Python refuses to print.
-
-    Example:
-        >>> shown(10**5000), len(shown("x" * 1000))
-        ('a number of 16610 bits', 120)
-    """
-    if isinstance(value, int) and value.bit_length() > 2 * NUMBER_BITS:
-        return f"a number of {value.bit_length()} bits"
-    try:
-        text = repr(value)
-    except Exception:
-        return f"a {type(value).__name__} that cannot be printed"
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:

@@ -24,7 +24,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
@@ -394,13 +394,12 @@ def _alignment(alignment: object) -> int:
 
 
 def _fail(argument: str, rule: str, actual: object) -> NoReturn:
-    shown = repr(actual)
     raise MalformedError(
         Diagnostic(
             code="LA710",
             what="this is not a layout in Triton's terms",
             where=(argument,),
-            because=f"{argument} {rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            because=f"{argument} {rule}, not {shown(actual)}",
             witness={"actual": actual},
             source=TRITON_SOURCE,
         )

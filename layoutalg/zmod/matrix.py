@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.zmod.packed import Work, bits, scaled_inverse
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
@@ -36,13 +36,12 @@ _INT = {int}
 
 def malformed(argument: str, rule: str, actual: object, code: str = "LA720", what: str = "") -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    shown = repr(actual)
     return MalformedError(
         Diagnostic(
             code=code,
             what=what or f"{argument} is malformed",
             where=(argument,),
-            because=f"{rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            because=f"{rule}, not {shown(actual)}",
             witness={"actual": actual},
         )
     )

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, Repair
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, Repair, shown
 from layoutalg.f2 import LinearLayout
 
 Vector: TypeAlias = tuple[int, ...]
@@ -40,13 +40,12 @@ def malformed(
     repairs: tuple[Repair, ...] = (),
 ) -> MalformedError:
     """Return the error for a bad argument of a layout family: its name, the rule, the value and what would pass."""
-    shown = repr(actual)
     return MalformedError(
         Diagnostic(
             code=code,
             what="this is not a layout of the family",
             where=(argument,),
-            because=f"{argument} {rule}, not {shown if len(shown) <= 120 else shown[:117] + '...'}",
+            because=f"{argument} {rule}, not {shown(actual)}",
             witness={"actual": actual},
             repairs=repairs,
             source=source,
