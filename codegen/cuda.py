@@ -15,11 +15,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, checked_int, checked_name
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import MAX_DYNAMIC_SMEM_BYTES, STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
+from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
 from layoutalg.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 MAX_PHASE_BYTES = 2**20 - 1
 """Bytes one barrier phase can expect (PTX ISA 9.1, mbarrier: tx-count range)."""
@@ -90,8 +91,28 @@ def image_bytes(plan: TensorMapPlan) -> int:
     """
     if plan.direction == "store":
         return plan.smem_bytes
-    room = MAX_DYNAMIC_SMEM_BYTES - 16 - max(plan.smem_align_bytes, 128)
+    room = MAX_SMEM_BYTES - 16 - max(plan.smem_align_bytes, 128)
     return max(plan.smem_bytes, min(-(-plan.smem_bytes // 128) * 128 + 256, room))
+
+
+def launchable(plan: TensorMapPlan) -> None:
+    """Refuse a plan whose numbers a kernel would cut off or read as others; whether they are right is not decided here.
+
+    Raises:
+        MalformedError: LA506, with the number.
+    """
+    where = f"{plan.direction} plan"
+    align, size = plan.smem_align_bytes, plan.smem_bytes
+    if checked_int(align, "smem_align_bytes", 1, MAX_SMEM_BYTES, where) & (align - 1):
+        because = f"smem_align_bytes must be a power of two, not {align}"
+        raise MalformedError(Diagnostic("LA506", "a number that no launch takes", (where,), because))
+    checked_int(size, "smem_bytes", 1, 2**31, where)
+    checked_int(plan.expect_tx_bytes, "expect_tx_bytes", 0, 2**31, where)
+    checked_int(len(plan.issues), "the number of issues", 1, 2**31, where)
+    for index, issue in enumerate(plan.issues):
+        checked_int(issue.smem_offset_bytes, "smem_offset_bytes", 0, size, f"{where}, issue {index}")
+        for value in issue.coords:
+            checked_int(value, "coords", -(2**31), 2**31, f"{where}, issue {index}")
 
 
 def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
@@ -106,14 +127,16 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         name: Kernel symbol; made from the map when left out.
 
     Raises:
-        MalformedError: LA503, for a plan of the other direction.
+        MalformedError: LA503, for a plan of the other direction; LA506, for a name that is not an identifier, or a
+            plan whose numbers no kernel can express.
         InfeasibleError: LA504, when the tile does not fit a block's shared memory.
     """
     _require_direction(plan, "load")
+    launchable(plan)
     size = image_bytes(plan)
     barrier = -(-size // 8) * 8
     smem = barrier + 8 + max(plan.smem_align_bytes, 128)
-    name = name or _name(plan)
+    name = _name(plan) if name is None else checked_name(name)
     per_issue = plan.expect_tx_bytes // max(len(plan.issues), 1)
     per_phase = max(1, MAX_PHASE_BYTES // max(per_issue, 1))
     groups = [range(first, min(first + per_phase, len(plan.issues))) for first in range(0, len(plan.issues), per_phase)]
@@ -151,11 +174,13 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         name: Kernel symbol; made from the map when left out.
 
     Raises:
-        MalformedError: LA503, for a plan of the other direction.
+        MalformedError: LA503, for a plan of the other direction; LA506, for a name that is not an identifier, or a
+            plan whose numbers no kernel can express.
         InfeasibleError: LA504, when the tile does not fit a block's shared memory.
     """
     _require_direction(plan, "store")
-    name = name or _name(plan)
+    launchable(plan)
+    name = _name(plan) if name is None else checked_name(name)
     size = image_bytes(plan)
     parameters = (
         (_MAP, "map"), *_origins(plan), ("const unsigned char*", "image"), ("int*", "status"),
@@ -245,8 +270,10 @@ def matmul_kernel(
         MalformedError: LA503, for store plans; LA505, when the operands do not fit together.
         InfeasibleError: LA504, when both tiles do not fit a block's shared memory.
     """
+    checked_name(name)
     for plan in (plan_a, plan_b):
         _require_direction(plan, "load")
+        launchable(plan)
     dtype = plan_a.problem.dtype
     k_steps = _operands(plan_a, plan_b, tiles_a, tiles_b)
     m, n, step_n = len(tiles_a.descriptors) * 64, len(tiles_b.descriptors) * tiles_b.mn, tiles_b.mn
@@ -324,13 +351,13 @@ def _require_direction(plan: TensorMapPlan, direction: str) -> None:
 
 
 def _fit(smem: int, plan: TensorMapPlan) -> int:
-    if smem > MAX_DYNAMIC_SMEM_BYTES:
+    if smem > MAX_SMEM_BYTES:
         raise InfeasibleError(
             Diagnostic(
                 "LA504",
                 "the tile does not fit a block's shared memory",
                 (f"footprint {plan.smem_bytes} bytes",),
-                f"{smem} bytes with alignment and barrier, of {MAX_DYNAMIC_SMEM_BYTES}",
+                f"{smem} bytes with alignment and barrier, of {MAX_SMEM_BYTES}",
                 source="CUDA C++ programming guide, compute capability 9.0",
             )
         )

@@ -6,7 +6,7 @@
 // swizzle span, XOR on absolute shared addresses, fill, element strides, byte counts. What the hardware would punish with
 // a fault or a hang becomes a fault number or the kernel's own time-out status.
 //
-// Includes little and allocates statically: every kernel compiles behind this header, so it has to compile fast.
+// Includes little: every kernel compiles behind this header, so it has to compile fast. Threads may launch at one time.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -53,25 +53,30 @@ struct List {
     T* end() { return items + size; }
 };
 
-alignas(1024) static unsigned char arena[CAPACITY];
-static List<Fiber, MAX_THREADS> fibers;
-static char* stacks;
-static Fiber* current;
-static ucontext_t scheduler;
-static void (*body)();
-static Index block, grid, block_size;
-static la_u32 dynamic_first, dynamic_bytes;
-static unsigned waiting, generation;
-static int fault_code;
-static List<Barrier, MAX_BARRIERS> barriers;
-static List<Copy, MAX_COPIES> queue, uncommitted, committed;
-static List<Region, MAX_REGIONS> regions;
+// Everything one launch needs. It belongs to the thread that launches, so that threads may run kernels at one time.
+struct State {
+    alignas(1024) unsigned char arena[CAPACITY];
+    List<Fiber, MAX_THREADS> fibers;
+    Fiber* current;
+    ucontext_t scheduler;
+    void (*body)(void**);
+    void** arguments;
+    Index block, grid, block_size;
+    la_u32 dynamic_first, dynamic_bytes;
+    unsigned waiting, generation;
+    int fault_code;
+    List<Barrier, MAX_BARRIERS> barriers;
+    List<Copy, MAX_COPIES> queue, uncommitted, committed;
+    List<Region, MAX_REGIONS> regions;
+};
 
-inline void yield() { swapcontext(&current->context, &scheduler); }
+static thread_local State* here;
+
+inline void yield() { swapcontext(&here->current->context, &here->scheduler); }
 
 inline void fault(Fault code)
 {
-    fault_code = code;
+    here->fault_code = code;
     for (;;) yield();  // never resumed
 }
 
@@ -85,33 +90,35 @@ inline void append(List<T, capacity>& list, const T& item)
 inline unsigned live()
 {
     unsigned n = 0;
-    for (const Fiber& fiber : fibers) n += !fiber.done;
+    for (const Fiber& fiber : here->fibers) n += !fiber.done;
     return n;
 }
 
 inline void release_if_complete()
 {
-    if (waiting && waiting >= live()) { waiting = 0; ++generation; }
+    if (here->waiting && here->waiting >= live()) { here->waiting = 0; ++here->generation; }
 }
 
 inline void block_barrier()
 {
-    const unsigned mine = generation;
-    ++waiting;
+    const unsigned mine = here->generation;
+    ++here->waiting;
     release_if_complete();
-    while (generation == mine) yield();
+    while (here->generation == mine) yield();
 }
 
 inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
 {
-    if (address < dynamic_first || (la_u64)address + bytes > (la_u64)dynamic_first + dynamic_bytes) fault(SHARED_RANGE);
-    return arena + address;
+    const State& s = *here;
+    if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
+        fault(SHARED_RANGE);
+    return here->arena + address;
 }
 
 inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
 {
     unsigned char* pointer = (unsigned char*)(uintptr_t)address;
-    for (const Region& region : regions)
+    for (const Region& region : here->regions)
         if (pointer >= region.first && pointer + bytes <= region.first + region.bytes) return pointer;
     fault(GLOBAL_RANGE);
     return nullptr;
@@ -121,10 +128,10 @@ inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
 
 inline Barrier& barrier_at(la_u32 address)
 {
-    for (Barrier& barrier : barriers)
+    for (Barrier& barrier : here->barriers)
         if (barrier.address == address) return barrier;
     fault(BARRIER_MISUSE);
-    return barriers.items[0];
+    return here->barriers.items[0];
 }
 
 inline void settle(Barrier& barrier)
@@ -207,7 +214,7 @@ inline void run_copy(const Copy& copy)
         if (d.span) where ^= (where >> 7 & (d.span / 16 - 1)) << 4;
         unsigned char* local = shared_bytes(where, d.element);
         if (copy.load) {
-            for (const Barrier& barrier : barriers)
+            for (const Barrier& barrier : here->barriers)
                 if (where < barrier.address + 8 && barrier.address < where + d.element) fault(BARRIER_OVERWRITTEN);
             la_u64 bits = d.nan_fill ? 0x7FF77FF77FF77FF7ull : 0;
             if (inside) {
@@ -229,8 +236,8 @@ inline void run_copy(const Copy& copy)
 
 inline void engine_step()
 {
-    if (queue.size) {
-        const Copy copy = queue.items[--queue.size];
+    if (here->queue.size) {
+        const Copy copy = here->queue.items[--here->queue.size];
         run_copy(copy);
     }
 }
@@ -277,7 +284,7 @@ inline float operand(la_u64 descriptor, int m, int k, bool transposed)
 template <bool bfloat, int n>
 inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool transpose_a, bool transpose_b)
 {
-    const int t = (int)current->thread.x % 128, lane = t % 32;
+    const int t = (int)here->current->thread.x % 128, lane = t % 32;
     float rows[2][16];
     for (int r = 0; r < 2; ++r)
         for (int k = 0; k < 16; ++k) rows[r][k] = operand<bfloat>(a, lane / 4 + 16 * (t / 32) + 8 * r, k, transpose_a);
@@ -293,82 +300,101 @@ inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool
 
 inline void enter()
 {
-    body();
-    current->done = true;
+    here->body(here->arguments);
+    here->current->done = true;
     release_if_complete();
 }
 
-inline int launch(unsigned blocks, unsigned threads, la_u32 bytes, la_u32 skew, void (*kernel)())
+struct Launch { unsigned blocks, threads; la_u32 bytes, skew; };
+
+inline void run_block(unsigned index, const Launch& how, char* stacks)
 {
-    if (bytes + skew + RESERVED > CAPACITY) return SHARED_RANGE;
-    if (threads > MAX_THREADS) return MODEL_LIMIT;
-    fault_code = NONE;
-    body = kernel;
-    grid = {blocks, 1, 1};
-    block_size = {threads, 1, 1};
-    dynamic_first = RESERVED + skew;
-    dynamic_bytes = bytes;
-    stacks = (char*)std::malloc(STACK * threads);
-    if (!stacks) return MODEL_LIMIT;
-    for (unsigned b = 0; b < blocks && !fault_code; ++b) {
-        block = {b, 0, 0};
-        waiting = 0;
-        barriers.size = queue.size = uncommitted.size = committed.size = 0;
-        std::memset(arena, 0xCD, sizeof arena);
-        fibers.size = (int)threads;
-        for (unsigned t = 0; t < threads; ++t) {
-            Fiber& fiber = fibers.items[t];
-            fiber.thread = {t, 0, 0};
-            fiber.done = false;
-            getcontext(&fiber.context);
-            fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
-            fiber.context.uc_stack.ss_size = STACK;
-            fiber.context.uc_link = &scheduler;
-            makecontext(&fiber.context, enter, 0);
+    State& s = *here;
+    s.block = {index, 0, 0};
+    s.waiting = 0;
+    s.barriers.size = s.queue.size = s.uncommitted.size = s.committed.size = 0;
+    std::memset(s.arena, 0xCD, sizeof s.arena);
+    s.fibers.size = (int)how.threads;
+    for (unsigned t = 0; t < how.threads; ++t) {
+        Fiber& fiber = s.fibers.items[t];
+        fiber.thread = {t, 0, 0};
+        fiber.done = false;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
+        fiber.context.uc_stack.ss_size = STACK;
+        fiber.context.uc_link = &s.scheduler;
+        makecontext(&fiber.context, enter, 0);
+    }
+    unsigned idle = 0;
+    while (!s.fault_code && live()) {
+        const unsigned before = live(), phase = s.generation;
+        for (Fiber& fiber : s.fibers) {
+            if (fiber.done || s.fault_code) continue;
+            s.current = &fiber;
+            swapcontext(&s.scheduler, &fiber.context);
         }
-        unsigned idle = 0;
-        while (!fault_code && live()) {
-            const unsigned before = live(), phase = generation;
-            for (Fiber& fiber : fibers) {
-                if (fiber.done || fault_code) continue;
-                current = &fiber;
-                swapcontext(&scheduler, &fiber.context);
-            }
-            idle = live() == before && generation == phase ? idle + 1 : 0;
-            if (idle > (1u << 20)) fault_code = DEADLOCK;
-        }
-        if (!fault_code && queue.size) fault_code = COPY_IN_FLIGHT;
-        if (!fault_code && (uncommitted.size || committed.size)) fault_code = STORE_NOT_COMMITTED;
+        idle = live() == before && s.generation == phase ? idle + 1 : 0;
+        if (idle > (1u << 20)) s.fault_code = DEADLOCK;
+    }
+    if (!s.fault_code && s.queue.size) s.fault_code = COPY_IN_FLIGHT;
+    if (!s.fault_code && (s.uncommitted.size || s.committed.size)) s.fault_code = STORE_NOT_COMMITTED;
+}
+
+inline int launch(
+    const Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
+    unsigned count)
+{
+    if ((la_u64)how.bytes + how.skew + RESERVED > CAPACITY) return SHARED_RANGE;
+    if (how.threads > MAX_THREADS || count > MAX_REGIONS) return MODEL_LIMIT;
+    State* state = (State*)std::aligned_alloc(1024, (sizeof(State) + 1023) / 1024 * 1024);
+    char* stacks = (char*)std::malloc(STACK * how.threads);
+    int code = MODEL_LIMIT;
+    if (state && stacks) {
+        state->body = kernel;
+        state->arguments = arguments;
+        state->grid = {how.blocks, 1, 1};
+        state->block_size = {how.threads, 1, 1};
+        state->dynamic_first = RESERVED + how.skew;
+        state->dynamic_bytes = how.bytes;
+        state->generation = 0;
+        state->fault_code = NONE;
+        for (unsigned i = 0; i < count; ++i) state->regions.items[i] = {first[i], sizes[i]};
+        state->regions.size = (int)count;
+        here = state;
+        for (unsigned b = 0; b < how.blocks && !state->fault_code; ++b) run_block(b, how, stacks);
+        here = nullptr;
+        code = state->fault_code;
     }
     std::free(stacks);
-    return fault_code;
+    std::free(state);
+    return code;
 }
 
 }  // namespace la_host
 
-#define threadIdx (la_host::current->thread)
-#define blockIdx (la_host::block)
-#define blockDim (la_host::block_size)
-#define gridDim (la_host::grid)
+#define threadIdx (la_host::here->current->thread)
+#define blockIdx (la_host::here->block)
+#define blockDim (la_host::here->block_size)
+#define gridDim (la_host::here->grid)
 #define __syncthreads() la_host::block_barrier()
 
 // ------------------------------------------------------------------------------------------- the names kernels call
 
 #define LA_SPIN_LIMIT 2048
 
-static inline unsigned char* la_shared() { return la_host::arena + la_host::dynamic_first; }
+static inline unsigned char* la_shared() { return la_host::here->arena + la_host::here->dynamic_first; }
 static inline la_u32 la_shared_address(const void* pointer)
 {
-    return (la_u32)((const unsigned char*)pointer - la_host::arena);
+    return (la_u32)((const unsigned char*)pointer - la_host::here->arena);
 }
 
 static inline void la_mbarrier_init(la_u32 barrier, la_u32 count)
 {
     if (barrier % 8 || count == 0) la_host::fault(la_host::BARRIER_MISUSE);
     la_host::shared_bytes(barrier, 8);
-    for (la_host::Barrier& old : la_host::barriers)
+    for (la_host::Barrier& old : la_host::here->barriers)
         if (old.address == barrier) la_host::fault(la_host::BARRIER_MISUSE);
-    la_host::append(la_host::barriers, {barrier, count, count, 0, 0});
+    la_host::append(la_host::here->barriers, {barrier, count, count, 0, 0});
 }
 
 static inline void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes)
@@ -395,15 +421,15 @@ static inline void la_fence_tensor_map(const la_tensor_map*) {}
 
 static inline void la_store_commit()
 {
-    for (const la_host::Copy& copy : la_host::uncommitted) la_host::append(la_host::committed, copy);
-    la_host::uncommitted.size = 0;
+    for (const la_host::Copy& copy : la_host::here->uncommitted) la_host::append(la_host::here->committed, copy);
+    la_host::here->uncommitted.size = 0;
 }
 
 static inline void la_store_wait()
 {
     la_host::yield();  // the other threads go on first
-    while (la_host::committed.size) {
-        const la_host::Copy copy = la_host::committed.items[--la_host::committed.size];
+    while (la_host::here->committed.size) {
+        const la_host::Copy copy = la_host::here->committed.items[--la_host::here->committed.size];
         la_host::run_copy(copy);
     }
 }
@@ -411,11 +437,11 @@ static inline void la_store_wait()
 #define LA_HOST_COPIES(rank, args, list)                                                                       \
     static inline void la_tma_load_##rank##d(la_u32 destination, const la_tensor_map* map, la_u32 barrier, args) \
     {                                                                                                          \
-        la_host::append(la_host::queue, {true, map, {list}, rank, destination, barrier});                       \
+        la_host::append(la_host::here->queue, {true, map, {list}, rank, destination, barrier});                       \
     }                                                                                                          \
     static inline void la_tma_store_##rank##d(const la_tensor_map* map, la_u32 source, args)                     \
     {                                                                                                          \
-        la_host::append(la_host::uncommitted, {false, map, {list}, rank, source, 0});                           \
+        la_host::append(la_host::here->uncommitted, {false, map, {list}, rank, source, 0});                           \
     }
 #define LA_COMMA ,
 LA_HOST_COPIES(1, int c0, c0)

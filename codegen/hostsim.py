@@ -20,13 +20,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, checked_int
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground import clock, limits
 
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""
 HEADER = Path(__file__).parent / "host_shim.h"
 MAX_REGIONS = 4096
+MAX_BLOCKS = 2**20
 FAULTS = (
     "none",
     "shared memory outside the block's allocation",
@@ -47,19 +49,12 @@ FAULTS = (
 """Meaning of the numbers ``run`` returns."""
 
 _ENTRY = """
-extern "C" void la_host_regions(const unsigned char* const* first, const size_t* bytes, unsigned n)
-{{
-    la_host::regions.size = 0;
-    for (unsigned i = 0; i < n; ++i) la_host::append(la_host::regions, {{first[i], bytes[i]}});
-}}
+static void la_host_kernel(void** arguments) {{ {name}({values}); }}
 
-static void** la_host_arguments;
-static void la_host_kernel() {{ {name}({values}); }}
-
-extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew)
+extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew,
+                           const unsigned char* const* first, const size_t* sizes, unsigned count)
 {{
-    la_host_arguments = arguments;
-    return la_host::launch(blocks, threads, bytes, skew, la_host_kernel);
+    return la_host::launch({{blocks, threads, bytes, skew}}, la_host_kernel, arguments, first, sizes, count);
 }}
 """
 
@@ -81,20 +76,30 @@ def _library(kernel: KernelSource) -> ctypes.CDLL:
                 "neither g++ nor clang++ is on the PATH",
             )
         )
-    values = ", ".join(f"*({kind}*)la_host_arguments[{i}]" for i, (kind, _) in enumerate(kernel.parameters))
+    values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(kernel.parameters))
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
         source.write_text(f"{kernel.text}\n{_ENTRY.format(name=kernel.name, values=values)}", encoding="utf-8")
         command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
         command += ["-include", str(HEADER), "-o", str(target), str(source)]
-        process = subprocess.run(command, capture_output=True, text=True, check=False)
-        if process.returncode:
-            raise LayoutError(
-                Diagnostic(
-                    "LA521", "the kernel text does not compile as C++", (f"kernel {kernel.name}",), process.stderr
-                )
-            )
+        _compile(command, kernel.name)
         return ctypes.CDLL(str(target))
+
+
+def _compile(command: Sequence[str], name: str) -> None:
+    """Run the compiler within its time; its words may be in any encoding."""
+    where, seconds = (f"kernel {name}",), clock.left(limits.COMPILE_SECONDS)
+    try:
+        process = subprocess.run(command, capture_output=True, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        clock.out_of_time(f"compiling the kernel {name}", seconds)
+    except OSError as error:
+        raise MissingExtraError(
+            Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", where, str(error))
+        ) from None
+    if process.returncode:
+        words = process.stderr.decode("utf-8", "replace")[-limits.COMPILER_WORDS :]
+        raise LayoutError(Diagnostic("LA521", "the kernel text does not compile as C++", where, words))
 
 
 def run(
@@ -126,12 +131,12 @@ def run(
         MalformedError: LA522, for arguments that do not fit the parameters.
     """
     if len(arguments) != len(kernel.parameters):
-        raise MalformedError(
-            Diagnostic(
-                "LA522", "bad launch", (f"kernel {kernel.name}",),
-                f"{len(kernel.parameters)} arguments wanted, not {len(arguments)}",
-            )
-        )  # fmt: skip
+        because = f"{len(kernel.parameters)} arguments wanted, not {len(arguments)}"
+        raise MalformedError(Diagnostic("LA522", "bad launch", (f"kernel {kernel.name}",), because))
+    smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
+    launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}
+    for argument, (number, limit) in launch.items():
+        checked_int(number, argument, 0, limit, f"kernel {kernel.name}", "LA522")
     library = _library(kernel)
     cells: list[object] = []
     pointers = (ctypes.c_void_p * len(arguments))()
@@ -146,9 +151,7 @@ def run(
         raise MalformedError(Diagnostic("LA522", "bad launch", (f"kernel {kernel.name}",), because))
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
-    library.la_host_regions(first, sizes, len(known))
-    smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
-    return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes))
+    return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known)))
 
 
 def _cell(kind: str, name: str, value: Argument) -> tuple[int, object]:

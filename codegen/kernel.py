@@ -8,7 +8,28 @@ host header in front, with a C++ compiler for the CPU.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+_KEYWORD = re.compile(
+    r"""
+    alignas | alignof | and | and_eq | asm | auto | bitand | bitor | bool | break | case | catch | char | char16_t
+    | char32_t | char8_t | class | co_await | co_return | co_yield | compl | concept | const | const_cast |
+    consteval | constexpr | constinit | continue | decltype | default | delete | do | double | dynamic_cast | else
+    | enum | explicit | export | extern | false | float | for | friend | goto | if | inline | int | long | mutable
+    | namespace | new | noexcept | not | not_eq | nullptr | operator | or | or_eq | private | protected | public |
+    register | reinterpret_cast | requires | restrict | return | short | signed | sizeof | static | static_assert
+    | static_cast | struct | switch | template | this | thread_local | throw | true | try | typedef | typeid |
+    typename | union | unsigned | using | virtual | void | volatile | wchar_t | while | xor | xor_eq | main
+    """,
+    re.VERBOSE,
+)
+MAX_THREADS = 1024
+"""Threads per block (CUDA C++ programming guide, technical specifications per compute capability)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +44,9 @@ class KernelSource:
         dynamic_smem_bytes: Dynamic shared memory to launch with; for runners the largest that any launch may ask.
         parameters: ``(C type, name)`` of every kernel parameter, in order.
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
+
+    Raises:
+        MalformedError: LA506, a name that is not an identifier of C++, or a number that no launch takes.
 
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'
@@ -39,6 +63,41 @@ class KernelSource:
     parameters: tuple[tuple[str, str], ...]
     image_bytes: int = 0
 
+    def __post_init__(self) -> None:
+        checked_name(self.name)
+        if not isinstance(self.text, str):
+            because = f"text must be a string, not a {type(self.text).__name__}"
+            raise MalformedError(Diagnostic("LA506", "this is not a kernel", (f"kernel {self.name}",), because))
+        where = f"kernel {self.name}"
+        checked_int(self.threads, "threads", 1, MAX_THREADS + 1, where)
+        checked_int(self.dynamic_smem_bytes, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, where)
+        checked_int(self.image_bytes, "image_bytes", 0, 2**31, where)
+
     def signature(self) -> str:
         """Return the parameter list as C text."""
         return ", ".join(f"{kind} {name}" for kind, name in self.parameters)
+
+
+def checked_name(name: object) -> str:
+    """Return a kernel's name, refused where C++ cannot take it as one: it becomes part of the text.
+
+    Raises:
+        MalformedError: LA506.
+
+    Example:
+        >>> checked_name("copy_2d")
+        'copy_2d'
+    """
+    if isinstance(name, str) and _IDENTIFIER.fullmatch(name) and not _KEYWORD.fullmatch(name):
+        return name
+    shown = repr(name[:40]) if isinstance(name, str) else f"a {type(name).__name__}"
+    because = f"name must be an identifier of C++ of at most 255 letters, digits and underscores, not {shown}"
+    raise MalformedError(Diagnostic("LA506", "this is not the name of a kernel", ("name",), because))
+
+
+def checked_int(value: object, argument: str, low: int, end: int, where: str, code: str = "LA506") -> int:
+    """Return an integer of [low, end), refused where a launch would cut it off or read it as another number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value < end:
+        because = f"{argument} must be an integer from {low} to {end - 1}, not {str(value)[:40]}"
+        raise MalformedError(Diagnostic(code, "a number that no launch takes", (where,), because))
+    return value

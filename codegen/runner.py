@@ -22,11 +22,10 @@ import numpy.typing as npt
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 HEAD_INTS = 4
 ISSUE_INTS = 6
-MAX_DYNAMIC_SMEM_BYTES = 232448
-"""Dynamic shared memory a block can ask for on sm_90 (CUDA C++ programming guide, compute capability 9.0: 227 KiB)."""
 STATUS_DONE = 1
 STATUS_TIMEOUT = 2
 STATUS_ORIGIN = 3
@@ -151,12 +150,12 @@ def runner_kernel(rank: int, direction: str, arch: str = "sm_90a") -> KernelSour
         done=STATUS_DONE,
         timeout=STATUS_TIMEOUT,
     )
-    return KernelSource(name, text.lstrip("\n"), arch, THREADS, MAX_DYNAMIC_SMEM_BYTES, _PARAMETERS)
+    return KernelSource(name, text.lstrip("\n"), arch, THREADS, MAX_SMEM_BYTES, _PARAMETERS)
 
 
 def runner_smem_bytes(image_bytes: int) -> int:
     """Return the dynamic shared memory a runner launch needs: alignment slack, image, barrier."""
-    return min(MAX_DYNAMIC_SMEM_BYTES, image_bytes + 1024 + 16)
+    return min(MAX_SMEM_BYTES, image_bytes + 1024 + 16)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,9 @@
 """What a plan leaves in shared or global memory, by the Python model of the copy engine.
 
 Main definitions: ``shared_image``, ``store_memory``, ``POISON``.
+
+Implementation notes: the model takes what a launch would hand to the hardware: the 128 bytes (not the stated fields),
+the byte count of the barrier, and a tile base that has the stated alignment and, as an odd multiple of it, no more.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.cuda import image_bytes
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.codegen.cuda import image_bytes, launchable
+from layoutalg.errors import DeviceMismatchError, Diagnostic, MalformedError
+from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia import tensormap
 
@@ -31,13 +35,22 @@ def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Seq
         uint8, as long as the image of the plan's load kernel.
 
     Raises:
-        MalformedError: LA503, for a store plan.
+        MalformedError: LA503, for a store plan; LA506, for numbers no kernel can express; whatever the model refuses.
+        DeviceMismatchError: LA543, other than the expected number of bytes arrives.
     """
     _require(plan, "load")
-    image = np.full(image_bytes(plan), POISON, dtype=np.uint8)
+    launchable(plan)
+    tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
+    size = image_bytes(plan)
+    reserve("a shared-memory image", base + size, 1)
+    shared = np.full(base + size, POISON, dtype=np.uint8)
+    arrived = 0
     for issue, coords in zip(plan.issues, plan.coordinates(origin), strict=True):
-        tensormap.tile_load(plan.tensor_map, coords, memory, image, issue.smem_offset_bytes)
-    return image
+        arrived += tensormap.tile_load(tensor_map, coords, memory, shared, base + issue.smem_offset_bytes)
+    if arrived != plan.expect_tx_bytes:
+        because = f"{arrived} bytes arrive, the plan expects {plan.expect_tx_bytes}"
+        raise DeviceMismatchError(Diagnostic("LA543", "the barrier would never complete", ("shared_image",), because))
+    return shared[base:]
 
 
 def store_memory(
@@ -52,11 +65,14 @@ def store_memory(
         origin: Tile origin in elements, outermost first.
 
     Raises:
-        MalformedError: LA503, for a load plan.
+        MalformedError: LA503, for a load plan; LA506, for numbers no kernel can express; whatever the model refuses.
     """
     _require(plan, "store")
+    launchable(plan)
+    tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
+    shared = np.concatenate([np.full(base, POISON, dtype=np.uint8), image])
     for issue, coords in zip(plan.issues, plan.coordinates(origin), strict=True):
-        tensormap.tile_store(plan.tensor_map, coords, memory, image, issue.smem_offset_bytes)
+        tensormap.tile_store(tensor_map, coords, memory, shared, base + issue.smem_offset_bytes)
 
 
 def _require(plan: TensorMapPlan, direction: str) -> None:

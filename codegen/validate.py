@@ -4,11 +4,13 @@ Main definitions: ``validate``, ``ValidationReport``, ``Difference``, ``default_
 
 Implementation notes: the prediction comes from the problem alone (which element belongs at which shared byte), never
 from the plan's descriptor. The bytes come from the chosen backend: ``cuda`` launches the plan's kernel, ``host`` runs
-the same kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine.
+the same kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine. Where every
+byte agrees, the checker has the last word: it also reads what no run shows, such as the stated class of fill.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
 import sys
 import time
@@ -21,13 +23,17 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.backends import Backend, Spans, open_backend
 from layoutalg.codegen.compile import to_cubin
-from layoutalg.codegen.cuda import image_bytes, load_kernel, store_kernel
+from layoutalg.codegen.cuda import image_bytes, launchable, load_kernel, store_kernel
+from layoutalg.codegen.kernel import checked_int
 from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.launch import origin_arguments
 from layoutalg.codegen.simulate import POISON
 from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.ground import clock
+from layoutalg.ground.memory import reserve
+from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap import element_bytes
+from layoutalg.verdict import Refuted, Unknown
 
 MAX_FILLED_BYTES = 2**26
 """Memory up to this size is random throughout; larger memory only where a tile's elements lie."""
@@ -141,23 +147,31 @@ def validate(
 
     Raises:
         MalformedError: LA540, for an unknown backend; LA541, when the tensor needs more memory than can be modelled;
-            LA535, for origins that no launch can express.
+            LA535, for origins that no launch can express; LA544, for a seed that is not a non-negative integer.
+        BudgetError: LA001, the deadline passed; LA002, the tile takes more memory than an answer may.
         MissingExtraError: LA532, LA510 or LA520, when a backend asked for by name is not there.
     """
     if device not in BACKENDS:
-        raise MalformedError(
-            Diagnostic("LA540", "no such backend", ("validate",), f"device must be one of {BACKENDS}, not {device!r}")
-        )
+        because = f"device must be one of {BACKENDS}, not {str(device)[:40]!r}"
+        raise MalformedError(Diagnostic("LA540", "no such backend", ("validate",), because))
+    checked_int(seed, "seed", 0, 2**64, "validate", "LA544")
     began = time.perf_counter()
     backend, note, name = _backend(plan, device)
+    unfit = _unfit(plan)
+    if unfit is not None:
+        return ValidationReport(backend, note, name, (), 0, unfit, None, 0.0)
     chosen = tuple(tuple(origin_arguments(plan, o)) for o in (default_origins(plan) if origins is None else origins))
     cubin = None if backend == "simulator" else _cubin_bytes(plan)
+    reserve(
+        "a validation", image_bytes(plan) + 24 * math.prod(plan.problem.tile) * element_bytes(plan.problem.dtype), 3
+    )
     rng = np.random.default_rng(seed)
     memory = _memory(plan, chosen, rng)
     opened = open_backend(backend, plan, memory, _spans(plan, memory, chosen))
     compared = 0
     difference: Difference | None = None
     for origin in chosen:
+        clock.check("a validation")
         if plan.direction == "load":
             size, difference = _load(plan, memory, origin, opened)
         else:
@@ -166,6 +180,9 @@ def validate(
         compared += size
         if difference is not None:
             break
+    else:
+        difference, unproved = _disproved(plan)
+        note = "; ".join(filter(None, (note, unproved)))
     return ValidationReport(
         backend, note, name, chosen, compared, difference, cubin, round(time.perf_counter() - began, 4)
     )
@@ -201,6 +218,32 @@ def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
     rng = np.random.default_rng(0)
     found += [tuple(int(values[rng.integers(len(values))]) for values in per_dim) for _ in range(8)]
     return tuple(dict.fromkeys(found))
+
+
+def _unfit(plan: TensorMapPlan) -> Difference | None:
+    """Return the number of a plan that no launch can express or that leaves elements out, as a difference."""
+    try:
+        launchable(plan)
+    except MalformedError as error:
+        return _claim(plan, error.diagnostic.because)
+    end = int(plan.requested_addresses().max()) + element_bytes(plan.problem.dtype)
+    if end > plan.smem_bytes:
+        return _claim(plan, f"elements end at shared byte {end}, behind the plan's smem_bytes {plan.smem_bytes}")
+    return None
+
+
+def _disproved(plan: TensorMapPlan) -> tuple[Difference | None, str]:
+    """Return what the checker refutes of a plan whose bytes agree, and a note where it does not decide."""
+    verdict = check(plan)
+    if isinstance(verdict, Refuted):
+        facts = ", ".join(f"{key}={value}" for key, value in verdict.witness.items() if key != "what")
+        return _claim(plan, f"the checker refutes a claim: {verdict.witness.get('what')} ({facts})"), ""
+    return None, f"not proved: {verdict.reason}" if isinstance(verdict, Unknown) else ""
+
+
+def _claim(plan: TensorMapPlan, reason: str) -> Difference:
+    """Return the difference that a wrong number of a plan makes: no byte was found."""
+    return Difference((0,) * plan.problem.rank, 0, None, 0, None, reason)
 
 
 def _allowed(plan: TensorMapPlan, value: int, reach: int, low: int, high: int) -> bool:

@@ -31,3 +31,11 @@ SMT_SECONDS: Final = 2.0
 
 CACHE_BYTES: Final = 16 * 2**20
 """bytes: arguments and answers that one function keeps for the next time"""
+
+# kernels: text, compilation, validation
+
+COMPILE_SECONDS: Final = 60.0
+"""seconds: compiling one kernel text as C++"""
+
+COMPILER_WORDS: Final = 4_000
+"""characters: the end of a compiler's messages that an error shows"""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.codegen.runner import runner_kernel, runner_tables
-from layoutalg.errors import LayoutError, MalformedError, MissingExtraError
+from layoutalg.errors import BudgetError, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground import clock
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 
@@ -131,6 +135,69 @@ def test_reading_before_the_wait_gives_poison() -> None:
     arguments = [place_map(plan().raw, address), 0, 0, image, status]
     assert hostsim.run(early, arguments, regions=[(address, 4096)]) == 0
     assert (image[:512] == 0xEE).any()
+
+
+@needs_compiler
+def test_threads_run_kernels_at_one_time() -> None:
+    made = plan()
+    kernel = load_kernel(made)
+    alone = run(kernel, made)
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: [run(kernel, made) for _ in range(6)], range(16)))
+    assert alone == (0, 1)
+    assert answers == [[alone] * 6] * 16
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "options",
+    [{"blocks": 2**32}, {"blocks": -1}, {"skew_bytes": 2**32}, {"dynamic_smem_bytes": 2**32 + 64}, {"blocks": True}],
+)
+def test_launch_numbers_are_not_cut_off(options: dict[str, int]) -> None:
+    with pytest.raises(MalformedError, match="LA522"):
+        run(load_kernel(plan()), plan(), **options)
+
+
+@needs_compiler
+def test_a_compiler_that_does_not_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "g++"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(hostsim, "compiler", lambda: str(slow))
+    kernel = KernelSource("nothing", 'extern "C" __global__ void nothing() {}  // slow', "sm_90a", 32, 0, ())
+    with pytest.raises(BudgetError, match="LA001"), clock.within(0.2):
+        hostsim.run(kernel, [])
+
+
+@needs_compiler
+def test_the_words_of_a_compiler_may_be_in_any_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = tmp_path / "g++"
+    odd.write_bytes(b"#!/bin/sh\nprintf 'fehler: \\377\\376' >&2\nexit 1\n")
+    odd.chmod(0o755)
+    monkeypatch.setattr(hostsim, "compiler", lambda: str(odd))
+    kernel = KernelSource("nothing", 'extern "C" __global__ void nothing() {}  // odd', "sm_90a", 32, 0, ())
+    with pytest.raises(LayoutError, match="LA521"):
+        hostsim.run(kernel, [])
+
+
+@pytest.mark.parametrize("name", ["a b", "", "1st", "x;y", "while", "evil(){}//", "x" * 256, "\u00e4", None, 3, "main"])
+def test_a_kernel_name_is_an_identifier(name: str) -> None:
+    for make in (
+        lambda: KernelSource(name, "", "sm_90a", 32, 0, ()),
+        lambda: load_kernel(plan(), name=name) if name is not None else checked_name(name),
+        lambda: store_kernel(plan("store"), name=name) if name is not None else checked_name(name),
+    ):
+        with pytest.raises(MalformedError, match="LA506"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("threads", 0), ("threads", 1025), ("threads", "32"), ("dynamic_smem_bytes", -1), ("dynamic_smem_bytes", 2**20)],
+)
+def test_a_kernel_validates_itself(field: str, value: object) -> None:
+    with pytest.raises(MalformedError, match=f"LA506[\\s\\S]*{field}"):
+        replace(KernelSource("nothing", "", "sm_90a", 32, 0, ()), **{field: value})
 
 
 @needs_compiler

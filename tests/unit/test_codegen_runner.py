@@ -6,8 +6,9 @@ import pytest
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import MAX_DYNAMIC_SMEM_BYTES, runner_kernel, runner_smem_bytes, runner_tables
+from layoutalg.codegen.runner import runner_kernel, runner_smem_bytes, runner_tables
 from layoutalg.errors import MalformedError
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 
 def test_one_kernel_per_rank_and_direction() -> None:
@@ -46,7 +47,7 @@ def test_tables_refuse_what_does_not_fit() -> None:
 
 def test_shared_memory_of_a_launch() -> None:
     assert runner_smem_bytes(1024) == 2064
-    assert runner_smem_bytes(232000) == MAX_DYNAMIC_SMEM_BYTES
+    assert runner_smem_bytes(232000) == MAX_SMEM_BYTES
 
 
 @pytest.mark.parametrize(

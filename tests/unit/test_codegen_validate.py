@@ -10,7 +10,7 @@ import pytest
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.launch import device
 from layoutalg.codegen.validate import default_origins, validate
-from layoutalg.errors import MalformedError, MissingExtraError
+from layoutalg.errors import BudgetError, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap
@@ -119,6 +119,65 @@ def test_a_wrong_byte_count_is_a_report_not_a_hang(expected: int) -> None:
     assert "did not arrive" in report.difference.reason or "in flight" in report.difference.reason
 
 
+def wrong_bytes(right: TensorMapPlan) -> TensorMapPlan:
+    return right.with_changes(raw=bytes(128))
+
+
+def other_bytes(right: TensorMapPlan) -> TensorMapPlan:
+    return right.with_changes(raw=wrong_stride(right).raw)
+
+
+def wrong_class(right: TensorMapPlan) -> TensorMapPlan:
+    return right.with_changes(oob="weak" if right.oob == "exact" else "exact")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("direction", ["load", "store"])
+@pytest.mark.parametrize("mutate", [wrong_bytes, other_bytes, wrong_class])
+def test_every_claim_counts(mutate: object, direction: str, backend: str) -> None:
+    report = validate(mutate(plan(direction)), device=backend)  # type: ignore[operator]
+    assert not report
+    assert report.difference is not None
+    assert report.difference.reason
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"expect_tx_bytes": -1}, {"expect_tx_bytes": 0}, {"expect_tx_bytes": 2**40}, {"smem_align_bytes": -5},
+        {"smem_align_bytes": 0}, {"smem_align_bytes": 129}, {"smem_align_bytes": 64}, {"smem_align_bytes": 2**20},
+        {"smem_bytes": 0}, {"smem_bytes": -1}, {"smem_bytes": 128}, {"smem_bytes": 2**62},
+        {"issues": (Issue((0, 0), 2**62),)}, {"issues": (Issue((0, 0), -128),)}, {"issues": (Issue((2**32, 0), 0),)},
+        {"issues": ()},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_nonsense_is_not_validated(changes: dict[str, object], backend: str) -> None:
+    """No number is cut to 32 bits on its way into a kernel, or believed because nothing reads it."""
+    try:
+        wrong = plan().with_changes(**changes)
+    except MalformedError:
+        return  # refused before anything runs
+    assert not validate(wrong, device=backend)
+
+
+def test_an_alignment_below_the_swizzle_period_shows() -> None:
+    """The tile base has the stated alignment and no more, so that a swizzle which needs more goes wrong."""
+    wide = problem()
+    wide["tile"], wide["smem"] = [32, 64], {"modes": [[[32, 64]], [[64, 1]]], "swizzle": "128B"}
+    right = synthesize_tensormap(wide)
+    assert right.smem_align_bytes == 1024
+    report = validate(right.with_changes(smem_align_bytes=128), [(0, 0)], device="simulator")
+    assert report.difference is not None
+    assert report.difference.got is not None
+
+
+def test_much_memory_is_refused_before_it_is_taken() -> None:
+    with pytest.raises(BudgetError, match="LA002"):
+        validate(plan().with_changes(smem_bytes=2**31 - 1), device="simulator")
+
+
 def test_default_origins_follow_the_class() -> None:
     exact = plan()
     assert exact.oob == "exact"
@@ -143,6 +202,9 @@ def test_without_a_gpu() -> None:
 
 
 def test_bad_arguments() -> None:
+    for seed in (-1, 1.5, "3", None, True):
+        with pytest.raises(MalformedError, match="LA544"):
+            validate(plan(), device="simulator", seed=seed)  # type: ignore[arg-type]
     with pytest.raises(MalformedError, match="LA540"):
         validate(plan(), device="gpu")
     with pytest.raises(MalformedError, match="LA535"):
