@@ -18,6 +18,7 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.plans import origin_arguments
 from layoutalg.codegen.runner import status_text
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.errors import LayoutError, MissingExtraError
@@ -88,7 +89,7 @@ class Host:
     def _run(self, kernel: KernelSource, origin: Sequence[int], image: Bytes) -> str:
         status = np.zeros(1, dtype=np.int32)
         raw = launch.place_map(self.plan.raw, self.memory.ctypes.data)
-        arguments: list[hostsim.Argument] = [raw, *launch.origin_arguments(self.plan, origin), image, status]
+        arguments: list[hostsim.Argument] = [raw, *origin_arguments(self.plan, origin), image, status]
         fault = hostsim.run(kernel, arguments, regions=[(self.memory.ctypes.data, self.memory.nbytes)])
         return hostsim.FAULTS[fault] if fault else status_text(int(status[0]))
 

@@ -3,7 +3,7 @@
 Main definitions: ``to_cubin``, ``CompileError``.
 
 Implementation notes: the target is always a cubin, because asking for PTX makes the toolchain look for the driver.
-Cubins are kept for the life of the process, keyed by text and architecture.
+The last cubins are kept, keyed by text and architecture.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground import limits
 
 
 class CompileError(LayoutError):
@@ -32,9 +33,12 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
     Raises:
         MissingExtraError: LA510, when cuda.core or the run-time compiler is not installed.
         CompileError: LA511, with the compiler's log.
-        MalformedError: LA512, for an architecture that is not ``sm_`` and a number with an optional letter.
+        MalformedError: LA506, a source that is neither; LA512, an architecture not named as ``sm_90a`` is.
     """
     text = source.text if isinstance(source, KernelSource) else source
+    if not isinstance(text, str):
+        because = f"source must be a KernelSource or text, not a {type(text).__name__}"
+        raise MalformedError(Diagnostic("LA506", "this is not a kernel", ("to_cubin",), because))
     if arch is None:
         arch = source.arch if isinstance(source, KernelSource) else "sm_90a"
     if not isinstance(arch, str) or not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
@@ -44,7 +48,7 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
     return _compiled(text, arch)
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=limits.KERNELS)
 def _compiled(text: str, arch: str) -> bytes:
     try:
         from cuda.core import Program, ProgramOptions

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layoutalg.codegen.kernel import KernelSource, checked_int, checked_name
+from layoutalg.codegen.plans import image_bytes, launchable
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
 from layoutalg.errors import Diagnostic, InfeasibleError, MalformedError
@@ -84,37 +85,6 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 """
 
 
-def image_bytes(plan: TensorMapPlan) -> int:
-    """Return the bytes of the shared-memory image a plan's kernel handles.
-
-    A store reads its footprint; a load writes the footprint and a guard behind it, as far as shared memory allows.
-    """
-    if plan.direction == "store":
-        return plan.smem_bytes
-    room = MAX_SMEM_BYTES - 16 - max(plan.smem_align_bytes, 128)
-    return max(plan.smem_bytes, min(-(-plan.smem_bytes // 128) * 128 + 256, room))
-
-
-def launchable(plan: TensorMapPlan) -> None:
-    """Refuse a plan whose numbers a kernel would cut off or read as others; whether they are right is not decided here.
-
-    Raises:
-        MalformedError: LA506, with the number.
-    """
-    where = f"{plan.direction} plan"
-    align, size = plan.smem_align_bytes, plan.smem_bytes
-    if checked_int(align, "smem_align_bytes", 1, MAX_SMEM_BYTES, where) & (align - 1):
-        because = f"smem_align_bytes must be a power of two, not {align}"
-        raise MalformedError(Diagnostic("LA506", "a number that no launch takes", (where,), because))
-    checked_int(size, "smem_bytes", 1, 2**31, where)
-    checked_int(plan.expect_tx_bytes, "expect_tx_bytes", 0, 2**31, where)
-    checked_int(len(plan.issues), "the number of issues", 1, 2**31, where)
-    for index, issue in enumerate(plan.issues):
-        checked_int(issue.smem_offset_bytes, "smem_offset_bytes", 0, size, f"{where}, issue {index}")
-        for value in issue.coords:
-            checked_int(value, "coords", -(2**31), 2**31, f"{where}, issue {index}")
-
-
 def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     """Return the kernel that loads one tile and writes the shared-memory image it finds.
 
@@ -131,8 +101,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
             plan whose numbers no kernel can express.
         InfeasibleError: LA504, when the tile does not fit a block's shared memory.
     """
-    _require_direction(plan, "load")
-    launchable(plan)
+    launchable(plan, "load")
     size = image_bytes(plan)
     barrier = -(-size // 8) * 8
     smem = barrier + 8 + max(plan.smem_align_bytes, 128)
@@ -178,8 +147,7 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
             plan whose numbers no kernel can express.
         InfeasibleError: LA504, when the tile does not fit a block's shared memory.
     """
-    _require_direction(plan, "store")
-    launchable(plan)
+    launchable(plan, "store")
     name = _name(plan) if name is None else checked_name(name)
     size = image_bytes(plan)
     parameters = (
@@ -203,11 +171,25 @@ class WgmmaTiles:
         descriptors: ``descriptors[mn_step][k_step]``, 64 bits each, start address relative to the operand's tile base.
         transposed: 1 where the operand is M- or N-major, 0 where it is K-major.
         mn: Rows one ``mn_step`` covers: 64 for operand A, the instruction's N for operand B.
+
+    Raises:
+        MalformedError: LA505, a number that is not one of these.
     """
 
     descriptors: tuple[tuple[int, ...], ...]
     transposed: int
     mn: int
+
+    def __post_init__(self) -> None:
+        rows = self.descriptors
+        if not isinstance(rows, tuple) or not rows or not all(isinstance(row, tuple) for row in rows):
+            because = f"descriptors must be a tuple of tuples of integers, not a {type(rows).__name__}"
+            raise MalformedError(Diagnostic("LA505", "these are not operand descriptors", ("WgmmaTiles",), because))
+        for row in rows:
+            for bits in row:
+                checked_int(bits, "descriptors", 0, 2**64, "WgmmaTiles", "LA505")
+        checked_int(self.transposed, "transposed", 0, 2, "WgmmaTiles", "LA505")
+        checked_int(self.mn, "mn", 1, 257, "WgmmaTiles", "LA505")
 
 
 _MATMUL_BODY = """
@@ -272,8 +254,7 @@ def matmul_kernel(
     """
     checked_name(name)
     for plan in (plan_a, plan_b):
-        _require_direction(plan, "load")
-        launchable(plan)
+        launchable(plan, "load")
     dtype = plan_a.problem.dtype
     k_steps = _operands(plan_a, plan_b, tiles_a, tiles_b)
     m, n, step_n = len(tiles_a.descriptors) * 64, len(tiles_b.descriptors) * tiles_b.mn, tiles_b.mn
@@ -339,15 +320,6 @@ def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles,
         if not holds:
             raise MalformedError(Diagnostic("LA505", "the operands do not fit together", ("matmul_kernel",), reason))
     return k_steps
-
-
-def _require_direction(plan: TensorMapPlan, direction: str) -> None:
-    if plan.direction != direction:
-        raise MalformedError(
-            Diagnostic(
-                "LA503", f"a {direction} kernel needs a {direction} plan", because=f"the plan is a {plan.direction}"
-            )
-        )
 
 
 def _fit(smem: int, plan: TensorMapPlan) -> int:

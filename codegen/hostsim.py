@@ -3,7 +3,7 @@
 Main definitions: ``run``, ``compiler``, ``FAULTS``.
 
 Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with
-the descriptor encoder or the Python model of the copy engine. Compiled kernels are kept for the life of the process.
+the descriptor encoder or the Python model of the copy engine. The last compiled kernels are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.kernel import KernelSource, checked_int
+from layoutalg.codegen.kernel import KernelSource, checked_arguments, checked_int
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import clock, limits
 
@@ -64,7 +64,7 @@ def compiler() -> str | None:
     return shutil.which("g++") or shutil.which("clang++")
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=limits.KERNELS)
 def _library(kernel: KernelSource) -> ctypes.CDLL:
     program = compiler()
     if program is None:
@@ -130,9 +130,7 @@ def run(
         LayoutError: LA521, when the text does not compile.
         MalformedError: LA522, for arguments that do not fit the parameters.
     """
-    if len(arguments) != len(kernel.parameters):
-        because = f"{len(kernel.parameters)} arguments wanted, not {len(arguments)}"
-        raise MalformedError(Diagnostic("LA522", "bad launch", (f"kernel {kernel.name}",), because))
+    checked_arguments(kernel, arguments, "LA522")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}
     for argument, (number, limit) in launch.items():

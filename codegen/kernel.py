@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground import limits
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -46,6 +47,7 @@ class KernelSource:
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
 
     Raises:
+        BudgetError: LA002, a text beyond the limit.
         MalformedError: LA506, a name that is not an identifier of C++, or a number that no launch takes.
 
     Example:
@@ -68,6 +70,9 @@ class KernelSource:
         if not isinstance(self.text, str):
             because = f"text must be a string, not a {type(self.text).__name__}"
             raise MalformedError(Diagnostic("LA506", "this is not a kernel", (f"kernel {self.name}",), because))
+        if len(self.text) > limits.KERNEL_TEXT:
+            because = f"its text has {len(self.text)} characters, more than {limits.KERNEL_TEXT}"
+            raise BudgetError(Diagnostic("LA002", "this kernel is too long", (f"kernel {self.name}",), because))
         where = f"kernel {self.name}"
         checked_int(self.threads, "threads", 1, MAX_THREADS + 1, where)
         checked_int(self.dynamic_smem_bytes, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, where)
@@ -76,6 +81,18 @@ class KernelSource:
     def signature(self) -> str:
         """Return the parameter list as C text."""
         return ", ".join(f"{kind} {name}" for kind, name in self.parameters)
+
+
+def checked_arguments(kernel: object, arguments: object, code: str) -> KernelSource:
+    """Return a kernel, refused unless there is one argument per parameter."""
+    if not isinstance(kernel, KernelSource):
+        because = f"kernel must be a KernelSource, not a {type(kernel).__name__}"
+        raise MalformedError(Diagnostic(code, "bad launch", ("kernel",), because))
+    count = len(arguments) if isinstance(arguments, (list, tuple)) else f"a {type(arguments).__name__}"
+    if count != len(kernel.parameters):
+        because = f"{len(kernel.parameters)} arguments wanted, not {count}"
+        raise MalformedError(Diagnostic(code, "bad launch", (f"kernel {kernel.name}",), because))
+    return kernel
 
 
 def checked_name(name: object) -> str:

@@ -20,9 +20,11 @@ import numpy.typing as npt
 
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, checked_arguments, checked_int
+from layoutalg.codegen.plans import origin_arguments
 from layoutalg.errors import DeviceMismatchError, Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,10 @@ def place_map(raw: bytes, address: int) -> bytes:
         >>> place_map((16).to_bytes(8, "little") + bytes(120), 0x1000)[:8].hex()
         '1010000000000000'
     """
-    if len(raw) != 128:
-        raise MalformedError(Diagnostic("LA530", "bad descriptor", because=f"a map has 128 bytes, not {len(raw)}"))
+    if not isinstance(raw, bytes) or len(raw) != 128:
+        found = len(raw) if isinstance(raw, bytes) else f"a {type(raw).__name__}"
+        raise MalformedError(Diagnostic("LA530", "bad descriptor", because=f"a map has 128 bytes, not {found}"))
+    checked_int(address, "address", -(2**64), 2**64, "place_map", "LA530")
     base = (int.from_bytes(raw[:8], "little") + address) % 2**64
     return base.to_bytes(8, "little") + raw[8:]
 
@@ -142,16 +146,12 @@ def run(
         MalformedError: LA533, for arguments that do not fit the parameters.
         DeviceMismatchError: LA534, when the driver reports a fault; the CUDA context is then lost for this process.
     """
-    if len(arguments) != len(kernel.parameters):
-        raise MalformedError(
-            Diagnostic(
-                "LA533", "bad launch", (f"kernel {kernel.name}",),
-                f"{len(kernel.parameters)} arguments wanted, not {len(arguments)}",
-            )
-        )  # fmt: skip
+    checked_arguments(kernel, arguments, "LA533")
+    smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
+    checked_int(smem, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, f"kernel {kernel.name}", "LA533")
+    checked_int(blocks, "blocks", 1, 2**31, f"kernel {kernel.name}", "LA533")
     cubin = to_cubin(kernel)
     driver = _ready()
-    smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     module = _call(driver.cuModuleLoadData(cubin))
     allocations: list[tuple[Any, npt.NDArray[Any], bool]] = []
     try:
@@ -214,25 +214,6 @@ def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, o
     return int(status[0])
 
 
-def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
-    """Return the kernel's origin arguments, one int per tile dimension.
-
-    Raises:
-        MalformedError: LA535, when the origin has another rank, or it or a start coordinate leaves 32 signed bits.
-    """
-    values = [int(value) for value in origin]
-    if len(values) != len(plan.problem.tile):
-        raise MalformedError(
-            Diagnostic("LA535", "bad origin", because=f"the tile has rank {len(plan.problem.tile)}, origin = {values}")
-        )
-    for value in (*values, *(c for coords in plan.coordinates(values) for c in coords)):
-        if not -(2**31) <= value < 2**31:
-            raise MalformedError(
-                Diagnostic("LA535", "bad origin", because=f"{value} does not fit 32 signed bits, origin = {values}")
-            )
-    return values
-
-
 class _Allocation:
     """Device memory that is freed with its last owner."""
 
@@ -257,8 +238,9 @@ def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = No
         MalformedError: LA533, for an array that is not contiguous.
         MissingExtraError: LA510, LA532, without the bindings or a GPU.
     """
-    if not array.flags.c_contiguous:
-        raise MalformedError(Diagnostic("LA533", "bad launch", ("upload",), "the array is not contiguous"))
+    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+        because = "array must be a contiguous numpy array"
+        raise MalformedError(Diagnostic("LA533", "bad launch", ("upload",), because))
     owner = _Allocation(array.nbytes)
     for first, last in ((0, array.nbytes),) if spans is None else spans:
         _call(_ready().cuMemcpyHtoD(int(owner.pointer) + first, array.ctypes.data + first, last - first))

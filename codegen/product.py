@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, checked_int
+from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.runner import status_text
 from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.handoff import OperandView
@@ -42,6 +43,13 @@ class Operand:
     copy: TensorMapPlan
     view: OperandView
     consumer: OperandPlan
+
+    def __post_init__(self) -> None:
+        checked_plan(self.copy, "load")
+        for name, kind in (("view", OperandView), ("consumer", OperandPlan)):
+            if not isinstance(getattr(self, name), kind):
+                because = f"{name} must be an {kind.__name__}, not a {type(getattr(self, name)).__name__}"
+                raise MalformedError(Diagnostic("LA505", "this is not an operand", ("Operand",), because))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,14 @@ class ProductReport:
 
 
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
-    """Return an operand plan's descriptors as the table that ``matmul_kernel`` takes."""
+    """Return an operand plan's descriptors as the table that ``matmul_kernel`` takes.
+
+    Raises:
+        MalformedError: LA505, something other than an operand plan.
+    """
+    if not isinstance(consumer, OperandPlan):
+        because = f"consumer must be an OperandPlan, not a {type(consumer).__name__}"
+        raise MalformedError(Diagnostic("LA505", "this is not an operand plan", ("wgmma_tiles",), because))
     rows: dict[int, dict[int, int]] = {}
     for tile in consumer.tiles:
         rows.setdefault(tile.mn, {})[tile.k] = tile.encoded
@@ -81,10 +96,19 @@ def product_kernel(a: Operand, b: Operand, name: str = "la_product") -> KernelSo
     """Return the kernel that loads both tiles and writes D = A B^T in float.
 
     Raises:
-        MalformedError: LA505, the operands do not fit together; LA503, a store plan.
+        MalformedError: LA505, the operands do not fit together; LA503, a store plan; LA506, a name that is not an
+            identifier.
         InfeasibleError: LA504, both tiles do not fit a block's shared memory.
     """
+    _checked_operands(a, b)
     return matmul_kernel(a.copy, b.copy, wgmma_tiles(a.consumer), wgmma_tiles(b.consumer), name)
+
+
+def _checked_operands(*operands: object) -> None:
+    for operand in operands:
+        if not isinstance(operand, Operand):
+            because = f"a and b must be Operands, not a {type(operand).__name__}"
+            raise MalformedError(Diagnostic("LA505", "this is not an operand", ("operands",), because))
 
 
 def validate_product(
@@ -108,8 +132,11 @@ def validate_product(
         MalformedError: LA542, an unknown backend, or a tensor too large for this test.
         MissingExtraError: LA532, LA510 or LA520, a backend asked for by name is not there.
     """
+    _checked_operands(a, b)
     if device not in ("auto", "cuda", "host"):
-        raise MalformedError(Diagnostic("LA542", "no such backend", ("validate_product",), f"not {device!r}"))
+        because = f"device must be 'auto', 'cuda' or 'host', not {str(device)[:40]!r}"
+        raise MalformedError(Diagnostic("LA542", "no such backend", ("validate_product",), because))
+    checked_int(seed, "seed", 0, 2**64, "validate_product", "LA542")
     info = launch.device()
     usable = info is not None and info.runs(a.copy.problem.arch)
     if device == "cuda" and not usable:
@@ -199,5 +226,5 @@ def _arguments(
     words: list[hostsim.Argument] = []
     for operand, address, start in zip(operands, addresses, starts, strict=True):
         words.append(launch.place_map(operand.copy.raw, address))
-        words.extend(launch.origin_arguments(operand.copy, start))
+        words.extend(origin_arguments(operand.copy, start))
     return [*words, result, status]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.cuda import image_bytes, launchable
-from layoutalg.errors import DeviceMismatchError, Diagnostic, MalformedError
+from layoutalg.codegen.plans import image_bytes, launchable, origin_arguments
+from layoutalg.errors import DeviceMismatchError, Diagnostic
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia import tensormap
@@ -38,14 +38,13 @@ def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Seq
         MalformedError: LA503, for a store plan; LA506, for numbers no kernel can express; whatever the model refuses.
         DeviceMismatchError: LA543, other than the expected number of bytes arrives.
     """
-    _require(plan, "load")
-    launchable(plan)
+    launchable(plan, "load")
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
     size = image_bytes(plan)
     reserve("a shared-memory image", base + size, 1)
     shared = np.full(base + size, POISON, dtype=np.uint8)
     arrived = 0
-    for issue, coords in zip(plan.issues, plan.coordinates(origin), strict=True):
+    for issue, coords in zip(plan.issues, plan.coordinates(origin_arguments(plan, origin)), strict=True):
         arrived += tensormap.tile_load(tensor_map, coords, memory, shared, base + issue.smem_offset_bytes)
     if arrived != plan.expect_tx_bytes:
         because = f"{arrived} bytes arrive, the plan expects {plan.expect_tx_bytes}"
@@ -67,16 +66,8 @@ def store_memory(
     Raises:
         MalformedError: LA503, for a load plan; LA506, for numbers no kernel can express; whatever the model refuses.
     """
-    _require(plan, "store")
-    launchable(plan)
+    launchable(plan, "store")
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
     shared = np.concatenate([np.full(base, POISON, dtype=np.uint8), image])
-    for issue, coords in zip(plan.issues, plan.coordinates(origin), strict=True):
+    for issue, coords in zip(plan.issues, plan.coordinates(origin_arguments(plan, origin)), strict=True):
         tensormap.tile_store(tensor_map, coords, memory, shared, base + issue.smem_offset_bytes)
-
-
-def _require(plan: TensorMapPlan, direction: str) -> None:
-    if plan.direction != direction:
-        raise MalformedError(
-            Diagnostic("LA503", f"this asks for a {direction} plan", because=f"the plan is a {plan.direction}")
-        )

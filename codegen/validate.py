@@ -23,10 +23,10 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.backends import Backend, Spans, open_backend
 from layoutalg.codegen.compile import to_cubin
-from layoutalg.codegen.cuda import image_bytes, launchable, load_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import checked_int
 from layoutalg.codegen.launch import device as gpu
-from layoutalg.codegen.launch import origin_arguments
+from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments
 from layoutalg.codegen.simulate import POISON
 from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.ground import clock
@@ -151,9 +151,10 @@ def validate(
         BudgetError: LA001, the deadline passed; LA002, the tile takes more memory than an answer may.
         MissingExtraError: LA532, LA510 or LA520, when a backend asked for by name is not there.
     """
-    if device not in BACKENDS:
+    if not isinstance(device, str) or device not in BACKENDS:
         because = f"device must be one of {BACKENDS}, not {str(device)[:40]!r}"
         raise MalformedError(Diagnostic("LA540", "no such backend", ("validate",), because))
+    checked_plan(plan)
     checked_int(seed, "seed", 0, 2**64, "validate", "LA544")
     began = time.perf_counter()
     backend, note, name = _backend(plan, device)
@@ -197,7 +198,7 @@ def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
     Returns:
         Origins in elements, outermost first, without repetition.
     """
-    problem = plan.problem
+    problem = checked_plan(plan).problem
     per_dim: list[list[int]] = []
     for extent, step, multiple, (low, high) in zip(
         problem.tile, problem.element_strides, problem.origin_multiple, problem.bounds, strict=True

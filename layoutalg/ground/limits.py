@@ -39,3 +39,9 @@ COMPILE_SECONDS: Final = 60.0
 
 COMPILER_WORDS: Final = 4_000
 """characters: the end of a compiler's messages that an error shows"""
+
+KERNEL_TEXT: Final = 2**20
+"""characters: the text of one kernel"""
+
+KERNELS: Final = 64
+"""entries: compiled kernels that are kept (each of at most some 100 KB)"""

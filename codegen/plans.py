@@ -1,0 +1,86 @@
+"""What a plan must be for a kernel to run it, and the numbers that its kernels take.
+
+Main definitions: ``checked_plan``, ``launchable``, ``image_bytes``, ``origin_arguments``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from layoutalg.codegen.kernel import checked_int
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
+
+
+def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
+    """Return a plan, of one direction where that is stated.
+
+    Raises:
+        MalformedError: LA503, something else.
+    """
+    if not isinstance(plan, TensorMapPlan):
+        because = f"plan must be a TensorMapPlan, not a {type(plan).__name__}"
+        raise MalformedError(Diagnostic("LA503", "this is not a plan", ("plan",), because))
+    if direction is not None and plan.direction != direction:
+        because = f"the plan is a {plan.direction}"
+        raise MalformedError(Diagnostic("LA503", f"this asks for a {direction} plan", ("plan",), because))
+    return plan
+
+
+def image_bytes(plan: TensorMapPlan) -> int:
+    """Return the bytes of the shared-memory image a plan's kernel handles.
+
+    A store reads its footprint; a load writes the footprint and a guard behind it, as far as shared memory allows.
+    """
+    if checked_plan(plan).direction == "store":
+        return plan.smem_bytes
+    room = MAX_SMEM_BYTES - 16 - max(plan.smem_align_bytes, 128)
+    return max(plan.smem_bytes, min(-(-plan.smem_bytes // 128) * 128 + 256, room))
+
+
+def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
+    """Refuse a plan whose numbers a kernel would cut off or read as others; whether they are right is not decided here.
+
+    Args:
+        plan: The plan.
+        direction: ``"load"`` or ``"store"``, where only one will do.
+
+    Raises:
+        MalformedError: LA503, not a plan, or one of the other direction; LA506, with the number.
+    """
+    checked_plan(plan, direction)
+    where = f"{plan.direction} plan"
+    align, size = plan.smem_align_bytes, plan.smem_bytes
+    if checked_int(align, "smem_align_bytes", 1, MAX_SMEM_BYTES, where) & (align - 1):
+        because = f"smem_align_bytes must be a power of two, not {align}"
+        raise MalformedError(Diagnostic("LA506", "a number that no launch takes", (where,), because))
+    checked_int(size, "smem_bytes", 1, 2**31, where)
+    checked_int(plan.expect_tx_bytes, "expect_tx_bytes", 0, 2**31, where)
+    checked_int(len(plan.issues), "the number of issues", 1, 2**31, where)
+    for index, issue in enumerate(plan.issues):
+        checked_int(issue.smem_offset_bytes, "smem_offset_bytes", 0, size, f"{where}, issue {index}")
+        for value in issue.coords:
+            checked_int(value, "coords", -(2**31), 2**31, f"{where}, issue {index}")
+
+
+def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
+    """Return the kernel's origin arguments, one int per tile dimension.
+
+    Raises:
+        MalformedError: LA535, when the origin has another rank, or it or a start coordinate leaves 32 signed bits.
+    """
+    rank = checked_plan(plan).problem.rank
+    try:
+        values = [] if isinstance(origin, (set, frozenset)) else [operator.index(value) for value in origin]
+    except TypeError:
+        because = f"an origin is one integer per tile dimension, not {str(origin)[:40]}"
+        raise MalformedError(Diagnostic("LA535", "bad origin", because=because)) from None
+    if len(values) != rank:
+        raise MalformedError(Diagnostic("LA535", "bad origin", because=f"the tile has rank {rank}, origin = {values}"))
+    for value in (*values, *(c for coords in plan.coordinates(values) for c in coords)):
+        if not -(2**31) <= value < 2**31:
+            because = f"{value} does not fit 32 signed bits, origin = {values}"
+            raise MalformedError(Diagnostic("LA535", "bad origin", because=because))
+    return values
