@@ -1,30 +1,43 @@
 """Reading JSON documents: every refusal names the place by JSON pointer.
 
-Main definitions: ``Reader`` (one node of a document and where it stands), ``load_json``.
+Main definitions: ``Reader`` (one node of a document and where it stands), ``load_json``, ``split_json`` (a list of
+documents, one at a time).
 
 Implementation notes: documents are read as JSON only. Booleans are not integers here, and an integer outside the signed
-64-bit range is refused at the place where it stands.
+64-bit range is refused at the place where it stands. A key that stands twice in one object is refused: the two values
+could say different things to two readers. Pointers follow RFC 6901, with control characters escaped.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground import limits
+from layoutalg.ground.text import escaped
 
 INT_LIMIT = 2**63
+WHOLE = "the whole document"
+"""What stands for the empty pointer in messages."""
+_KEY_WIDTH = 80
+_ABSENT: Final = object()
 
 
-def malformed(pointer: str, rule: str, actual: object, code: str = "LA010") -> MalformedError:
-    """Return the error for a document node: where it stands, the rule and the actual value."""
-    return MalformedError(
-        Diagnostic(
-            code=code, what="malformed document", where=(pointer or "/",), because=f"{rule}, not {shown(actual)}"
-        )
-    )
+def malformed(pointer: str, rule: str, actual: object = _ABSENT, code: str = "LA010") -> MalformedError:
+    """Return the error for a document node: where it stands, the rule and, where there is one, the actual value."""
+    because = rule if actual is _ABSENT else f"{rule}, not {shown(actual)}"
+    return MalformedError(Diagnostic(code, "malformed document", (pointer or WHOLE,), because))
+
+
+def _token(key: object) -> str:
+    """A key as a reference token of a JSON pointer."""
+    text = key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)
+    return "/" + escaped(text, _KEY_WIDTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,7 @@ class Reader:
 
     Args:
         value: The node.
-        pointer: Its JSON pointer (RFC 6901), for messages.
+        pointer: Its JSON pointer (RFC 6901), for messages; control characters in it are escaped, long keys cut.
 
     Example:
         >>> Reader({"tile": [64, 64]}).get("tile").integers()
@@ -53,11 +66,11 @@ class Reader:
             self.fail("must be an object")
         for key in required:
             if key not in self.value:
-                raise malformed(f"{self.pointer}/{key}", f"the key {key!r} is required", "nothing")
+                raise malformed(self.pointer + _token(key), f"the key {key!r} is required")
         known = (*required, *optional)
         for key in self.value:
             if key not in known:
-                raise malformed(f"{self.pointer}/{key}", f"keys here are {', '.join(known)}", key)
+                raise malformed(self.pointer + _token(key), f"keys here are {', '.join(known)}", key)
 
     def has(self, key: str) -> bool:
         """Whether this object holds ``key``."""
@@ -68,16 +81,18 @@ class Reader:
         if not isinstance(self.value, dict):
             self.fail("must be an object")
         if key not in self.value:
-            raise malformed(f"{self.pointer}/{key}", f"the key {key!r} is required", "nothing")
-        return Reader(self.value[key], f"{self.pointer}/{key}")
+            raise malformed(self.pointer + _token(key), f"the key {key!r} is required")
+        return Reader(self.value[key], self.pointer + _token(key))
 
-    def items(self, length: int | None = None) -> Iterator[Reader]:
-        """Iterate over a list, of ``length`` entries where given."""
+    def items(self, length: int | None = None, at_most: int = limits.DOCUMENT_ENTRIES) -> Iterator[Reader]:
+        """Iterate over a list, of ``length`` entries where given and never of more than ``at_most``."""
         if not isinstance(self.value, (list, tuple)):
             self.fail("must be a list")
         if length is not None and len(self.value) != length:
             self.fail(f"must be a list of {length} entries")
-        return iter([Reader(entry, f"{self.pointer}/{index}") for index, entry in enumerate(self.value)])
+        if len(self.value) > at_most:
+            raise malformed(self.pointer, f"must be a list of at most {at_most} entries, not {len(self.value)}")
+        return (Reader(entry, f"{self.pointer}/{index}") for index, entry in enumerate(self.value))
 
     def integer(self, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
         """Return an integer of [minimum, maximum]; numpy integers count, booleans and floats do not."""
@@ -93,10 +108,14 @@ class Reader:
         return int(value)
 
     def integers(
-        self, length: int | None = None, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1
+        self,
+        length: int | None = None,
+        minimum: int = -INT_LIMIT,
+        maximum: int = INT_LIMIT - 1,
+        at_most: int = limits.DOCUMENT_ENTRIES,
     ) -> tuple[int, ...]:
-        """Return a list of integers of [minimum, maximum] as a tuple."""
-        return tuple(entry.integer(minimum, maximum) for entry in self.items(length))
+        """Return a list of integers of [minimum, maximum] as a tuple; its length is bounded as in ``items``."""
+        return tuple(entry.integer(minimum, maximum) for entry in self.items(length, at_most))
 
     def text(self, choices: Sequence[str] | None = None) -> str:
         """Return a string, one of ``choices`` where given."""
@@ -113,32 +132,205 @@ class Reader:
             node.fail(f"the schema must be {expected!r}")
 
 
-def _reject_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Stands in a document where a value does that is refused."""
+
+    because: str
+    code: str = "LA011"
+
+
+def _object(pairs: list[tuple[str, object]]) -> object:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            return _Refused(f"the key {shown(key, _KEY_WIDTH)} stands twice in this object", "LA013")
+        seen.add(key)
+    raise AssertionError("a dictionary lost a key")
+
+
+def _integer(text: str) -> object:
+    if len(text) > limits.DOCUMENT_DIGITS:
+        return _Refused(f"a number has at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+    return int(text)
+
+
+def _float(text: str) -> object:
+    if len(text) > limits.DOCUMENT_DIGITS:
+        return _Refused(f"a number has at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+    value = float(text)
+    return value if math.isfinite(value) else _Refused(f"{text} is too large for a floating-point number")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=lambda name: _Refused(f"{name} is not JSON"),
+)
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _skip(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return position if found is None else found.end()
+
+
+def _read(text: str, start: int, name: str, prefix: str = "") -> tuple[object, int]:
+    """Read the value at ``start`` and return it with the position after it."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _syntax(text, error.pos, error.msg, name) from None
+    except RecursionError:
+        raise _too_deep(name) from None
+    _require_accepted(value, name, prefix)
+    return value, end
+
+
+def _require_accepted(value: object, name: str, prefix: str) -> None:
+    """Refuse a document that holds refused values or is nested too deeply; the shallowest place is named."""
+    level: list[tuple[object, object]] = [(value, None)]  # a node, and the chain of (key, chain) that leads to it
+    for _ in range(limits.DOCUMENT_DEPTH):
+        below: list[tuple[object, object]] = []
+        for node, chain in level:
+            if isinstance(node, _Refused):
+                what = "ambiguous JSON document" if node.code == "LA013" else "not a JSON document"
+                where = f"{name}, at {prefix + _pointer(chain) or WHOLE}"
+                raise MalformedError(Diagnostic(node.code, what, (where,), node.because))
+            entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+            below += [(entry, (key, chain)) for key, entry in entries if isinstance(entry, (dict, list, _Refused))]
+        level = below
+        if not level:
+            return
+    raise _too_deep(name)
+
+
+def _pointer(chain: object) -> str:
+    tokens = []
+    while isinstance(chain, tuple):
+        key, chain = chain
+        tokens.append(_token(key))
+    return "".join(reversed(tokens))
+
+
+def _too_deep(name: str) -> MalformedError:
+    because = f"nested too deeply: lists and objects stand at most {limits.DOCUMENT_DEPTH} deep"
+    return MalformedError(Diagnostic("LA011", "not a JSON document", (name,), because))
+
+
+def _syntax(text: str, position: int, because: str, name: str) -> MalformedError:
+    """The error at a position of the text, with its line and a caret."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    number, column = text.count("\n", 0, position) + 1, position - start + 1
+    before = escaped(text[max(start, position - 60) : position])
+    after = escaped(text[position : min(position + 40, len(text) if end < 0 else end)])
+    where = (f"{name}, line {number}, column {column}", f"{before}{after}\n{' ' * len(before)}^")
+    return MalformedError(Diagnostic("LA011", "not a JSON document", where, because))
+
+
+def _require_few_values(text: str, name: str) -> None:
+    """Refuse a text before it becomes objects that take much more memory than it does."""
+    count = 1 + text.count(",") + text.count("[") + text.count("{")
+    if count > limits.DOCUMENT_VALUES:
+        because = f"it holds {count} values, and at most {limits.DOCUMENT_VALUES} are read"
+        raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
 
 
 def load_json(text: str, name: str = "document") -> object:
-    """Parse JSON text; a syntax error names the line and column.
+    """Parse JSON text; a syntax error names the line and column, a refused value its JSON pointer.
 
     Args:
         text: The document.
         name: What to call it in messages (a file name).
 
     Raises:
-        MalformedError: LA011, not JSON, with line and column; NaN and Infinity are not JSON.
+        MalformedError: LA011, not JSON (also NaN, Infinity, numbers that are too long, nesting that is too deep);
+            LA013, a key stands twice in an object; LA014, more values than are read.
 
     Example:
         >>> load_json('{"a": 1}')
         {'a': 1}
+        >>> load_json('{"a": [{"b": 1, "b": 2}]}')
+        Traceback (most recent call last):
+        layoutalg.errors.MalformedError: LA013 ambiguous JSON document
+          in     document, at /a/0
+          since  the key 'b' stands twice in this object
     """
-    try:
-        return json.loads(text, parse_constant=_reject_constant)
-    except json.JSONDecodeError as error:
-        line = text.splitlines()[error.lineno - 1] if text.splitlines() else ""
-        start = max(0, error.colno - 60)
-        caret = " " * (error.colno - 1 - start) + "^"
-        where = (f"{name}, line {error.lineno}, column {error.colno}", f"{line[start : start + 100]}\n{caret}")
-        raise MalformedError(Diagnostic("LA011", "not a JSON document", where, error.msg)) from None
-    except (ValueError, RecursionError) as error:
-        because = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise MalformedError(Diagnostic("LA011", "not a JSON document", (name,), because)) from None
+    name = escaped(name)
+    _require_few_values(text, name)
+    value, end = _read(text, _skip(text, 0), name)
+    _require_end(text, end, name)
+    return value
+
+
+def _require_end(text: str, position: int, name: str) -> None:
+    position = _skip(text, position)
+    if position < len(text):
+        raise _syntax(text, position, "Extra data", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of a JSON text, read one at a time; the text has been read once and is known to be JSON.
+
+    Args:
+        text: The text.
+        name: What to call it in messages.
+        starts: Where each document starts.
+        is_list: Whether the text is a list of documents.
+    """
+
+    text: str
+    name: str
+    starts: tuple[int, ...]
+    is_list: bool
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[object]:
+        for start in self.starts:
+            yield _DECODER.raw_decode(self.text, start)[0]
+
+
+def split_json(text: str, name: str = "document") -> Documents:
+    """Return the entries of a JSON list, or the one document that is not a list; each is read when its turn comes.
+
+    Args:
+        text: The documents.
+        name: What to call them in messages (a file name).
+
+    Raises:
+        MalformedError: as ``load_json``; LA014, more documents than are read; LA010, an empty list.
+
+    Example:
+        >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))
+        ((1, 11), [{'a': 1}, 2])
+    """
+    name = escaped(name)
+    _require_few_values(text, name)
+    start = _skip(text, 0)
+    if not text.startswith("[", start):
+        _require_end(text, _read(text, start, name)[1], name)
+        return Documents(text, name, (start,), False)
+    starts: list[int] = []
+    start = _skip(text, start + 1)
+    if text.startswith("]", start):
+        raise malformed("", "a list of documents has at least one entry", [])
+    while True:
+        if len(starts) == limits.DOCUMENTS:
+            because = f"a list has at most {limits.DOCUMENTS} documents"
+            raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
+        end = _skip(text, _read(text, start, name, f"/{len(starts)}")[1])
+        starts.append(start)
+        if text.startswith("]", end):
+            _require_end(text, end + 1, name)
+            return Documents(text, name, tuple(starts), True)
+        if not text.startswith(",", end):
+            raise _syntax(text, end, "Expecting ',' delimiter", name)
+        start = _skip(text, end + 1)

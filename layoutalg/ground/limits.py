@@ -45,3 +45,25 @@ KERNEL_TEXT: Final = 2**20
 
 KERNELS: Final = 64
 """entries: compiled kernels that are kept (each of at most some 100 KB)"""
+# documents and the command line
+
+DOCUMENT_BYTES: Final = 64 * 2**20
+"""bytes: one JSON file, or what is read from standard input"""
+
+DOCUMENT_VALUES: Final = 2**22
+"""values: numbers, texts, lists and objects in one JSON file"""
+
+DOCUMENT_DEPTH: Final = 100
+"""levels: lists and objects inside one another in a JSON document"""
+
+DOCUMENT_DIGITS: Final = 1_000
+"""digits: one number of a JSON document"""
+
+DOCUMENT_ENTRIES: Final = 2**16
+"""entries: one list inside a document (copies, tiles, digits)"""
+
+DOCUMENTS: Final = 100_000
+"""documents: one list of problems or plans on the command line"""
+
+MODE_DIGITS: Final = 64
+"""digits: the mixed-radix digits of one tile dimension in shared memory"""

@@ -242,4 +242,4 @@ def tensor_map_from_json(node: Reader) -> hardware.TensorMap:
         return hardware.TensorMap(**values, base_address=node.get("base_address").integer())  # type: ignore[arg-type]
     except ValueError as error:
         diagnostic = getattr(error, "diagnostic", None)
-        raise malformed(node.pointer, getattr(diagnostic, "because", str(error)), node.value) from None
+        raise malformed(node.pointer, getattr(diagnostic, "because", str(error))) from None

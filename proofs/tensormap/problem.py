@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.document import Reader
+from layoutalg.ground import limits as ground_limits
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -83,7 +84,12 @@ class TensorMapProblem:
 
     @classmethod
     def from_json(cls, document: object) -> TensorMapProblem:
-        """Read a problem document; see the schema in the module's folder documentation.
+        """Read a problem document, schema ``layoutalg/tensormap-problem/1``.
+
+        Required: ``arch``, ``direction``, ``global`` (``shape``, ``stride``, ``dtype`` and, if known,
+        ``base_align_bytes``), ``tile``, ``smem`` (``modes``, ``swizzle``). The others have defaults: the fields above
+        after ``base_align_bytes``, under their names here. Each bound is a pair ``[low, high]`` or the valid extent.
+        A tile may also be given by what it traverses, ``element_strides`` times its elements, as a TMA box is.
 
         Raises:
             MalformedError: LA010, with the JSON pointer of the place, the rule and the value found.
@@ -95,7 +101,7 @@ class TensorMapProblem:
         direction = reader.get("direction").text(("load", "store"))
         tensor = reader.get("global")
         tensor.keys(("shape", "stride", "dtype"), ("base_align_bytes",))
-        shape = tensor.get("shape").integers(minimum=1, maximum=MAX_EXTENT)
+        shape = tensor.get("shape").integers(minimum=1, maximum=MAX_EXTENT, at_most=16)
         rank = len(shape)
         if not 1 <= rank <= 16:
             tensor.get("shape").fail("a tensor has 1 to 16 dimensions")
@@ -225,7 +231,7 @@ def _read_modes(
     counts: list[int] = []
     reach = 0
     for dim, entry in enumerate(node.items(len(tile))):
-        digits = tuple((pair[0], pair[1]) for pair in _read_pairs(entry))
+        digits = tuple((pair[0], pair[1]) for pair in _read_pairs(entry))  # few, so that their product stays small
         reach += sum((extent - 1) * stride for extent, stride in digits)
         if reach >= MAX_SMEM_REACH:
             entry.fail(f"shared-memory offsets stay below {MAX_SMEM_REACH} elements")
@@ -239,7 +245,7 @@ def _read_modes(
 
 def _read_pairs(entry: Reader) -> list[tuple[int, ...]]:
     pairs = []
-    for pair in entry.items():
+    for pair in entry.items(at_most=ground_limits.MODE_DIGITS):
         values = pair.integers(2)
         if values[0] < 1:
             pair.fail("an extent must be at least 1")

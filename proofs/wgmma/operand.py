@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from layoutalg.document import Reader, malformed
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground import limits
 from layoutalg.targets.nvidia import wgmma as hardware
 
 PROBLEM_SCHEMA = "layoutalg/wgmma-problem/1"
@@ -33,7 +34,9 @@ Modes = tuple[tuple[int, int], ...]
 
 def _refuse(field_name: str, rule: str, actual: object) -> MalformedError:
     return MalformedError(
-        Diagnostic("LA361", f"{field_name} is malformed", ("OperandProblem",), f"{field_name} {rule}, not {actual!r}")
+        Diagnostic(
+            "LA361", f"{field_name} is malformed", ("OperandProblem",), f"{field_name} {rule}, not {shown(actual)}"
+        )
     )
 
 
@@ -55,6 +58,8 @@ def _pair(name: str, value: object) -> Sequence[object]:
 def _modes(name: str, value: object, extent: int) -> Modes:
     if not isinstance(value, (list, tuple)):
         raise _refuse(name, "must be a list of [extent, element stride] pairs", value)
+    if len(value) > limits.MODE_DIGITS:
+        raise _refuse(name, f"must have at most {limits.MODE_DIGITS} digits", value)
     digits = tuple(
         (_integer(f"{name} extent", n, 1, MAX_TILE_ELEMENTS), _integer(f"{name} stride", s, 0, STRIDE_LIMIT))
         for n, s in (_pair(f"{name} entry", entry) for entry in value)
@@ -157,7 +162,7 @@ class OperandProblem:
         smem = reader.get("smem")
         smem.keys(("modes", "swizzle"))
         modes = tuple(
-            tuple((pair[0], pair[1]) for pair in (entry.integers(2) for entry in dim.items()))
+            tuple((pair[0], pair[1]) for pair in (entry.integers(2) for entry in dim.items(None, limits.MODE_DIGITS)))
             for dim in smem.get("modes").items(2)
         )
         values: dict[str, Any] = {
@@ -171,7 +176,7 @@ class OperandProblem:
         try:
             return cls(**values)
         except LayoutError as error:
-            raise malformed(reader.pointer, error.diagnostic.because, reader.value) from None
+            raise malformed(reader.pointer, error.diagnostic.because) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +346,7 @@ def _read_tile(node: Reader) -> InstructionTile:
     try:
         descriptor = hardware.MatrixDescriptor(**values, swizzle=node.get("swizzle").text())
     except LayoutError as error:
-        raise malformed(node.pointer, error.diagnostic.because, node.value) from None
+        raise malformed(node.pointer, error.diagnostic.because) from None
     return InstructionTile(node.get("mn").integer(0), node.get("k").integer(0), descriptor, int(digits, 16))
 
 

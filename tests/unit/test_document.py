@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from layoutalg.document import Reader, load_json
+from layoutalg.document import Reader, load_json, split_json
 from layoutalg.errors import MalformedError
+from layoutalg.ground import limits
 from layoutalg.proofs.tensormap import TensorMapProblem
+from layoutalg.proofs.wgmma import OperandProblem
 
 GOOD = {
     "schema": "layoutalg/tensormap-problem/1",
@@ -109,3 +114,164 @@ def test_numpy_integers_count_as_integers():
     import numpy as np
 
     assert Reader([np.int32(4), np.uint8(7)]).integers() == (4, 7)
+
+
+def many_digits(kind: str, count: int) -> tuple[type, dict]:
+    digits = [[2**62, 0]] * count
+    if kind == "tensormap":
+        return TensorMapProblem, {**GOOD, "smem": {"modes": [digits, [[64, 1]]], "swizzle": "NONE"}}
+    smem = {"modes": [digits, [[16, 1]]], "swizzle": "NONE"}
+    return OperandProblem, {"schema": "layoutalg/wgmma-problem/1", "operand": "A", "shape": [64, 16], "smem": smem}
+
+
+@pytest.mark.parametrize("kind", ["tensormap", "wgmma"])
+@pytest.mark.parametrize("count", [limits.MODE_DIGITS + 1, 60_000, 100_000])
+def test_the_digits_of_a_tile_dimension_are_counted_before_they_are_multiplied(kind, count):
+    reader, document = many_digits(kind, count)
+    began = time.process_time()
+    with pytest.raises(MalformedError, match="at most"):
+        reader.from_json(document)
+    assert time.process_time() - began < 1
+
+
+def test_as_many_digits_as_the_limit_says_are_read():
+    document = copy.deepcopy(GOOD)
+    document["smem"]["modes"][0] = [[64, 64], *[[1, 0]] * (limits.MODE_DIGITS - 1)]
+    assert TensorMapProblem.from_json(document).tile == (64, 64)
+
+
+TWICE = [
+    ('{"a": 1, "a": 1}', "d, at the whole document", "'a'"),
+    ('{"a": [0, {"b": {"c": 1, "d": 2, "c": 3}}]}', "d, at /a/1/b", "'c'"),
+    ('{"x/y": {"m~n": {"k": 1, "k": 2}}}', "d, at /x~1y/m~0n", "'k'"),
+    ('{"\\u001b[31m": {"\\ud800": 1, "\\ud800": 2}}', "d, at /\\x1b[31m", r"'\ud800'"),
+    ('{"a": {"b": 1, "b": 2}, "a": 3}', "d, at the whole document", "'a'"),
+    ('{"a": 1, "\\u0061": 2}', "d, at the whole document", "'a'"),
+]
+
+
+@pytest.mark.parametrize(("text", "where", "key"), TWICE)
+def test_a_key_that_stands_twice_is_refused(text, where, key):
+    with pytest.raises(MalformedError) as caught:
+        load_json(text, "d")
+    diagnostic = caught.value.diagnostic
+    assert (diagnostic.code, diagnostic.where) == ("LA013", (where,))
+    assert diagnostic.because == f"the key {key} stands twice in this object"
+    with pytest.raises(MalformedError, match="LA013"):
+        split_json(f"[0, {text}]")
+    with pytest.raises(MalformedError, match="LA013"):
+        split_json(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("NaN", "NaN is not JSON"), ("-Infinity", "-Infinity is not JSON"), ("1e400", "too large"),
+        ("9" * 5000, "at most 1000 digits, not 5000"), ("0." + "9" * 5000, "at most 1000 digits"),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_not_json_are_refused_at_their_place(value, rule):
+    with pytest.raises(MalformedError) as caught:
+        load_json(f'{{"a": [1, {value}]}}', "d")
+    assert caught.value.diagnostic.where == ("d, at /a/1",)
+    assert rule in caught.value.diagnostic.because
+
+
+@pytest.mark.parametrize("text", ["{\n", "\n", "[\n\n", '{"a":\n', '"\u2028', '["\u2028", ]', "\x0b", "\r\n{\r\n"])
+def test_text_that_ends_early_or_holds_other_line_breaks_is_shown_with_a_caret(text):
+    for read in (load_json, split_json):
+        with pytest.raises(MalformedError) as caught:
+            read(text, "d")
+        diagnostic = caught.value.diagnostic
+        assert diagnostic.code == "LA011"
+        shown_line, caret = diagnostic.where[1].split("\n")
+        assert set(caret) <= {" ", "^"}
+        assert len(caret) <= len(shown_line) + 1
+        assert shown_line.isprintable()
+
+
+def test_the_line_of_a_syntax_error_counts_line_feeds_alone():
+    with pytest.raises(MalformedError) as caught:
+        load_json('{"a": "\u2028\u2029\x85",\n "b": }', "d")
+    assert caught.value.diagnostic.where == ("d, line 2, column 7", ' "b": }\n      ^')
+
+
+def test_depth_is_bounded():
+    deep = "[" * (limits.DOCUMENT_DEPTH + 1) + "]" * (limits.DOCUMENT_DEPTH + 1)
+    assert load_json(deep[1:-1]) is not None
+    for text in (deep, '{"a":' * 200 + "0" + "}" * 200, "[" * 10**6):
+        with pytest.raises(MalformedError, match=r"LA011.*\n.*\n.*nested too deeply"):
+            load_json(text)
+
+
+def test_the_number_of_values_is_bounded():
+    with pytest.raises(MalformedError, match="LA014"):
+        load_json("[" + "{}," * limits.DOCUMENT_VALUES + "0]")
+
+
+documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents, st.sampled_from([None, 1]), st.booleans())
+def test_reading_agrees_with_the_standard_reader(value, indent, ascii_only):
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert load_json(text) == value
+    if value == []:
+        with pytest.raises(MalformedError, match="at least one entry"):
+            split_json(text)
+        return
+    found = split_json(f" {text}\n")
+    assert found.is_list is isinstance(value, list)
+    assert list(found) == (value if isinstance(value, list) else [value])
+    assert len(found) == len(list(found))
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents, st.data())
+def test_broken_text_is_refused_by_both_readers(value, data):
+    text = json.dumps(value)
+    place = data.draw(st.integers(0, len(text)))
+    broken = text[:place] + data.draw(st.sampled_from(["", ",", "]", "}", '"', "\n", "x", " "])) + text[place + 1 :]
+    try:
+        expected = json.loads(broken, parse_float=finite, object_pairs_hook=unique)
+    except ValueError:
+        for read in (load_json, split_json):
+            with pytest.raises(MalformedError):
+                read(broken)
+    else:
+        assert load_json(broken) == expected
+
+
+def finite(text):
+    if abs(float(text)) == float("inf"):
+        raise ValueError("infinite")
+    return float(text)
+
+
+def unique(pairs):
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("twice")
+    return dict(pairs)
+
+
+def test_a_missing_key_is_said_without_a_value():
+    with pytest.raises(MalformedError) as caught:
+        Reader({}, "/a").get("smem")
+    assert caught.value.diagnostic.where == ("/a/smem",)
+    assert caught.value.diagnostic.because == "the key 'smem' is required"
+
+
+def test_pointers_are_those_of_rfc_6901_and_printable():
+    with pytest.raises(MalformedError) as caught:
+        Reader({"a/b~c\x1b[2J\ud800": 1}).keys(())
+    (pointer,) = caught.value.diagnostic.where
+    assert pointer == r"/a~1b~0c\x1b[2J\ud800"
+    with pytest.raises(MalformedError) as caught:
+        Reader({"k" * 10**6: 1}).keys(())
+    assert len(caught.value.diagnostic.where[0]) < 100
+    assert len(str(caught.value)) < 500
