@@ -5,7 +5,8 @@ Main definitions: ``run``, ``inside``, ``serve`` (the other end).
 Implementation notes: a worker is a fresh interpreter (never a fork: the caller may have threads) that takes one task
 at a time over pipes and is kept for the next one. A task is a function of this library and plain values. The worker
 sets an alarm for itself before each task, so it ends in time even where its caller is gone. After ``fork`` the child
-forgets the workers of its parent; every thread may call.
+forgets the workers of its parent; every thread may call. Where there is no interpreter to start (an embedded or frozen
+application) the task runs in the caller's process, where only its own limits hold.
 """
 
 from __future__ import annotations
@@ -160,6 +161,11 @@ def inside() -> bool:
     return _served
 
 
+def available() -> bool:
+    """Return whether workers can be started: there is an interpreter, and it is not a frozen application."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
 def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Return ``task(*args, **kwargs)``, computed in a worker within the time.
 
@@ -177,7 +183,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
         >>> run("a factorial", 30, math.factorial, 5)
         120
     """
-    if inside():
+    if inside() or not available():
         return task(*args, **kwargs)
     given = clock.left(clock.checked_seconds(seconds))
     deadline = time.monotonic() + min(given, 10 * 365 * 86400)
@@ -185,7 +191,10 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
     if not pool.seats.acquire(timeout=min(given, threading.TIMEOUT_MAX)):
         clock.out_of_time(what, given)
     try:
-        worker = pool.take()
+        try:
+            worker = pool.take()
+        except OSError as error:  # no process or no memory left
+            raise _ended(what, f"a process could not be started: {error}") from None
         try:
             # the alarm counts from when the worker is up, which is later than now
             succeeded, answer = worker.ask(pickle.dumps((given + _GRACE, task, args, kwargs)), deadline)
@@ -193,8 +202,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
             worker.stop()
             clock.out_of_time(what, given)
         except _CrashError:
-            because = f"the process that computed it ended with status {worker.stop()}"
-            raise BudgetError(Diagnostic("LA003", "a solver ended without an answer", (what,), because)) from None
+            raise _ended(what, f"the process that computed it ended with status {worker.stop()}") from None
         except BaseException:  # also Ctrl-C: the worker is in the middle of something
             worker.stop()
             raise
@@ -204,6 +212,10 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
     if not succeeded:
         raise answer
     return answer  # type: ignore[no-any-return]
+
+
+def _ended(what: str, because: str) -> BudgetError:
+    return BudgetError(Diagnostic("LA003", "a solver ended without an answer", (what,), because))
 
 
 def serve(memory_bytes: int) -> None:

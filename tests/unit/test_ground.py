@@ -105,6 +105,21 @@ def test_a_forked_child_has_workers_of_its_own():
     assert done.returncode == 0, done.stderr
 
 
+def test_without_an_interpreter_the_task_runs_here(monkeypatch):
+    monkeypatch.setattr(sys, "executable", "")
+    assert worker.run("here", 30, os.getpid) == os.getpid()
+
+
+def test_a_process_that_cannot_be_started_is_a_named_error(monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(worker._pool, "idle", [])
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    with pytest.raises(BudgetError, match="LA003"):
+        worker.run("nothing", 30, abs, 1)
+
+
 def test_memory_is_refused_before_it_is_taken():
     memory.reserve("a table", 10, 8, 80)
     with pytest.raises(BudgetError, match="LA002"):
