@@ -1,6 +1,6 @@
 """Integer layouts as guarded quasi-affine layouts, for the questions that only ISL decides.
 
-Main definitions: ``isl_text``, ``guarded``, ``first_missed``.
+Main definitions: ``isl_text``, ``guarded``, ``output_names``, ``first_missed``.
 """
 
 from __future__ import annotations
@@ -48,10 +48,19 @@ def guarded(layout: IntegerLayout) -> ParametricLayout:
     from layoutalg.affine import ParametricLayout
 
     axes = [f"x{k}" for k in range(len(layout.inputs))]
-    words = [*layout.out_dims]
+    return ParametricLayout(isl_text(layout, axes), outputs=output_names(layout))
+
+
+def output_names(layout: IntegerLayout) -> tuple[str, ...]:
+    """Return the names of the outputs where ISL can print them beside the axes ``x0, x1, ...``, else ``y0, y1, ...``.
+
+    Example:
+        >>> output_names(IntegerLayout.from_strides({"i": 5}, (3,), output="mod"))
+        ('y0',)
+    """
+    words, axes = [*layout.out_dims], {f"x{k}" for k in range(len(layout.inputs))}
     plain = all(word.isascii() and word.lower() not in _ISL_WORDS and word not in axes for word in words)
-    names = tuple(words if plain else [f"y{k}" for k in range(len(words))])
-    return ParametricLayout(isl_text(layout, axes), outputs=names)
+    return tuple(words if plain else [f"y{k}" for k in range(len(words))])
 
 
 def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:

@@ -7,19 +7,26 @@ chain 1, s_1, s_1 s_2, ..., the digits of a value along the chain are the coordi
 backwards. So the right inverse is again an integer layout, without division, once values are given by digits. Where the
 image is a whole box of as many values as there are points, an affine map modulo the extents is tried, which inverts
 skews and rotations such as ``(i, j) -> (i + j mod 4, j)``. Otherwise the inverse is quasi-affine with a guard.
+
+Implementation notes: engines from cheap to dear for the guarded inverse: one piece by linear algebra, chains of digits,
+runs of values of a small layout, ISL. Each answer is evaluated and compared with the layout (``confirm``).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutalg.errors import BudgetError, Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground import clock
 from layoutalg.zmod.axes import same_function
+from layoutalg.zmod.closed import closed
 from layoutalg.zmod.compose import residue_form
-from layoutalg.zmod.guarded import guarded
+from layoutalg.zmod.confirm import confirmed, confirmed_on_digits
+from layoutalg.zmod.guarded import guarded, output_names
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
 from layoutalg.zmod.listed import listed
 from layoutalg.zmod.matrix import Vector
@@ -28,8 +35,10 @@ from layoutalg.zmod.solve import Obstruction, solve_mod
 if TYPE_CHECKING:
     from layoutalg.affine import ParametricLayout
 
-# where ISL gives up on a layout of at most this many points, the values are listed in runs
 LISTED_POINTS = 512
+"""Most points of a layout whose values are listed in runs."""
+FEW_PIECES = 64
+"""Runs in larger numbers are taken only where ISL has no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,13 @@ class RightInverse:
         layout: From the digits of the values to the input axes of f.
         values: From the digits to the outputs of f: a bijection onto the box ``[low, low + extent)`` per output.
         box: Per output of f, low and high (half-open) of the values that are inverted.
+        confirmed: At which digits both sides were evaluated and compared.
     """
 
     layout: IntegerLayout
     values: IntegerLayout
     box: tuple[tuple[str, tuple[int, int]], ...]
+    confirmed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +65,11 @@ class ImageInverse:
     Args:
         layout: From the outputs of f to its input axes, with guards. Of several points with one value it takes the
             least, comparing the first axis first.
+        confirmed: At which points of f the layout was evaluated and compared.
     """
 
     layout: ParametricLayout
+    confirmed: str = field(default="", compare=False)
 
 
 def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
@@ -71,12 +84,12 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
         layout: At least one point.
 
     Returns:
-        ``RightInverse``, checked by composition before it is returned; its box is ``[low, low + 1)`` for an output
-        without a stride 1 or -1. Or ``ImageInverse``.
+        ``RightInverse``, checked by composition and by evaluation before it is returned; its box is ``[low, low + 1)``
+        for an output without a stride 1 or -1. Or ``ImageInverse``.
 
     Raises:
         RepresentabilityError: LA735, the layout has no points.
-        BudgetError: LA222, ISL's operation quota ran out.
+        BudgetError: LA741 or LA742, see ``image_inverse``.
 
     Example:
         >>> found = right_inverse(IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5))
@@ -99,29 +112,65 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
 def image_inverse(layout: IntegerLayout) -> ImageInverse:
     """Return the right inverse on exactly the image, as a guarded quasi-affine layout.
 
+    Returns:
+        ``ImageInverse``, whose text was evaluated and compared with the layout before it is returned: at all points
+        where these are at most 2^16, else at some of them, as ``confirmed`` says.
+
     Raises:
         RepresentabilityError: LA735, the layout has no points.
-        BudgetError: LA222, ISL's operation quota ran out.
+        BudgetError: LA741, no engine found it within its budget; LA742, what was found does not hold.
 
     Example:
-        >>> print(image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1)).layout)
+        >>> found = image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1))
+        >>> print(found.layout)
         { [offset] -> [(floor((-1 + offset)/3))] : (-1 + offset) mod 3 = 0 and 0 < offset <= 13 }
+        >>> found.confirmed
+        'all 5 points'
     """
-    from layoutalg.affine import ParametricLayout
-    from layoutalg.affine.notation import TEXT_LIMIT
-
     if not layout_or_refuse(layout).size:
         raise _refused(layout, "the layout has no points", {"size": 0})
+    from layoutalg.affine import ParametricLayout
+
+    names = output_names(layout)
+    runs = listed(layout, names) if layout.size <= LISTED_POINTS else None
+    few = runs is not None and runs.count(";") < FEW_PIECES
+    engines: list[tuple[str, Callable[[], str | None]]] = [
+        ("one piece", lambda: closed(layout, names)),
+        ("digits", lambda: _chained(layout, names)),
+        ("isl", lambda: guarded(layout).right_inverse().text),
+    ]
+    if runs is not None:
+        engines.insert(2 if few else 3, ("runs", lambda: runs))
+    tried: list[str] = []
+    for engine, find in engines:
+        try:
+            text = find()
+            if text is None:
+                continue
+            inverse = ParametricLayout(text, outputs=tuple(layout.in_dims))
+            return ImageInverse(inverse, confirmed(layout, inverse))
+        except (BudgetError, AdmissibilityError) as error:  # ISL's own errors say nothing about the layout
+            tried.append(f"{engine}: {error.diagnostic.code} {error.diagnostic.what}")
+        clock.check(f"the inverse of {layout}")
+    raise BudgetError(
+        Diagnostic(
+            code="LA741",
+            what="the inverse of the layout was not found",
+            where=(str(layout),),
+            because="; ".join(tried),
+            witness={"points": layout.size},
+        )
+    )
+
+
+def _chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
+    """Return the inverse of outputs that are chains of digits, or None."""
+    if any(sum(map(bool, column)) > 1 for column in layout.columns):
+        return None
+    from layoutalg.affine.chain import chain_inverse
+
     forward = guarded(layout)
-    axes = tuple(layout.in_dims)
-    try:
-        turned = forward.right_inverse()
-        return ImageInverse(ParametricLayout(turned.text, turned.context, axes))
-    except BudgetError:
-        text = listed(layout, forward.out_dims) if layout.size <= LISTED_POINTS else ""
-        if not text or len(text) > TEXT_LIMIT:
-            raise
-    return ImageInverse(ParametricLayout(text, outputs=axes))
+    return chain_inverse(forward.text, forward.axes, names)
 
 
 def _by_residues(layout: IntegerLayout) -> RightInverse | None:
@@ -160,7 +209,8 @@ def _by_residues(layout: IntegerLayout) -> RightInverse | None:
     except (LayoutError, BudgetError):
         return None
     box = tuple((name, (a, a + size)) for name, a, size in zip(layout.out_dims, low, sizes, strict=True))
-    return RightInverse(inverse, values, box) if exact else None
+    seen = confirmed_on_digits(layout, inverse, values) if exact else None
+    return None if seen is None else RightInverse(inverse, values, box, seen)
 
 
 def _box_order(layout: IntegerLayout, sizes: list[int]) -> tuple[int, ...] | None:
@@ -227,7 +277,8 @@ def _by_digits(layout: IntegerLayout) -> RightInverse | None:
         tuple(tuple(value_columns[c][j] for c in range(count)) for j in range(len(layout.outputs))),
         tuple(starts),
     )
-    return RightInverse(inverse, values, tuple(box)) if same_function(layout @ inverse, values) else None
+    seen = confirmed_on_digits(layout, inverse, values) if same_function(layout @ inverse, values) else None
+    return None if seen is None else RightInverse(inverse, values, tuple(box), seen)
 
 
 def _refused(layout: IntegerLayout, because: str, witness: dict[str, object]) -> RepresentabilityError:

@@ -10,8 +10,10 @@ longest that is left, until every value is in exactly one.
 from __future__ import annotations
 
 import heapq
+import itertools
 from dataclasses import dataclass
 
+from layoutalg.ground import clock
 from layoutalg.zmod.layout import IntegerLayout
 from layoutalg.zmod.matrix import Vector
 
@@ -39,20 +41,25 @@ def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
         '{ [y] -> [0 + 1*floor((y - 1)/4)] : 0 <= y - 1 <= 8 and (y - 1) mod 4 = 0 }'
     """
     least: dict[Vector, Vector] = {}
-    for index in range(layout.size):
-        point = layout.coordinate(index)
-        value = layout.value(point)
-        least[value] = min(point, least.get(value, point))
+    rows = layout.table().reshape(layout.size, -1).tolist()
+    for point, row in zip(itertools.product(*[range(extent) for extent in layout.extents[::-1]]), rows, strict=True):
+        value, turned = tuple(row), point[::-1]
+        least[value] = min(turned, least.get(value, turned))
     return "{ " + "; ".join([_piece(run, names) for run in _cover(least)]) + " }"
 
 
 def _cover(least: dict[Vector, Vector]) -> list[_Run]:
     """Return runs that hold every value once: always the longest that is left, then the one with the least start."""
     rest = dict(sorted(least.items()))
-    heap = [(-run.count, run.value, run) for run in [_longest(rest, value) for value in rest]]
+    heap = []
+    for value in rest:
+        clock.check("listing the values of a layout in runs")
+        run = _longest(rest, value)
+        heap.append((-run.count, value, run))
     heapq.heapify(heap)
     runs = []
     while heap:
+        clock.check("listing the values of a layout in runs")
         _, value, run = heapq.heappop(heap)
         members = [_along(value, run.step, t) for t in range(run.count)]
         if all(member in rest for member in members):
