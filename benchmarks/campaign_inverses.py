@@ -149,8 +149,9 @@ def integer_left(rng: random.Random) -> str:
         expect(first != second and table[first] == table[second], f"the collision {witness} of {layout}")
         return "refused"
     found = zmod.image_inverse(layout).layout
-    for point, value in table.items():
-        expect(found.at(**dict(zip(found.axes, value, strict=True))) == point, f"{value} of {layout}")
+    coords: Any = {axis: np.array([v[k] for v in table.values()]) for k, axis in enumerate(found.axes)}
+    back = np.stack(list(found.apply(coords).values()), -1).tolist()
+    expect([tuple(point) for point in back] == list(table), f"left inverse of {layout}")
     return "right"
 
 
