@@ -1,0 +1,149 @@
+"""One problem through the planner, and what the judges say of the answer.
+
+Main definitions: ``Case``, ``examine``, ``judge_plan``, ``best_class``.
+
+Implementation notes: the only file of this folder that calls the library.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from judges import planner_judge as judges
+from judges import tma_engine as engine
+from layoutalg.errors import BudgetError, LayoutError
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.verdict import Proved
+
+ORIGINS_IN_BYTES = 3
+MAX_MEMORY = 1 << 22
+
+
+@dataclass(frozen=True)
+class Case:
+    """What became of one problem.
+
+    Args:
+        kind: ``right``, ``understated`` (right, and better than stated), ``refused``, ``needless`` (refused although a
+            plan exists), ``budget``, ``wrong``, ``leaked``.
+        label: The class of a plan, the rule of a refusal, what was wrong.
+        detail: Numbers for a reader.
+        document: The problem.
+    """
+
+    kind: str
+    label: str
+    document: Mapping[str, Any]
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def examine(document: Mapping[str, Any], *, search: bool = True) -> Case:
+    """Plan one problem and judge the answer; refusals are searched where ``search`` says so."""
+    try:
+        plan = synthesize_tensormap(TensorMapProblem.from_json(document))
+    except InadmissibleError as error:
+        rule = error.violations[0].rule if error.violations else "NO_RULE"
+        return _refusal(document, rule, search)
+    except BudgetError as error:
+        return Case("budget", error.diagnostic.code, document)
+    except LayoutError as error:
+        return Case("leaked", f"{type(error).__name__} {error.diagnostic.code}", document, {"text": str(error)})
+    except Exception as error:
+        return Case("leaked", type(error).__name__, document, {"text": traceback.format_exc()})
+    return judge_plan(document, plan)
+
+
+def judge_plan(document: Mapping[str, Any], plan: TensorMapPlan) -> Case:
+    """Run a plan's own bytes and coordinates; compare with its problem and with what it states."""
+    statement = judges.Statement.read(document)
+    outcome, faults = run_plan(statement, plan)
+    facts = {"stated": plan.oob, "found": outcome.verdict, "why": dict(outcome.why)}
+    if faults:
+        return Case("wrong", faults[0].partition(":")[0], document, facts | {"faults": faults})
+    if not outcome.at_least(plan.oob):
+        return Case("wrong", f"stated {plan.oob}, is {outcome.verdict}", document, facts)
+    verdict = check(plan)
+    if not isinstance(verdict, Proved):
+        return Case("wrong", "the checker does not prove the plan", document, facts | {"verdict": repr(verdict)})
+    if not judges.Outcome(plan.oob, {}).at_least(statement.required):
+        return Case("wrong", "below the class required", document, facts)
+    if outcome.verdict != plan.oob:
+        return Case("understated", f"stated {plan.oob}, is {outcome.verdict}", document, facts)
+    return Case("right", plan.oob, document, facts)
+
+
+def run_plan(statement: judges.Statement, plan: TensorMapPlan) -> tuple[judges.Outcome, list[str]]:
+    """Return the class that a plan's bytes reach, and everything else that is wrong about the plan."""
+    faults: list[str] = []
+    try:
+        tm = engine.read_map(plan.raw)
+    except engine.FaultError as fault:
+        return judges.Outcome("wrong", {"lost": fault.rule}), [f"bytes: {fault}"]
+    if plan.hex != plan.raw.hex():
+        faults.append("hex is not raw")
+    origins = statement.window()
+    starts = starts_of(statement, plan, origins)
+    offsets = [issue.smem_offset_bytes for issue in plan.issues]
+    if not plan.issues or plan.expect_tx_bytes != len(plan.issues) * tm.bytes_moved:
+        faults.append(f"expect_tx_bytes: {plan.expect_tx_bytes}")
+    if plan.smem_bytes < max(offsets, default=0) + tm.footprint:
+        faults.append(f"smem_bytes: {plan.smem_bytes}")
+    align = max(128, engine.period(tm.swizzle), engine.period(statement.swizzle))
+    if plan.smem_align_bytes % align:
+        faults.append(f"smem_align_bytes: {plan.smem_align_bytes}")
+    outcome = judges.judge(statement, tm, starts, offsets, origins)
+    if outcome.verdict == "wrong":
+        return outcome, faults
+    expressed = judges.expressed(statement, starts, len(origins))
+    for row in np.flatnonzero(~expressed)[:: max(1, int((~expressed).sum()) // ORIGINS_IN_BYTES)]:
+        if _coordinates(plan, origins[row].tolist()) is not None:
+            faults.append(f"coordinates answers where the engine faults: {origins[row].tolist()}")
+    sample = np.flatnonzero(expressed if outcome.verdict == "exact" else statement.in_bounds(origins))
+    last = len(sample) - 1
+    chosen = [sample[k * last // ORIGINS_IN_BYTES] for k in range(ORIGINS_IN_BYTES + 1)] if last >= 0 else []
+    for row in dict.fromkeys(int(r) for r in chosen):
+        origin = origins[row].tolist()
+        stated = _coordinates(plan, origin)
+        if stated is None or [list(c) for c in stated] != [start[row].tolist() for start in starts]:
+            faults.append(f"coordinates are unlike origin_map: {origin}, {stated}")
+            continue
+        low, high = statement.memory
+        if outcome.verdict != "lost" and high - low <= MAX_MEMORY:
+            wrong = judges.first_wrong_byte(statement, tm, stated, offsets, origin)
+            if wrong:
+                faults.append(f"a wrong byte: origin {origin}, {wrong}")
+    return outcome, faults
+
+
+def _coordinates(plan: TensorMapPlan, origin: list[int]) -> tuple[tuple[int, ...], ...] | None:
+    """Return the start coordinates, None where the plan refuses the origin."""
+    try:
+        return plan.coordinates(origin)
+    except LayoutError:
+        return None
+
+
+def starts_of(statement: judges.Statement, plan: TensorMapPlan, origins: judges.Ints) -> list[judges.Ints]:
+    """Return, per issue, the start coordinates for every origin, read from the plan's terms."""
+    shift = np.zeros((len(origins), len(plan.origin_map)), dtype=np.int64)
+    for j, terms in enumerate(plan.origin_map):
+        for dim, numerator, denominator in terms:
+            shift[:, j] += numerator * origins[:, dim] // denominator
+    return [shift + np.array(issue.coords, dtype=np.int64) for issue in plan.issues]
+
+
+def _refusal(document: Mapping[str, Any], rule: str, search: bool) -> Case:
+    if not search:
+        return Case("refused", rule, document)
+    from judges.map_search import search_maps
+
+    found = search_maps(judges.Statement.read(document))
+    if found is None:
+        return Case("refused", rule, document)
+    return Case("needless", rule, document, found.to_json())
