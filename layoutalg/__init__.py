@@ -1,6 +1,7 @@
 """layoutalg: what a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.
 
-Public names are listed in ``__all__`` and load on first use; importing the package loads numpy and nothing heavier.
+Public names are listed in ``__all__`` and load on first use, numpy with them; importing the package loads neither them
+nor anything outside Python's own library.
 """
 
 from __future__ import annotations

@@ -9,20 +9,22 @@ proved to hand every element to the descriptor that reads it.
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, field
 
 from layoutalg.cli.exits import PROVED, REFUTED
-from layoutalg.cli.files import progress, read_text
+from layoutalg.cli.files import read_document
+from layoutalg.cli.output import progress, say, say_json
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.validate import ValidationReport, validate
-from layoutalg.document import Reader, load_json
+from layoutalg.document import Reader
 from layoutalg.errors import MissingExtraError
+from layoutalg.ground import clock
 from layoutalg.proofs.handoff import operand_view, prove_handoff
-from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
 from layoutalg.verdict import Proved
 
@@ -63,34 +65,35 @@ class _Row:
         return answer
 
 
-def demo(name: str, device: str, as_json: bool) -> int:
+def demo(name: str, device: str, budget_seconds: float, as_json: bool) -> int:
     """Run the main job over a collection and print one table; then the first refusal with its repairs."""
-    reader = Reader(load_json(read_text(name), name))
+    reader = Reader(read_document(name))
     reader.keys(("schema", "tiles"))
     reader.schema(SCHEMA)
     tiles = list(reader.get("tiles").items())
+    if not tiles:
+        reader.get("tiles").fail("must have at least one tile")
     began = time.perf_counter()
     rows = []
     for index, tile in enumerate(tiles):
-        rows.append(_row(tile, device))
+        with clock.within(budget_seconds):
+            rows.append(_row(tile, device, budget_seconds))
         progress(index + 1, len(tiles), rows[-1].name)
     spent = time.perf_counter() - began
     if as_json:
-        print(json.dumps({"rows": [row.to_json() for row in rows], "seconds": round(spent, 3)}))
+        say_json({"rows": [row.to_json() for row in rows], "seconds": round(spent, 3)})
     else:
         _print_table(rows, spent)
     return PROVED if all(row.good for row in rows) else REFUTED
 
 
-def _row(tile: Reader, device: str) -> _Row:
+def _row(tile: Reader, device: str, budget_seconds: float) -> _Row:
     tile.keys(("name", "source", "expect", "problem"), ("note", "rule", "consumer"))
     row = _Row(tile.get("name").text(), tile.get("expect").text(("admissible", "inadmissible")))
+    problem = TensorMapProblem.from_json(tile.get("problem"))
     began = time.perf_counter()
-    problem = tile.get("problem")
-    if not isinstance(problem.value, dict):
-        problem.fail("must be an object")
     try:
-        row.plan = synthesize_tensormap(problem.value)
+        row.plan = synthesize_tensormap(problem, budget_seconds=budget_seconds)
     except InadmissibleError as error:
         row.refusal = error
     row.seconds = time.perf_counter() - began
@@ -139,23 +142,23 @@ def _print_table(rows: list[_Row], spent: float) -> None:
     table = [_HEADER, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEADER))]
     for index, line in enumerate(table):
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
         if index == 0:
-            print("  ".join("-" * width for width in widths))
+            say("  ".join("-" * width for width in widths))
     info = gpu()
     where = "no GPU here: the simulator compared" if info is None else f"{info.name} compared"
     agreed = sum(1 for row in rows if row.report is not None and row.report)
     compared = sum(row.report.compared_bytes for row in rows if row.report is not None)
     planned = sorted(row.seconds for row in rows)
-    print()
-    print(f"{len(rows)} tiles in {spent:.1f} s; plan and proof: median {1e3 * planned[len(planned) // 2]:.1f} ms")
-    print(f"{agreed} plans agree byte for byte, {compared} bytes in all ({where})")
+    say("")
+    say(f"{len(rows)} tiles in {spent:.1f} s; plan and proof: median {1e3 * planned[len(planned) // 2]:.1f} ms")
+    say(f"{agreed} plans agree byte for byte, {compared} bytes in all ({where})")
     unexpected = [row.name for row in rows if not row.good]
     if unexpected:
-        print(f"NOT AS EXPECTED: {', '.join(unexpected)}")
+        say(f"NOT AS EXPECTED: {', '.join(unexpected)}")
     refused = next((row for row in rows if row.refusal is not None), None)
     if refused is not None:
-        print(f"\nthe first refusal, {refused.name}:\n{refused.refusal}")
+        say(f"\nthe first refusal, {refused.name}:\n{refused.refusal}")
 
 
 def _cells(row: _Row) -> tuple[str, ...]:

@@ -1,21 +1,25 @@
 """``layoutalg explain``: what a layout does, what 128 descriptor bytes say, what a problem or plan asks.
 
 Main definitions: ``explain``.
+
+Implementation notes: a plan that is read is checked before anything is said about it. Numbers of a layout can be too
+long to be written in decimal; ``_text`` then says how long they are.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
+from collections.abc import Callable
 
 from layoutalg import convert
 from layoutalg.cli.exits import PROVED, REFUTED
-from layoutalg.cli.files import read_text
-from layoutalg.cli.plans import plan_lines
+from layoutalg.cli.files import read_document
+from layoutalg.cli.output import say, say_json
+from layoutalg.cli.plans import PROBLEM_SCHEMA, checked, plan_lines, schema_of
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
-from layoutalg.document import load_json, malformed
-from layoutalg.errors import LayoutError, MalformedError, RepresentabilityError
+from layoutalg.document import malformed
+from layoutalg.errors import LayoutError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.notation import parse
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -23,6 +27,7 @@ from layoutalg.proofs.tensormap.plan import tensor_map_to_json
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.tensormap import limits
 
 Facts = dict[str, object]
@@ -32,41 +37,44 @@ MAX_TABLE = 1 << 20
 
 def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
     """Explain a layout in notation, a descriptor in hexadecimal, or a document; return the exit code."""
+    if target not in limits.ARCHITECTURES:
+        raise malformed("--target", f"must be one of {', '.join(limits.ARCHITECTURES)}", target)
+    if dtype not in limits.PLAIN_DTYPES:
+        raise malformed("--dtype", f"must be one of {', '.join(limits.PLAIN_DTYPES)}", dtype)
     if subject == "-" or os.path.exists(subject):
-        facts, code = _document(load_json(read_text(subject), subject), target)
+        facts, code = _document(read_document(subject), target)
     elif re.fullmatch(r"(0x)?[0-9a-fA-F]{64,}", subject):
-        facts, code = _descriptor(subject.removeprefix("0x"), target)
+        facts, code = _descriptor(subject.removeprefix("0x"), target), PROVED
     else:
         facts, code = _layout(parse(subject), dtype, target), PROVED
     if as_json:
-        print(json.dumps(facts))
+        say_json(facts)
     else:
-        _print(facts)
+        for key, value in facts.items():
+            lines = value if isinstance(value, list) else str(value).split("\n")
+            say("\n".join(f"{key if index == 0 else '':<14}{line}" for index, line in enumerate(lines)))
     return code
 
 
-def _print(facts: Facts) -> None:
-    for key, value in facts.items():
-        lines = value if isinstance(value, list) else str(value).split("\n")
-        for index, line in enumerate(lines):
-            print(f"{key if index == 0 else '':<14}{line}")
-
-
 def _document(document: object, target: str) -> tuple[Facts, int]:
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if isinstance(document, dict) and isinstance(schema, str) and schema.startswith("layoutalg/tensormap-problem/"):
+    schema = schema_of(document)
+    if isinstance(document, dict) and schema.startswith(PROBLEM_SCHEMA):
         try:
             return {"plan": list(plan_lines(synthesize_tensormap(document)))}, PROVED
         except InadmissibleError as error:
             return {"inadmissible": str(error)}, REFUTED
-    if isinstance(document, dict) and isinstance(schema, str) and schema.startswith("layoutalg/tensormap-plan/"):
+    if schema.startswith("layoutalg/tensormap-plan/"):
+        _, lines, code = checked(document)
         plan = TensorMapPlan.from_json(document)
-        facts, code = _descriptor(plan.hex, target)
-        return {"plan": list(plan_lines(plan)), **facts}, code
-    raise malformed("/schema", "explain reads layoutalg/tensormap-problem/1 and layoutalg/tensormap-plan/1", schema)
+        facts: Facts = {"check": lines}
+        if code == PROVED:
+            facts["plan"] = list(plan_lines(plan))
+        return facts | _descriptor(plan.hex, target), code
+    readable = "explain reads layoutalg/tensormap-problem/1 and layoutalg/tensormap-plan/1"
+    raise malformed("/schema", readable, document.get("schema") if isinstance(document, dict) else document)
 
 
-def _descriptor(text: str, target: str) -> tuple[Facts, int]:
+def _descriptor(text: str, target: str) -> Facts:
     """Decode a map; bytes that are no map raise the error that names the illegal field and its bits."""
     if len(text) != 256:
         raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(text)} digits")
@@ -80,25 +88,35 @@ def _descriptor(text: str, target: str) -> tuple[Facts, int]:
         facts["shared"] = (
             f"{hardware.footprint_bytes(tm)} bytes, base aligned to {hardware.smem_alignment_bytes(tm.swizzle)}"
         )
-    return facts, PROVED
+    return facts
+
+
+def _text(ask: Callable[[], object]) -> str:
+    """The text of a value; Python refuses to write integers of more than 4300 digits."""
+    try:
+        return str(ask())
+    except ValueError as error:
+        if isinstance(error, LayoutError):
+            raise
+        return "a value with numbers too long to be written"
 
 
 def _layout(layout: object, dtype: str, target: str) -> Facts:
-    facts: Facts = {"layout": str(layout)}
+    facts: Facts = {"layout": _text(lambda: layout)}
     if not isinstance(layout, (CuteLayout, ComposedLayout, LinearLayout)):
         size = getattr(layout, "size", None)
         if size is not None:
-            facts["size"] = f"{size} elements"
-        facts["as CuTe"] = _tried(lambda: str(convert.to_cute(layout)))  # type: ignore[arg-type]
-        facts["over F2"] = _tried(lambda: str(convert.to_linear(layout)))  # type: ignore[arg-type]
+            facts["size"] = f"{shown(size)} elements"
+        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))  # type: ignore[arg-type]
+        facts["over F2"] = _tried(lambda: convert.to_linear(layout))  # type: ignore[arg-type]
         return facts
     if isinstance(layout, LinearLayout):
         facts["rank"] = f"{layout.rank} over F2; injective {layout.is_injective}, surjective {layout.is_surjective}"
-        facts["as CuTe"] = _tried(lambda: str(convert.to_cute(layout)))
+        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))
         return facts
-    facts["size"] = f"{layout.size} elements, offsets below {layout.cosize}"
+    facts["size"] = f"{shown(layout.size)} elements, offsets below {shown(layout.cosize)}"
     if isinstance(layout, CuteLayout):
-        facts["normal form"] = str(coalesce(layout))
+        facts["normal form"] = _text(lambda: coalesce(layout))
     if layout.size <= MAX_TABLE:
         table = layout.table()
         distinct = len(set(table.tolist()))
@@ -111,10 +129,10 @@ def _layout(layout: object, dtype: str, target: str) -> Facts:
     return facts
 
 
-def _tried(ask: object) -> object:
-    """The answer, or the first lines of the refusal."""
+def _tried(ask: Callable[[], object]) -> object:
+    """The text of the answer, or the first lines of the refusal."""
     try:
-        return ask()  # type: ignore[operator]
+        return _text(ask)
     except RepresentabilityError as error:
         return f"no: {error.diagnostic.because or error.diagnostic.what}" + (
             f" (at {dict(error.diagnostic.witness)})" if error.diagnostic.witness else ""
@@ -143,17 +161,13 @@ def _grid(layout: CuteLayout | ComposedLayout) -> list[str]:
         return [" ".join(str(value) for value in layout.table()[:32].tolist()) + (" ..." if layout.size > 32 else "")]
     values = layout.table().reshape(extents[1], extents[0]).T
     rows = [[str(v) for v in row[:GRID]] + (["..."] if extents[1] > GRID else []) for row in values[:GRID].tolist()]
-    width = max(len(cell) for row in rows for cell in row)
+    width = max((len(cell) for row in rows for cell in row), default=0)
     lines = [" ".join(cell.rjust(width) for cell in row) for row in rows]
     return lines + (["..."] if extents[0] > GRID else [])
 
 
 def _as_shared_tile(layout: CuteLayout | ComposedLayout, dtype: str, target: str) -> Facts:
     """Which TensorMap fills this tile and which wgmma descriptor reads it, for a row-major tensor around it."""
-    if dtype not in limits.PLAIN_DTYPES:
-        raise malformed("--dtype", f"must be one of {', '.join(limits.PLAIN_DTYPES)}", dtype)
-    if target not in limits.ARCHITECTURES:
-        raise malformed("--target", f"must be one of {', '.join(limits.ARCHITECTURES)}", target)
     tile = _tile_of(layout, hardware.element_bytes(dtype))
     if tile is None:
         return {"as a tile": "no two-dimensional tile with one of the hardware's swizzles"}
@@ -178,7 +192,11 @@ def _as_shared_tile(layout: CuteLayout | ComposedLayout, dtype: str, target: str
         )
     except InadmissibleError as error:
         facts["TMA"] = [f"{violation.rule}: {violation.message}" for violation in error.violations]
-    if dtype in ("f16", "bf16"):
+    except LayoutError as error:
+        facts["TMA"] = f"not decided: {error.diagnostic.because or error.diagnostic.what}"
+    if target != wgmma.ARCH:
+        facts["wgmma"] = f"descriptors are known for {wgmma.ARCH} alone, not for {target}"
+    elif dtype in wgmma.DTYPES:
         facts["wgmma A"] = _operand("A", extents, modes, swizzle, dtype)
         facts["wgmma B"] = _operand("B", extents, modes, swizzle, dtype)
     return facts
@@ -191,8 +209,8 @@ def _operand(operand: str, extents: list[int], modes: list[list[list[int]]], swi
         plan = synthesize_wgmma(statement)
     except InadmissibleOperandError as error:
         return list(error.reasons)
-    except MalformedError as error:
-        return error.diagnostic.because
+    except LayoutError as error:
+        return error.diagnostic.because or error.diagnostic.what
     first = plan.tiles[0].descriptor
     return (
         f"{plan.major}-major, leading {first.leading_bytes} B, stride {first.stride_bytes} B, swizzle {first.swizzle}, "
@@ -208,7 +226,7 @@ def _tile_of(layout: CuteLayout | ComposedLayout, size: int) -> tuple[list[int],
         if name is None or layout.offset != 0 or not isinstance(layout.inner, CuteLayout):
             return None
         inner, swizzle = layout.inner, name
-    if not isinstance(inner, CuteLayout) or inner.rank != 2:
+    if not isinstance(inner, CuteLayout) or inner.rank != 2 or inner.size == 0:
         return None
     modes = [[[extent, stride] for extent, stride in inner[dim].flat] for dim in (0, 1)]
     if any(stride < 0 for dim in modes for _, stride in dim):

@@ -1,20 +1,17 @@
-"""Reading documents and writing answers: JSON only, and never half a file.
+"""Reading documents: JSON only, bounded, one document of a list at a time.
 
-Main definitions: ``read_text``, ``read_documents``, ``write_document``, ``progress``.
+Main definitions: ``read_text``, ``read_document``, ``read_documents``.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import tempfile
-from pathlib import Path
+from typing import BinaryIO
 
-from layoutalg.document import load_json
+from layoutalg.document import Documents, load_json, split_json
 from layoutalg.errors import Diagnostic, MalformedError
-
-MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+from layoutalg.ground import limits
+from layoutalg.ground.text import escaped
 
 
 def read_text(name: str) -> str:
@@ -25,47 +22,44 @@ def read_text(name: str) -> str:
     """
     try:
         if name == "-":
-            raw = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
+            raw = _read(_standard_input())
         else:
             with open(name, "rb") as file:
-                raw = file.read(MAX_DOCUMENT_BYTES + 1)
-        if len(raw) > MAX_DOCUMENT_BYTES:
-            raise MalformedError(
-                Diagnostic("LA012", "document too large", (name,), f"the limit is {MAX_DOCUMENT_BYTES} bytes")
-            )
-        return raw.decode("utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise MalformedError(Diagnostic("LA012", "cannot read the document", (name,), reason)) from None
-    except UnicodeDecodeError as error:
-        raise MalformedError(Diagnostic("LA012", "not a UTF-8 text", (name,), str(error))) from None
-
-
-def read_documents(name: str) -> tuple[list[object], bool]:
-    """Return the documents of a file and whether it held a list of them."""
-    value = load_json(read_text(name), "standard input" if name == "-" else name)
-    if isinstance(value, list):
-        return value, True
-    return [value], False
-
-
-def write_document(name: str, document: object) -> None:
-    """Write JSON through a temporary file beside the target, so that the target is whole or untouched."""
-    target = Path(name)
+                raw = _read(file)
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character, a closed stream
+        raise _refused("cannot read the document", name, getattr(error, "strerror", None) or str(error)) from None
+    if len(raw) > limits.DOCUMENT_BYTES:
+        raise _refused("document too large", name, f"the limit is {limits.DOCUMENT_BYTES} bytes")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
-        os.replace(temporary, target)
-    except OSError as error:
-        raise MalformedError(
-            Diagnostic("LA012", "cannot write the answer", (name,), error.strerror or str(error))
-        ) from None
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _refused("not a UTF-8 text", name, str(error)) from None
 
 
-def progress(done: int, total: int, what: str) -> None:
-    """Say how far long work has come, on standard error, where a person watches."""
-    if total > 1 and sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r\x1b[K{done}/{total} {what}", end=end, file=sys.stderr, flush=True)
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:
+        raise ValueError("standard input is closed")
+    return sys.stdin.buffer
+
+
+def _read(file: BinaryIO) -> bytes:
+    return file.read(limits.DOCUMENT_BYTES + 1)
+
+
+def _refused(what: str, name: str, because: str) -> MalformedError:
+    return MalformedError(Diagnostic("LA012", what, (title(name),), because))
+
+
+def title(name: str) -> str:
+    """Return what to call a file in messages."""
+    return "standard input" if name == "-" else escaped(name)
+
+
+def read_document(name: str) -> object:
+    """Return the one document of a file."""
+    return load_json(read_text(name), title(name))
+
+
+def read_documents(name: str) -> Documents:
+    """Return the documents of a file, one or a list of them."""
+    return split_json(read_text(name), title(name))

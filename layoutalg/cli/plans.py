@@ -1,69 +1,53 @@
 """``layoutalg synth tensormap``, ``check`` and ``validate``: one document or a list of them.
 
-Main definitions: ``synth_tensormap``, ``check_plans``, ``validate_plans``, ``plan_lines``.
+Main definitions: ``synth_tensormap``, ``check_plans``, ``validate_plans``, ``plan_lines``, ``checked``.
 
 Implementation notes: over a list every document gets its answer, a malformed one too; the exit code is the worst.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN, USAGE
-from layoutalg.cli.files import progress, read_documents, write_document
-from layoutalg.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.cli.batch import Answer, each
+from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
+from layoutalg.cute.certificate import SCHEMA as FUNCTORIALITY_SCHEMA
+from layoutalg.cute.certificate import check_functoriality
+from layoutalg.document import malformed
+from layoutalg.errors import BudgetError, LayoutError, MalformedError, shown
+from layoutalg.proofs import wgmma
 from layoutalg.proofs.tensormap import TensorMapPlan, check
+from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.verdict import Proved, Refuted
+from layoutalg.verdict import Proved, Refuted, Verdict
 
-Answer = tuple[dict[str, object], list[str], int]
+PROBLEM_SCHEMA = "layoutalg/tensormap-problem/"
 
 
 def synth_tensormap(name: str, output: str | None, budget_seconds: float, as_json: bool) -> int:
     """Plan every problem of a file; print the answers."""
-    return _each(name, as_json, lambda document: _synthesized(document, budget_seconds), output)
+    return each(name, as_json, budget_seconds, lambda document: _synthesized(document, budget_seconds), output)
 
 
-def check_plans(name: str, as_json: bool) -> int:
-    """Replay the proof of every plan of a file."""
-    return _each(name, as_json, _checked)
+def check_plans(name: str, budget_seconds: float, as_json: bool) -> int:
+    """Replay the proof of every plan or certificate of a file."""
+    return each(name, as_json, budget_seconds, checked)
 
 
-def validate_plans(name: str, device: str, seed: int, as_json: bool) -> int:
+def validate_plans(name: str, device: str, seed: int, budget_seconds: float, as_json: bool) -> int:
     """Run every plan (or problem) of a file on the device or the simulator."""
-    return _each(name, as_json, lambda document: _validated(document, device, seed))
+    return each(name, as_json, budget_seconds, lambda document: _validated(document, device, seed, budget_seconds))
 
 
-def _each(name: str, as_json: bool, answer: Callable[[object], Answer], output: str | None = None) -> int:
-    documents, is_list = read_documents(name)
-    results: list[dict[str, object]] = []
-    worst = PROVED
-    for index, document in enumerate(documents):
-        try:
-            result, lines, code = answer(document)
-        except MalformedError as error:
-            if not is_list:
-                raise
-            result, lines, code = {"verdict": "error", "error": error.diagnostic.to_json()}, [str(error)], USAGE
-        results.append(result)
-        worst = max(worst, code)
-        if not as_json:
-            print("\n".join([f"[{index}]", *lines] if is_list else lines))
-        progress(index + 1, len(documents), "done")
-    combined: object = results if is_list else results[0]
-    if output is not None:
-        write_document(output, combined)
-    if as_json:
-        print(json.dumps(combined))
-    return worst
+def schema_of(document: object) -> str:
+    """Return the schema that a document says it follows, or an empty text."""
+    schema = document.get("schema") if isinstance(document, dict) else None
+    return schema if isinstance(schema, str) else ""
 
 
 def _synthesized(document: object, budget_seconds: float) -> Answer:
-    if not isinstance(document, dict):
-        raise _not_an_object(document)
     try:
-        plan = synthesize_tensormap(document, budget_seconds=budget_seconds)
+        plan = synthesize_tensormap(_object(document), budget_seconds=budget_seconds)
     except InadmissibleError as error:
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
@@ -72,11 +56,11 @@ def _synthesized(document: object, budget_seconds: float) -> Answer:
 
 
 def plan_lines(plan: TensorMapPlan) -> Iterator[str]:
-    """Yield a plan as text, one fact a line."""
+    """Yield a plan that was proved as text, one fact a line."""
     tm = plan.tensor_map
     many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
     yield f"admissible    {many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}"
-    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides) > 1 else ""
+    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
     yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
     for index, (issue, coords) in enumerate(zip(plan.issues, _symbolic(plan), strict=True)):
         if index == 8 and len(plan.issues) > 9:
@@ -109,43 +93,59 @@ def _symbolic(plan: TensorMapPlan) -> Iterator[str]:
         yield ", ".join(words)
 
 
-def _checked(document: object) -> Answer:
-    plan = TensorMapPlan.from_json(document)
-    verdict = check(plan)
+def _check_tensormap(document: object) -> Verdict:
+    return check(TensorMapPlan.from_json(document))
+
+
+def _check_operand(document: object) -> Verdict:
+    return wgmma.check(wgmma.OperandPlan.from_json(document))
+
+
+_CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
+    "layoutalg/tensormap-plan/1": _check_tensormap,
+    OPERAND_SCHEMA: _check_operand,
+    FUNCTORIALITY_SCHEMA: check_functoriality,
+}
+
+
+def checked(document: object) -> Answer:
+    """Check a plan or a certificate; only the checker's own verdict refutes it."""
+    checker = _CHECKERS.get(schema_of(document))
+    if checker is None:
+        schema = document.get("schema") if isinstance(document, dict) else document
+        raise malformed("/schema", f"the schema must be one of {', '.join(_CHECKERS)}", schema)
+    return _told(checker(document), document)
+
+
+def _told(verdict: Verdict, document: object) -> Answer:
+    """A verdict as an answer."""
     if isinstance(verdict, Proved):
         certificate = dict(verdict.certificate)
-        lines = [
-            f"proved        {certificate['claim']}",
-            f"              by {verdict.engine}, fill {certificate['oob']}",
-        ]
+        claim = certificate.get("claim", document.get("claim", "") if isinstance(document, dict) else "")
+        fill = f", fill {certificate['oob']}" if "oob" in certificate else ""
+        lines = [f"proved        {claim}", f"              by {verdict.engine}{fill}"]
         return {"verdict": "proved", "certificate": certificate}, lines, PROVED
     if isinstance(verdict, Refuted):
         witness = dict(verdict.witness)
-        told = ", ".join(f"{key}={value}" for key, value in witness.items() if key != "what")
-        return (
-            {"verdict": "refuted", "witness": witness},
-            [f"refuted       {witness['what']}", f"  at          {told}"],
-            REFUTED,
-        )
-    return (
-        {"verdict": "unknown", "reason": verdict.reason, "tried": list(verdict.tried)},
-        [f"unknown       {verdict.reason}"],
-        UNKNOWN,
-    )
+        what = next((key for key in ("what", "claim", "because") if key in witness), "")
+        rest = {key: value for key, value in witness.items() if key != what}
+        told = ", ".join(f"{key}={value if isinstance(value, str) else shown(value)}" for key, value in rest.items())
+        lines = [f"refuted       {witness.get(what, '')}", f"  at          {told}"]
+        return {"verdict": "refuted", "witness": witness}, lines, REFUTED
+    answer: dict[str, object] = {"verdict": "unknown", "reason": verdict.reason, "tried": list(verdict.tried)}
+    return answer, [f"unknown       {verdict.reason}"], UNKNOWN
 
 
-def _validated(document: object, device: str, seed: int) -> Answer:
+def _validated(document: object, device: str, seed: int, budget_seconds: float) -> Answer:
     from layoutalg.codegen.validate import validate
 
-    if not isinstance(document, dict):
-        raise _not_an_object(document)
-    if str(document.get("schema", "")).startswith("layoutalg/tensormap-problem/"):
+    if schema_of(document).startswith(PROBLEM_SCHEMA):
         try:
-            plan = synthesize_tensormap(document)
+            plan = synthesize_tensormap(_object(document), budget_seconds=budget_seconds)
         except InadmissibleError as error:
             return error.to_json(), [f"inadmissible  {error}"], REFUTED
     else:
-        plan = TensorMapPlan.from_json(document)
+        plan = TensorMapPlan.from_json(_object(document))
     try:
         report = validate(plan, device=device, seed=seed)
     except MalformedError:
@@ -159,7 +159,7 @@ def _validated(document: object, device: str, seed: int) -> Answer:
     return verdict | report.to_json(), lines, PROVED if report else REFUTED
 
 
-def _not_an_object(document: object) -> MalformedError:
-    from layoutalg.document import malformed
-
-    return malformed("", "must be an object", document)
+def _object(document: object) -> dict[str, object]:
+    if not isinstance(document, dict):
+        raise malformed("", "must be an object", document)
+    return document

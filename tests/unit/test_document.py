@@ -209,6 +209,12 @@ def test_the_number_of_values_is_bounded():
         load_json("[" + "{}," * limits.DOCUMENT_VALUES + "0]")
 
 
+def test_the_number_of_documents_is_bounded():
+    assert len(split_json("[" + "0," * (limits.DOCUMENTS - 1) + "0]")) == limits.DOCUMENTS
+    with pytest.raises(MalformedError, match=r"LA014.*\n.*\n.*at most 100000 documents"):
+        split_json("[" + "0," * limits.DOCUMENTS + "0]")
+
+
 documents = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),

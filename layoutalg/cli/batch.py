@@ -1,0 +1,80 @@
+"""One document or a list of them: every document gets its answer, one at a time, and the exit code is the worst.
+
+Main definitions: ``each``, ``Answer``, ``failed``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+from layoutalg.cli.exits import INTERNAL, PROVED, UNKNOWN, exit_code
+from layoutalg.cli.files import read_documents
+from layoutalg.cli.output import Answers, OutputError, Result, answer_file, progress, tell
+from layoutalg.errors import Diagnostic, LayoutError, shown
+from layoutalg.ground import clock
+
+Answer = tuple[Result, list[str], int]
+TRACEBACK = "LAYOUTALG_TRACEBACK"
+"""Environment variable: where it is set, errors inside layoutalg show their traceback."""
+
+
+def each(
+    name: str, as_json: bool, budget_seconds: float, answer: Callable[[object], Answer], output: str | None = None
+) -> int:
+    """Answer every document of a file; return the worst exit code.
+
+    A single document's error is raised. In a list it becomes that document's answer, and the others are answered too.
+
+    Args:
+        name: The file, ``-`` for standard input.
+        as_json: Print JSON.
+        budget_seconds: Wall time for each document.
+        answer: Answers one document.
+        output: A file for the JSON answers; None for none.
+    """
+    with answer_file(output) as file:
+        documents = read_documents(name)
+        answers = Answers(documents.is_list, as_json, file)
+        worst = PROVED
+        for index, document in enumerate(documents):
+            try:
+                with clock.within(budget_seconds):
+                    result, lines, code = answer(document)
+            except OutputError:
+                raise
+            except Exception as error:
+                if not documents.is_list:
+                    raise
+                result, lines, code = failed(error)
+            answers.put(result, lines)
+            worst = max(worst, code)
+            progress(index + 1, len(documents), "done")
+        answers.end()
+    return worst
+
+
+def failed(error: Exception) -> Answer:
+    """Return the answer that says how a question failed, never as a refutation of it."""
+    if isinstance(error, LayoutError):
+        code = exit_code(error)
+        result: Result = {"verdict": "unknown" if code == UNKNOWN else "error", "error": error.diagnostic.to_json()}
+        return result, [str(error)], code
+    diagnostic = internal(error)
+    return {"verdict": "error", "error": diagnostic.to_json()}, [f"{diagnostic.what}: {diagnostic.because}"], INTERNAL
+
+
+def internal(error: Exception) -> Diagnostic:
+    """Return the diagnostic of an error that the library did not mean; its traceback is shown where that is asked."""
+    if os.environ.get(TRACEBACK) and sys.stderr is not None:
+        tell("".join(traceback.format_exception(error)).rstrip("\n"))
+    if isinstance(error, MemoryError):
+        return Diagnostic("LA015", "no memory left", because="the question, or its answer, is too large")
+    try:
+        words = " ".join(str(error).split())
+    except Exception:
+        words = shown(error)
+    because = f"{type(error).__name__}: {words[:200]}; set {TRACEBACK}=1 to see where"
+    return Diagnostic("LA015", "an error inside layoutalg", because=because)

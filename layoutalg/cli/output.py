@@ -1,0 +1,224 @@
+"""Writing answers: to standard output, to standard error and to a file, escaped, and never half of them unnoticed.
+
+Main definitions: ``say``, ``say_json``, ``tell``, ``progress``, ``flush``, ``silence``, ``answer_file``, ``Answers``,
+``OutputError``.
+
+Implementation notes: text goes out line by line with control characters escaped, because much of it comes from
+documents. JSON goes out as ASCII. What cannot be written to standard output or to the file is an ``OutputError``; what
+cannot be written to standard error is lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from layoutalg.errors import Diagnostic, LayoutError, MalformedError, plain
+from layoutalg.ground.text import escaped
+
+Result = dict[str, object]
+
+
+class OutputError(LayoutError):
+    """An answer could not be written."""
+
+
+def _failure(where: str, error: Exception | str) -> OutputError:
+    reason = error if isinstance(error, str) else getattr(error, "strerror", None) or str(error)
+    return OutputError(Diagnostic("LA016", "the answer could not be written", (escaped(where),), reason))
+
+
+def _lines(text: str, stream: TextIO) -> str:
+    """Text for a terminal: printable lines that the stream's encoding has."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return (
+        "".join(f"{escaped(line)}\n" for line in text.split("\n")).encode(encoding, "backslashreplace").decode(encoding)
+    )
+
+
+def _put(text: str) -> None:
+    if sys.stdout is None:
+        raise _failure("standard output", "it is closed")
+    try:
+        sys.stdout.write(text)
+    except (OSError, ValueError) as error:  # ValueError: closed
+        raise _failure("standard output", error) from None
+
+
+def say(text: str) -> None:
+    """Write lines to standard output."""
+    _put(_lines(text, sys.stdout))
+
+
+def say_json(document: object) -> None:
+    """Write one JSON document to standard output."""
+    _put(json.dumps(plain(document)) + "\n")
+
+
+def flush() -> None:
+    """Make sure that what was said is written.
+
+    Raises:
+        OutputError: LA016, it could not be.
+    """
+    if sys.stdout is None:
+        return  # nobody said anything, or ``say`` has raised
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        raise _failure("standard output", error) from None
+
+
+def silence() -> None:
+    """Give up standard output after an error, so that what is left in its buffer does not raise at the end."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, sys.stdout.fileno())
+        os.close(sink)
+
+
+def tell(text: str) -> None:
+    """Write lines to standard error, where there is one."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(_lines(text, sys.stderr))
+        sys.stderr.flush()
+
+
+def progress(done: int, total: int, what: str) -> None:
+    """Say how far long work has come, on standard error, where a person watches."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        if total > 1 and sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{done}/{total} {escaped(what, 60)}" + ("\n" if done == total else ""))
+            sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def answer_file(name: str | None) -> Iterator[TextIO | None]:
+    """Open a file for the answers; at the end it is whole, or as it was before.
+
+    A regular file is written beside its place and then moved there: with the permissions that it had, or those that the
+    umask gives a new one. A link stays and its target is replaced. Devices, FIFOs and what stands under ``/dev/fd`` or
+    ``/proc`` are written to directly.
+
+    Args:
+        name: The file; None for none.
+
+    Raises:
+        MalformedError: LA012, nothing can be written there; found before any work is done.
+        OutputError: LA016, writing failed, as on a full disk; the file is as it was.
+    """
+    if name is None:
+        yield None
+        return
+    if not name:
+        raise _no_place(name, "the name of the file for the answer is empty")
+    try:
+        direct, status = _kind(name)
+        target = name if direct else os.path.realpath(name)
+        handle, part = _opened(target, direct, status)
+    except (OSError, ValueError) as error:
+        raise _no_place(name, getattr(error, "strerror", None) or str(error)) from None
+    file = open(handle, "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        yield file
+        try:
+            file.flush()
+            if part is not None:
+                os.fsync(handle)
+            file.close()
+            if part is not None:
+                os.replace(part, target)
+        except OSError as error:
+            raise _failure(name, error) from None
+    finally:
+        with contextlib.suppress(OSError):  # after an error it may fail to write what is left
+            file.close()
+        if part is not None:
+            with contextlib.suppress(OSError):  # it is gone where it was moved
+                os.unlink(part)
+
+
+def _no_place(name: str, reason: str) -> MalformedError:
+    return MalformedError(Diagnostic("LA012", "cannot write the answer", (escaped(name) or "''",), reason))
+
+
+def _kind(name: str) -> tuple[bool, os.stat_result | None]:
+    """Return whether to write directly to what is there, and its status, None where nothing is."""
+    try:
+        status = os.stat(name)
+    except FileNotFoundError:
+        if name.endswith("/"):
+            raise IsADirectoryError(0, "it is a directory") from None
+        return False, None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(0, "it is a directory")
+    special = os.path.abspath(name).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+    return special or not stat.S_ISREG(status.st_mode), status
+
+
+def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[int, str | None]:
+    """Open a target, or a part beside it; return the handle and the name of the part."""
+    if direct:
+        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), None
+    if status is not None and not os.access(target, os.W_OK):
+        raise PermissionError(0, "it is write-protected")
+    part = os.path.join(os.path.dirname(target), f".layoutalg-{secrets.token_hex(8)}.part")
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    if status is not None:
+        with contextlib.suppress(OSError):  # the owner, where we may
+            os.fchown(handle, status.st_uid, status.st_gid)
+        with contextlib.suppress(OSError):
+            os.fchmod(handle, stat.S_IMODE(status.st_mode))
+    return handle, part
+
+
+class Answers:
+    """Answers on their way out, one at a time: each is written when it comes and then forgotten.
+
+    Args:
+        is_list: Whether the answers form a list.
+        as_json: Whether standard output gets one JSON document instead of text.
+        file: Gets one JSON document; None for none.
+    """
+
+    def __init__(self, is_list: bool, as_json: bool, file: TextIO | None) -> None:
+        self.is_list, self.as_json, self.file = is_list, as_json, file
+        self.count = 0
+
+    def put(self, result: Result, lines: Sequence[str]) -> None:
+        """Write one answer.
+
+        Raises:
+            OutputError: LA016, it could not be written.
+        """
+        before = ("[" if self.count == 0 else ", ") if self.is_list else ""
+        if self.as_json:
+            _put(before + json.dumps(plain(result)))
+        else:
+            say("\n".join([f"[{self.count}]", *lines] if self.is_list else lines))
+        flush()
+        if self.file is not None:
+            text = json.dumps(plain(result), indent=1)
+            indented = text.replace("\n", "\n ") if self.is_list else text  # texts hold no line breaks in JSON
+            self._write(before.strip() + ("\n " if self.is_list else "") + indented)
+        self.count += 1
+
+    def end(self) -> None:
+        """Close the documents."""
+        if self.as_json:
+            _put("]\n" if self.is_list else "\n")
+        flush()
+        self._write("\n]\n" if self.is_list else "\n")
+
+    def _write(self, text: str) -> None:
+        if self.file is not None:
+            try:
+                self.file.write(text)
+            except OSError as error:
+                raise _failure("the file for the answer", error) from None
