@@ -327,9 +327,9 @@ def largest_vectorisation(
 def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[int, ColumnAction]:
     """Return which register bits only add to the address, so that they can be immediates of an instruction.
 
-    Mathematically: the largest set S of register bits whose columns use no output bit that another column or the
-    affine part uses. Then ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers, the output
-    axes taken together.
+    Mathematically: the largest set S of register bits whose columns use no output bit that a column outside S (of any
+    axis) or the affine part uses; columns in S may share output bits with each other. Then
+    ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers, the output axes taken together.
 
     Args:
         layout: Any with the register axis.

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NoReturn
 
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,11 @@ def checked_seconds(value: object, argument: str = "seconds") -> float:
         2.0
     """
     if not isinstance(value, bool) and hasattr(type(value), "__float__"):
-        number = float(value)  # type: ignore[arg-type]
+        try:
+            number = float(value)  # type: ignore[arg-type]
+        except (OverflowError, TypeError, ValueError):  # beyond floats, or an array of several numbers
+            number = math.nan
         if number >= 0:
             return number
-    because = f"{argument} must be a number that is at least 0, not {str(value)[:40]!r}"
+    because = f"{argument} must be a number that is at least 0, not {shown(value, 40)}"
     raise MalformedError(Diagnostic("LA004", "this is not a number of seconds", (argument,), because))

@@ -67,3 +67,31 @@ DOCUMENTS: Final = 100_000
 
 MODE_DIGITS: Final = 64
 """digits: the mixed-radix digits of one tile dimension in shared memory"""
+# symbolic sizes
+
+TERM_CHARACTERS: Final = 10_000
+"""characters: the text of a symbolic size or of a condition, before and after it is multiplied out"""
+
+TERM_DEPTH: Final = 100
+"""levels: parentheses and signs in the text of a symbolic size"""
+
+TERM_MONOMIALS: Final = 2_000
+"""products: the sum that a symbolic size is, multiplied out"""
+
+TERM_EXPONENT: Final = 16
+"""exponent: the highest power of a name in a symbolic size"""
+
+TERM_BITS: Final = 8_192
+"""bits: numerators and denominators in a symbolic size, and the sizes it is evaluated at"""
+
+TERM_STEPS: Final = 50_000
+"""products: pairs of monomials that are multiplied while the text of a symbolic size is read"""
+
+CONDITIONS: Final = 500
+"""conditions: what is assumed about symbolic sizes"""
+
+DECISION_STEPS: Final = 5_000
+"""steps: monomials touched while one condition on symbolic sizes is decided by intervals and congruences"""
+
+SYMBOLIC_SECONDS: Final = 20.0
+"""seconds: one operation on symbolic layouts"""

@@ -85,9 +85,23 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
         return None
     if answer != z3.sat:
         clock.out_of_time(what, given)
-    model = asked.solver.model()
-    for assertion in asked.solver.assertions():
-        if not z3.is_true(model.eval(assertion, model_completion=True)):
-            because = f"its model does not satisfy {str(assertion)[:200]}"
-            raise BudgetError(Diagnostic("LA005", "z3 gave an answer that does not hold", (what,), because))
-    return [model.eval(name, model_completion=True).as_long() for name in names]
+    try:
+        model = asked.solver.model()
+        for assertion in asked.solver.assertions():
+            if not z3.is_true(model.eval(assertion, model_completion=True)):
+                raise wrong_answer(what, f"its model does not satisfy {str(assertion)[:200]}")
+        return [model.eval(name, model_completion=True).as_long() for name in names]
+    except (z3.Z3Exception, ValueError) as error:  # the interrupt came late; a number of more than 4300 digits
+        if isinstance(error, BudgetError):
+            raise
+        raise wrong_answer(what, f"its model cannot be read: {str(error)[:200]}") from error
+
+
+def wrong_answer(what: str, because: str) -> BudgetError:
+    """Return the error for an answer of z3 that is not believed.
+
+    Args:
+        what: The question, for messages.
+        because: What is wrong with the answer.
+    """
+    return BudgetError(Diagnostic("LA005", "z3 gave an answer that does not hold", (what,), because))

@@ -7,6 +7,7 @@ with the terms; functions are compared by table.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from fractions import Fraction
 from functools import cache
@@ -205,6 +206,13 @@ def test_left_inverse_inverts(problem):
         assert np.array_equal(offsets[concrete.table()[offsets]], offsets)
         if len(set(offsets.tolist())) == operand.size:
             assert np.array_equal(concrete.table()[offsets], np.arange(operand.size))
+        moving = [index for index, (extent, stride) in enumerate(operand.flat) if stride and extent > 1]
+        if len(set(offsets.tolist())) == math.prod([operand.flat[index][0] for index in moving]):
+            index, weight, kept = np.arange(operand.size), 1, 0
+            for mode, (extent, _) in enumerate(operand.flat):
+                kept = kept + (index // weight % extent * weight if mode in moving else 0)
+                weight *= extent
+            assert np.array_equal(concrete.table()[offsets], kept + np.zeros_like(index))
 
     check(texts, result, judge, seed)
 

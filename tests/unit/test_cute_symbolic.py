@@ -152,10 +152,10 @@ class TestEntailment:
         assert Assumptions((), ("J",)).entails("M*J/J**2 >= 0") is None
 
     def test_a_timeout_is_recorded_and_is_no_yes(self):
-        decision = Assumptions().decide("M**3 + N**3 != K**3", timeout_ms=20)
+        decision = Assumptions().decide("M**3 + N**3 != K**3", timeout_ms=600)
         assert decision.status is None
         assert decision.engine == "none"
-        assert decision.reason == "z3 gave up on that it always holds after 20 ms"
+        assert decision.reason == "z3 gave up on that it always holds after 600 ms"
         assert decision.fails_at is None
         outer = layout(("M**3 + N**3", 2), (1, "P"))
         result = sym.coalesce(outer)

@@ -18,13 +18,26 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import gcd, lcm
+from math import gcd
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
-from layoutalg.cute.symbolic.terms import MAX_TEXT, ONE, Term, TermLike, from_tree, name_of, names_of, term
+from layoutalg.cute.symbolic.terms import (
+    ONE,
+    Reader,
+    Term,
+    TermLike,
+    common_multiple,
+    name_of,
+    names_of,
+    parsed,
+    require_names,
+    sizes_of,
+    term,
+    trusted,
+    value_at,
+)
 from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground import limits
 from layoutalg.inttuple import malformed
 
 if TYPE_CHECKING:
@@ -54,7 +67,7 @@ class Condition:
     value: Term
 
     def __init__(self, kind: Kind, value: TermLike) -> None:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise malformed("kind", f"must be one of {', '.join(KINDS)}", kind, "LA620")
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "value", _lowest(kind, term(value)))
@@ -67,12 +80,21 @@ class Condition:
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Return whether the condition holds at ``sizes``; dividing by 0 makes it false.
 
+        Raises:
+            MalformedError: LA623, a name has no size, or a size is not an integer.
+
         Example:
             >>> condition("M % 64 == 0").holds({"M": 128})
             True
         """
+        values = sizes_of(sizes)
+        require_names(self.names, values, str(self))
+        return self.true_at(values)
+
+    def true_at(self, sizes: Mapping[str, int]) -> bool:
+        """Return what ``holds`` returns; the sizes are known to be integers, one per name."""
         try:
-            value = self.value.value(sizes)
+            value = value_at(self.value, sizes)
         except ZeroDivisionError:
             return False
         match self.kind:
@@ -90,7 +112,7 @@ class Condition:
             above, below = self.value.split()
             return f"{_factor(above)} % {_factor(below)} == 0"
         sign = {"zero": "==", "nonzero": "!=", "nonnegative": ">="}[self.kind]
-        left = Term(tuple([(monomial, value) for monomial, value in self.value.monomials if value > 0]))
+        left = trusted(tuple([(monomial, value) for monomial, value in self.value.monomials if value > 0]))
         return f"{left} {sign} {left - self.value}"
 
     def __repr__(self) -> str:
@@ -109,10 +131,12 @@ def _lowest(kind: Kind, value: Term) -> Term:
             (monomial, coefficient % 1 if all(power > 0 for _, power in monomial) else coefficient)
             for monomial, coefficient in value.monomials
         ]
-        return Term(tuple([(monomial, coefficient) for monomial, coefficient in kept if coefficient]))
+        return trusted(tuple([(monomial, coefficient) for monomial, coefficient in kept if coefficient]))
     if not value.monomials:
         return value
-    scale = lcm(*[coefficient.denominator for _, coefficient in value.monomials])
+    scale = 1
+    for _, coefficient in value.monomials:
+        scale = common_multiple(scale, coefficient.denominator)
     common = gcd(*[int(coefficient * scale) for _, coefficient in value.monomials])
     factor = Fraction(scale, common)
     if kind != "nonnegative" and value.monomials[-1][1] < 0:
@@ -124,7 +148,7 @@ def conditions(value: Any) -> tuple[Condition, ...]:
     """Return the conditions of a text, which may be a chain such as ``64 <= M <= 128``; a ``Condition`` is kept.
 
     Raises:
-        MalformedError: LA620, no comparison of terms.
+        MalformedError: LA620, not a comparison of terms.
 
     Example:
         >>> conditions("64 <= M < 128")
@@ -134,12 +158,10 @@ def conditions(value: Any) -> tuple[Condition, ...]:
         return (value,)
     if hasattr(value, "free_symbols") and hasattr(value, "rel_op"):
         return (_compare(term(value.lhs), str(value.rel_op), term(value.rhs), str(value)),)
-    if not isinstance(value, str) or len(value) > MAX_TEXT:
+    if not isinstance(value, str):
         raise malformed("condition", "must be a Condition or text such as 'M % 16 == 0'", value, "LA620")
-    try:
-        tree = ast.parse(value.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        raise malformed("condition", "must be a comparison", value, "LA620") from error
+    tree = parsed(value, "condition", "a comparison")
+    reader = Reader(value, "condition")
     if not isinstance(tree, ast.Compare):
         raise malformed("condition", "must be a comparison", value, "LA620")
     sides = [tree.left, *tree.comparators]
@@ -151,10 +173,13 @@ def conditions(value: Any) -> tuple[Condition, ...]:
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
             if sign != "==":
                 raise malformed("condition", "may compare a remainder with == only", value, "LA620")
-            remainder = from_tree(left.left, value) - from_tree(right, value)
-            found.append(divisible(remainder, from_tree(left.right, value)))
+            remainder = reader.read(left.left) - reader.read(right)
+            found.append(divisible(remainder, reader.read(left.right)))
         else:
-            found.append(_compare(from_tree(left, value), sign, from_tree(right, value), value))
+            found.append(_compare(reader.read(left), sign, reader.read(right), value))
+        if len(str(found[-1])) > limits.TERM_CHARACTERS:
+            rule = f"must have at most {limits.TERM_CHARACTERS} characters once multiplied out"
+            raise malformed("condition", rule, f"{len(str(found[-1]))} characters", "LA620")
     return tuple(found)
 
 
@@ -232,8 +257,8 @@ class Assumptions:
         integers: Names that may be any integer; all other names are at least 1.
 
     Raises:
-        MalformedError: LA620, not conditions or names; LA621, no assignment can meet them all (where that is seen by
-            intervals and congruences).
+        MalformedError: LA620, not conditions or names, or more than 500; LA621, no assignment can meet them all (where
+            that is seen by intervals and congruences).
 
     Example:
         >>> known = Assumptions(("M % 16 == 0", "N >= 64"))
@@ -255,6 +280,8 @@ class Assumptions:
             names = sorted({name_of(name) for name in integers})
         except TypeError as error:
             raise malformed("assumptions", "must be a sequence of conditions", conditions, "LA620") from error
+        if len(found) > limits.CONDITIONS:
+            raise malformed("assumptions", f"must be at most {limits.CONDITIONS} conditions", f"{len(found)}", "LA620")
         object.__setattr__(self, "conditions", tuple(found))
         object.__setattr__(self, "integers", tuple(names))
         from layoutalg.cute.symbolic.facts import facts_of
@@ -268,30 +295,49 @@ class Assumptions:
         return names_of([entry.value for entry in self.conditions])
 
     def extended(self, extra: Iterable[object] = (), integers: Iterable[str] = ()) -> Assumptions:
-        """Return the assumptions with more conditions and more unrestricted names."""
-        return Assumptions((*self.conditions, *extra), (*self.integers, *integers))
+        """Return the assumptions with more conditions and more unrestricted names.
+
+        Raises:
+            MalformedError: LA620, not conditions or names; LA621, they contradict each other.
+        """
+        more = Assumptions(extra, integers)
+        return Assumptions((*self.conditions, *more.conditions), (*self.integers, *more.integers))
 
     def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
         """Return the first condition that fails at ``sizes``, including that sizes are at least 1; None where all hold.
+
+        Raises:
+            MalformedError: LA623, a name of the conditions has no size, or a size is not an integer.
 
         Example:
             >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
             condition('M % 16 == 0')
         """
+        values = sizes_of(sizes)
+        require_names(self.names, values, str(self))
+        return self.broken_at(values)
+
+    def broken_at(self, sizes: Mapping[str, int]) -> Condition | None:
+        """Return what ``violated_by`` returns; the sizes are known to be integers, one per name."""
         for name in sorted(sizes):
             if name not in self.integers and sizes[name] < 1:
                 return Condition("nonnegative", term(name) - ONE)
         for entry in self.conditions:
-            if not entry.holds(sizes):
+            if not entry.true_at(sizes):
                 return entry
         return None
 
-    def decide(self, claim: object, timeout_ms: int = 200) -> Decision:
+    def decide(self, claim: object, timeout_ms: float = 200) -> Decision:
         """Return whether a condition follows, with the engine that decided and the sizes that show it.
 
         Args:
             claim: A condition or its text.
-            timeout_ms: Limit of each of at most two solver calls, in milliseconds.
+            timeout_ms: Milliseconds of wall time for the whole decision; the deadline that holds here counts too where
+                it is sooner.
+
+        Raises:
+            MalformedError: LA620, not a condition; LA004, not a number of milliseconds.
+            BudgetError: LA001, the deadline that holds here has passed.
 
         Example:
             >>> Assumptions(("M % 16 == 0",)).decide("M % 64 == 0").fails_at
@@ -301,7 +347,7 @@ class Assumptions:
 
         return decide(self, condition(claim), timeout_ms)
 
-    def entails(self, claim: object, timeout_ms: int = 200) -> bool | None:
+    def entails(self, claim: object, timeout_ms: float = 200) -> bool | None:
         """Return True where the claim always holds, False where it never holds, None where neither was shown.
 
         Example:
@@ -345,21 +391,13 @@ class SideCondition:
     status: bool | None
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.condition, Condition):
+            raise malformed("condition", "must be a Condition", self.condition, "LA622")
+        if self.status is not None and self.status is not True:
+            raise malformed("status", "must be True or None", self.status, "LA622")
+        if not isinstance(self.reason, str):
+            raise malformed("reason", "must be text", self.reason, "LA622")
+
     def __str__(self) -> str:
         return f"{self.condition} [{'proved' if self.status else 'open'}: {self.reason}]"
-
-
-def sizes_of(values: Mapping[object, object], code: str = "LA623") -> dict[str, int]:
-    """Return a checked map from names to integers; keys may be sympy symbols.
-
-    Raises:
-        MalformedError: ``code``, a key is no name or a value no integer.
-    """
-    if not isinstance(values, Mapping):
-        raise malformed("sizes", "must map names to integers", values, code)
-    answer: dict[str, int] = {}
-    for key, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise malformed(f"sizes[{name_of(key)!r}]", "must be an integer", value, code)
-        answer[name_of(key)] = int(value)
-    return answer

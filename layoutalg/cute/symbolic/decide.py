@@ -7,16 +7,16 @@ where it holds at none of them. Otherwise it is None, either because one assignm
 and ``fails_at``) or because no engine decided within its limit; ``reason`` tells which.
 
 Implementation notes: intervals and congruences first, then a short search for assignments of both kinds, then the
-solver for non-linear integer arithmetic on what is still open. Assignments found by the solver are checked by exact
-arithmetic before they are shown.
+solver for non-linear integer arithmetic on what is still open, all under one clock. Assignments found by the solver are
+checked by exact arithmetic before they are shown. Where it finds none, fresh assignments that meet the assumptions are
+drawn and evaluated; one of the kind it denies wins over it. What ran out of time is never kept for the next time.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,14 +29,21 @@ from layoutalg.cute.symbolic.facts import (
     is_positive,
     never_integral,
 )
+from layoutalg.cute.symbolic.terms import Term, WorkDoneError, metered, value_at
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground import clock, limits, solver
+from layoutalg.ground.cache import kept
 
 if TYPE_CHECKING:
     from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
+GLANCE = 1_000
+"""Steps of intervals and congruences before assignments are drawn; nearly all answers come within."""
 DRAWS = 160
 NEAR = (0, 1, 2, 3, 4, 5, 7, 11, 15, 63)
+FAR = (0, 0, 1, 1, 2, 3, 6, 8, 9, 12, 31, 64, 100, 127, 1023, 4096, 99_991)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +69,70 @@ class Decision:
     reason: str
 
 
-@lru_cache(maxsize=8192)
-def decide(assumptions: Assumptions, claim: Condition, timeout_ms: int = 200) -> Decision:
+def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = 200) -> Decision:
     """Return whether ``claim`` follows from ``assumptions``; see ``Decision``.
+
+    Args:
+        assumptions: What is known.
+        claim: The condition.
+        timeout_ms: Milliseconds of wall time for the whole decision; the deadline that holds here counts too where it
+            is sooner.
+
+    Raises:
+        MalformedError: LA004, not a number of milliseconds.
+        BudgetError: LA001, the deadline that holds here has passed.
 
     Example:
         >>> from layoutalg.cute.symbolic.assumptions import Assumptions, condition
         >>> decide(Assumptions(("M % K == 0",)), condition("M >= K")).status
         True
     """
-    quick = decide_quickly(assumptions, claim)
-    if quick is not None:
-        status, engine = quick
-        if status:
-            return Decision(True, engine, None, None, f"follows by {engine}")
-        broken = find_sizes(assumptions, claim, wanted=False)
-        return Decision(False, engine, None, broken, f"never holds, by {engine}")
-    holds, fails = _examples(assumptions, claim)
-    if holds is not None and fails is not None:
-        return Decision(None, "examples", holds, fails, "both are possible")
-    return _by_solver(assumptions, claim, holds, fails, timeout_ms)
+    with clock.within(clock.checked_seconds(timeout_ms, "timeout_ms") / 1000):
+        try:
+            found = _decided(assumptions, claim)
+        except BudgetError:
+            found = Decision(None, "none", None, None, "nothing was decided")
+    if found.engine != "none":
+        return found
+    clock.check("deciding a condition on symbolic sizes")  # the deadline of the caller, if that is the one
+    return replace(found, reason=f"{found.reason} after {timeout_ms:g} ms")
 
 
-@lru_cache(maxsize=8192)
-def decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, str] | None:
-    """Return (status, engine) where intervals and congruences decide, else None."""
+@kept(worth=lambda decision: decision.engine != "none")
+def _decided(assumptions: Assumptions, claim: Condition) -> Decision:
+    """Return the decision of the first engine that has one.
+
+    Raises:
+        BudgetError: LA001, the time is up.
+    """
+    quick = decide_quickly(assumptions, claim, GLANCE)
+    if quick is None:
+        holds, fails = _examples(assumptions, claim)
+        if holds is not None and fails is not None:
+            return Decision(None, "examples", holds, fails, "both are possible")
+        quick = decide_quickly(assumptions, claim)
+    if quick is None:
+        return _by_solver(assumptions, claim, holds, fails)
+    status, engine = quick
+    if status:
+        return Decision(True, engine, None, None, f"follows by {engine}")
+    broken = find_sizes(assumptions, claim, wanted=False)
+    return Decision(False, engine, None, broken, f"never holds, by {engine}")
+
+
+@kept()
+def decide_quickly(
+    assumptions: Assumptions, claim: Condition, steps: int = limits.DECISION_STEPS
+) -> tuple[bool, str] | None:
+    """Return (status, engine) where intervals and congruences decide within so many steps, else None."""
+    try:
+        with metered(steps):
+            return _decide_quickly(assumptions, claim)
+    except (WorkDoneError, MalformedError):  # too much work, or a term on the way beyond the limits of terms
+        return None
+
+
+def _decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, str] | None:
     if claim in assumptions.conditions:
         return True, "arithmetic"
     facts = facts_of(assumptions, claim.names)
@@ -94,7 +140,7 @@ def decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, st
         return None  # may divide by 0
     value = facts.reduce(claim.value)
     if value.constant is not None:
-        return claim.holds({}) if not claim.names else _constant_holds(claim, value), "arithmetic"
+        return claim.true_at({}) if not claim.names else _constant_holds(claim, value), "arithmetic"
     if claim.kind in ("zero", "nonzero"):
         if is_positive(facts, value) or is_positive(facts, -value) or never_integral(facts, value):
             return claim.kind == "nonzero", "interval x congruence"
@@ -118,7 +164,7 @@ def decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, st
 def _constant_holds(claim: Condition, value: Any) -> bool:
     from layoutalg.cute.symbolic.assumptions import Condition
 
-    return Condition(claim.kind, value).holds({})
+    return Condition(claim.kind, value).true_at({})
 
 
 def _never_zero_by_class(facts: Facts, value: Any) -> bool:
@@ -135,45 +181,55 @@ def find_sizes(
     assumptions: Assumptions,
     claim: Condition | None,
     wanted: bool,
-    timeout_ms: int = 200,
+    timeout_ms: float = 200,
     names: frozenset[str] = frozenset(),
 ) -> Sizes | None:
     """Return sizes that meet the assumptions at which ``claim`` has the truth value ``wanted``; None where none found.
 
-    ``names`` are further names to give sizes to.
+    ``names`` are further names to give sizes to. Where the time is up before any are found, that counts as none; a
+    deadline of the caller that has passed is raised as BudgetError LA001.
 
     Example:
         >>> from layoutalg.cute.symbolic.assumptions import Assumptions, condition
         >>> find_sizes(Assumptions(("M % 16 == 0",)), condition("M >= 32"), True)
         (('M', 32),)
     """
-    for sizes in _draws(assumptions, names | (claim.names if claim is not None else frozenset())):
-        if claim is None or claim.holds(sizes) == wanted:
-            return tuple(sorted(sizes.items()))
-    _, found = _solve(assumptions, claim, wanted, timeout_ms, names)
-    return found
+    everything = names | (claim.names if claim is not None else frozenset())
+    with clock.within(timeout_ms / 1000):
+        try:
+            for sizes in _draws(assumptions, everything):
+                if claim is None or claim.true_at(sizes) == wanted:
+                    return tuple(sorted(sizes.items()))
+            return _Question(assumptions, claim, everything).sizes(wanted)
+        except BudgetError:
+            pass
+    clock.check("looking for symbolic sizes")
+    return None
 
 
 def _examples(assumptions: Assumptions, claim: Condition) -> tuple[Sizes | None, Sizes | None]:
     found: dict[bool, Sizes] = {}
     for sizes in _draws(assumptions, claim.names):
-        found.setdefault(claim.holds(sizes), tuple(sorted(sizes.items())))
+        found.setdefault(claim.true_at(sizes), tuple(sorted(sizes.items())))
         if len(found) == 2:
             break
     return found.get(True), found.get(False)
 
 
-def _draws(assumptions: Assumptions, names: frozenset[str]) -> Iterable[dict[str, int]]:
-    """Yield assignments that meet the assumptions: small ones first, then spread ones; always the same."""
+def _draws(
+    assumptions: Assumptions, names: frozenset[str], steps: tuple[int, ...] = NEAR, seed: int = 0
+) -> Iterable[dict[str, int]]:
+    """Yield assignments that meet the assumptions: small ones first, then spread ones; always the same for a seed."""
     facts = facts_of(assumptions, names)
     free = sorted((assumptions.names | names) - facts.solved.keys())
-    source = random.Random(0)
+    source = random.Random(seed)
     for attempt in range(DRAWS):
+        clock.check("drawing symbolic sizes")
         sizes: dict[str, int] = {}
         for name in free:
             modulus, rest = facts.residue.get(name, (1, 0))
             low, high = facts.low.get(name), facts.high.get(name)
-            step = min(attempt, 1) if attempt < 2 else source.choice(NEAR)
+            step = min(attempt, 1) if attempt < 2 else source.choice(steps)
             if low is not None:
                 sizes[name] = low + modulus * step
             elif high is not None:
@@ -183,7 +239,7 @@ def _draws(assumptions: Assumptions, names: frozenset[str]) -> Iterable[dict[str
         if attempt % 2:
             _multiples(facts, sizes, source)
         whole = completed(facts, sizes)
-        if whole is not None and assumptions.violated_by(whole) is None:
+        if whole is not None and assumptions.broken_at(whole) is None:
             yield whole
 
 
@@ -195,95 +251,126 @@ def _multiples(facts: Facts, sizes: dict[str, int], source: random.Random) -> No
             continue
         ((name, power),) = above.monomials[0][0]
         if power == 1 and name in sizes and below.names <= sizes.keys():
-            unit = int(below.value(sizes))
+            unit = int(value_at(below, sizes))
             if unit > 0:
                 sizes[name] = max(1, sizes[name] // unit) * unit if sizes[name] > 0 else unit * source.choice((1, 2))
 
 
-def _by_solver(
-    assumptions: Assumptions, claim: Condition, holds: Sizes | None, fails: Sizes | None, timeout_ms: int
-) -> Decision:
+def _by_solver(assumptions: Assumptions, claim: Condition, holds: Sizes | None, fails: Sizes | None) -> Decision:
     """Ask the solver for the kind of assignment the examples did not show."""
-    limits: list[str] = []
-    if fails is None:
-        answer, fails = _solve(assumptions, claim, False, timeout_ms)
-        if answer == "unsat":
-            return Decision(True, "z3", holds, None, "follows by z3")
-        if answer != "sat":
-            limits.append("that it always holds")
-    if holds is None:
-        answer, holds = _solve(assumptions, claim, True, timeout_ms)
-        if answer == "unsat":
-            return Decision(False, "z3", None, fails, "never holds, by z3")
-        if answer != "sat":
-            limits.append("that it never holds")
-    if limits:
-        return Decision(None, "none", holds, fails, f"z3 gave up on {' and '.join(limits)} after {timeout_ms} ms")
-    return Decision(None, "z3", holds, fails, "both are possible")
+    gave_up: list[str] = []
+    found: dict[bool, Sizes | None] = {True: holds, False: fails}
+    try:
+        question = _Question(assumptions, claim, claim.names)
+        for wanted, words in ((False, "that it always holds"), (True, "that it never holds")):
+            if found[wanted] is not None:
+                continue
+            try:
+                found[wanted] = question.sizes(wanted)
+            except BudgetError:
+                gave_up.append(words)
+                continue
+            if found[wanted] is not None:
+                continue
+            found[wanted], agreed = _contradicted(assumptions, claim, wanted)
+            if found[wanted] is None:
+                what = "never holds, by z3" if wanted else "follows by z3"
+                reason = f"{what}, and at all {agreed} sizes that were tried"
+                return Decision(not wanted, "z3", found[True], found[False], reason)
+    except BudgetError:  # while the question was being written
+        gave_up.append("the question")
+    if gave_up:
+        return Decision(None, "none", found[True], found[False], f"z3 gave up on {' and '.join(gave_up)}")
+    return Decision(None, "z3", found[True], found[False], "both are possible")
 
 
-def _solve(
-    assumptions: Assumptions,
-    claim: Condition | None,
-    wanted: bool,
-    limit: int,
-    more: frozenset[str] = frozenset(),
-) -> tuple[str, Sizes | None]:
-    """Return ("sat", sizes), ("unsat", None) or ("unknown", None) for assumptions and claim (or its negation)."""
-    import z3
-
-    names = sorted(assumptions.names | more | (claim.names if claim is not None else frozenset()))
-    variables = {name: z3.Int(name) for name in names}
-    solver = z3.Solver()
-    solver.set("timeout", limit)
-    helper = [0]
-    for name in names:
-        if name not in assumptions.integers:
-            solver.add(variables[name] >= 1)
-    for entry in assumptions.conditions:
-        solver.add(_encode(entry, variables, True, helper))
-    if claim is not None:
-        solver.add(_encode(claim, variables, wanted, helper))
-    answer = solver.check()
-    if answer == z3.unsat:
-        return "unsat", None
-    if answer != z3.sat:
-        return "unknown", None
-    model = solver.model()
-    sizes = {name: model.eval(variable, model_completion=True).as_long() for name, variable in variables.items()}
-    if assumptions.violated_by(sizes) is not None or (claim is not None and claim.holds(sizes) != wanted):
-        return "unknown", None
-    return "sat", tuple(sorted(sizes.items()))
+def _contradicted(assumptions: Assumptions, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
+    """Return sizes of a kind that the solver says do not exist, or None, and how many sizes were tried."""
+    tried = 0
+    for sizes in _draws(assumptions, claim.names, FAR, seed=1):
+        tried += 1
+        if claim.true_at(sizes) == wanted:
+            return tuple(sorted(sizes.items())), tried
+    return None, tried
 
 
-def _encode(entry: Condition, variables: Mapping[str, Any], wanted: bool, helper: list[int]) -> Any:
-    """Return the condition, or its negation, without division."""
-    import z3
+class _Question:
+    """Assumptions and a claim in the terms of one session with z3.
 
-    above, below = entry.value.split()
-    top, bottom = _polynomial(above, variables), _polynomial(below, variables)
-    defined = bottom != 0
-    if entry.kind == "integral":
-        helper[0] += 1
-        quotient = z3.Int(f"quotient!{helper[0]}")
-        if wanted:
-            return z3.And(defined, top == quotient * bottom)
-        rest = z3.Int(f"rest!{helper[0]}")
-        size = z3.If(bottom > 0, bottom, -bottom)
-        return z3.Or(z3.Not(defined), z3.And(top == quotient * bottom + rest, rest > 0, rest < size))
-    claim = {"zero": top == 0, "nonzero": top != 0, "nonnegative": top * bottom >= 0}[entry.kind]
-    stated = z3.And(defined, claim)
-    return stated if wanted else z3.Not(stated)
+    Args:
+        assumptions: What is known.
+        claim: A condition, or None to ask for sizes that meet the assumptions alone.
+        names: Further names to give sizes to.
 
+    Raises:
+        BudgetError: LA001, the time is up; LA664, beyond the limits of terms.
+    """
 
-def _polynomial(value: Any, variables: Mapping[str, Any]) -> Any:
-    import z3
+    def __init__(self, assumptions: Assumptions, claim: Condition | None, names: frozenset[str]) -> None:
+        self.assumptions, self.claim = assumptions, claim
+        self.session = solver.session()
+        self.names = sorted(assumptions.names | names)
+        self.variables = {name: self.session.z3.Int(name, self.session.context) for name in self.names}
+        self.helpers = 0
+        for name in self.names:
+            if name not in assumptions.integers:
+                self.session.solver.add(self.variables[name] >= 1)
+        for entry in assumptions.conditions:
+            self.session.solver.add(self.encode(entry, True))
 
-    total = z3.IntVal(0)
-    for monomial, coefficient in value.monomials:
-        part = z3.IntVal(int(coefficient))
-        for name, power in monomial:
-            for _ in range(power):
-                part = part * variables[name]
-        total = total + part
-    return total
+    def sizes(self, wanted: bool) -> Sizes | None:
+        """Return sizes at which the assumptions hold and the claim is ``wanted``; None where there are none.
+
+        Raises:
+            BudgetError: LA001, z3 did not decide within the time; LA005, its model does not hold.
+        """
+        self.session.solver.push()
+        try:
+            if self.claim is not None:
+                self.session.solver.add(self.encode(self.claim, wanted))
+            values = solver.solve(self.session, "a condition on symbolic sizes", list(self.variables.values()))
+        finally:
+            self.session.solver.pop()
+        if values is None:
+            return None
+        sizes = dict(zip(self.names, values, strict=True))
+        if self.assumptions.broken_at(sizes) is not None or (
+            self.claim is not None and self.claim.true_at(sizes) != wanted
+        ):
+            raise solver.wrong_answer("a condition on symbolic sizes", f"exact arithmetic refutes its model {sizes}")
+        return tuple(sorted(sizes.items()))
+
+    def encode(self, entry: Condition, wanted: bool) -> Any:
+        """Return the condition, or its negation, without division."""
+        z3, context = self.session.z3, self.session.context
+        try:
+            above, below = entry.value.split()
+        except MalformedError as error:
+            what = "this condition on symbolic sizes is too large for a solver"
+            raise BudgetError(Diagnostic("LA664", what, (str(entry),), error.diagnostic.because)) from error
+        top, bottom = self.polynomial(above), self.polynomial(below)
+        defined = bottom != 0
+        if entry.kind == "integral":
+            self.helpers += 1
+            quotient = z3.Int(f"quotient!{self.helpers}", context)
+            if wanted:
+                return z3.And(defined, top == quotient * bottom)
+            rest = z3.Int(f"rest!{self.helpers}", context)
+            size = z3.If(bottom > 0, bottom, -bottom)
+            return z3.Or(z3.Not(defined), z3.And(top == quotient * bottom + rest, rest > 0, rest < size))
+        claim = {"zero": top == 0, "nonzero": top != 0, "nonnegative": top * bottom >= 0}[entry.kind]
+        stated = z3.And(defined, claim)
+        return stated if wanted else z3.Not(stated)
+
+    def polynomial(self, value: Term) -> Any:
+        """Return a sum of products of variables."""
+        z3, context = self.session.z3, self.session.context
+        total = z3.IntVal(0, context)
+        for monomial, coefficient in value.monomials:
+            clock.check("writing a condition for z3")
+            part = z3.IntVal(int(coefficient), context)
+            for name, power in monomial:
+                for _ in range(power):
+                    part = part * self.variables[name]
+            total = total + part
+        return total

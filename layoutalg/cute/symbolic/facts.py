@@ -6,19 +6,35 @@ Main statements: each name has an interval [low, high] and a class r mod m. A po
 moving each name to the end of its interval and looking at signs, by its interval, or after a non-negative multiple of
 a known inequality was taken off. A term is shown to be an integer by writing each name as m n + r and dividing known
 integers out of its monomials. Every rule is sound; none is complete.
+
+Implementation notes: every search takes its steps from a meter; where they are used up, or a term on the way would pass
+a limit, the search ends without an answer. What was learned until then stays true.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from math import ceil, floor, gcd, lcm
+from math import ceil, floor, gcd
 from typing import TYPE_CHECKING
 
-from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, term
+from layoutalg.cute.symbolic.terms import (
+    ONE,
+    ZERO,
+    Term,
+    WorkDoneError,
+    common_multiple,
+    metered,
+    take,
+    term,
+    trusted,
+    value_at,
+)
 from layoutalg.errors import MalformedError
+from layoutalg.ground import limits
+from layoutalg.ground.cache import kept
 
 if TYPE_CHECKING:
     from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
@@ -56,7 +72,7 @@ class Facts:
         return value.replace(values)
 
 
-@lru_cache(maxsize=2048)
+@kept()
 def facts_of(assumptions: Assumptions, names: frozenset[str] = frozenset()) -> Facts:
     """Return the facts of assumptions; ``names`` are further names the question speaks about."""
     facts = Facts()
@@ -65,19 +81,31 @@ def facts_of(assumptions: Assumptions, names: frozenset[str] = frozenset()) -> F
     open_conditions: list[Condition] = list(assumptions.conditions)
     for name in everything - signed:
         facts.low[name] = 1
+    with suppress(WorkDoneError), metered(limits.DECISION_STEPS):
+        _learn_all(facts, open_conditions, signed)
+    return facts
+
+
+def _learn_all(facts: Facts, open_conditions: list[Condition], signed: set[str]) -> None:
+    """Learn from all conditions, again and again while that tells something new."""
     for _ in range(ROUNDS):
         before = (dict(facts.solved), dict(facts.low), dict(facts.high), dict(facts.residue))
         facts.nonnegative, facts.integral = [], []
         for entry in open_conditions:
-            _learn(facts, entry.kind, facts.reduce(entry.value))
+            take(1 + len(facts.solved))
+            with suppress(MalformedError):  # beyond the limits of terms: nothing is learned
+                _learn(facts, entry.kind, facts.reduce(entry.value))
         for name, solution in list(facts.solved.items()):
-            if name not in signed:
-                _learn(facts, "nonnegative", facts.reduce(solution) - ONE)
-        for name in list(facts.low.keys() | facts.high.keys()):
-            _tighten(facts, name)
+            take()
+            with suppress(MalformedError):
+                if name not in signed:
+                    _learn(facts, "nonnegative", facts.reduce(solution) - ONE)
+        for name in sorted(facts.low.keys() | facts.high.keys()):
+            take()
+            with suppress(MalformedError):
+                _tighten(facts, name)
         if facts.contradiction or before == (facts.solved, facts.low, facts.high, facts.residue):
             break
-    return facts
 
 
 def _learn(facts: Facts, kind: str, value: Term) -> None:
@@ -154,12 +182,12 @@ def _solve(facts: Facts, value: Term) -> bool:
 
 
 def _fraction(value: Fraction) -> Term:
-    return Term((((), value),)) if value else ZERO
+    return trusted((((), value),)) if value else ZERO
 
 
 def _learn_class(facts: Facts, name: str, slope: Fraction, shift: Fraction) -> None:
     """Enter the class of x from a x + b being an integer."""
-    scale = lcm(slope.denominator, shift.denominator)
+    scale = common_multiple(slope.denominator, shift.denominator)
     factor, offset = int(slope * scale), int(shift * scale)
     common = gcd(factor, scale)
     if offset % common:
@@ -175,7 +203,7 @@ def _learn_class(facts: Facts, name: str, slope: Fraction, shift: Fraction) -> N
         facts.contradiction = True
         return
     step = (residue - rest) // shared * pow(known // shared, -1, modulus // shared) if modulus // shared > 1 else 0
-    total = lcm(known, modulus)
+    total = common_multiple(known, modulus)
     facts.residue[name] = (total, (rest + known * step) % total)
 
 
@@ -211,6 +239,7 @@ def is_positive(facts: Facts, value: Term) -> bool:
 
 
 def _sign(facts: Facts, value: Term, depth: int) -> bool:
+    take(len(value.monomials))
     if _at_ends(facts, value):
         return True
     if depth == 0:
@@ -225,7 +254,8 @@ def _sign(facts: Facts, value: Term, depth: int) -> bool:
             for good, weight in above.monomials:
                 if weight > 0:
                     continue
-                factor = Term(((bad, coefficient / weight),)) / Term(((good, Fraction(1)),))
+                take()
+                factor = trusted(((bad, coefficient / weight),)) / trusted(((good, Fraction(1)),))
                 ((monomial, _),) = factor.monomials
                 if all(power > 0 and facts.low.get(name, -1) >= 0 for name, power in monomial) and _sign(
                     facts, value - factor * above, depth - 1
@@ -268,16 +298,18 @@ def _at_ends(facts: Facts, value: Term) -> bool:
 
 def is_integral(facts: Facts, value: Term) -> bool:
     """Return whether the term was shown to be an integer wherever the assumptions hold."""
+    take(len(value.monomials))
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value))
     if not rest.monomials:
         return True
     known = [facts.by_class(facts.reduce(entry)) for entry in facts.integral]
     for entry in known:
+        take(len(entry.monomials))
         if not _fractional(rest - entry).monomials or not _fractional(rest + entry).monomials:
             return True
     single = [entry for entry in known if len(entry.monomials) == 1]
-    return all(_integral_monomial(Term((entry,)), single, 3) for entry in rest.monomials)
+    return all(_integral_monomial(trusted((entry,)), single, 3) for entry in rest.monomials)
 
 
 def _integral_monomial(value: Term, known: list[Term], depth: int) -> bool:
@@ -286,6 +318,7 @@ def _integral_monomial(value: Term, known: list[Term], depth: int) -> bool:
     if depth == 0:
         return False
     for entry in known:
+        take()
         (monomial, _), (divided, _) = value.monomials[0], entry.monomials[0]
         if not {name for name, _ in monomial} & {name for name, _ in divided}:
             continue
@@ -296,17 +329,17 @@ def _integral_monomial(value: Term, known: list[Term], depth: int) -> bool:
 
 def _fractional(value: Term) -> Term:
     """Return the monomials that are not integers at all integers, coefficients reduced to [0, 1) where allowed."""
-    kept = []
+    kept_monomials = []
     for monomial, coefficient in value.monomials:
         if all(power > 0 for _, power in monomial):
             coefficient = coefficient % 1
         if coefficient:
-            kept.append((monomial, coefficient))
-    return Term(tuple(kept))
+            kept_monomials.append((monomial, coefficient))
+    return trusted(tuple(kept_monomials))
 
 
 def never_integral(facts: Facts, value: Term) -> bool:
-    """Return whether the term was shown to be no integer wherever the assumptions hold."""
+    """Return whether the term was shown not to be an integer wherever the assumptions hold."""
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value)).constant
     if rest is not None and rest:
@@ -319,7 +352,7 @@ def completed(facts: Facts, sizes: Mapping[str, int]) -> dict[str, int] | None:
     answer = dict(sizes)
     for name, solution in facts.solved.items():
         try:
-            value = solution.value(answer)
+            value = value_at(solution, answer)
         except ZeroDivisionError:
             return None
         if value.denominator != 1:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
 from layoutalg.cute.symbolic.decide import decide
 from layoutalg.cute.symbolic.ledger import Ledger, at_least, equal
-from layoutalg.cute.symbolic.terms import ONE, ZERO, Term
+from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, trusted
 from layoutalg.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
 Flat: TypeAlias = tuple[tuple[Term, Term], ...]
@@ -30,8 +30,8 @@ Digit: TypeAlias = tuple[int, Term, Term]
 Way: TypeAlias = tuple[tuple[Condition, ...], tuple[Digit, ...]]
 
 MAX_WAYS = 24
-EXPLORE_MS = 40
-"""Solver limit while ways are explored; the chosen way is decided with the full limit."""
+EXPLORE_MS = 100
+"""Limit while ways are explored; the chosen way is decided with the full limit."""
 
 
 def merged(flat: Flat, ledger: Ledger) -> Flat:
@@ -56,7 +56,7 @@ def quotient(value: Term, divisor: Term, ledger: Ledger) -> Term:
     """
     answer = value.quotient(divisor)
     if answer is None:
-        raise no_form(ledger.where, f"{value} divided by {divisor} is no sum of products")
+        raise no_form(ledger.where, f"{value} divided by {divisor} is not a sum of products")
     if not answer.whole:
         ledger.require(Condition("integral", answer))
     return answer
@@ -147,7 +147,7 @@ def _burden(entry: Condition) -> int:
     if entry.kind == "integral":
         above, below = entry.value.split()
         return 3 + 4 * max(0, _degree(below) - _degree(above))
-    gains = Term(tuple([part for part in entry.value.monomials if part[1] > 0]))
+    gains = trusted(tuple([part for part in entry.value.monomials if part[1] > 0]))
     return 2 + 4 * max(0, _degree(gains - entry.value) - _degree(gains))
 
 

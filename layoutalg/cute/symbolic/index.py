@@ -13,7 +13,7 @@ from typing import Any
 
 from layoutalg.cute.symbolic.assumptions import Condition
 from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, leaves, product_of, text_of
-from layoutalg.cute.symbolic.terms import ZERO, Term, term
+from layoutalg.cute.symbolic.terms import ZERO, Term, term, trusted
 from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
 
 
@@ -75,7 +75,7 @@ class _Digits:
             return ZERO, value
         whole, rest = ZERO, ZERO
         for entry in value.monomials:
-            part = Term((entry,))
+            part = trusted((entry,))
             quotient = part.quotient(divisor)
             if quotient is not None and self.known.entails(Condition("integral", quotient)) is True:
                 whole = whole + quotient

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition, sizes_of
+from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition
 from layoutalg.cute.symbolic.index import offset_expression, offset_term
 from layoutalg.cute.symbolic.ledger import (
     Ledger,
@@ -30,8 +30,9 @@ from layoutalg.cute.symbolic.ledger import (
     product_of,
     text_of,
 )
-from layoutalg.cute.symbolic.terms import ONE, Term, TermLike, names_of
+from layoutalg.cute.symbolic.terms import ONE, Term, TermLike, names_of, sizes_do_not_fit, sizes_of, term, whole_at
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground import clock, limits
 from layoutalg.inttuple import integer, malformed
 
 __all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
@@ -56,10 +57,22 @@ class SymbolicValue:
     assumptions: Assumptions
     conditions: tuple[SideCondition, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", term(self.value))
+        if not isinstance(self.assumptions, Assumptions):
+            raise malformed("assumptions", "must be Assumptions", self.assumptions, "LA622")
+        object.__setattr__(self, "conditions", _carried(self.conditions))
+
     def subs(self, sizes: Mapping[Any, int]) -> int:
-        """Return the value at ``sizes``; the assumptions and side conditions are checked as in a layout's ``subs``."""
+        """Return the value at ``sizes``; the assumptions and side conditions are checked as in a layout's ``subs``.
+
+        Raises:
+            MalformedError: LA623, as for a layout.
+            AdmissibilityError: LA624, LA625, as for a layout; LA663, the value is not an integer there.
+        """
         names = self.value.names | names_of([entry.condition.value for entry in self.conditions])
-        return int(self.value.value(_checked(sizes, names, self.assumptions, self.conditions, str(self.value))))
+        values = _checked(sizes, names, self.assumptions, self.conditions, str(self.value))
+        return whole_at(self.value, values, str(self.value))
 
     def __str__(self) -> str:
         return f"{self.value}{_where_text(self.conditions)}"
@@ -81,9 +94,10 @@ class SymbolicLayout:
             is added where it does not follow from the form.
 
     Raises:
-        MalformedError: LA620, a leaf is no term; LA621, contradictory assumptions; LA622, shape and stride nest
+        MalformedError: LA620, a leaf is not a term; LA621, contradictory assumptions; LA622, shape and stride nest
             differently.
         AdmissibilityError: LA626, an extent is never an integer or never at least 1.
+        BudgetError: LA001, its conditions were not decided in the time given.
 
     Example:
         >>> layout = SymbolicLayout(("M", "N"), ("P", 1), ("P >= N",))
@@ -119,18 +133,16 @@ class SymbolicLayout:
                 )
             )
         known = assumptions if isinstance(assumptions, Assumptions) else Assumptions(assumptions)
-        carried = tuple(conditions)
-        for entry in carried:
-            if not isinstance(entry, SideCondition):
-                raise malformed("conditions", "must be SideCondition values", entry, "LA622")
-        ledger = Ledger(known, carried, f"{text_of(extents)}:{text_of(steps)}")
-        for extent in leaves(extents):
-            if not extent.whole:
-                ledger.require(Condition("integral", extent))
-            ledger.require(at_least(extent, 1))
-        for step in leaves(steps):
-            if not step.whole:
-                ledger.require(Condition("integral", step))
+        carried = _carried(conditions)
+        with clock.within(limits.SYMBOLIC_SECONDS):
+            ledger = Ledger(known, carried, f"{text_of(extents)}:{text_of(steps)}")
+            for extent in leaves(extents):
+                if not extent.whole:
+                    ledger.require(Condition("integral", extent))
+                ledger.require(at_least(extent, 1))
+            for step in leaves(steps):
+                if not step.whole:
+                    ledger.require(Condition("integral", step))
         object.__setattr__(self, "shape", extents)
         object.__setattr__(self, "stride", steps)
         object.__setattr__(self, "assumptions", known)
@@ -182,7 +194,7 @@ class SymbolicLayout:
             sizes: A size for each name of the layout, its side conditions and its assumptions.
 
         Raises:
-            MalformedError: LA623, a size is missing, unknown or no integer.
+            MalformedError: LA623, a size is missing, unknown or not an integer.
             AdmissibilityError: LA624, an assumption fails at the sizes; LA625, a side condition fails.
 
         Example:
@@ -210,8 +222,9 @@ class SymbolicLayout:
             >>> print(layout("M*j + 1", assumptions=("M >= 2", "j >= 0", "j <= N - 1")).value)
             N + j
         """
-        point, ledger = self._point(coord, assumptions)
-        value = offset_term(point, self.shape, self.stride, ledger)
+        with clock.within(limits.SYMBOLIC_SECONDS):
+            point, ledger = self._point(coord, assumptions)
+            value = offset_term(point, self.shape, self.stride, ledger)
         return SymbolicValue(value, ledger.assumptions, ledger.conditions)
 
     def expression(self, *coord: object, assumptions: Iterable[object] = ()) -> Any:
@@ -239,8 +252,9 @@ class SymbolicLayout:
         symbols: dict[str, Any] = {}
         _collect_symbols(coord, symbols)
         _collect_symbols((self.shape, self.stride), symbols)
-        point, ledger = self._point(coord, assumptions)
-        return offset_expression(point, self.shape, self.stride, ledger, symbols)
+        with clock.within(limits.SYMBOLIC_SECONDS):
+            point, ledger = self._point(coord, assumptions)
+            return offset_expression(point, self.shape, self.stride, ledger, symbols)
 
     def _point(self, coord: tuple[object, ...], assumptions: Iterable[object]) -> tuple[Nested, Ledger]:
         point = nest_of(coord[0] if len(coord) == 1 else coord, "coordinate")
@@ -260,7 +274,11 @@ class SymbolicLayout:
         return composition(self, inner)
 
     def then(self, outer: SymbolicLayout | CuteLayout) -> SymbolicLayout:
-        """Return ``outer`` after ``self``."""
+        """Return ``outer`` after ``self``; an integer or a name n means ``n:1``.
+
+        Raises:
+            MalformedError: LA620, not a layout.
+        """
         return symbolic(outer) @ self
 
     def __str__(self) -> str:
@@ -277,7 +295,7 @@ def symbolic(value: SymbolicLayout | CuteLayout | TermLike, assumptions: Assumpt
     """Return ``value`` as a symbolic layout; a size n means ``n:1``.
 
     Raises:
-        MalformedError: LA620, no layout and no size.
+        MalformedError: LA620, neither a layout nor a size.
         AdmissibilityError: LA626, an extent of a concrete layout is 0.
 
     Example:
@@ -292,6 +310,17 @@ def symbolic(value: SymbolicLayout | CuteLayout | TermLike, assumptions: Assumpt
     if isinstance(value, tuple):
         raise malformed("layout", "must be a layout or a size", value, "LA620")
     return SymbolicLayout(value, 1, known)
+
+
+def _carried(conditions: Iterable[SideCondition]) -> tuple[SideCondition, ...]:
+    """Return side conditions as a tuple, or refuse what are none."""
+    if not isinstance(conditions, Iterable):
+        raise malformed("conditions", "must be SideCondition values", conditions, "LA622")
+    carried = tuple(conditions)
+    for entry in carried:
+        if not isinstance(entry, SideCondition):
+            raise malformed("conditions", "must be SideCondition values", entry, "LA622")
+    return carried
 
 
 def _compact(shape: Nested) -> Nested:
@@ -318,7 +347,7 @@ def _repr_nest(value: Nested) -> str:
 def int_nest(value: Nested, sizes: Mapping[str, int]) -> Any:
     """Return the nested integers at ``sizes``, every name given."""
     if isinstance(value, Term):
-        return int(value.value(sizes))
+        return whole_at(value, sizes, str(value))
     return tuple([int_nest(entry, sizes) for entry in value])
 
 
@@ -343,19 +372,12 @@ def _checked(
     needed = names | assumptions.names
     for rule, wrong in (("needs a size for", needed - values.keys()), ("has no name", values.keys() - needed)):
         if wrong and not (rule == "has no name" and wrong <= set(assumptions.integers)):
-            raise MalformedError(
-                Diagnostic(
-                    code="LA623",
-                    what="the sizes do not fit the layout",
-                    where=(where,),
-                    because=f"it {rule} {', '.join(sorted(wrong))}",
-                )
-            )
-    broken = assumptions.violated_by(values)
+            raise sizes_do_not_fit(where, f"it {rule} {', '.join(sorted(wrong))}")
+    broken = assumptions.broken_at(values)
     if broken is not None:
         raise _fails("LA624", "an assumption", broken, values, where)
     for entry in conditions:
-        if not entry.condition.holds(values):
+        if not entry.condition.true_at(values):
             raise _fails("LA625", "a side condition", entry.condition, values, where)
     return values
 

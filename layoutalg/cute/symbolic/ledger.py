@@ -17,8 +17,8 @@ from layoutalg.cute.symbolic.terms import ONE, Term, term
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.inttuple import MAX_DEPTH, MAX_MODES, malformed
 
-MERGE_MS = 100
-"""Solver limit for questions whose answer only makes a result shorter, in milliseconds."""
+MERGE_MS = 250
+"""Limit for questions whose answer only makes a result shorter, in milliseconds."""
 
 Nested: TypeAlias = "Term | tuple[Nested, ...]"
 
@@ -118,7 +118,7 @@ def nest_of(value: object, argument: str) -> Nested:
     """Return ``value`` with every leaf read as a term.
 
     Raises:
-        MalformedError: LA620, a leaf is no term; LA622, nested deeper than 64 or more than 10,000 leaves.
+        MalformedError: LA620, a leaf is not a term; LA622, nested deeper than 64 or more than 10,000 leaves.
     """
     seen = [0]
 

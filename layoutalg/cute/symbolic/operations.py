@@ -15,8 +15,9 @@ References: J. Cecka, arXiv:2603.02298.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import ParamSpec, TypeAlias, TypeVar
 
 from layoutalg.cute import composition as concrete
 from layoutalg.cute.layout import CuteLayout
@@ -26,14 +27,30 @@ from layoutalg.cute.symbolic.follow import Flat, Link, chain, follow, merged, no
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, int_nest, symbolic
 from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, equal, graft, leaves, product_of
 from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, TermLike, names_of, term
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground import clock, limits
+from layoutalg.inttuple import MAX_DEPTH, MAX_MODES
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Operand: TypeAlias = "SymbolicLayout | CuteLayout"
 Tiler: TypeAlias = "SymbolicLayout | CuteLayout | TermLike | tuple[Tiler, ...] | None"
 Piece: TypeAlias = "tuple[Nested, Nested, Ledger]"
 """Shape, stride and the ledger they hold under."""
 
 
+def _in_time(operation: Callable[P, T]) -> Callable[P, T]:
+    """Run an operation under the time limit of the family."""
+
+    @functools.wraps(operation)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        with clock.within(limits.SYMBOLIC_SECONDS):
+            return operation(*args, **kwargs)
+
+    return run
+
+
+@_in_time
 def coalesce(layout: Operand) -> SymbolicLayout:
     """Return the layout in fewer modes with the same function of the 1-D coordinate.
 
@@ -59,6 +76,7 @@ def coalesce(layout: Operand) -> SymbolicLayout:
     return _from_flat(merged(operand.flat, ledger), ledger)
 
 
+@_in_time
 def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
     """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
 
@@ -75,7 +93,7 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
         The composition with its side conditions.
 
     Raises:
-        MalformedError: LA630, the tiler has not one entry per mode.
+        MalformedError: LA630, the tiler does not have one entry per mode.
         AdmissibilityError: LA626, a needed condition holds for no sizes.
         RepresentabilityError: LA627, a quotient the digits need has no form as a term.
 
@@ -94,6 +112,7 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
     return _by_mode(operand, inner, "composition", _compose)
 
 
+@_in_time
 def complement(layout: Operand, cosize: TermLike | None = None) -> SymbolicLayout:
     """Return the layout that visits the offsets ``layout`` leaves out.
 
@@ -133,6 +152,7 @@ def complement(layout: Operand, cosize: TermLike | None = None) -> SymbolicLayou
     return _from_flat(merged(tuple(gaps), ledger), ledger)
 
 
+@_in_time
 def right_inverse(layout: Operand) -> SymbolicLayout:
     """Return R with layout(R(i)) = i for all i < size(R).
 
@@ -163,11 +183,13 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
         current = current * found[0]
 
 
+@_in_time
 def left_inverse(layout: Operand) -> SymbolicLayout:
-    """Return R with R(layout(i)) = i for every 1-D coordinate i, once stride-0 modes are dropped.
+    """Return R with R(layout(i)) = i for every 1-D coordinate i whose coordinates in stride-0 modes are 0.
 
-    Mathematically: as ``layoutalg.cute.left_inverse`` on the layout's own offsets; rows may be padded. Values at
-    offsets the layout leaves out are not specified.
+    Mathematically: as ``layoutalg.cute.left_inverse`` on the layout's own offsets; rows may be padded. A mode of stride
+    0 repeats offsets, so R cannot tell its coordinates apart: at any i, R(layout(i)) is i with 0 in those modes. Values
+    at offsets the layout leaves out are not specified.
 
     Args:
         layout: Strides positive or 0. Elements.
@@ -179,8 +201,10 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
     Example:
         >>> print(left_inverse(SymbolicLayout(("M", "N"), (1, "P"), ("P >= M",))))
         (P,N):(1,M)
+        >>> print(left_inverse(SymbolicLayout(("M", "N", "K"), (1, 0, "M"))))
+        (M,K):(1,M*N)
 
-    Laws: composition(R, L) is the identity on L's domain where L is injective.
+    Laws: composition(R, L) is the identity on L's domain where L is injective; composition(L, composition(R, L)) = L.
     Source: CuTe ``left_inverse``.
     """
     operand = symbolic(layout)
@@ -198,6 +222,7 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
     return _from_flat(merged(tuple(digits), ledger), ledger)
 
 
+@_in_time
 def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
     """Return the layout split into (tile, rest): layout after (T, complement(T, size of layout)).
 
@@ -207,7 +232,7 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
             as it is. Tiles must fit exactly: that the tile divides the size is a side condition.
 
     Raises:
-        MalformedError: LA630, the tiler has not one entry per mode.
+        MalformedError: LA630, the tiler does not have one entry per mode.
         AdmissibilityError: LA626, a needed condition holds for no sizes.
         RepresentabilityError: LA627, a quotient has no form as a term.
 
@@ -220,6 +245,7 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
     return _by_mode(symbolic(layout), tiler, "logical_divide", _divide)
 
 
+@_in_time
 def logical_product(layout: Operand, tiler: Operand | TermLike) -> SymbolicLayout:
     """Return the layout repeated in the order of ``tiler``: (A, complement(A, size(A) cosize(T)) after T).
 
@@ -253,6 +279,7 @@ def logical_product(layout: Operand, tiler: Operand | TermLike) -> SymbolicLayou
     return SymbolicLayout((tile.shape, shape), (tile.stride, stride), ledger.assumptions, ledger.conditions)
 
 
+@_in_time
 def cosize(layout: Operand) -> SymbolicValue:
     """Return 1 + the greatest offset of a layout with strides of at least 0.
 
@@ -329,14 +356,15 @@ def _require_end(gaps: list[tuple[Term, Term]], links: list[Link], ledger: Ledge
 
 
 def _bad_tiler(rule: str, actual: object) -> MalformedError:
-    shown = str(actual)
+    got = actual if isinstance(actual, str) else shown(actual)
     return MalformedError(
-        Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {shown[:120]}")
+        Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {got[:120]}")
     )
 
 
 def _by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..., Piece]) -> SymbolicLayout:
     """Apply ``step`` to the layout, or to each mode a tuple of tilers names."""
+    _check_nest(tiler, 0, [0])
     ledger = _ledger((operand, *_layouts_of(tiler)), f"{name}({operand}, {_tiler_text(tiler)})")
 
     def walk(shape: Nested, stride: Nested, part: Tiler, ledger: Ledger) -> Piece:
@@ -359,6 +387,16 @@ def _by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..
     return SymbolicLayout(shape, stride, ledger.assumptions, ledger.conditions)
 
 
+def _check_nest(tiler: Tiler, level: int, seen: list[int]) -> None:
+    """Refuse a tiler that nests too deep or has too many entries."""
+    seen[0] += 1
+    if level > MAX_DEPTH or seen[0] > MAX_MODES:
+        raise _bad_tiler(f"must nest at most {MAX_DEPTH} deep and have at most {MAX_MODES} entries", tiler)
+    if isinstance(tiler, tuple):
+        for entry in tiler:
+            _check_nest(entry, level + 1, seen)
+
+
 def _layouts_of(tiler: Tiler) -> list[SymbolicLayout]:
     if isinstance(tiler, tuple):
         return [layout for entry in tiler for layout in _layouts_of(entry)]
@@ -368,7 +406,9 @@ def _layouts_of(tiler: Tiler) -> list[SymbolicLayout]:
 def _tiler_text(tiler: Tiler) -> str:
     if isinstance(tiler, tuple):
         return "(" + ",".join([_tiler_text(entry) for entry in tiler]) + ")"
-    return "_" if tiler is None else str(tiler)
+    return (
+        "_" if tiler is None else str(tiler) if isinstance(tiler, SymbolicLayout | CuteLayout | str) else shown(tiler)
+    )
 
 
 def _compose(mode: Flat, inner: SymbolicLayout, ledger: Ledger) -> Piece:
@@ -409,7 +449,7 @@ def _plain(outer: Flat, inner: SymbolicLayout) -> tuple[CuteLayout, CuteLayout] 
 
 
 def _at(flat: Flat, sizes: dict[str, int]) -> CuteLayout:
-    modes = [(int(extent.value(sizes)), int(step.value(sizes))) for extent, step in flat]
+    modes = [(int_nest(extent, sizes), int_nest(step, sizes)) for extent, step in flat]
     if len(modes) == 1:
         return CuteLayout(*modes[0])
     return CuteLayout(tuple([extent for extent, _ in modes]), tuple([step for _, step in modes]))

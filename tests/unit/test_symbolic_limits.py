@@ -1,0 +1,316 @@
+"""Symbolic sizes: bounded work and time, nothing kept that is in doubt, and no foreign exception for any argument."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import random
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+
+from layoutalg.cute import CuteLayout
+from layoutalg.cute import symbolic as sym
+from layoutalg.cute.symbolic import (
+    Assumptions,
+    Condition,
+    Decision,
+    SideCondition,
+    SymbolicLayout,
+    SymbolicValue,
+    Term,
+    condition,
+    term,
+)
+from layoutalg.cute.symbolic import decide as decide_module
+from layoutalg.cute.symbolic.assumptions import conditions, divisible
+from layoutalg.cute.symbolic.facts import facts_of
+from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+from layoutalg.ground import clock, limits, solver
+
+SLOW_TEXTS = [
+    "((((((9)**16)**16)**16)**16)**16)**16",
+    "0x" + "f" * 9_000,
+    "9" * 5_000,
+    "1/3" + "*(1/7)**16" * 100,
+    "(" + "+".join([f"a{i}*b{j}" for i in range(20) for j in range(40)]) + ")" + "*1" * 500,
+    "*".join([f"(a{i}+1)" for i in range(12)]),
+    "-" * 9_000 + "1",
+    "+" * 150 + "1",
+    "(" * 9_000,
+    "+".join(["1"] * 5_000),
+    "+".join([f"x{i}/{10_007 + 2 * i}" for i in range(600)]),
+    "(" * 90 + "M" + ")**16" * 90,
+    "x" * 20_000,
+    "1" + "/M" * 4_000,
+    "M\0",
+    "\ud800",
+    "0x1for M",
+]
+
+
+@pytest.mark.parametrize("text", SLOW_TEXTS, ids=lambda text: text[:24])
+def test_reading_ends_soon_and_what_is_read_reads_back(text):
+    for read, whole in ((term, text), (condition, f"{text} >= 0"), (condition, f"({text}) % 7 == 0")):
+        start = time.process_time()
+        try:
+            value = read(whole)
+        except LayoutError:
+            pass
+        else:
+            assert read(str(value)) == value
+        assert time.process_time() - start < 5
+
+
+def test_coefficients_have_bounded_bits():
+    widest = term(2 ** (limits.TERM_BITS - 1))
+    assert term(str(widest)) == widest
+    for build in (lambda: widest * 2, lambda: term(2**limits.TERM_BITS), lambda: term("M") / widest / 2):
+        with pytest.raises(MalformedError, match=r"LA620.*\n.*bits"):
+            build()
+
+
+def test_sympy_is_read_without_multiplying_out_what_is_too_large():
+    x, y = sympy.symbols("x y")
+    assert term((x + 1) ** 2 / 4) == term("x**2/4 + x/2 + 1/4")
+    for value in ((x + y) ** 1_000_000, x**17, sympy.floor(x), 1 / (x + y), sympy.nan, sympy.Float(1.5), x**y):
+        with pytest.raises(MalformedError, match="LA620"):
+            term(value)
+
+
+def test_names_are_those_that_text_can_use():
+    for name in ("lambda", "for", "ﬁ", "1a", "", "a b", "x" * 20_000, None, 3):
+        with pytest.raises(MalformedError, match="LA620"):
+            Assumptions((), (name,))
+        with pytest.raises(MalformedError, match="LA620"):
+            Term(((((name, 1),), Fraction(1)),))
+    with pytest.raises(MalformedError, match="LA620"):
+        term(sympy.Symbol("lambda"))
+
+
+def test_a_term_checks_its_monomials():
+    good = ((), Fraction(1)), ((("M", 1), ("N", 2)), Fraction(1, 3))
+    assert str(Term(good)) == "M*N**2/3 + 1"
+    bad = [
+        ((("N", 1), ("M", 1)), Fraction(1)),
+        ((("M", 0),), Fraction(1)),
+        ((("M", 17),), Fraction(1)),
+        ((("M", True),), Fraction(1)),
+        ((("M",),), Fraction(1)),
+        (("M", 1), Fraction(1)),
+        ((("M", 1), ("M", 2)), Fraction(1)),
+        ((("M", 1),), 1),
+        ((("M", 1),), Fraction(0)),
+        ([("M", 1)], Fraction(1)),
+        "M",
+        None,
+    ]
+    for entry in bad:
+        with pytest.raises(MalformedError, match="LA620"):
+            Term((entry,))
+    for whole in (good[::-1], good + good, None, [good[0]], "M"):
+        with pytest.raises(MalformedError, match="LA620"):
+            Term(whole)
+
+
+NAMES = "MNKPQRST"
+
+
+def hard(count: int) -> list[str]:
+    """Inequalities whose products and differences the search can combine in many ways."""
+    texts = []
+    for i in range(count):
+        a, b, c, d = [NAMES[(i * step + shift) % 8] for step, shift in ((1, 0), (3, 1), (5, 2), (7, 3))]
+        texts.append(f"{a}*{b} + {i}*{c} >= {d}*{i + 1} - 5")
+    return texts
+
+
+@pytest.mark.parametrize("count", [16, 60, 200])
+def test_a_decision_keeps_its_time(count):
+    known = Assumptions(hard(count))
+    for claim in ("M*N*K*P*Q >= R*S*T*M + 17", "M**8*N**9 + P >= R**12*S**3*T*M + 17", "M**5 % (N**2*K) == 0"):
+        start = time.monotonic()
+        known.decide(claim, timeout_ms=200)
+        assert time.monotonic() - start < 1.5 * 0.2 + 0.2 + 0.5  # and some for a loaded machine
+
+
+def test_a_deadline_of_the_caller_is_raised():
+    known = Assumptions(("M >= 7",))
+    with clock.within(0), pytest.raises(BudgetError, match="LA001"):
+        known.decide("M**3 + N**3 != K**3 + 11", timeout_ms=200)
+    assert known.decide("M**3 + N**3 != K**3 + 11", timeout_ms=0).engine == "none"
+    for wrong in (-1, float("nan"), "5", None, True):
+        with pytest.raises(MalformedError, match="LA004"):
+            known.decide("M >= 1", timeout_ms=wrong)
+
+
+def test_an_answer_that_ran_out_of_time_is_asked_again():
+    known, claim = Assumptions(("M % 3 == 1",)), "M**2 + 7*M >= 8*N - 9*N"
+    assert known.decide(claim, timeout_ms=0).status is None
+    assert known.decide(claim, timeout_ms=5_000).status is True
+
+
+def test_no_limit_of_terms_shows_in_a_decision():
+    """Replacing names by what they equal makes exponents and sums that nobody wrote."""
+    source = random.Random(0)
+    for _ in range(150):
+        names = source.sample(NAMES, 3)
+        texts = [f"{names[0]} == {names[1]}**{source.randint(2, 16)} + {source.randint(0, 2)}*{names[2]}"]
+        texts += [f"{names[1]} >= {source.randint(2, 5)}", f"{names[2]} % {source.randint(2, 9)} == 0"]
+        power = source.randint(2, 16)
+        for claim in (f"{names[0]}**{power} >= {names[1]}", f"{names[0]}**{power}*{names[1]} % 7 == 1"):
+            found = Assumptions(texts).decide(claim, timeout_ms=20)
+            for sizes, expected in ((found.holds_at, True), (found.fails_at, False)):
+                if sizes is not None:
+                    assert Assumptions(texts).violated_by(dict(sizes)) is None
+                    assert condition(claim).holds(dict(sizes)) is expected
+
+
+def test_many_conditions_are_refused_not_waited_for():
+    with pytest.raises(MalformedError, match=r"LA620.*\n.*500 conditions"):
+        Assumptions([f"M >= {i}*N" for i in range(501)])
+    start = time.process_time()
+    Assumptions([f"x{i}*y{i} + x{i + 1} >= z{i} - {i}" for i in range(500)])
+    Assumptions([f"x{i} == x{i + 1}**2 + y{i}" for i in range(100)])
+    assert time.process_time() - start < 6
+
+
+class TestSolver:
+    """An answer of z3 is confirmed before it is believed."""
+
+    def test_a_proof_that_sizes_contradict_is_not_believed(self, monkeypatch):
+        monkeypatch.setattr(solver, "solve", lambda *_: None)  # whatever is asked, "there are none"
+        found = decide_module._decided.function(
+            Assumptions(("M % 2 == 0",)), condition("M**2*N != 2*K**2*N + 99_992*M")
+        )
+        assert found.engine != "z3" or found.status is None or found.reason.startswith(("follows", "never"))
+        wrong = decide_module._contradicted(Assumptions(), condition("M <= 4096"), False)
+        assert condition("M <= 4096").holds(dict(wrong[0])) is False
+
+    def test_a_model_that_does_not_hold_is_not_believed(self, monkeypatch):
+        monkeypatch.setattr(solver, "solve", lambda _session, _what, names: [5] * len(names))
+        found = decide_module._decided.function(Assumptions(("M % 64 == 0",)), condition("M**3 + N**3 != K**3"))
+        assert found.engine == "none"
+
+    def test_a_proof_says_how_often_it_was_confirmed(self):
+        found = Assumptions().decide("M**2 + N**2 >= 2*M*N", timeout_ms=5_000)
+        assert found.status is True
+        assert found.engine == "z3"
+        assert found.reason.startswith("follows by z3, and at all ")
+
+
+def test_values_are_exact_or_refused():
+    half = SymbolicValue(term("M/2"), Assumptions())
+    assert half.subs({"M": 6}) == 3
+    with pytest.raises(AdmissibilityError, match=r"LA663[\s\S]*M/2 is 7/2, which is not an integer"):
+        half.subs({"M": 7})
+    with pytest.raises(AdmissibilityError, match="LA663"):
+        term("N/J").value({"N": 1, "J": 0})
+
+
+class Silent:
+    """A value that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+deep: tuple = ("M",)
+for _ in range(500):
+    deep = (deep,)
+LAYOUT = SymbolicLayout(("M", "N"), ("N", 1))
+KNOWN = Assumptions(("M % 16 == 0",), ("J",))
+ODD: list = [
+    None, True, False, 0, 1, -1, 2**70, 10**5000, 1.5, math.nan, 2j, "", "M", "M >", "M >= 1", "no name", "\ud800",
+    "(4,8):(1,4)", b"M", Fraction(1, 3), np.int64(3), np.float64(2), np.bool_(True), np.array([1, 2]), (), (1,),
+    ("M", "N"), ((("M",),),), [1, 2], [[1], [2]], {}, {"M": 3}, {"M": "3"}, {"M": 1.5}, {3: 3}, {"M": 10**5000}, {1, 2},
+    object(), object, Silent(), deep, iter([1]), term("M"), condition("M >= 1"), KNOWN, LAYOUT,
+    CuteLayout((4, 8), (8, 1)),
+    sympy.Symbol("M"), sympy.Symbol("M") >= 1, sympy.true, sympy.pi, sympy.Symbol("a b"), Ellipsis, np.int64,
+    SideCondition(condition("M >= 2"), None),
+]  # fmt: skip
+ONE_ARGUMENT = {
+    "term": term,
+    "condition": condition,
+    "conditions": conditions,
+    "symbolic": sym.symbolic,
+    "coalesce": sym.coalesce,
+    "complement": sym.complement,
+    "right_inverse": sym.right_inverse,
+    "left_inverse": sym.left_inverse,
+    "cosize": sym.cosize,
+    "Assumptions": Assumptions,
+    "SymbolicLayout": SymbolicLayout,
+    "Term": Term,
+    "value": term("M/4 + 1").value,
+    "replace": term("M + 1").replace,
+    "quotient": term("M + 1").quotient,
+    "to_sympy": term("M + 1").to_sympy,
+    "add": term("M").__add__,
+    "multiply": term("M").__mul__,
+    "divide": term("M").__truediv__,
+    "subtract": term("M").__rsub__,
+    "holds": condition("M % 4 == 0").holds,
+    "extended": KNOWN.extended,
+    "violated_by": KNOWN.violated_by,
+    "decide": KNOWN.decide,
+    "entails": KNOWN.entails,
+    "getitem": LAYOUT.__getitem__,
+    "subs": LAYOUT.subs,
+    "call": LAYOUT,
+    "expression": LAYOUT.expression,
+    "then": LAYOUT.then,
+    "value subs": LAYOUT(1, 2).subs,
+}
+TWO_ARGUMENTS = {
+    "composition": sym.composition,
+    "logical_divide": sym.logical_divide,
+    "logical_product": sym.logical_product,
+    "complement": sym.complement,
+    "SymbolicLayout": SymbolicLayout,
+    "assumptions of a layout": lambda a, b: SymbolicLayout(("M",), None, a, b),
+    "symbolic": sym.symbolic,
+    "Condition": Condition,
+    "divisible": divisible,
+    "SideCondition": SideCondition,
+    "SymbolicValue": SymbolicValue,
+    "carried by a value": lambda a, b: SymbolicValue(a, KNOWN, b),
+    "Assumptions": Assumptions,
+    "extended": KNOWN.extended,
+    "decide": KNOWN.decide,
+    "call": LAYOUT,
+    "expression": LAYOUT.expression,
+    "call with assumptions": lambda a, b: LAYOUT(a, assumptions=b),
+}
+
+
+def sane(function, *arguments):
+    try:
+        answer = function(*arguments)
+    except LayoutError as error:
+        assert str(error)
+        pickle.dumps(error.diagnostic.to_json())
+        return
+    assert str(answer)
+
+
+@pytest.mark.parametrize("name", ONE_ARGUMENT)
+def test_one_wrong_argument(name):
+    for value in ODD:
+        sane(ONE_ARGUMENT[name], value)
+
+
+@pytest.mark.parametrize("name", TWO_ARGUMENTS)
+def test_two_wrong_arguments(name):
+    good = [term("M"), LAYOUT, KNOWN, "M >= 1", "nonnegative"]
+    for value, other in itertools.chain(itertools.product(ODD, good), itertools.product(good, ODD)):
+        sane(TWO_ARGUMENTS[name], value, other)
+
+
+def test_a_decision_is_a_record():
+    assert Decision(None, "none", None, None, "").status is None
+    assert facts_of(Assumptions(("M == 4",))).solved["M"] == term(4)
