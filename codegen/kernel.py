@@ -8,27 +8,13 @@ host header in front, with a C++ compiler for the CPU.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground import limits
+from layoutalg.ground.names import is_cpp_name
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
-_KEYWORD = re.compile(
-    r"""
-    alignas | alignof | and | and_eq | asm | auto | bitand | bitor | bool | break | case | catch | char | char16_t
-    | char32_t | char8_t | class | co_await | co_return | co_yield | compl | concept | const | const_cast |
-    consteval | constexpr | constinit | continue | decltype | default | delete | do | double | dynamic_cast | else
-    | enum | explicit | export | extern | false | float | for | friend | goto | if | inline | int | long | mutable
-    | namespace | new | noexcept | not | not_eq | nullptr | operator | or | or_eq | private | protected | public |
-    register | reinterpret_cast | requires | restrict | return | short | signed | sizeof | static | static_assert
-    | static_cast | struct | switch | template | this | thread_local | throw | true | try | typedef | typeid |
-    typename | union | unsigned | using | virtual | void | volatile | wchar_t | while | xor | xor_eq | main
-    """,
-    re.VERBOSE,
-)
 MAX_THREADS = 1024
 """Threads per block (CUDA C++ programming guide, technical specifications per compute capability)."""
 
@@ -105,7 +91,7 @@ def checked_name(name: object) -> str:
         >>> checked_name("copy_2d")
         'copy_2d'
     """
-    if isinstance(name, str) and _IDENTIFIER.fullmatch(name) and not _KEYWORD.fullmatch(name):
+    if isinstance(name, str) and is_cpp_name(name) and name != "main":
         return name
     shown = repr(name[:40]) if isinstance(name, str) else f"a {type(name).__name__}"
     because = f"name must be an identifier of C++ of at most 255 letters, digits and underscores, not {shown}"

@@ -12,6 +12,8 @@ Notation: C with non-negative operands of every ``/``, ``%``, ``>>`` and ``&``; 
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -19,7 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
+from layoutalg.ground.names import is_cpp_name
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.compose import residue_form
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
@@ -28,6 +31,7 @@ from layoutalg.zmod.reshape import coalesced
 
 Number: TypeAlias = "int | npt.NDArray[Any]"
 CHECK_POINTS = 2**20
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,23 @@ def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
     return layout
 
 
+def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
+    """Refuse a name that C takes for something else; an axis of ``layout`` can be renamed.
+
+    Raises:
+        MalformedError: LA743.
+    """
+    wrong = next((name for name in names if not is_cpp_name(name)), None)
+    if wrong is None:
+        return
+    repairs: tuple[Repair, ...] = ()
+    if layout is not None:
+        fresh = next(name for k in itertools.count() if (name := f"axis{k}") not in {*layout.in_dims, *layout.out_dims})
+        repairs = (Repair("rename the axis", f"zmod.rename(layout, {{{wrong!r}: {fresh!r}}})"),)
+    because = f"{shown(wrong)} is a keyword of C or C++, or not an ASCII identifier of at most 255 characters"
+    raise MalformedError(Diagnostic("LA743", "C does not take this name", (shown(wrong),), because, None, repairs))
+
+
 def _term(coefficient: int, operand: str) -> str:
     return operand if coefficient == 1 else f"{coefficient} * {operand}"
 
@@ -143,7 +164,7 @@ def from_axes(layout: IntegerLayout, output: str | None = None) -> IndexExpressi
         output: Which output; needed where there are several.
 
     Raises:
-        MalformedError: LA731, no such output.
+        MalformedError: LA731, no such output; LA743, an axis whose name C does not take.
 
     Example:
         >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
@@ -152,6 +173,7 @@ def from_axes(layout: IntegerLayout, output: str | None = None) -> IndexExpressi
         (5 * row + col) & 31
     """
     one = _one(layout, output)
+    _c_names(one.in_dims, one)
     m = one.moduli[0]
     form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
     row, constant = form if form is not None else (one.matrix[0], one.offset[0])
@@ -173,7 +195,7 @@ def from_flat(layout: IntegerLayout, variable: str = "t", output: str | None = N
         output: Which output; needed where there are several.
 
     Raises:
-        MalformedError: LA731, no such output, or the variable is no identifier.
+        MalformedError: LA731, no such output, or the variable is not an identifier; LA743, C does not take its name.
         RepresentabilityError: LA737, the layout has no points.
 
     Example:
@@ -185,6 +207,7 @@ def from_flat(layout: IntegerLayout, variable: str = "t", output: str | None = N
     if not isinstance(variable, str) or not variable.isidentifier():
         raise malformed("variable", "must be an identifier", variable, "LA731")
     one = _one(layout, output)
+    _c_names({variable: one.size})
     if not one.size:
         raise RepresentabilityError(
             Diagnostic(code="LA737", what="there is nothing to index", where=(str(one),), because="it has no points")
@@ -255,8 +278,14 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     except ValueError as error:
         shapes = {name: np.shape(value) for name, value in numbers.items()}
         raise malformed("values", "must be arrays that broadcast together", shapes, "LA737") from error
+    if not isinstance(text, str):
+        raise malformed("text", "must be an index expression", text, "LA737")
+    # a name of C may be a keyword of Python, whose parser this is
+    words = {word: f"n{k}" for k, word in enumerate(dict.fromkeys(_WORD.findall(text)))}
+    aliases = {words[name]: value for name, value in numbers.items() if name in words}
     try:
-        found = _walk(ast.parse(text, mode="eval").body, numbers, text)
+        parsed = ast.parse(_WORD.sub(lambda found: words[found[0]], text), mode="eval")
+        found = _walk(parsed.body, aliases, text)
     except MalformedError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:

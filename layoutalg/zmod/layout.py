@@ -286,7 +286,7 @@ class IntegerLayout:
         shape = np.broadcast_shapes(*(np.shape(value) for value in values))
         return dict(zip(self.out_dims, self._arrays(values, shape), strict=True))
 
-    def __call__(self, **coords: int) -> dict[str, Coordinate]:
+    def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
         """Evaluate at one point, axes by name; see ``apply``."""
         return self.apply(coords)
 

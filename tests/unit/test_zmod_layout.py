@@ -362,3 +362,30 @@ def test_index_values_do_not_overflow():
     assert evaluate("i * i", {"i": np.array([2**40, 3])}).tolist() == [2**80, 9]
     assert evaluate("0 - i", {"i": np.array([1], dtype=np.uint64)}).tolist() == [-1]
     assert evaluate("i * 100", {"i": np.array([3], dtype=np.int8)}).dtype == np.int64
+
+
+@pytest.mark.parametrize("word", ["for", "and", "int", "xor_eq", "é", "nullptr"])
+def test_names_that_c_does_not_take(word):
+    layout = L({word: 4, "j": 3}, (2, 9))
+    found = refused(lambda: zmod.from_axes(layout), "LA743")
+    assert word in found.because
+    # the repair is what it says
+    renamed = eval(found.repairs[0].detail, {"zmod": zmod, "layout": layout})
+    assert zmod.from_axes(renamed).check()
+    refused(lambda: zmod.from_flat(layout, word), "LA743")
+    # the flat index has a name of its own
+    assert zmod.from_flat(layout).check()
+    assert layout(**{word: 3, "j": 1}) == {"offset": 15}
+
+
+def test_an_axis_may_be_called_self():
+    layout = L({"self": 4, "j": 3}, (2, 8))
+    assert layout(self=3, j=1) == {"offset": 14}
+    assert zmod.from_axes(layout).evaluate({"self": 3, "j": 1}) == 14
+
+
+@pytest.mark.parametrize("word", ["lambda", "None", "is", "in", "n0"])
+def test_keywords_of_python_are_names_in_c(word):
+    layout = L({word: 4, "n1": 3}, (2, 9))
+    assert zmod.from_axes(layout).check()
+    assert zmod.from_flat(layout, word).check()
