@@ -7,17 +7,19 @@ constant of a map over F2, and the map of a hierarchical layout are complete nor
 functions, and a coordinate where they differ can be read off.
 
 Implementation notes: engines are asked from the cheapest to the dearest: normal form, numpy table (a sample beyond its
-limit), ISL on digits, z3 on digits. Each either decides or says why not. A coordinate that an engine finds is evaluated
-on both layouts before it is reported.
+limit), ISL on digits, z3 on digits. Each either decides or says why not. Nothing that a solver says is believed as it
+stands: a coordinate that an engine finds is evaluated on both layouts before it is reported, and equality found by ISL
+or z3 is compared at many coordinates, which the certificate counts. All engines together run under one clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine.digits import DigitSystem, digit_system, map_text
@@ -25,9 +27,11 @@ from layoutalg.affine.recognize import Departure
 from layoutalg.affine.refine import Joint, joint_digits
 from layoutalg.convert import AnyFamily, linear_form, to_piecewise, value_at
 from layoutalg.convert.lower import excluded, lowered
-from layoutalg.convert.operand import FAMILIES, ONE_OF
+from layoutalg.convert.operand import FAMILIES, ONE_OF, Given, plain
+from layoutalg.convert.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
 from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground import clock, limits
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.inttuple import integer
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
@@ -35,7 +39,8 @@ from layoutalg.zmod import IntegerLayout, coalesced
 from layoutalg.zmod.compose import residue_form
 
 ENGINES = ("normal-form", "table", "isl", "smt")
-SAMPLES = 61
+SOLVERS = ("isl", "smt")
+CHUNK = 2**16
 Stages: TypeAlias = list[tuple[Swizzle, int]]
 
 
@@ -47,14 +52,16 @@ class Budget:
         table_points: Largest domain that is enumerated.
         isl_operations: ISL's operation quota.
         smt_milliseconds: Time limit of z3.
+        seconds: Wall time of all engines together.
 
     Raises:
-        MalformedError: LA240, not a non-negative integer.
+        MalformedError: LA240, not a non-negative integer; LA004, not a number of seconds.
     """
 
     table_points: int = 2**20
     isl_operations: int = 500_000
     smt_milliseconds: int = 2_000
+    seconds: float = limits.EQUAL_SECONDS
 
     def __post_init__(self) -> None:
         for name in ("table_points", "isl_operations", "smt_milliseconds"):
@@ -63,11 +70,10 @@ class Budget:
             if value < (0 if name == "table_points" else 1):
                 raise _malformed(name, "must be positive", value)
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "seconds", clock.checked_seconds(self.seconds))
 
 
-def equivalent(
-    f: AnyFamily, g: AnyFamily, budget: Budget | None = None, *, _engines: Sequence[str] = ENGINES
-) -> Verdict:
+def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Sequence[str] = ENGINES) -> Verdict:
     """Decide whether two layouts are the same function of the flat 1-D coordinate.
 
     Mathematically: equal size N and ``f(i) = g(i)`` for every i in [0, N), the coordinate counted with the first axis
@@ -80,14 +86,14 @@ def equivalent(
     where a guard excludes the point: it equals only a tile that leaves out the same points.
 
     Args:
-        f: A layout of any family.
+        f: A layout of any family, or a tile behind an offset (``OffsetLayout``).
         g: Another one, of any family.
         budget: What the engines may spend; default ``Budget()``.
 
     Returns:
         ``Proved`` with the engine and its certificate; ``Refuted`` with the engine and a witness ``{coordinate, f, g}``
         (None for no value), or the sizes or the counts of outputs, where these differ; ``Unknown`` with what each
-        engine ran into.
+        engine ran into, the time included.
 
     Raises:
         MalformedError: LA240, not a layout or not a budget.
@@ -102,12 +108,10 @@ def equivalent(
 
     Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.cute.radix`` for the normal forms.
     """
-    limits = Budget() if budget is None else budget
-    if not isinstance(limits, Budget):
+    spend = Budget() if budget is None else budget
+    if not isinstance(spend, Budget):
         raise _malformed("budget", "must be a Budget or None", budget)
-    for name, layout in (("f", f), ("g", g)):
-        if not isinstance(layout, FAMILIES):
-            raise _malformed(name, f"must be a {ONE_OF}", layout)
+    f, g = _layout("f", f), _layout("g", g)
     if f.size != g.size:
         return Refuted("size", {"size of f": f.size, "size of g": g.size})
     if f.size == 0:
@@ -116,18 +120,58 @@ def equivalent(
     if outputs[0] != outputs[1]:
         return Refuted("outputs", {"outputs of f": outputs[0], "outputs of g": outputs[1]})
     tried: list[str] = []
-    left, right = lowered(f), lowered(g)
-    for engine in _engines:
-        answer = _partial(engine, f, g)
-        if answer is None:
-            answer = _RUN[engine](left, right, limits)
-        if isinstance(answer, Refuted):
-            # the engines saw the lowered forms, the witness must hold on the layouts themselves
-            answer = _refuted(engine, f, g, cast(int, answer.witness["coordinate"]))
-        if not isinstance(answer, str):
-            return answer
-        tried.append(f"{engine}: {answer}")
+    with clock.within(spend.seconds):
+        for engine in _engines:
+            try:
+                clock.check("equality of two layouts")
+                answer = _asked(engine, f, g, spend)
+            except BudgetError as error:
+                answer = error.diagnostic.because
+            if not isinstance(answer, str):
+                return answer
+            tried.append(f"{engine}: {answer}")
     return Unknown("; ".join(tried), tuple(_engines))
+
+
+def _layout(name: str, value: object) -> AnyFamily:
+    """Return a layout, a tile behind an offset as a composed one, or refuse the argument (LA240)."""
+    found = plain(value)
+    if not isinstance(found, FAMILIES):
+        raise _malformed(name, f"must be a {ONE_OF}", value)
+    return found
+
+
+def _asked(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
+    """Return the answer of one engine, confirmed by evaluating both layouts, or why it has none."""
+    answer = _partial(engine, f, g)
+    if answer is None:
+        answer = _RUN[engine](lowered(f), lowered(g), budget)
+    if isinstance(answer, Refuted):
+        # the engines saw the lowered forms, the witness must hold on the layouts themselves
+        return _refuted(engine, f, g, cast(int, answer.witness["coordinate"]))
+    if isinstance(answer, Proved) and engine in SOLVERS:
+        at, count = _sampled_difference(f, g)
+        if at is not None:
+            return _refuted(engine, f, g, at)
+        return Proved(engine, {**answer.certificate, "confirmed": f"{count} of {shown(f.size)} coordinates"})
+    return answer
+
+
+def _sampled_difference(f: AnyFamily, g: AnyFamily) -> tuple[int | None, int]:
+    """Return the first of some coordinates where the values differ, None where they do not, and how many there are."""
+    index = sampled_coordinates(f.size)
+    different = _different(f, g, index)
+    return (int(index[int(np.argmax(different))]) if different.any() else None), len(index)
+
+
+def _different(f: AnyFamily, g: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return at which coordinates the values differ; no value differs from every value."""
+    left, right = values_at(f, index), values_at(g, index)
+    answer = np.atleast_1d(np.asarray(left != right, dtype=bool).any(axis=1))
+    tiles = [isinstance(layout, HierarchicalLayout) and bool(layout.guards) for layout in (f, g)]
+    if tiles[0] != tiles[1]:  # -1 stands for no value, and may be a value of the other one
+        answer |= np.asarray((left if tiles[0] else right)[:, 0] < 0, dtype=bool)
+    return answer
 
 
 def _refuted(engine: str, f: AnyFamily, g: AnyFamily, coordinate: int) -> Refuted | str:
@@ -290,27 +334,20 @@ def _modes(layout: CuteLayout | ComposedLayout) -> tuple[tuple[int, int], ...]:
 def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Compare all values; of a domain that is too large a few, which often refutes."""
     if f.size > budget.table_points:
-        for coordinate in _spread(f.size):
-            if _values(f, coordinate) != _values(g, coordinate):
-                return _refuted("table", f, g, coordinate)
-        return f"{f.size} points are more than {budget.table_points}"
-    try:
-        different = f.table() != g.table()
-    except LayoutError as error:
-        return error.diagnostic.because
-    tiles = [layout for layout in (f, g) if isinstance(layout, HierarchicalLayout) and layout.guards]
-    if len(tiles) == 1:  # its table has -1 where a guard excludes the point, which may be a value of the other one
-        different |= tiles[0].table() < 0
-    wrong = np.flatnonzero(different.any(axis=1) if different.ndim == 2 else different)
-    return _refuted("table", f, g, int(wrong[0])) if wrong.size else Proved("table", {"points": f.size})
-
-
-def _spread(size: int) -> list[int]:
-    """Return some coordinates of a large domain, ascending: its ends, single digits, and multiples of odd steps."""
-    powers = [1 << bit for bit in range(size.bit_length() - 1)]
-    return sorted(
-        {0, size - 1, *powers, *(size * k // SAMPLES for k in range(SAMPLES)), *((size - 1) // p for p in powers)}
-    )
+        at, count = _sampled_difference(f, g)
+        if at is not None:
+            return _refuted("table", f, g, at)
+        return f"{shown(f.size)} points are more than {budget.table_points}; {count} of them agree"
+    for start in range(0, f.size, CHUNK):
+        clock.check("equality of two tables")
+        index = np.arange(start, min(f.size, start + CHUNK), dtype=np.int64)
+        try:
+            different = _different(f, g, index)
+        except LayoutError as error:
+            return error.diagnostic.because
+        if different.any():
+            return _refuted("table", f, g, start + int(np.argmax(different)))
+    return Proved("table", {"points": f.size})
 
 
 def _digits(layout: AnyFamily, prefix: str) -> tuple[DigitSystem | PiecewiseLayout, list[int]]:

@@ -21,8 +21,9 @@ from layoutalg import convert, cute
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
 from layoutalg.convert import AnyLayout
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, swizzled, swizzled_inverse
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.convert.operand import plain
+from layoutalg.cute import ComposedLayout, CuteLayout, OffsetLayout, Swizzle, swizzled, swizzled_inverse
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout, matrix
 
 Family: TypeAlias = Literal["cute", "composed", "swizzle", "linear", "piecewise"]
@@ -53,7 +54,7 @@ class Promoted:
         return f"{self.family}: {self.value}"
 
 
-def composition(outer: Value, inner: Value) -> Promoted:
+def composition(outer: Value | OffsetLayout, inner: Value | OffsetLayout) -> Promoted:
     """Return ``outer`` after ``inner`` in the nearest family that holds it.
 
     Mathematically: c -> outer(inner(c)) on the flat coordinates c of ``inner``. The product of two swizzles that is no
@@ -77,10 +78,8 @@ def composition(outer: Value, inner: Value) -> Promoted:
         >>> print(found.family, found.value)
         linear F2[i=(1)(3)(7) -> offset:8]
     """
+    outer, inner = _operand(outer), _operand(inner)
     where = f"promote.composition({outer}, {inner})"
-    for operand in (outer, inner):
-        if not isinstance(operand, (CuteLayout, ComposedLayout, Swizzle, LinearLayout, PiecewiseLayout)):
-            raise _malformed(operand)
     passed: list[str] = []
     if isinstance(outer, (CuteLayout, ComposedLayout, Swizzle)) and isinstance(
         inner, (CuteLayout, ComposedLayout, Swizzle)
@@ -101,7 +100,7 @@ def composition(outer: Value, inner: Value) -> Promoted:
     return _wider(outer, inner, passed, where)
 
 
-def logical_divide(layout: CuteLayout | ComposedLayout, tile: CuteLayout) -> Promoted:
+def logical_divide(layout: CuteLayout | ComposedLayout | OffsetLayout, tile: CuteLayout) -> Promoted:
     """Return ``layout`` after (tile, complement of the tile in the layout's size), in the nearest family.
 
     Args:
@@ -110,17 +109,23 @@ def logical_divide(layout: CuteLayout | ComposedLayout, tile: CuteLayout) -> Pro
 
     Raises:
         AdmissibilityError: LA120, the tile does not divide; LA131 to LA134, the tile has no complement.
-        BudgetError: LA222, as in ``composition``.
+        BudgetError: LA653, as in ``composition``.
+        MalformedError: LA652, an operand of another type.
 
     Example:
         >>> found = logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(4, 1))
         >>> print(found.family, found.value.table().tolist())
         piecewise [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]
     """
-    return composition(layout, cute.make_layout(tile, cute.complement(tile, layout.size)))
+    whole = plain(layout)
+    if not isinstance(whole, (CuteLayout, ComposedLayout)):
+        raise _malformed(layout)
+    if not isinstance(tile, CuteLayout):
+        raise _malformed(tile)
+    return composition(whole, cute.make_layout(tile, cute.complement(tile, whole.size)))
 
 
-def right_inverse(layout: CuteLayout | ComposedLayout) -> Promoted:
+def right_inverse(layout: CuteLayout | ComposedLayout | OffsetLayout) -> Promoted:
     """Return R with layout(R(i)) = i for all i < size(R), in the nearest family.
 
     Args:
@@ -137,7 +142,7 @@ def right_inverse(layout: CuteLayout | ComposedLayout) -> Promoted:
     return _inverse(layout, cute.right_inverse, swizzled_inverse.right_affine)
 
 
-def left_inverse(layout: CuteLayout | ComposedLayout) -> Promoted:
+def left_inverse(layout: CuteLayout | ComposedLayout | OffsetLayout) -> Promoted:
     """Return R with R(layout(c)) = c where the layout is injective, in the nearest family; else a layout(R(v)) = v.
 
     A layout whose strides form no divisible chain, ``(2,3):(3,2)`` say, has no CuTe left inverse; where it is injective
@@ -159,12 +164,14 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> Promoted:
 
 
 def _inverse(
-    layout: CuteLayout | ComposedLayout,
+    layout: CuteLayout | ComposedLayout | OffsetLayout,
     operation: Callable[..., CuteLayout | ComposedLayout],
     affine: Callable[[ComposedLayout], swizzled.Affine | None],
 ) -> Promoted:
-    if not isinstance(layout, (CuteLayout, ComposedLayout)):
+    whole = plain(layout)
+    if not isinstance(whole, (CuteLayout, ComposedLayout)):
         raise _malformed(layout)
+    layout = whole
     try:
         value = operation(layout)
         return Promoted(value, _family(value))
@@ -317,13 +324,20 @@ def _as_linear(outer: AnyLayout, inner: AnyLayout) -> LinearLayout | str:
     return _linear(columns, constant) if min(constant, *columns, 0) >= 0 else "some values are negative"
 
 
+def _operand(operand: object) -> Value:
+    """Return an operand, a tile behind an offset as a composed layout, or refuse it (LA652)."""
+    found = plain(operand)
+    if not isinstance(found, (CuteLayout, ComposedLayout, Swizzle, LinearLayout, PiecewiseLayout)):
+        raise _malformed(operand)
+    return found
+
+
 def _malformed(operand: object) -> MalformedError:
-    shown = repr(operand)
     return MalformedError(
         Diagnostic(
             code="LA652",
-            what="this operand is no layout",
-            because="an operand is a CuteLayout, ComposedLayout, Swizzle, LinearLayout or PiecewiseLayout, not "
-            + (shown if len(shown) <= 120 else shown[:117] + "..."),
+            what="this operand is not a layout of the families that this operation takes",
+            because="an operand is a CuteLayout, ComposedLayout, OffsetLayout, Swizzle, LinearLayout or "
+            f"PiecewiseLayout (an inverse and a division take the first three), not {shown(operand)}",
         )
     )

@@ -3,22 +3,25 @@
 Main definitions: ``first_difference``, ``Question``.
 
 Implementation notes: every variable is a bounded integer, every fact is linear (floors are variables with two
-inequalities). The solver works in its own context with a time limit; running out of time is an answer of its own.
+inequalities). The session belongs to the question, ends in time, and its models are checked (``ground.solver``); that
+there is no difference is for the caller to confirm.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from layoutalg.affine.digits import DigitSystem, Sum
 from layoutalg.affine.isl import Form, Piece
+from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.refine import Joint
 from layoutalg.errors import BudgetError, Diagnostic
+from layoutalg.ground import clock, solver
+from layoutalg.zmod.matrix import integer, malformed
 
-if TYPE_CHECKING:
-    from layoutalg.affine import PiecewiseLayout
+_WHAT = "this question for z3 is malformed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +32,28 @@ class Question:
         joint: The joint digits.
         left: One function on its own digits; its variables must not clash with those of ``right``.
         right: The other function.
+
+    Raises:
+        MalformedError: LA744, a field of another type.
     """
 
     joint: Joint
     left: DigitSystem | PiecewiseLayout
     right: DigitSystem | PiecewiseLayout
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.joint, Joint):
+            raise malformed("joint", "must be a Joint", self.joint, "LA744", _WHAT)
+        for name in ("left", "right"):
+            if not isinstance(getattr(self, name), DigitSystem | PiecewiseLayout):
+                raise malformed(name, "must be digits or a piecewise layout", getattr(self, name), "LA744", _WHAT)
+
 
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
     """Return None where the functions agree everywhere, else joint digits where they differ.
 
     Raises:
+        MalformedError: LA744, not a question, or not a positive number of milliseconds.
         BudgetError: LA225, z3 did not decide within the time.
 
     Example:
@@ -50,34 +64,31 @@ def first_difference(question: Question, milliseconds: int) -> dict[str, int] | 
         >>> first_difference(Question(joint_digits((2, 2), (4,)), left, right), 1000) is None
         True
     """
-    import z3
-
-    context = z3.Context()
-    solver = z3.SolverFor("QF_LIA", ctx=context)
-    solver.set("timeout", milliseconds)
-    writer = _Writer(z3, context, solver)
+    if not isinstance(question, Question):
+        raise malformed("question", "must be a Question", question, "LA744", _WHAT)
+    limit = integer(milliseconds, "milliseconds", "LA744", _WHAT)
+    if limit < 1:
+        raise malformed("milliseconds", "must be positive", limit, "LA744", _WHAT)
+    asked = solver.session("QF_LIA")
+    writer = _Writer(asked.z3, asked.context, asked.solver)
     for name, extent in question.joint.digits:
         writer.declare(name, 0, extent - 1)
     for equation in question.joint.equations:
-        solver.add(writer.sum(equation) == 0)
+        asked.solver.add(writer.sum(equation) == 0)
     left = writer.function(question.left, question.joint.left)
     right = writer.function(question.right, question.joint.right)
-    solver.add(z3.Or([a != b for a, b in zip(left, right, strict=True)]))
-    answer = solver.check()
-    if answer == z3.unsat:
-        return None
-    if answer != z3.sat:
-        raise BudgetError(
-            Diagnostic(
-                code="LA225",
-                what="z3 gave up",
-                where=("equality on digits",),
-                because=f"no answer within {milliseconds} ms ({solver.reason_unknown()})",
-                witness={"milliseconds": milliseconds},
-            )
-        )
-    model = solver.model()
-    return {name: model.eval(writer.names[name], model_completion=True).as_long() for name, _ in question.joint.digits}
+    asked.solver.add(asked.z3.Or([a != b for a, b in zip(left, right, strict=True)]))
+    names = [name for name, _ in question.joint.digits]
+    given = clock.left(limit / 1000)
+    try:
+        found = solver.solve(asked, "equality on digits", [writer.names[name] for name in names], given)
+    except BudgetError as error:
+        if error.diagnostic.code != "LA001":
+            raise
+        because = f"no answer within {given * 1000:.0f} ms"
+        diagnostic = Diagnostic("LA225", "z3 gave up", ("equality on digits",), because, {"milliseconds": limit})
+        raise BudgetError(diagnostic) from None
+    return None if found is None else dict(zip(names, found, strict=True))
 
 
 class _Writer:
@@ -115,6 +126,7 @@ class _Writer:
         count = len(pieces[0].outputs)
         outputs = [self.number(0) for _ in range(count)]
         for piece in pieces:
+            clock.check("writing a question for z3")
             inside = self.z3.Or(
                 [
                     self.z3.And(

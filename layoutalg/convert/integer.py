@@ -21,7 +21,7 @@ from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
 from layoutalg.convert.linear import to_linear, value_at
 from layoutalg.convert.lower import lowered, one_piece, total
-from layoutalg.convert.operand import CONFIRM_POINTS, AnyFamily, checked, undecided
+from layoutalg.convert.operand import CONFIRM_POINTS, AnyFamily, Given, checked, undecided
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.errors import Diagnostic, RepresentabilityError
 from layoutalg.f2 import LinearLayout
@@ -37,7 +37,7 @@ SAMPLED = 128
 """Points of a table that are looked at before all of them."""
 
 
-def to_integer(layout: AnyFamily) -> IntegerLayout:
+def to_integer(layout: Given) -> IntegerLayout:
     """Return the layout as ``x -> A x + b`` on a box, modulo some m where that helps; the flat coordinate is the same.
 
     Mathematically: the axes ``c0, c1, ...`` are digits of the flat coordinate, fastest first; the output is ``offset``.
@@ -72,8 +72,9 @@ def to_integer(layout: AnyFamily) -> IntegerLayout:
           since  output bit 0 depends on input bits 0 and 1; no modulus helps
           at     x=1, y=2, f(x+y)=2, f(x)+f(y)-f(0)=4
     """
+    layout = checked(layout, "to_integer")
     where = f"to_integer({layout})"
-    total(checked(layout, where), where)
+    total(layout, where)
     if isinstance(layout, IntegerLayout):
         return layout
     if isinstance(layout, PiecewiseLayout):

@@ -22,8 +22,10 @@ from layoutalg.convert.lower import lowered, total
 from layoutalg.convert.operand import (
     CONFIRM_POINTS,
     AnyFamily,
+    Given,
     LinearForm,
     checked,
+    flat_index,
     one_output,
     undecided,
 )
@@ -36,7 +38,7 @@ from layoutalg.zmod import IntegerLayout
 from layoutalg.zmod.compose import residue_form
 
 
-def to_linear(layout: AnyFamily) -> LinearLayout:
+def to_linear(layout: Given) -> LinearLayout:
     """Return the layout as one affine map over F2 from the flat coordinate ``i`` to ``offset``.
 
     Mathematically: with x the flat coordinate, the value is ``M x xor c``; the answer has one input axis ``i`` of the
@@ -69,21 +71,10 @@ def to_linear(layout: AnyFamily) -> LinearLayout:
 
     Source: the carry-free lemma of ``layoutalg.f2.carry``.
     """
+    layout = checked(layout, "to_linear")
     where = f"to_linear({layout})"
-    size = checked(layout, where).size
-    total(layout, where)
-    one_output(layout, where)
-    if size < 1 or size & (size - 1):
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA231",
-                what="the size of the layout is not a power of two",
-                where=(where,),
-                because=f"an F2 map has 2**n points, the layout has {size}"
-                + ("; layoutalg.convert.to_piecewise holds it exactly" if size else ""),
-                witness={"size": size},
-            )
-        )
+    size = layout.size
+    _one_power_of_two(layout, where)
     form = linear_form(layout)
     if isinstance(form, tables.Departure):
         raise _not_linear(layout, where, form.coordinate)
@@ -106,7 +97,25 @@ def to_linear(layout: AnyFamily) -> LinearLayout:
     return LinearLayout((("i", size.bit_length() - 1),), (("offset", bits),), columns, constant)
 
 
-def linear_form(layout: AnyFamily) -> LinearForm | tables.Departure:
+def _one_power_of_two(layout: AnyFamily, where: str) -> None:
+    """Refuse a partial tile, several outputs, and a size that is not a power of two (LA231)."""
+    total(layout, where)
+    one_output(layout, where)
+    size = layout.size
+    if size < 1 or size & (size - 1):
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA231",
+                what="the size of the layout is not a power of two",
+                where=(where,),
+                because=f"an F2 map has 2**n points, the layout has {size}"
+                + ("; layoutalg.convert.to_piecewise holds it exactly" if size else ""),
+                witness={"size": size},
+            )
+        )
+
+
+def linear_form(layout: Given) -> LinearForm | tables.Departure:
     """Return (columns, constant) over F2 of the flat coordinate, or the first departure from every such form.
 
     Columns and constant are two's complement integers, so negative values are included.
@@ -115,6 +124,8 @@ def linear_form(layout: AnyFamily) -> LinearForm | tables.Departure:
         layout: A total layout of one output whose size is a power of two.
 
     Raises:
+        MalformedError: LA234, not a layout, or not one output.
+        RepresentabilityError: LA231, the size is not a power of two; LA661, a partial tile.
         BudgetError: LA233, not decided; see ``to_linear``.
 
     Example:
@@ -123,6 +134,8 @@ def linear_form(layout: AnyFamily) -> LinearForm | tables.Departure:
         >>> linear_form(CuteLayout((2, 2), (1, 3)))
         Departure(coordinate=3, value=4, forced=2)
     """
+    layout = checked(layout, "linear_form")
+    _one_power_of_two(layout, f"linear_form({layout})")
     layout = lowered(layout)
     if isinstance(layout, LinearLayout):
         return layout.columns, layout.constant
@@ -131,7 +144,6 @@ def linear_form(layout: AnyFamily) -> LinearForm | tables.Departure:
     if isinstance(layout, HierarchicalLayout):
         return tables.linear(layout.table())
     if isinstance(layout, PiecewiseLayout):
-        one_output(layout, f"to_linear({layout})")
         if layout.size > CONFIRM_POINTS:
             raise undecided(layout, "a piecewise layout is read point by point")
         return _object_linear(layout.table())
@@ -234,14 +246,24 @@ def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> Representabil
     )
 
 
-def value_at(layout: AnyFamily, index: int) -> int:
+def value_at(layout: Given, index: int) -> int:
     """Return the value at a flat coordinate: packed for a linear layout, the flat target of a hierarchical one, the
     single output of a piecewise or integer one.
+
+    Args:
+        layout: A layout of one output.
+        index: In [0, size).
+
+    Raises:
+        MalformedError: LA234, not a layout, not one output, or not a coordinate of it.
 
     Example:
         >>> value_at(CuteLayout((2, 2), (1, 8)), 3)
         9
     """
+    layout = checked(layout, "value_at")
+    one_output(layout, "value_at")
+    index = flat_index(index, layout.size)
     if isinstance(layout, LinearLayout | HierarchicalLayout):
         return layout.at(index)
     if isinstance(layout, PiecewiseLayout | IntegerLayout):

@@ -1,7 +1,7 @@
 """What the conversions take, and the refusals they share.
 
-Main definitions: ``AnyLayout``, ``AnyFamily``, ``LinearForm``, ``CONFIRM_POINTS``, ``OFFSET_BITS``, ``checked``,
-``one_output``, ``malformed``, ``undecided``.
+Main definitions: ``AnyLayout``, ``AnyFamily``, ``Given``, ``LinearForm``, ``CONFIRM_POINTS``, ``OFFSET_BITS``,
+``checked``, ``plain``, ``flat_index``, ``one_output``, ``malformed``, ``undecided``.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from layoutalg.affine import PiecewiseLayout
-from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, OffsetLayout, Swizzle
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.inttuple import integer
 from layoutalg.zmod import IntegerLayout
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
 AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout"
+Given: TypeAlias = "AnyFamily | OffsetLayout"
 LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 
 CONFIRM_POINTS = 2**20
@@ -24,14 +26,35 @@ OFFSET_BITS = 62
 
 
 FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout, HierarchicalLayout)
-ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + " or HierarchicalLayout"
+ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES) + " or OffsetLayout"
+
+
+def plain(layout: object) -> object:
+    """Return a tile behind an offset as a composed layout, and any other value as it is.
+
+    Example:
+        >>> print(plain(OffsetLayout(5, CuteLayout((2, 2), (8, 1)))))
+        Sw<0,0,0> o 5 o (2,2):(8,1)
+    """
+    if not isinstance(layout, OffsetLayout):
+        return layout
+    return ComposedLayout(Swizzle(0, 0, 0), layout.offset, layout.layout) if layout.offset else layout.layout
 
 
 def checked(layout: object, where: str) -> AnyFamily:
-    """Return a value that is a layout, or refuse it (LA234)."""
-    if not isinstance(layout, FAMILIES):
+    """Return a value that is a layout, a tile behind an offset as a composed one, or refuse it (LA234)."""
+    found = plain(layout)
+    if not isinstance(found, FAMILIES):
         raise malformed(where[:80], f"must be a {ONE_OF}", layout)
-    return layout
+    return found
+
+
+def flat_index(index: object, size: int) -> int:
+    """Return a flat coordinate, or refuse it (LA234)."""
+    number = integer(index, "index", "LA234")
+    if not 0 <= number < size:
+        raise malformed("index", f"must be in [0, {size})", number)
+    return number
 
 
 def one_output(layout: AnyFamily, where: str) -> None:

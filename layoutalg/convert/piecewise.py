@@ -17,7 +17,7 @@ from layoutalg.affine.digits import digit_system, map_text, stage_text
 from layoutalg.convert.integer import to_integer
 from layoutalg.convert.linear import to_linear
 from layoutalg.convert.lower import lowered, total
-from layoutalg.convert.operand import AnyFamily, checked
+from layoutalg.convert.operand import Given, checked
 from layoutalg.convert.strided import recognize
 from layoutalg.cute import ComposedLayout, CuteLayout, radix
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
@@ -32,7 +32,7 @@ LISTED = 2**12
 """Most points of a stack of swizzles, or residues of its offsets, that are listed."""
 
 
-def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
+def to_piecewise(layout: Given) -> PiecewiseLayout:
     """Return the layout as a piecewise quasi-affine function on its digits; always possible in principle.
 
     The digits are called ``c0, c1, ...``: the modes of a CuTe layout, the box of an integer layout, which keeps its
@@ -57,9 +57,10 @@ def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
         >>> print(to_piecewise(CuteLayout((3, 8), (8, 1))))
         { [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 }
     """
+    layout = checked(layout, "to_piecewise")
     where = f"to_piecewise({layout})"
-    if isinstance(checked(layout, where), PiecewiseLayout):
-        return layout  # type: ignore[return-value]
+    if isinstance(layout, PiecewiseLayout):
+        return layout
     if layout.size == 0:
         raise RepresentabilityError(
             Diagnostic(code="LA236", what="the layout is empty", where=(where,), because="it has no coordinate at all")
@@ -78,7 +79,7 @@ def to_piecewise(layout: AnyFamily) -> PiecewiseLayout:
         return _from_bits(layout.columns, layout.constant)
     if isinstance(layout, ComposedLayout):
         return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
-    return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))  # type: ignore[arg-type]
+    return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))
 
 
 def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:

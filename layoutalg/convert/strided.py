@@ -21,7 +21,7 @@ from layoutalg.convert.lower import lowered, total
 from layoutalg.convert.operand import (
     CONFIRM_POINTS,
     OFFSET_BITS,
-    AnyFamily,
+    Given,
     checked,
     malformed,
     one_output,
@@ -38,7 +38,7 @@ from layoutalg.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.zmod import IntegerLayout
 
 
-def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
+def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     """Return the layout as ``shape:stride``, with an offset and one swizzle in front where it needs them.
 
     Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
@@ -65,9 +65,10 @@ def to_cute(layout: AnyFamily) -> CuteLayout | ComposedLayout:
         >>> print(to_cute(LinearLayout.from_bases({"t": [(4,), (8,)], "v": [(1,), (2,)]}, {"o": 16})))
         (4,4):(4,1)
     """
+    layout = checked(layout, "to_cute")
     where = f"to_cute({layout})"
-    if isinstance(checked(layout, where), CuteLayout):
-        return layout  # type: ignore[return-value]
+    if isinstance(layout, CuteLayout):
+        return layout
     if isinstance(layout, IntegerLayout | HierarchicalLayout | PiecewiseLayout):
         total(layout, where)
         one_output(layout, where)

@@ -95,3 +95,11 @@ DECISION_STEPS: Final = 5_000
 
 SYMBOLIC_SECONDS: Final = 20.0
 """seconds: one operation on symbolic layouts"""
+
+# equality and integer layouts
+
+EQUAL_SECONDS: Final = 10.0
+"""seconds: whether two layouts are equal, all engines together, where the caller states no time"""
+
+INTEGER_BITS: Final = 8_192
+"""bits: one extent, stride, constant or modulus of an integer layout"""

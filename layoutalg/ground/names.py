@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
-_CPP_WORDS = frozenset(
-    """
+_WORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
     co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default
     delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long
@@ -17,8 +16,8 @@ _CPP_WORDS = frozenset(
     reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch
     template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
     wchar_t while xor xor_eq
-    """.split()
-)
+"""
+_CPP_WORDS = frozenset(_WORDS.split())
 
 
 def is_cpp_name(name: object) -> bool:

@@ -25,7 +25,7 @@ from layoutalg.zmod.notation import parse_integer
 from layoutalg.zmod.reach import covers, disjoint_images, image_coset, injective, kernel_lattice
 from layoutalg.zmod.reshape import coalesced, digit_permutation, merge, reshape, split
 from layoutalg.zmod.smith import Smith, snf
-from layoutalg.zmod.solve import Obstruction, Solution, kernel, solve, solve_mod
+from layoutalg.zmod.solve import Obstruction, Solution, count_mod, kernel, solve, solve_mod
 from layoutalg.zmod.symbolic import SymbolicAccess, SymbolicStride, symbolic_access
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "carry_steps",
     "coalesced",
     "common_values",
+    "count_mod",
     "covers",
     "digit_permutation",
     "disjoint_images",

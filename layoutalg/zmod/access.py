@@ -33,6 +33,13 @@ class Access:
     alignment: int
     width: int
 
+    def __post_init__(self) -> None:
+        for name in ("run", "alignment", "width"):
+            count = integer(getattr(self, name), name, "LA736")
+            if count < (0 if name == "alignment" else 1):
+                raise malformed(name, "must be positive", count, "LA736")
+            object.__setattr__(self, name, count)
+
     @property
     def power_of_two(self) -> int:
         """Largest power of two that divides the width."""

@@ -6,7 +6,7 @@ Main definitions: ``flip``, ``slice_axis``, ``fix``, ``permute``, ``rename``, ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
 from layoutalg.zmod.matrix import Vector, as_vector, integer, malformed
@@ -19,6 +19,12 @@ def place_of(layout: IntegerLayout, axis: object, argument: str = "axis") -> int
     if not isinstance(axis, str) or axis not in names:
         raise malformed(argument, f"must be one of {names}", axis, "LA731")
     return names.index(axis)
+
+
+def names_each(order: object, names: Iterable[str]) -> bool:
+    """Return whether a sequence holds every name exactly once."""
+    listed = isinstance(order, (tuple, list)) and all(isinstance(name, str) for name in order)
+    return listed and sorted(order) == sorted(names)  # type: ignore[call-overload]
 
 
 def _rebuilt(layout: IntegerLayout, place: int, extent: int, scale: int, start: int) -> IntegerLayout:
@@ -99,7 +105,7 @@ def permute(layout: IntegerLayout, order: Sequence[str]) -> IntegerLayout:
         [0, 1, 2, 3, 4, 5]
     """
     names = list(layout_or_refuse(layout).in_dims)
-    if not isinstance(order, (tuple, list)) or sorted(map(str, order)) != sorted(names):
+    if not names_each(order, names):
         raise malformed("order", f"must name each of {names} once", order, "LA731")
     places = [names.index(name) for name in order]
     rows = tuple(tuple(row[k] for k in places) for row in layout.matrix)

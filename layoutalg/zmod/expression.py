@@ -25,8 +25,8 @@ from layoutalg.errors import Diagnostic, MalformedError, Repair, Representabilit
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.compose import residue_form
-from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
-from layoutalg.zmod.matrix import Vector, malformed
+from layoutalg.zmod.layout import IntegerLayout, axis_pairs, layout_or_refuse
+from layoutalg.zmod.matrix import Vector, integer, malformed
 from layoutalg.zmod.reshape import coalesced
 
 Number: TypeAlias = "int | npt.NDArray[Any]"
@@ -44,6 +44,9 @@ class IndexExpression:
         bits: A signed integer type of this many bits holds every intermediate value.
         layout: The layout it computes, one output.
         flat: The variable is the flat index; else the variables are the axes.
+
+    Raises:
+        MalformedError: LA737, a field of the wrong type.
     """
 
     text: str
@@ -51,6 +54,18 @@ class IndexExpression:
     bits: int
     layout: IntegerLayout
     flat: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise malformed("text", "must be a str", self.text, "LA737")
+        layout = layout_or_refuse(self.layout)
+        axes = axis_pairs(self.ranges, "ranges", "an extent must be at least 0", "LA737")
+        if len(layout.outputs) != 1 or not isinstance(self.flat, bool):
+            raise malformed("layout", "must have one output, and flat be a bool", (layout, self.flat), "LA737")
+        if axes != layout.inputs and not (self.flat and len(axes) == 1 and axes[0][1] == layout.size):
+            raise malformed("ranges", "must be the axes of the layout, or its flat index", axes, "LA737")
+        object.__setattr__(self, "ranges", axes)
+        object.__setattr__(self, "bits", integer(self.bits, "bits", "LA737"))
 
     def __str__(self) -> str:
         return self.text

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground import limits, memory
 from layoutalg.zmod.matrix import Matrix, Vector, as_matrix, as_vector, integer, malformed
 
 Coordinate: TypeAlias = "int | npt.NDArray[Any]"
@@ -30,6 +31,7 @@ Axes: TypeAlias = tuple[tuple[str, int], ...]
 # entries of a table: of 64 bits, and of Python integers, which take five times the room
 TABLE_ENTRIES, WIDE_ENTRIES = 2**24, 2**21
 _WHAT = "this is not an integer layout"
+_WIDE_BYTES = 48
 _SAFE = 2**62
 
 
@@ -91,6 +93,10 @@ class IntegerLayout:
             raise malformed("matrix", f"must have {len(outputs)} rows, one per output", len(rows), "LA724", _WHAT)
         offset = as_vector(self.offset, "offset", len(outputs), "LA724")
         moduli = [modulus for _, modulus in outputs]
+        numbers = [*[extent for _, extent in inputs], *moduli, *offset, *[a for row in rows for a in row]]
+        longest = max(map(int.bit_length, numbers), default=0)
+        if longest > limits.INTEGER_BITS:
+            raise malformed("layout", f"its numbers have at most {limits.INTEGER_BITS} bits", longest, "LA724", _WHAT)
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(
@@ -283,7 +289,11 @@ class IntegerLayout:
         if all(isinstance(value, int) for value in values):
             point = self.value([int(value) for value in values])
             return dict(zip(self.out_dims, point, strict=True))
-        shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+        try:
+            shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+        except ValueError:
+            raise self._outside("arrays of points must broadcast together", [np.shape(v) for v in values]) from None
+        memory.reserve(f"values of {self}", math.prod(shape), self._bytes_per_point)
         return dict(zip(self.out_dims, self._arrays(values, shape), strict=True))
 
     def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
@@ -307,6 +317,12 @@ class IntegerLayout:
         """Return whether 64 bits might not hold the values of an output or a partial sum on the way."""
         bound = abs(b) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(row, self.extents, strict=True))
         return max(bound, m) >= _SAFE
+
+    @property
+    def _bytes_per_point(self) -> int:
+        """Bytes that the values of one point take, and as much again while they are computed."""
+        rows = zip(self.matrix, self.offset, self.moduli, strict=True)
+        return sum(2 * (_WIDE_BYTES if self._is_wide(*row) else 8) for row in rows)
 
     @property
     def table_limit(self) -> int:
@@ -353,12 +369,15 @@ class IntegerLayout:
             if not 0 <= value < extent:
                 raise self._outside(f"{name} must be in [0, {extent})", int(value))
             return int(value)
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError, RecursionError):
+            raise self._outside(f"{name} must hold integers", value) from None
         exact = array.dtype.kind in "iu" or (
             array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat)
         )
         if not exact:
-            raise self._outside(f"{name} must hold integers", f"{type(value).__name__} {value!r}"[:80])
+            raise self._outside(f"{name} must hold integers", value)
         if array.size and (int(array.min()) < 0 or int(array.max()) >= extent):
             worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
             raise self._outside(f"{name} must be in [0, {extent})", worst)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from layoutalg.errors import Diagnostic, RepresentabilityError
-from layoutalg.zmod.axes import place_of
+from layoutalg.zmod.axes import names_each, place_of
 from layoutalg.zmod.layout import Axes, IntegerLayout, axis_pairs, layout_or_refuse
 from layoutalg.zmod.matrix import Vector, malformed, transpose
 
@@ -209,7 +209,7 @@ def digit_permutation(
         [0, 3, 1, 4, 2, 5]
     """
     inputs = dict(axis_pairs(dims, "dims", "an extent must be at least 0", "LA731"))
-    if not isinstance(order, (tuple, list)) or sorted(map(str, order)) != sorted(inputs):
+    if not names_each(order, inputs):
         raise malformed("order", f"must name each of {list(inputs)} once", order, "LA731")
     weight, strides = 1, {}
     for name in order:

@@ -42,6 +42,10 @@ class Solution:
     particular: Vector
     basis: Matrix
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "particular", as_vector(self.particular, "particular"))
+        object.__setattr__(self, "basis", as_matrix(self.basis, "basis", len(self.particular)))
+
     def __bool__(self) -> bool:
         return True
 
@@ -59,6 +63,11 @@ class Obstruction:
     row: Vector
     modulus: int
     value: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row", as_vector(self.row, "row"))
+        object.__setattr__(self, "modulus", integer(self.modulus, "modulus"))
+        object.__setattr__(self, "value", integer(self.value, "value"))
 
     def __bool__(self) -> bool:
         return False
@@ -199,18 +208,25 @@ def _moduli(moduli: object, count: int) -> Vector:
 def count_mod(solution: Solution | Obstruction, modulus: int) -> int:
     """Return how many solutions of a system modulo one modulus lie in [0, modulus)^n.
 
+    Raises:
+        MalformedError: LA720, not an answer of ``solve_mod``, or not a modulus of its system.
+
     Example:
         >>> count_mod(solve_mod([[2]], [2], 4), 4)
         2
     """
     if isinstance(solution, Obstruction):
         return 0
+    if not isinstance(solution, Solution):
+        raise malformed("solution", "must be a Solution or an Obstruction", solution)
     m = integer(modulus, "modulus")
     width = len(solution.particular)
     if m < 1 or any(
         _reduce([m if i == j else 0 for j in range(width)], solution.basis) != (0,) * width for i in range(width)
     ):
         raise malformed("modulus", "must be a positive modulus of the solved system", modulus)
+    if len(solution.basis) < width:
+        raise malformed("solution", "must have as many basis vectors as unknowns", solution)
     index = math.prod(row[place] for place, row in enumerate(solution.basis))
     return int(m**width) // index
 
@@ -246,6 +262,8 @@ def is_solution(A: object, b: object, moduli: object, solution: Solution | Obstr
         >>> is_solution([[2]], [1], 4, solve_mod([[2]], [1], 4))
         True
     """
+    if not isinstance(solution, Solution | Obstruction):
+        raise malformed("solution", "must be a Solution or an Obstruction", solution)
     rows = as_matrix(A)
     right = as_vector(b, "b", len(rows))
     each = _moduli(moduli, len(rows))
