@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from layoutalg.ground import clock
 from layoutalg.zmod.layout import span
 from layoutalg.zmod.matrix import Vector
 
@@ -82,6 +83,7 @@ def value_set(row: Sequence[int], constant: int, modulus: int, extents: Sequence
     stages = [bits]
     collision: tuple[Vector, Vector] | None = None
     for place, (stride, extent) in enumerate(zip(row, extents, strict=True)):
+        clock.check("the values of a layout")
         before = stages[-1]
         bits = _union(before, stride, extent, shift)
         if collision is None and bits.bit_count() != before.bit_count() * extent:
@@ -112,12 +114,16 @@ def _meeting(
     before, seen, second = stages[place], stages[place], 0
     both = 0
     while not both:
+        clock.check("the first collision of a layout")
         second += 1
         moved = shift(before, second * row[place])
         both = seen & moved
         seen |= moved
     value = both & -both
-    first = next(t for t in range(second) if shift(before, t * row[place]) & value)
+    first = 0
+    while not shift(before, first * row[place]) & value:
+        clock.check("the first collision of a layout")
+        first += 1
     return _back(stages, row, extents, place, first, value, shift), _back(
         stages, row, extents, place, second, value, shift
     )
@@ -132,6 +138,7 @@ def _back(
     value = shift(value, -digit * row[place])
     for axis in range(place - 1, -1, -1):
         for t in range(extents[axis]):
+            clock.check("a point with a given value")
             earlier = shift(value, -t * row[axis])
             if earlier & stages[axis]:
                 point[axis], value = t, earlier

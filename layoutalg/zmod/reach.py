@@ -8,12 +8,14 @@ reach.
 
 Implementation notes: engines from cheap to dear, the one that decided is in the verdict: lattice, range,
 superincreasing strides or chain, table up to 2^20 points, bitset over at most 2^27 values, z3 within a time
-budget, ``Unknown``.
+budget, ``Unknown``. Witnesses are evaluated before they are returned; what ISL or z3 prove is confirmed on samples,
+and the certificate says on how many.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,18 +23,26 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import BudgetError
+from layoutalg.ground import clock
+from layoutalg.ground.limits import SMT_SECONDS
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.bits import ValueSet, value_set
 from layoutalg.zmod.compose import residue_form
+from layoutalg.zmod.confirm import sampled_points
 from layoutalg.zmod.guarded import first_missed
 from layoutalg.zmod.lattice import Coset, Lattice
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse, span
 from layoutalg.zmod.matrix import Vector, as_vector, integer, malformed
 from layoutalg.zmod.solve import Obstruction, solve_mod
+from layoutalg.zmod.solver import collision, common_value, point_of_value
 
 TABLE_POINTS = 2**20
 BITSET_VALUES = 2**27
 MILLISECONDS = 2000
+SAMPLES = 2**14
+"""Points at which the answers of z3 are confirmed."""
+PLACES = 12
+"""Places of a box at which ISL's word that it is covered is confirmed."""
 
 
 def kernel_lattice(layout: IntegerLayout) -> Lattice:
@@ -102,8 +112,18 @@ def _keys(layout: IntegerLayout) -> npt.NDArray[np.int64]:
     return keys
 
 
-def _pair(layout: IntegerLayout, engine: str, first: Sequence[int], second: Sequence[int]) -> Refuted:
+def _sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
+    """Return values of some points with a point of each, and how many points these are, each counted once."""
+    columns = [column.tolist() for column in sampled_points(layout, SAMPLES, SAMPLES)]
+    points = set(zip(*columns, strict=True))
+    return {layout.value(point): point for point in points}, len(points)
+
+
+def _pair(layout: IntegerLayout, engine: str, first: Sequence[int], second: Sequence[int]) -> Refuted | Unknown:
+    """Return the refutation by two points after looking at both values."""
     names = list(layout.in_dims)
+    if tuple(first) == tuple(second) or layout.value(first) != layout.value(second):
+        return Unknown(f"{engine} named two points, {tuple(first)} and {tuple(second)}, of two values", (engine,))
     return Refuted(
         engine,
         {
@@ -154,18 +174,23 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
             return Proved("superincreasing", {"strides": order})
     if size <= min(TABLE_POINTS, layout.table_limit):
         return _injective_by_table(layout)
-    if packed is not None:
-        found = value_set(*packed, limits, BITSET_VALUES)
-        if isinstance(found, ValueSet):
-            if found.collision is None:
-                return Proved("bitset", {"values": size})
-            return _pair(layout, "bitset", *found.collision)
-    from layoutalg.zmod.solver import collision
-
-    answer = collision(layout, budget)
-    if answer is None:
-        return Unknown(f"z3 gave no answer within {milliseconds} ms", ("lattice", "superincreasing", "bitset", "z3"))
-    return _pair(layout, "z3", *answer) if answer else Proved("z3")
+    try:
+        with clock.within(budget / 1000):
+            found = None if packed is None else value_set(*packed, limits, BITSET_VALUES)
+            if isinstance(found, ValueSet):
+                if found.collision is None:
+                    return Proved("bitset", {"values": size})
+                return _pair(layout, "bitset", *found.collision)
+            answer = collision(layout, budget / 1000)
+    except BudgetError as error:
+        because = f"no answer within {budget} ms ({error.diagnostic.because})"
+        return Unknown(because, ("lattice", "superincreasing", "bitset", "z3"))
+    if answer is not None:
+        return _pair(layout, "z3", *answer)
+    values, count = _sampled_values(layout)
+    if len(values) < count:
+        return Unknown("z3 says that no two points share a value, and some do", ("z3", "samples"))
+    return Proved("z3", {"confirmed": f"no value twice among {count} points"})
 
 
 def _budget(milliseconds: object) -> int:
@@ -221,12 +246,13 @@ Box = Mapping[str, "int | tuple[int, int]"]
 def _box(layout: IntegerLayout, box: Box | None) -> list[tuple[int, int]]:
     """Return per output the half-open interval asked for."""
     sides: list[tuple[int, int]] = []
-    if box is None:
-        box = {name: m for name, m in layout.outputs if m}
-    if not isinstance(box, Mapping) or set(box) != set(layout.out_dims):
-        raise malformed("box", f"must give an extent or (low, high) for each of {list(layout.out_dims)}", box, "LA731")
+    given = {} if box is None else box
+    needed = [name for name, m in layout.outputs if not m]
+    if not isinstance(given, Mapping) or not set(needed) <= set(given) or not set(given) <= set(layout.out_dims):
+        rule = f"must give an extent or (low, high) for each of {needed}, and for none but {list(layout.out_dims)}"
+        raise malformed("box", rule, box, "LA731")
     for name, m in layout.outputs:
-        side = box[name]
+        side = given.get(name, m)
         if isinstance(side, (tuple, list)):
             low, high = as_vector(side, f"box[{name!r}]", 2, "LA731")
         else:
@@ -245,8 +271,8 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
 
     Args:
         layout: The layout.
-        box: Per output an extent N for [0, N), or a pair (low, high) for [low, high). Outputs with a modulus may be
-            left to the default, all residues, where every output has one.
+        box: Per output an extent N for [0, N), or a pair (low, high) for [low, high). An output with a modulus may be
+            left out: all its residues.
 
     Returns:
         Proved; Refuted with a point of the box that no coordinate reaches; Unknown.
@@ -259,6 +285,9 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
         Proved(engine='chain', certificate={'interval': (0, 6)})
         >>> covers(IntegerLayout.from_strides({"i": 2, "j": 2}, (1, 1), modulus=6))
         Refuted(engine='range', witness={'missed': {'offset': 5}})
+        >>> both = IntegerLayout((("i", 4), ("j", 4)), (("row", 0), ("bank", 4)), ((1, 0), (1, 1)), (0, 0))
+        >>> covers(both, {"row": 4})
+        Proved(engine='table', certificate={'points': 16})
     """
     sides = _box(layout_or_refuse(layout), box)
     if not math.prod(high - low for low, high in sides):
@@ -299,9 +328,27 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
             return Proved("bitset") if missing is None else _missed(layout, "bitset", [missing])
     try:
         missing_point = first_missed(layout, sides)
+        if missing_point is None:
+            return _sampled_cover(layout, sides)
+        reached = point_of_value(layout, missing_point, SMT_SECONDS)
     except BudgetError as error:
-        return Unknown(f"too many points for a table, and {error.diagnostic.because}", ("lattice", "range", "isl"))
-    return Proved("isl") if missing_point is None else _missed(layout, "isl", missing_point)
+        because = f"too many points for a table, and {error.diagnostic.because}"
+        return Unknown(because, ("lattice", "range", "isl", "z3"))
+    if reached is not None:
+        return Unknown(f"ISL says that {tuple(missing_point)} is missed, and {reached} reaches it", ("isl", "z3"))
+    return _missed(layout, "isl and z3", missing_point)
+
+
+def _sampled_cover(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> Verdict:
+    """Confirm that a box is covered: z3 finds a point for its corners and for random places, and it is evaluated."""
+    rng = random.Random(0)  # the same places on every call
+    places = [tuple(low for low, _ in sides), tuple(high - 1 for _, high in sides)]
+    places += [tuple(rng.randrange(low, high) for low, high in sides) for _ in range(PLACES - len(places))]
+    for place in places:
+        point = point_of_value(layout, place, SMT_SECONDS)
+        if point is None or layout.value(point) != place:
+            return Unknown(f"ISL says that the box is covered, z3 that {place} is missed", ("isl", "z3"))
+    return Proved("isl", {"confirmed": f"z3 reaches {len(places)} places of the box"})
 
 
 def _missed(layout: IntegerLayout, engine: str, point: Sequence[int]) -> Refuted:
@@ -405,15 +452,23 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
                 return Proved("range", {"output": name})
     if max(first.size, second.size) <= min(TABLE_POINTS, first.table_limit, second.table_limit):
         return _disjoint_by_table(first, second)
-    from layoutalg.zmod.solver import common_value
+    try:
+        answer = common_value(first, second, budget / 1000)
+    except BudgetError as error:
+        because = f"z3 gave no answer within {milliseconds} ms ({error.diagnostic.because})"
+        return Unknown(because, ("lattice", "range", "z3"))
+    if answer is not None:
+        return _common(first, second, "z3", *answer)
+    (ours, count), (theirs, size) = _sampled_values(first), _sampled_values(second)
+    if ours.keys() & theirs.keys():
+        return Unknown("z3 says that no value is shared, and some are", ("z3", "samples"))
+    return Proved("z3", {"confirmed": f"no common value among {count} and {size} points"})
 
-    answer = common_value(first, second, budget)
-    if answer is None:
-        return Unknown(f"z3 gave no answer within {milliseconds} ms", ("lattice", "range", "z3"))
-    return _common(first, second, "z3", *answer) if answer else Proved("z3")
 
-
-def _common(f: IntegerLayout, g: IntegerLayout, engine: str, x: Sequence[int], y: Sequence[int]) -> Refuted:
+def _common(f: IntegerLayout, g: IntegerLayout, engine: str, x: Sequence[int], y: Sequence[int]) -> Refuted | Unknown:
+    """Return the refutation by a point of each after looking at both values."""
+    if f.value(list(x)) != g.value(list(y)):
+        return Unknown(f"{engine} named two points, {tuple(x)} and {tuple(y)}, of two values", (engine,))
     return Refuted(
         engine,
         {

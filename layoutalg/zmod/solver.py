@@ -1,42 +1,40 @@
 """Questions about integer layouts for z3, asked only when the cheaper engines are exhausted.
 
-Main definitions: ``collision``, ``common_value``.
+Main definitions: ``collision``, ``common_value``, ``point_of_value``.
 
 Implementation notes: linear integer arithmetic on the coordinates (the digits), never on a flat index; one free
-multiple of the modulus per output that has one. Each call has its own context and a time budget. z3 is imported on use.
+multiple of the modulus per output that has one. Sessions, time and the check of models are those of ``ground.solver``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from layoutalg.ground import solver
 from layoutalg.zmod.layout import IntegerLayout
 from layoutalg.zmod.matrix import Vector
 
 
-def _ask(build: Callable[[Any, Any, Any], list[list[Any]]], milliseconds: int) -> list[list[int]] | None:
-    """Return values of the variables (empty where there are none), or None where z3 gave up."""
-    import z3
-
-    context = z3.Context()
-    solver = z3.Solver(ctx=context)
-    solver.set("timeout", milliseconds)
-    groups = build(z3, context, solver)
-    answer = solver.check()
-    if answer == z3.unsat:
-        return []
-    if answer != z3.sat:
+def _ask(build: Callable[[Any, Any, Any], list[list[Any]]], seconds: float) -> list[list[int]] | None:
+    """Return values of the variables, group by group, or None where there are none."""
+    asked = solver.session()
+    groups = build(asked.z3, asked.context, asked.solver)
+    found = solver.solve(asked, "values of integer layouts", [name for group in groups for name in group], seconds)
+    if found is None:
         return None
-    model = solver.model()
-    return [[model.eval(name, model_completion=True).as_long() for name in group] for group in groups]
+    rest = iter(found)
+    return [[next(rest) for _ in group] for group in groups]
 
 
-def collision(layout: IntegerLayout, milliseconds: int) -> tuple[()] | tuple[Vector, Vector] | None:
-    """Return two points with one value, () where there are none, None where z3 gave up.
+def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
+    """Return two points with one value, None where there are none.
+
+    Raises:
+        BudgetError: LA001, z3 did not decide within the time.
 
     Example:
-        >>> x, y = collision(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), 2000)
+        >>> x, y = collision(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), 2)
         >>> 2 * x[0] + 3 * x[1] == 2 * y[0] + 3 * y[1], x != y
         (True, True)
     """
@@ -51,21 +49,37 @@ def collision(layout: IntegerLayout, milliseconds: int) -> tuple[()] | tuple[Vec
             solver.add(total == (z3.Int(f"k{place}", context) * m if m else 0))
         return [names]
 
-    found = _ask(build, milliseconds)
-    if not found:
-        return None if found is None else ()
-    return tuple(max(d, 0) for d in found[0]), tuple(max(-d, 0) for d in found[0])
+    found = _ask(build, seconds)
+    return None if found is None else (tuple(max(d, 0) for d in found[0]), tuple(max(-d, 0) for d in found[0]))
 
 
-def common_value(
-    first: IntegerLayout, second: IntegerLayout, milliseconds: int
-) -> tuple[()] | tuple[Vector, Vector] | None:
-    """Return a point of each layout with the same value, () where there is none, None where z3 gave up.
+def point_of_value(layout: IntegerLayout, value: Sequence[int], seconds: float) -> Vector | None:
+    """Return a point where a layout takes a value, None where there is none.
+
+    Raises:
+        BudgetError: LA001, z3 did not decide within the time.
+
+    Example:
+        >>> point_of_value(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), (7,), 2)
+        (2, 1)
+    """
+    constant = IntegerLayout((), layout.outputs, ((),) * len(layout.outputs), tuple(value))
+    if constant.offset != tuple(value):  # not a residue
+        return None
+    found = common_value(layout, constant, seconds)
+    return None if found is None else found[0]
+
+
+def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
+    """Return a point of each layout with the same value, None where there is none.
+
+    Raises:
+        BudgetError: LA001, z3 did not decide within the time.
 
     Example:
         >>> f = IntegerLayout.from_strides({"i": 4}, (2,))
-        >>> common_value(f, IntegerLayout.from_strides({"i": 4}, (2,), 1), 2000)
-        ()
+        >>> common_value(f, IntegerLayout.from_strides({"i": 4}, (2,), 1), 2) is None
+        True
     """
 
     def build(z3: Any, context: Any, solver: Any) -> list[list[Any]]:
@@ -88,7 +102,5 @@ def common_value(
             solver.add(sides[0] - sides[1] == (z3.Int(f"k{place}", context) * m if m else 0))
         return groups
 
-    found = _ask(build, milliseconds)
-    if not found:
-        return None if found is None else ()
-    return tuple(found[0]), tuple(found[1])
+    found = _ask(build, seconds)
+    return None if found is None else (tuple(found[0]), tuple(found[1]))

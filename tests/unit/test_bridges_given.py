@@ -1,0 +1,140 @@
+"""What bridges between families are given: tiles behind an offset, wrong types, coordinates, too little time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg import convert, cute, equal, promote, smt
+from layoutalg.affine import PiecewiseLayout, isl
+from layoutalg.convert.values import values_at
+from layoutalg.cute import CuteLayout, OffsetLayout
+from layoutalg.equal import Budget, equivalent
+from layoutalg.errors import LayoutError, MalformedError, RepresentabilityError
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout
+from layoutalg.verdict import Proved, Refuted, Unknown
+
+TILE = cute.local_tile(la.parse("(8,8):(1,8)"), (4, 4), (1, 1))
+
+
+def test_a_tile_behind_an_offset_is_a_layout_everywhere() -> None:
+    assert isinstance(TILE, OffsetLayout)
+    wanted = TILE.table().tolist()
+    for found in (convert.to_linear(TILE), convert.to_integer(TILE), convert.to_piecewise(TILE), convert.to_cute(TILE)):
+        assert values_at(found, np.arange(16))[:, 0].tolist() == wanted
+        assert isinstance(equivalent(TILE, found), Proved)
+        assert isinstance(equivalent(found, TILE), Proved)
+    assert convert.value_at(TILE, 5) == wanted[5]
+    assert isinstance(equivalent(TILE, TILE.layout), Refuted)
+    assert isinstance(equivalent(OffsetLayout(0, TILE.layout), TILE.layout), Proved)
+    assert isinstance(
+        equivalent(OffsetLayout(-3, CuteLayout(3, 2)), convert.to_integer(OffsetLayout(-3, CuteLayout(3, 2)))), Proved
+    )
+    answer = promote.composition(TILE, CuteLayout(4, 2))
+    assert answer.value.table().tolist() == [wanted[2 * k] for k in range(4)]  # type: ignore[union-attr]
+    divided = promote.logical_divide(TILE, CuteLayout(4, 1))
+    assert sorted(divided.value.table().tolist()) == sorted(wanted)  # type: ignore[union-attr]
+
+
+WRONG: list[Any] = [None, True, 3, 1.5, 10**5000, "i", b"x", [], (), {}, {"i": 2}, object(), np.arange(3), int, la]
+
+
+@pytest.mark.parametrize("place", range(len(WRONG)))
+def test_wrong_types_are_refused_by_name(place: int) -> None:
+    wrong, tile = WRONG[place], CuteLayout(4, 1)
+    calls = [
+        lambda: convert.linear_form(wrong),
+        lambda: convert.value_at(wrong, 0),
+        lambda: convert.to_linear(wrong),
+        lambda: convert.to_integer(wrong),
+        lambda: convert.to_piecewise(wrong),
+        lambda: convert.to_cute(wrong),
+        lambda: equivalent(wrong, tile),
+        lambda: equivalent(tile, wrong),
+        lambda: promote.composition(wrong, tile),
+        lambda: promote.composition(tile, wrong),
+        lambda: promote.logical_divide(wrong, tile),
+        lambda: promote.logical_divide(tile, wrong),
+        lambda: promote.left_inverse(wrong),
+        lambda: promote.right_inverse(wrong),
+        lambda: smt.Question(wrong, wrong, wrong),
+        lambda: smt.first_difference(wrong, 10),
+    ]
+    for call in calls:
+        with pytest.raises(LayoutError) as caught:
+            call()
+        assert str(caught.value)
+    if type(wrong) is not int or wrong > 3:
+        with pytest.raises(MalformedError, match="LA234"):
+            convert.value_at(tile, wrong)
+
+
+def test_coordinates_are_those_of_the_layout() -> None:
+    for layout in (
+        CuteLayout((2, 2), (1, 8)),
+        PiecewiseLayout("{ [i] -> [3i] : 0 <= i < 4 }"),
+        la.parse("Z[i:4=(2) -> o]"),
+    ):
+        for index in (-1, 4, 2**70, (0, 1), "0"):
+            with pytest.raises(MalformedError):
+                convert.value_at(layout, index)  # type: ignore[arg-type]
+    with pytest.raises(MalformedError, match="one output"):
+        convert.value_at(la.parse("Z[i:4=(2,1) -> o, p]"), 0)
+
+
+def test_linear_forms_exist_for_powers_of_two_only() -> None:
+    """A layout of six points once had the form of four of them."""
+    with pytest.raises(RepresentabilityError, match="LA231"):
+        convert.linear_form(CuteLayout(6, 1))
+    with pytest.raises(MalformedError, match="one output"):
+        convert.linear_form(la.parse("Z[i:4=(2,1) -> o, p]"))
+    box = Box.of(i=4)
+    tile = HierarchicalLayout(box, box, DigitMap(((4, 1),)), (Guard(DigitMap(((4, 1),)), box, (3,)),))
+    with pytest.raises(RepresentabilityError, match="LA661"):
+        convert.linear_form(tile)
+
+
+F = PiecewiseLayout("{ [i] -> [i mod 3] : 0 <= i < 12 }")
+G = PiecewiseLayout("{ [i] -> [i mod 3] : 0 <= i < 11; [i] -> [7] : i = 11 }")
+
+
+@pytest.mark.parametrize("engine", ["isl", "smt"])
+def test_equality_by_a_solver_is_confirmed(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = equivalent(F, F, _engines=(engine,))
+    assert isinstance(answer, Proved)
+    assert answer.certificate["confirmed"] == "12 of 12 coordinates"
+    # a solver that says equal of what differs is contradicted by the values
+    monkeypatch.setattr(isl, "first_difference", lambda *_: None)
+    monkeypatch.setattr(smt, "first_difference", lambda *_: None)
+    assert equivalent(F, G, _engines=(engine,)) == Refuted(engine, {"coordinate": 11, "f": 2, "g": 7})
+    # and one that names a difference where there is none is not believed
+    monkeypatch.setattr(
+        isl, "first_difference", lambda _, __, links, ___: (1,) * (links[0].split("]")[0].count(",") + 1)
+    )
+    monkeypatch.setattr(smt, "first_difference", lambda question, _: {n: 1 for n, _ in question.joint.digits})
+    assert isinstance(equivalent(F, F, _engines=(engine,)), Unknown)
+
+
+def test_equality_ends_in_time_and_says_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 1048576 }")
+    monkeypatch.setattr(equal, "CHUNK", 64)
+    start = time.perf_counter()
+    answer = equivalent(
+        wide,
+        PiecewiseLayout("{ [a, b] -> [floor((a + 1024b)/3)] : 0 <= a, b < 1024 }"),
+        Budget(seconds=0.1),
+        _engines=("table",),
+    )
+    assert time.perf_counter() - start < 0.1 * 1.5 + 0.2
+    assert isinstance(answer, Unknown)
+    assert answer.reason == "table: the 0.1 s given are spent"
+    none = equivalent(F, G, Budget(seconds=0))
+    assert isinstance(none, Unknown)
+    assert none.tried == equal.ENGINES
+    for seconds in (float("nan"), -1, "2", True):
+        with pytest.raises(MalformedError, match="LA004"):
+            Budget(seconds=seconds)  # type: ignore[arg-type]
