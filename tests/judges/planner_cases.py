@@ -143,7 +143,8 @@ def _refusal(document: Mapping[str, Any], rule: str, search: bool) -> Case:
         return Case("refused", rule, document)
     from judges.map_search import search_maps
 
-    found = search_maps(judges.Statement.read(document))
+    searched = search_maps(judges.Statement.read(document))
+    found = searched.answer()
     if found is None:
-        return Case("refused", rule, document)
+        return Case("refused", rule, document, {"cut": searched.cut, "trials": searched.trials})
     return Case("needless", rule, document, found.to_json())

@@ -1,6 +1,6 @@
 """Small random problems for the TensorMap planner, as documents: about half of them can be carried.
 
-Main definitions: ``random_problem``, ``FEATURES``.
+Main definitions: ``random_problem``, ``features``, ``shrink``.
 
 Implementation notes: two styles. *Near* problems start from rows of whole 16-byte chunks and dense shared memory, and
 each feature spoils or stretches them with its own probability; *wild* problems draw every number on its own. A tile has
@@ -9,9 +9,10 @@ at most 64 elements (128 of one byte), so that every byte of every tile origin c
 
 from __future__ import annotations
 
+import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 SIZES = {"u8": 1, "u16": 2, "bf16": 2, "f16": 2, "f32": 4, "u32": 4, "s32": 4, "tf32": 4, "u64": 8, "s64": 8, "f64": 8}
@@ -273,3 +274,68 @@ def features(document: dict[str, Any]) -> tuple[str, ...]:
         "align": document["global"]["base_align_bytes"] < 16,
     }
     return tuple(name for name in FEATURES if found[name])
+
+
+def smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield documents one simplification away: fewer keys, dimensions, digits; smaller numbers."""
+    for key in ("oob_fill", "base_elem_offset", "oob_required", "element_strides", "bounds", "origin_multiple"):
+        if key in document:
+            yield {k: v for k, v in document.items() if k != key}
+    tensor, modes = document["global"], document["smem"]["modes"]
+    rank = len(document["tile"])
+    if rank > 1:
+        for dim in range(rank):
+            yield _edited(document, lambda row, dim=dim: [*row[:dim], *row[dim + 1 :]])
+    for dim in range(rank):
+        for extent in (1, document["tile"][dim] // 2):
+            if 1 <= extent < document["tile"][dim] and len(modes[dim]) == 1:
+                yield _with(document, ("tile", dim), extent, ("smem", "modes", dim, 0, 0), extent)
+        for extent in (1, tensor["shape"][dim] // 2, tensor["shape"][dim] - 1):
+            if 1 <= extent < tensor["shape"][dim] and "bounds" not in document:
+                yield _with(document, ("global", "shape", dim), extent)
+        for key in ("origin_multiple", "bounds", "element_strides"):
+            plain = {"origin_multiple": 0, "bounds": tensor["shape"][dim], "element_strides": 1}[key]
+            if key in document and document[key][dim] != plain:
+                yield _with(document, (key, dim), plain)
+    if document["smem"]["swizzle"] != "NONE":
+        yield _with(document, ("smem", "swizzle"), "NONE")
+    if document["direction"] == "store":
+        yield _with(document, ("direction",), "load")
+    if tensor["dtype"] not in ("f16", "f32", "u8", "f64"):
+        yield _with(document, ("global", "dtype"), {1: "u8", 2: "f16", 4: "f32", 8: "f64"}[SIZES[tensor["dtype"]]])
+
+
+def _edited(document: dict[str, Any], edit: Callable[[list[Any]], list[Any]]) -> dict[str, Any]:
+    copy = json.loads(json.dumps(document))
+    for key in ("tile", "element_strides", "bounds", "origin_multiple"):
+        if key in copy:
+            copy[key] = edit(copy[key])
+    copy["smem"]["modes"] = edit(copy["smem"]["modes"])
+    for key in ("shape", "stride"):
+        copy["global"][key] = edit(copy["global"][key])
+    return copy
+
+
+def _with(document: dict[str, Any], *changes: Any) -> dict[str, Any]:
+    copy = json.loads(json.dumps(document))
+    for path, value in zip(changes[::2], changes[1::2], strict=True):
+        place = copy
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = value
+    return copy
+
+
+def shrink(document: dict[str, Any], still: Callable[[dict[str, Any]], bool], tries: int = 300) -> dict[str, Any]:
+    """Return a small document for which ``still`` holds, found by simplifying one thing at a time."""
+    while tries > 0:
+        for candidate in smaller(document):
+            tries -= 1
+            if still(candidate):
+                document = candidate
+                break
+            if tries <= 0:
+                break
+        else:
+            break
+    return document
