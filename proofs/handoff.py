@@ -10,26 +10,42 @@ Implementation notes: the origin never moves shared addresses, so one walk speak
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
-from layoutalg.proofs.tensormap.walk import MismatchError, walk
+from layoutalg.ground.limits import PROBLEM_RANK
+from layoutalg.proofs.fields import instance, integer, malformed
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap.walk import walk
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma import handoff as wgmma_handoff
-from layoutalg.verdict import Refuted, Verdict
+from layoutalg.targets.nvidia.wgmma import ARCH as WGMMA_ARCH
+from layoutalg.targets.nvidia.wgmma import checked_major, has_wgmma
+from layoutalg.verdict import Proved, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class OperandView:
-    """A TensorMap tile seen as a matrix operand: the statement for ``wgmma``, and which tile dimensions it took."""
+    """A TensorMap tile seen as a matrix operand: the statement for ``wgmma``, and which tile dimensions it took.
+
+    Raises:
+        MalformedError: LA372, no problem, or no two dimensions.
+    """
 
     problem: OperandProblem
     mn_dim: int
     k_dim: int
+
+    def __post_init__(self) -> None:
+        instance("problem", self.problem, OperandProblem)
+        for name in ("mn_dim", "k_dim"):
+            object.__setattr__(self, name, integer(name, getattr(self, name), 0, PROBLEM_RANK - 1))
+        if self.mn_dim == self.k_dim:
+            raise malformed("k_dim", "must be another dimension than mn_dim", self.k_dim)
 
 
 def operand_view(problem: TensorMapProblem, operand: str, major: str) -> OperandView:
@@ -42,6 +58,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
 
     Raises:
         AdmissibilityError: LA420, the tile is no such operand; says why.
+        MalformedError: LA358, no such major; LA361, no such operand; LA372, no problem.
 
     Example:
         >>> problem = TensorMapProblem.from_json({
@@ -52,6 +69,8 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         >>> view.mn_dim, view.k_dim, view.problem.shape
         (0, 1, (64, 64))
     """
+    instance("problem", problem, TensorMapProblem)
+    k_major = checked_major(major, "operand_view") == "K"
     wide = [dim for dim in range(problem.rank) if problem.tile[dim] > 1]
     inner = [dim for dim in wide if problem.global_strides[dim] == 1]
     reason = None
@@ -59,6 +78,8 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         reason = f"operands are f16 or bf16 here, not {problem.dtype}"
     elif problem.direction != "load":
         reason = "a store has no consumer in shared memory"
+    elif not has_wgmma(problem.arch):
+        reason = f"{problem.arch} has no wgmma, {WGMMA_ARCH} has"
     elif len(wide) != 2 or len(inner) != 1:
         reason = f"an operand has two extents above 1, one of them contiguous; the tile is {list(problem.tile)}"
     elif problem.swizzle not in ("NONE", "32B", "64B", "128B"):
@@ -66,7 +87,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
     if reason is not None:
         raise AdmissibilityError(Diagnostic("LA420", "the tile is no wgmma operand", (f"operand {operand}",), reason))
     other = next(dim for dim in wide if dim not in inner)
-    k_dim, mn_dim = (inner[0], other) if major == "K" else (other, inner[0])
+    k_dim, mn_dim = (inner[0], other) if k_major else (other, inner[0])
     statement = OperandProblem(
         operand,
         (problem.tile[mn_dim], problem.tile[k_dim]),
@@ -81,8 +102,10 @@ def written_elements(plan: TensorMapPlan, view: OperandView) -> npt.NDArray[np.i
     """Return, per 2-byte slot from the tile base on, the flat operand element mn * K + k that the plan writes, or -1.
 
     Raises:
+        MalformedError: LA372, the view is not one of the plan's tile.
         MismatchError: the plan does not even land on its own tile.
     """
+    _require_view(plan, view)
     walked = walk(plan)
     addresses, tile_coords = walked.addresses, walked.tile_coords
     written = np.full(int(addresses.max()) // 2 + 1, -1, dtype=np.int64)
@@ -94,12 +117,35 @@ def prove_handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan)
     """Decide whether every element that ``wgmma`` reads at (mn, k) is the tile element (mn, k) that the copy wrote.
 
     Args:
-        copy: A proved load plan.
+        copy: A load plan; it is proved first, for a wrong one writes other elements than its tile's.
         view: Which tile dimensions are MN and K.
         consumer: Descriptors for the same tile base.
+
+    Returns:
+        The checker's verdict on the copy where that is not ``Proved``, else that on the handoff.
+
+    Raises:
+        MalformedError: LA372, the view is not one of the copy's tile, or the consumer reads another operand.
     """
-    try:
-        written = written_elements(copy, view)
-    except MismatchError as mismatch:
-        return Refuted("checker", mismatch.witness)
-    return wgmma_handoff(written, consumer)
+    _require_view(copy, view)
+    instance("consumer", consumer, OperandPlan)
+    for name in ("operand", "shape", "dtype"):
+        if getattr(consumer.problem, name) != getattr(view.problem, name):
+            rule = f"must read the view's {name} {getattr(view.problem, name)}"
+            raise malformed("consumer", rule, getattr(consumer.problem, name))
+    proved = check(copy)
+    if not isinstance(proved, Proved):
+        return proved
+    return wgmma_handoff(written_elements(copy, view), consumer)
+
+
+def _require_view(plan: TensorMapPlan, view: OperandView) -> None:
+    """Refuse a view that is not one of the plan's tile: extents, element type and direction must be the tile's."""
+    tile = instance("plan", plan, TensorMapPlan).problem.tile
+    instance("view", view, OperandView)
+    dims = (view.mn_dim, view.k_dim)
+    others = [extent for dim, extent in enumerate(tile) if dim not in dims]
+    if max(dims) >= len(tile) or tuple(tile[dim] for dim in dims) != view.problem.shape or math.prod(others) != 1:
+        raise malformed("view", f"must be one of the tile {list(tile)}", f"{view.problem.shape} at {dims}")
+    if plan.direction != "load" or plan.problem.dtype != view.problem.dtype:
+        raise malformed("view", f"must be of a load of {plan.problem.dtype}", view.problem.dtype)

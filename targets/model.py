@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from layoutalg.ground.kinds import checked_kinds
+
 Finding: TypeAlias = Literal["enforced", "not enforced", "enforced differently", "not asked"]
 Scope: TypeAlias = Literal["value", "use"]
 
@@ -28,6 +30,9 @@ class Source:
     document: str
     version: str
     section: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
     def __str__(self) -> str:
         return f"{self.document} {self.version}, {self.section}"
@@ -48,6 +53,9 @@ class Evidence:
     driver: str
     finding: Finding
     text: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,9 @@ class Rule:
     evidence: tuple[Evidence, ...] = ()
     scope: Scope = "value"
 
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
     def on(self, chip: str) -> tuple[Evidence, ...]:
         """Return the evidence of one chip, in the order recorded."""
         return tuple(entry for entry in self.evidence if entry.chip == chip)
@@ -92,6 +103,9 @@ class Violation:
     message: str
     field: str
     position: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.message}"

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.kinds import checked_kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class Device:
     chip: str
     driver: str
     runtime: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class Target:
     vendor: str
     compute_capability: tuple[int, int]
     measured: tuple[Device, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
 
 H200 = Device("NVIDIA H200", "580.159.04", "CUDA 13.0")
@@ -85,7 +92,7 @@ def lookup(arch: str) -> Target:
         raise MalformedError(
             Diagnostic(
                 "LA340",
-                f"target {arch!r} is not known",
+                f"target {shown(arch)} is not known",
                 because="the known targets are " + ", ".join(TARGETS),
             )
         )

@@ -103,3 +103,28 @@ EQUAL_SECONDS: Final = 10.0
 
 INTEGER_BITS: Final = 8_192
 """bits: one extent, stride, constant or modulus of an integer layout"""
+# Proofs
+
+PROBLEM_RANK: Final = 16
+"""dimensions: the tensor of a TensorMap problem"""
+
+PROBLEM_EXTENT: Final = 2**48
+"""elements: an extent, stride, offset or origin step of a TensorMap problem; keeps their products exact"""
+
+PROBLEM_STEP: Final = 2**24
+"""elements: an element stride of a TensorMap problem"""
+
+TILE_ELEMENTS: Final = 2**24
+"""elements: the tile of a TensorMap problem"""
+
+SMEM_REACH: Final = 2**40
+"""elements: the shared-memory offsets of a TensorMap problem"""
+
+OPERAND_ELEMENTS: Final = 2**20
+"""elements: the tile of a wgmma operand"""
+
+PROOF_SECONDS: Final = 20.0
+"""seconds: one question of a checker to ISL, the start of the worker included"""
+
+WALK_ELEMENTS: Final = 2**20
+"""elements: all that the issues of one tile touch, for the checker to walk them"""

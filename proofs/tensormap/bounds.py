@@ -1,25 +1,31 @@
 """When is a walked element in bounds: the engine's test against the problem's, for every tile origin at once.
 
-Main definitions: ``classify_bounds``.
+Main definitions: ``classify_bounds``, ``judged``.
 
 Main statements: fix a walked element. Along a tile dimension i the origin is o_i = m_i * u_i with u_i any integer. The
-problem's test is an interval of u_i per dimension; the engine's test 0 <= alpha * u_i + k < D is one too, and the test
-of a map dimension is constant in every other u. Both in-bounds sets are therefore boxes of Z^n, and two boxes are equal
-iff both are empty or all their intervals agree. No origin is sampled.
-
-A map dimension moved by two tile dimensions (folded modes) is decided by ``presburger`` instead.
+problem's test is an interval of u_i per dimension, so its in-bounds set is a box of Z^n. The engine's test of a map
+dimension is 0 <= k + sum of a_i u_i < D.
+  - The engine moves all that the problem calls in bounds iff every such sum stays in range on the box. A linear form
+    has its extremes at corners, so this is decided exactly, whatever moves the map dimension.
+  - Where every map dimension is moved by one tile dimension at most, the engine's set is a box too, and two boxes are
+    equal iff both are empty or all their intervals agree. No origin is sampled.
+  - The class of a map dimension moved by two tile dimensions (folded modes) is decided by ``presburger``.
+Every counterexample is evaluated again, on Python integers, before it is reported.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.tensormap import presburger
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
-from layoutalg.proofs.tensormap.walk import IntArray, MismatchError, Walk, first
+from layoutalg.proofs.tensormap.walk import ADDRESS_LIMIT, IntArray, MismatchError, UndecidedError, Walk, first
 
 UNBOUNDED = 2**61
 Flags = npt.NDArray[np.bool_]
@@ -32,6 +38,9 @@ class Boxes:
     low: dict[int, IntArray]
     high: dict[int, IntArray]
     holds: Flags
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
     def empty(self) -> Flags:
         """Which elements have no lattice point at all."""
@@ -52,29 +61,49 @@ def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
 
     Raises:
         MismatchError: some element that the problem calls in bounds is not read or written by the engine.
-        UndecidedError: folded modes that ISL does not decide within its quota.
+        UndecidedError: folded modes that ISL does not decide within its quota, or whose answer samples contradict.
+        BudgetError: LA001, LA003: folded modes that ISL does not decide in time.
     """
+    wanted = requested_boxes(plan, walked)
+    must_cover(plan, walked, moves, wanted)
     if any(len(row) > 1 for row in moves):
+        if presburger.foreign_at_an_edge(plan, walked, moves) is not None:
+            return "lost", "intervals"
         return presburger.classify_by_isl(plan, walked, moves), "isl"
-    dims = [dim for dim in range(plan.problem.rank) if plan.problem.origin_multiple[dim]]
-    wanted, engine = _requested(plan, walked, dims), _engine_boxes(walked, moves, dims)
-    _must_cover(plan, walked, wanted, engine)
+    engine = _engine_boxes(walked, moves, list(wanted.low))
     if _foreign(wanted, engine) is None:
         return "exact", "intervals"
-    inside = {dim: _in_range(plan, dim) for dim in dims}
+    inside = {dim: in_range(plan, dim) for dim in wanted.low}
     weak = _foreign(wanted.clipped(inside), engine.clipped(inside)) is None
     return ("weak" if weak else "lost"), "intervals"
 
 
-def _in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
+def judged(
+    plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], row: int, u: Sequence[int]
+) -> tuple[bool, bool]:
+    """Return whether the problem, and whether the engine, calls a walked element in bounds at one lattice point."""
+    problem = plan.problem
+    wanted = all(
+        low <= u[dim] * problem.origin_multiple[dim] + int(walked.tile_coords[dim][row]) * step < high
+        for dim, ((low, high), step) in enumerate(zip(problem.bounds, problem.element_strides, strict=True))
+    )
+    engine = all(
+        0 <= int(coordinate[row]) + sum(step * u[dim] for dim, step in terms.items()) < extent
+        for coordinate, extent, terms in zip(walked.coords, walked.extents, moves, strict=True)
+    )
+    return wanted, engine
+
+
+def in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
     """Lattice points whose origin is itself in bounds."""
     (low, high), step = plan.problem.bounds[dim], plan.problem.origin_multiple[dim]
     return -(-low // step), (high - 1) // step
 
 
-def _requested(plan: TensorMapPlan, walked: Walk, dims: list[int]) -> Boxes:
-    """The problem's in-bounds boxes over the free dimensions ``dims``."""
+def requested_boxes(plan: TensorMapPlan, walked: Walk) -> Boxes:
+    """Return the problem's in-bounds boxes, over the dimensions that the origin moves."""
     problem = plan.problem
+    dims = [dim for dim in range(problem.rank) if problem.origin_multiple[dim]]
     low: dict[int, IntArray] = {}
     high: dict[int, IntArray] = {}
     holds = np.ones(walked.tile_coords[0].size, dtype=np.bool_)
@@ -109,20 +138,47 @@ def _engine_boxes(walked: Walk, moves: list[dict[int, int]], dims: list[int]) ->
     return Boxes(low, high, holds)
 
 
-def _must_cover(plan: TensorMapPlan, walked: Walk, wanted: Boxes, engine: Boxes) -> None:
-    """Every origin at which the problem calls an element in bounds must be one at which the engine moves it."""
-    failing = ~engine.holds
-    for dim in wanted.low:
-        failing = failing | (engine.low[dim] > wanted.low[dim]) | (engine.high[dim] < wanted.high[dim])
-    failing &= ~wanted.empty()
-    row = first(failing)
-    if row is None:
+def must_cover(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], wanted: Boxes) -> None:
+    """Every origin at which the problem calls an element in bounds must be one at which the engine moves it.
+
+    Raises:
+        MismatchError: with the tile coordinate and the origin of the first one that it does not.
+        UndecidedError: an origin term so large that the sums leave 62 bits.
+    """
+    some = ~wanted.empty()
+    if not some.any():
         return
-    origin = [0] * plan.problem.rank
-    for dim in wanted.low:
-        low, high = int(wanted.low[dim][row]), int(wanted.high[dim][row])
-        short = low if engine.low[dim][row] > low else high if engine.high[dim][row] < high else min(max(low, 0), high)
-        origin[dim] = short * plan.problem.origin_multiple[dim]
+    low = {dim: np.where(some, axis, 0) for dim, axis in wanted.low.items()}
+    high = {dim: np.where(some, axis, 0) for dim, axis in wanted.high.items()}
+    for coordinate, extent, terms in zip(walked.coords, walked.extents, moves, strict=True):
+        reach = sum(abs(step) * max(_reach(low[dim]), _reach(high[dim])) for dim, step in terms.items())
+        if reach + _reach(coordinate) >= ADDRESS_LIMIT:
+            raise UndecidedError("the origin moves a coordinate by more than 62 bits")
+        least, most = coordinate, coordinate
+        for dim, step in terms.items():
+            least = least + step * (low[dim] if step > 0 else high[dim])
+            most = most + step * (high[dim] if step > 0 else low[dim])
+        for failing, corner in ((least < 0, False), (most >= extent, True)):
+            row = first(failing & some)
+            if row is None:
+                continue
+            u = [0] * plan.problem.rank
+            for dim in low:
+                upward = (terms.get(dim, 0) > 0) == corner
+                near_zero = min(max(0, int(low[dim][row])), int(high[dim][row]))
+                u[dim] = int((high if upward else low)[dim][row]) if dim in terms else near_zero
+            _report(plan, walked, moves, row, u)
+
+
+def _reach(axis: IntArray) -> int:
+    return max(abs(int(axis.min())), abs(int(axis.max()))) if axis.size else 0
+
+
+def _report(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], row: int, u: list[int]) -> NoReturn:
+    """Refute by an element that the problem calls in bounds and the engine does not, evaluated once more."""
+    if judged(plan, walked, moves, row, u) != (True, False):
+        raise UndecidedError("a counterexample did not hold when it was evaluated")
+    origin = [value * step for value, step in zip(u, plan.problem.origin_multiple, strict=True)]
     raise MismatchError("an element in bounds is out of bounds for the map", tile=walked.tile_at(row), origin=origin)
 
 

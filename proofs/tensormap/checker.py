@@ -8,26 +8,51 @@ Main statements (decided in this order, each with the first counterexample):
   3. global memory: every walked element has the address of its tile element, at the origin 0 by table and along each
      step of the origin lattice by linearity, hence at every origin;
   4. bounds: the engine's in-bounds test equals the problem's (exact), for all origins in bounds (weak), or not (lost);
-  5. the plan's numbers (transaction bytes, alignment, footprint, class, rules) are the ones recomputed here.
+  5. reach: the map covers no byte outside the tensor, and every origin in bounds starts at coordinates of 32 bits, for
+     a store none of them negative (the device faults there); other origins that start elsewhere are not spoken of,
+     ``TensorMapPlan.coordinates`` refuses them;
+  6. the plan's numbers (transaction bytes, alignment, footprint, class, rules) are the ones recomputed here.
 
-Implementation notes: shares no code with the finder; both know only ``targets``.
+Implementation notes: shares no algorithm with the finder; both know the tables of ``targets``. Bytes and acceptance are
+decided twice, by ``decode`` and ``violations`` and by the array code of ``batch``, which no finder calls.
+``docs/checkers.md`` lists what is shared and why.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from layoutalg.errors import LayoutError
+from layoutalg.errors import BudgetError, LayoutError
+from layoutalg.ground import clock
+from layoutalg.proofs.fields import instance, same_json
 from layoutalg.proofs.tensormap.bounds import classify_bounds
 from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
-from layoutalg.proofs.tensormap.presburger import UndecidedError
-from layoutalg.proofs.tensormap.walk import ADDRESS_LIMIT, MismatchError, Walk, coefficients, first, walk
+from layoutalg.proofs.tensormap.presburger import sampled_origins
+from layoutalg.proofs.tensormap.swizzle import period_bytes
+from layoutalg.proofs.tensormap.walk import (
+    ADDRESS_LIMIT,
+    MismatchError,
+    UndecidedError,
+    Walk,
+    coefficients,
+    first,
+    promotion,
+    walk,
+)
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 
 SCHEMA = "layoutalg/certificate/1"
-CLAIM = "requested shared-memory image = box walk then XOR, for every tile origin of the lattice"
+CLAIMS = {
+    "load": "requested shared-memory image = box walk then XOR, for every tile origin of the lattice"
+    " that starts within 32 bits",
+    "store": "requested global elements = box walk then XOR, for every tile origin of the lattice"
+    " that starts at coordinates of 0 to 2^31 - 1",
+}
+Interval = tuple[int, int]
 
 
 def check(plan: TensorMapPlan) -> Verdict:
@@ -39,8 +64,12 @@ def check(plan: TensorMapPlan) -> Verdict:
     Returns:
         ``Proved`` with the certificate (claim, class of out-of-bounds behaviour, engine, counts, digest of the plan),
         ``Refuted`` with the first counterexample (for addresses: tile coordinate, origin, expected and got), or
-        ``Unknown`` with what was tried.
+        ``Unknown`` with what was tried, also where the time (``clock.within``) or the memory is up.
+
+    Raises:
+        MalformedError: LA372, the argument is not a plan.
     """
+    instance("plan", plan, TensorMapPlan)
     try:
         certificate = _certify(plan)
         _check_certificate(plan, certificate)
@@ -48,6 +77,8 @@ def check(plan: TensorMapPlan) -> Verdict:
         return Refuted("checker", mismatch.witness)
     except UndecidedError as undecided:
         return Unknown(str(undecided), ("intervals", "isl"))
+    except BudgetError as spent:
+        return Unknown(spent.diagnostic.because, ("intervals", "isl"))
     return Proved(str(certificate["engine"]), certificate)
 
 
@@ -55,25 +86,30 @@ def _certify(plan: TensorMapPlan) -> dict[str, object]:
     _check_bytes(plan)
     undocumented = _check_rules(plan)
     walked, oob, engine = _decide(plan)
-    _check_claims(plan, oob, undocumented)
-    return {
+    _check_claims(plan, walked, oob, undocumented)
+    certificate: dict[str, object] = {
         "schema": SCHEMA,
-        "claim": CLAIM,
+        "claim": CLAIMS[plan.direction],
         "oob": oob,
         "engine": engine,
-        "elements": int(np.prod(plan.problem.tile, dtype=object)),
+        "elements": math.prod(plan.problem.tile),
         "walked": walked.coords[0].size,
         "origin_multiple": list(plan.problem.origin_multiple),
         "digest": plan.digest(),
     }
+    if engine == "isl" and oob != "lost":  # its class was confirmed on samples, so the certificate says so
+        certificate["sampled_origins"] = sampled_origins(walked)
+    return certificate
 
 
 def _decide(plan: TensorMapPlan) -> tuple[Walk, str, str]:
     _check_issues(plan)
     walked = walk(plan)
+    clock.check("the proof of a plan")
     moves = coefficients(plan)
     _check_global_addresses(plan, walked, moves)
     _check_inner_alignment(plan, moves)
+    _check_starts(plan, moves)
     oob, engine = classify_bounds(plan, walked, moves)
     _check_reach(plan)
     if plan.direction == "store":
@@ -96,16 +132,24 @@ def _check_bytes(plan: TensorMapPlan) -> None:
             field=field,
             expected=stated[field],
             got=mine[field],
-            first_wrong_element=_first_wrong_element(plan.with_changes(tensor_map=decoded)),
+            first_wrong_element=_first_wrong_element(plan, decoded),
         )
+    words = hardware.batch.encode_many([hardware.batch.to_row(plan.tensor_map)], target=target)
+    again = words.astype("<u8").tobytes()
+    if again != plan.raw:
+        raise MismatchError("the fields encode to other bytes", expected=again.hex(), got=plan.hex)
 
 
-def _first_wrong_element(plan: TensorMapPlan) -> object:
-    """What a plan moves wrongly, None where it moves everything right (a field that steers no data)."""
+def _first_wrong_element(plan: TensorMapPlan, decoded: hardware.TensorMap) -> object:
+    """What the bytes of a plan move wrongly, None where they move everything right (a field that steers no data)."""
     try:
-        _decide(plan)
-    except (MismatchError, UndecidedError) as error:
-        return getattr(error, "witness", str(error))
+        _decide(plan.with_changes(tensor_map=decoded))
+    except MismatchError as mismatch:
+        return mismatch.witness
+    except UndecidedError as undecided:
+        return str(undecided)
+    except LayoutError as error:  # the bytes hold a map of another rank
+        return error.diagnostic.because
     return None
 
 
@@ -118,6 +162,8 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
     refused = hardware.violations(tm, target=target, evidence="enforced")
     if refused:
         raise MismatchError("the target refuses the map", rule=refused[0].rule, reason=refused[0].message)
+    if not hardware.batch.verdicts([hardware.batch.to_row(tm)], target=target)[0]:
+        raise MismatchError("the target refuses the map", rule="batch", reason="the second reading of the rules does")
     if plan.direction == "load" and tm.oob_fill != plan.problem.oob_fill:
         raise MismatchError("wrong fill", field="oob_fill", expected=plan.problem.oob_fill, got=tm.oob_fill)
     return tuple(sorted({violation.rule for violation in documented}))
@@ -125,9 +171,6 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
 
 def _check_issues(plan: TensorMapPlan) -> None:
     """Shared-memory destinations are where the engine can reach them."""
-    rank = len(plan.tensor_map.dims)
-    if len(plan.origin_map) != rank or any(len(issue.coords) != rank for issue in plan.issues):
-        raise MismatchError("coordinates and map differ in rank", expected=rank)
     if plan.tensor_map.interleave != "NONE":
         raise MismatchError("interleaved maps are not modelled", field="interleave", got=plan.tensor_map.interleave)
     for index, issue in enumerate(plan.issues):
@@ -204,28 +247,68 @@ def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> 
             raise MismatchError("inner start coordinate off 16 bytes", origin=origin)
 
 
+def _origins(plan: TensorMapPlan) -> list[Interval]:
+    """Per tile dimension the lattice points whose origin is in bounds; where there is none, those whose tile touches.
+
+    A store must be able to start there, and every plan within 32 bits.
+    """
+    problem = plan.problem
+    answer: list[Interval] = []
+    for dim, ((low, high), step) in enumerate(zip(problem.bounds, problem.origin_multiple, strict=True)):
+        if step == 0:
+            answer.append((0, 0))
+            continue
+        first, last = -(-low // step), (high - 1) // step
+        if first > last:
+            first = -(-(low - problem.element_strides[dim] * (problem.tile[dim] - 1)) // step)
+        answer.append((first, last) if first <= last else (0, 0))
+    return answer
+
+
+def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
+    """For origins in bounds, start coordinates stay within 32 bits, and those of a store at 0 and above."""
+    ratio = promotion(plan)
+    origins = _origins(plan)
+    floor = 0 if plan.direction == "store" else -(2**31)
+    for j, terms in enumerate(moves):
+        scale = ratio if j == 0 else 1
+        stated = [issue.coords[j] for issue in plan.issues]
+        for extreme in (min, max):
+            u = [0] * plan.problem.rank
+            for dim, step in terms.items():
+                u[dim] = extreme(origins[dim], key=lambda point, step=step: point * step)  # type: ignore[misc]
+            start = extreme(stated) + sum(step * u[dim] for dim, step in terms.items()) // scale
+            if floor <= start < 2**31:
+                continue
+            store = plan.direction == "store" and start < 0
+            raise MismatchError(
+                "a store faults on a negative start coordinate" if store else "a start coordinate leaves 32 bits",
+                origin=[value * step for value, step in zip(u, plan.problem.origin_multiple, strict=True)],
+                issue=stated.index(extreme(stated)),
+                map_dim=j,
+                coordinate=start,
+            )
+
+
 def _check_reach(plan: TensorMapPlan) -> None:
-    """The map covers no byte beyond the tensor, and its coordinates stay within 32 bits for origins in bounds."""
+    """The map covers no byte outside the tensor, whose elements lie on both sides of the first where strides fall."""
     problem, tm = plan.problem, plan.tensor_map
-    size = hardware.element_bytes(tm.dtype)
-    last = tm.base_address + tm.dims[0] * size
+    size = problem.element_bytes
+    last = tm.base_address + tm.dims[0] * hardware.element_bytes(tm.dtype)
     last += sum((extent - 1) * stride for extent, stride in zip(tm.dims[1:], tm.strides_bytes, strict=True))
-    end = problem.base_elem_offset + 1
-    end += sum((n - 1) * stride for n, stride in zip(problem.global_shape, problem.global_strides, strict=True))
-    if last > end * problem.element_bytes:
+    spans = [(n - 1) * stride for n, stride in zip(problem.global_shape, problem.global_strides, strict=True)]
+    first = (problem.base_elem_offset + sum(span for span in spans if span < 0)) * size
+    end = (problem.base_elem_offset + sum(span for span in spans if span > 0) + 1) * size
+    if tm.base_address < first:
         raise MismatchError(
-            "the map reaches past the tensor", expected_end_byte=end * problem.element_bytes, got_end_byte=last
+            "the map reaches before the tensor", expected_first_byte=first, got_first_byte=tm.base_address
         )
+    if last > end:
+        raise MismatchError("the map reaches past the tensor", expected_end_byte=end, got_end_byte=last)
     if max(tm.dims) > limits.MAX_DIM:
         raise MismatchError(
             "the engine faults on extents this long", field="dims", got=list(tm.dims), limit=limits.MAX_DIM
         )
-    corners = [
-        (high - 1) // m * m if m else 0 for m, (_, high) in zip(problem.origin_multiple, problem.bounds, strict=True)
-    ]
-    for coords in plan.coordinates(corners):
-        if max(abs(c) for c in coords) >= 2**31:
-            raise MismatchError("a start coordinate leaves 32 bits", origin=corners, coords=list(coords))
 
 
 def _check_store(plan: TensorMapPlan, oob: str) -> None:
@@ -233,10 +316,6 @@ def _check_store(plan: TensorMapPlan, oob: str) -> None:
     if oob == "lost":
         raise MismatchError("a tile that hangs over the edge would write foreign elements", oob=oob)
     problem = plan.problem
-    lowest = [-(-low // m) * m if m else 0 for m, (low, _) in zip(problem.origin_multiple, problem.bounds, strict=True)]
-    for coords in plan.coordinates(lowest):
-        if min(coords) < 0:
-            raise MismatchError("a store faults on a negative start coordinate", origin=lowest, coords=list(coords))
     relative = np.zeros((1,) * problem.rank, dtype=np.int64)
     for dim, extent in enumerate(problem.tile):
         low, high = problem.bounds[dim]
@@ -258,19 +337,15 @@ def _check_store(plan: TensorMapPlan, oob: str) -> None:
         )
 
 
-def _check_claims(plan: TensorMapPlan, oob: str, undocumented: tuple[str, ...]) -> None:
-    """Every number the plan states is the one recomputed here."""
-    tm = plan.tensor_map
+def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tuple[str, ...]) -> None:
+    """Every number the plan states is the one recomputed here, from the walk and not from the map."""
     align = max(
-        limits.SMEM_DESTINATION_ALIGN_BYTES,
-        hardware.swizzle_period_bytes(tm.swizzle),
-        hardware.swizzle_period_bytes(plan.problem.swizzle),
+        limits.SMEM_DESTINATION_ALIGN_BYTES, period_bytes(plan.tensor_map.swizzle), period_bytes(plan.problem.swizzle)
     )
-    footprint = max(issue.smem_offset_bytes for issue in plan.issues) + hardware.footprint_bytes(tm)
     claims: tuple[tuple[str, object, object], ...] = (
-        ("expect_tx_bytes", len(plan.issues) * hardware.transaction_bytes(tm), plan.expect_tx_bytes),
+        ("expect_tx_bytes", walked.addresses.size * plan.problem.element_bytes, plan.expect_tx_bytes),
         ("smem_align_bytes", align, plan.smem_align_bytes),
-        ("smem_bytes", footprint, plan.smem_bytes),
+        ("smem_bytes", walked.footprint_bytes, plan.smem_bytes),
         ("oob", oob, plan.oob),
         ("undocumented", undocumented, plan.undocumented),
     )
@@ -283,9 +358,12 @@ def _check_claims(plan: TensorMapPlan, oob: str, undocumented: tuple[str, ...]) 
 
 
 def _check_certificate(plan: TensorMapPlan, certificate: dict[str, object]) -> None:
-    """A certificate that travels with the plan says what was just recomputed."""
+    """A certificate that travels with the plan says what was just recomputed, nothing less and nothing more."""
     if plan.certificate is None:
         return
-    for key, value in certificate.items():
-        if plan.certificate.get(key) != value:
-            raise MismatchError("wrong certificate", field=key, expected=value, got=plan.certificate.get(key))
+    for key in (*certificate, *plan.certificate):
+        if key not in plan.certificate or key not in certificate:
+            held = "certificate" if key in plan.certificate else "proof"
+            raise MismatchError("wrong certificate", field=key, only_in=held, got=plan.certificate.get(key))
+        if not same_json(plan.certificate[key], certificate[key]):
+            raise MismatchError("wrong certificate", field=key, expected=certificate[key], got=plan.certificate[key])

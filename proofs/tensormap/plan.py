@@ -12,31 +12,42 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.document import Reader, malformed
+from layoutalg.document import Reader
+from layoutalg.document import malformed as malformed_node
 from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.proofs.fields import certificate, changed, instance, integer, integers, items, malformed, text
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/tensormap-plan/1"
 OOB_CLASSES = ("exact", "weak", "lost")
 VERDICT = "admissible"
+MAP_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One bulk copy: start coordinates (innermost first, for the tile origin 0) and the shared byte offset."""
+    """One bulk copy: start coordinates (innermost first, for the tile origin 0) and the shared byte offset.
+
+    Raises:
+        MalformedError: LA372, no integers of 64 bits.
+    """
 
     coords: tuple[int, ...]
     smem_offset_bytes: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coords", integers("coords", self.coords))
+        object.__setattr__(self, "smem_offset_bytes", integer("smem_offset_bytes", self.smem_offset_bytes))
+
 
 OriginTerm = tuple[int, int, int]
-"""(tile dimension, numerator, denominator)."""
+"""(tile dimension, numerator, denominator); a negative numerator where the coordinate falls as the origin rises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +64,15 @@ class TensorMapPlan:
         smem_align_bytes: Alignment the tile base needs.
         smem_bytes: Shared bytes from the tile base to the end of the last issue's footprint.
         oob: ``"exact"``: right for every tile origin; ``"weak"``: right for every tile whose origin is in bounds;
-            ``"lost"``: some tile that starts in bounds receives foreign data where it hangs over.
+            ``"lost"``: some tile that starts in bounds receives foreign data where it hangs over. Every tile origin
+            here is one that ``coordinates`` expresses: on the lattice of ``origin_multiple``, start coordinates of 32
+            bits, and for a store none of them negative; origins in bounds always are.
         undocumented: Rules of the documented text that the measured chip does not enforce and this map uses.
+        certificate: What the checker recomputed, or None.
+
+    Raises:
+        MalformedError: LA372, the fields do not make a plan: other types, ranks that differ, terms of dimensions that
+            the tile does not have. Whether the plan is right is the checker's business.
     """
 
     problem: TensorMapProblem
@@ -67,7 +85,28 @@ class TensorMapPlan:
     smem_bytes: int
     oob: str
     undocumented: tuple[str, ...] = ()
-    certificate: Mapping[str, object] | None = None
+    certificate: Mapping[str, object] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        problem = instance("problem", self.problem, TensorMapProblem)
+        rank = len(instance("tensor_map", self.tensor_map, hardware.TensorMap).dims)
+        if not isinstance(self.raw, (bytes, bytearray)) or len(self.raw) != MAP_BYTES:
+            raise malformed("raw", f"must be {MAP_BYTES} bytes", self.raw)
+        put(self, "raw", bytes(self.raw))
+        issues = tuple(instance(f"issues[{i}]", entry, Issue) for i, entry in enumerate(items("issues", self.issues)))
+        for index, issue in enumerate(issues):
+            if len(issue.coords) != rank:
+                raise malformed(f"issues[{index}].coords", f"must have {rank} entries like the map", issue.coords)
+        put(self, "issues", issues)
+        rows = enumerate(items("origin_map", self.origin_map, rank))
+        put(self, "origin_map", tuple(_terms(f"origin_map[{row}]", terms, problem.rank) for row, terms in rows))
+        for name in ("expect_tx_bytes", "smem_align_bytes", "smem_bytes"):
+            put(self, name, integer(name, getattr(self, name)))
+        put(self, "oob", text("oob", self.oob, OOB_CLASSES))
+        rules = enumerate(items("undocumented", self.undocumented))
+        put(self, "undocumented", tuple(text(f"undocumented[{index}]", rule) for index, rule in rules))
+        put(self, "certificate", certificate("certificate", self.certificate))
 
     @property
     def hex(self) -> str:
@@ -83,35 +122,81 @@ class TensorMapPlan:
         """Return the start coordinates of every issue for a tile origin.
 
         Args:
-            origin: Elements, outermost dimension first. The certificate speaks of the multiples of ``origin_multiple``.
+            origin: Elements, outermost dimension first, multiples of ``problem.origin_multiple``.
 
         Raises:
-            MalformedError: LA421, the origin has another rank, moves a dimension whose only origin is 0, or stands
-                between the steps of a view: no start coordinate expresses it.
+            MalformedError: LA372, not integers of the tile's rank; LA421, an origin that the certificate does not
+                speak of: off the lattice, a start coordinate beyond 32 bits, or for a store a negative one (the device
+                faults there) and, where the class is not exact, an origin out of bounds (foreign bytes would change).
+
+        Example:
+            >>> from layoutalg.synth import synthesize_tensormap
+            >>> plan = synthesize_tensormap({
+            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "store",
+            ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
+            ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+            >>> plan.coordinates((128, 64))
+            ((64, 128),)
+            >>> plan.coordinates((-64, 64))
+            Traceback (most recent call last):
+            layoutalg.errors.MalformedError: LA421 no start coordinates express this origin
+              since  a store cannot start at the coordinates (64, -64): the device faults on a negative one
         """
-        self._require_expressible(origin)
+        place = integers("origin", origin)
+        because = self._off_lattice(place)
+        starts = () if because else self._starts(place)
+        because = because or self._not_executable(place, starts)
+        if because is not None:
+            raise MalformedError(Diagnostic("LA421", "no start coordinates express this origin", because=because))
+        return starts
+
+    def expresses(self, origin: Sequence[int]) -> bool:
+        """Return whether ``coordinates`` has an answer for a tile origin.
+
+        Raises:
+            MalformedError: LA372, not integers.
+        """
+        place = integers("origin", origin)
+        return self._off_lattice(place) is None and self._not_executable(place, self._starts(place)) is None
+
+    def _starts(self, origin: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Start coordinates of an origin on the lattice."""
         shift = [
             sum(numerator * origin[dim] // denominator for dim, numerator, denominator in terms)
             for terms in self.origin_map
         ]
         return tuple(tuple(c + s for c, s in zip(issue.coords, shift, strict=True)) for issue in self.issues)
 
-    def _require_expressible(self, origin: Sequence[int]) -> None:
-        """Refuse an origin for which rounding, or a missing term, would name another tile."""
+    def _off_lattice(self, origin: tuple[int, ...]) -> str | None:
+        """Why an origin is not one that the plan speaks of: rounding, or a missing term, would name another tile."""
         problem = self.problem
-        because = None
         if len(origin) != problem.rank:
-            because = f"the tile has rank {problem.rank}, the origin {len(origin)} entries"
-        else:
-            for dim, value in enumerate(origin):
-                if value and problem.origin_multiple[dim] == 0:
-                    because = f"dimension {dim} stays at the origin 0 in this plan, not {value}"
-            for dim, numerator, denominator in (term for terms in self.origin_map for term in terms):
-                if numerator * origin[dim] % denominator:
-                    step = problem.origin_multiple[dim]
-                    because = f"origins of dimension {dim} are multiples of {step} in this plan, not {origin[dim]}"
-        if because is not None:
-            raise MalformedError(Diagnostic("LA421", "no start coordinates express this origin", because=because))
+            return f"the tile has rank {problem.rank}, the origin {len(origin)} entries"
+        for dim, value in enumerate(origin):
+            step = problem.origin_multiple[dim]
+            if value and step == 0:
+                return f"dimension {dim} stays at the origin 0 in this plan, not {value}"
+            if step and value % step:
+                return f"origins of dimension {dim} are multiples of {step} in this plan, not {value}"
+        for dim, numerator, denominator in (term for terms in self.origin_map for term in terms):
+            if numerator * origin[dim] % denominator:
+                return f"the origin {origin[dim]} of dimension {dim} stands between two coordinates of a view"
+        return None
+
+    def _not_executable(self, origin: tuple[int, ...], starts: tuple[tuple[int, ...], ...]) -> str | None:
+        """Why the engine cannot start there, or would not do there what the class promises."""
+        for coords in starts:
+            if not all(-(2**31) <= c < 2**31 for c in coords):
+                return f"the start coordinates {coords} leave 32 bits"
+            if self.direction == "store" and min(coords) < 0:
+                return f"a store cannot start at the coordinates {coords}: the device faults on a negative one"
+        if self.direction == "store" and self.oob != "exact":
+            for dim, (low, high) in enumerate(self.problem.bounds):
+                if self.problem.origin_multiple[dim] and not low <= origin[dim] < high:
+                    return (
+                        f"a store of class {self.oob} starts in bounds: {low} <= {origin[dim]} < {high} does not hold"
+                    )
+        return None
 
     def requested_addresses(self) -> npt.NDArray[np.int64]:
         """Return the shared byte address of every tile element, relative to the tile base; int64[tile...]."""
@@ -124,8 +209,12 @@ class TensorMapPlan:
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
     def with_changes(self, **changes: object) -> TensorMapPlan:
-        """Return a copy with some fields replaced; nothing is re-checked."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        """Return a copy with some fields replaced; what it claims is not proved again.
+
+        Raises:
+            MalformedError: LA372, no such field, or the fields do not make a plan.
+        """
+        return changed(self, changes)
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
@@ -173,22 +262,36 @@ class TensorMapPlan:
             tuple(_read_term(term, problem.rank) for term in entry.items())
             for entry in reader.get("origin_map").items(rank)
         )
-        certificate = reader.get("certificate").value
-        if certificate is not None and not isinstance(certificate, dict):
+        stated = reader.get("certificate").value
+        if stated is not None and not isinstance(stated, dict):
             reader.get("certificate").fail("must be an object or null")
-        return cls(
-            problem,
-            tensor_map,
-            _read_hex(reader.get("hex")),
-            tuple(issues),
-            terms,
-            reader.get("expect_tx_bytes").integer(),
-            reader.get("smem_align_bytes").integer(),
-            reader.get("smem_bytes").integer(),
-            reader.get("oob").text(OOB_CLASSES),
-            tuple(rule.text() for rule in reader.get("undocumented").items()),
-            certificate,
-        )
+        try:
+            return cls(
+                problem,
+                tensor_map,
+                _read_hex(reader.get("hex")),
+                tuple(issues),
+                terms,
+                reader.get("expect_tx_bytes").integer(),
+                reader.get("smem_align_bytes").integer(),
+                reader.get("smem_bytes").integer(),
+                reader.get("oob").text(OOB_CLASSES),
+                tuple(rule.text() for rule in reader.get("undocumented").items()),
+                stated,
+            )
+        except MalformedError as error:
+            if error.diagnostic.code != "LA372":
+                raise
+            raise malformed_node(reader.pointer, error.diagnostic.because) from None
+
+
+def _terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm, ...]:
+    answer: list[OriginTerm] = []
+    for index, entry in enumerate(items(field_name, value)):
+        name = f"{field_name}[{index}]"
+        dim, numerator, denominator = integers(name, entry, 3)
+        answer.append((integer(name, dim, 0, rank - 1), numerator, integer(name, denominator, 1)))
+    return tuple(answer)
 
 
 def _read_term(node: Reader, rank: int) -> OriginTerm:
@@ -201,13 +304,13 @@ def _read_term(node: Reader, rank: int) -> OriginTerm:
 
 
 def _read_hex(node: Reader) -> bytes:
-    text = node.text()
+    digits = node.text()
     try:
-        raw = bytes.fromhex(text)
+        raw = bytes.fromhex(digits)
     except ValueError:
         raw = b""
-    if len(raw) != 128 or len(text) != 256:
-        raise malformed(node.pointer, "must be 256 hexadecimal digits", text)
+    if len(raw) != 128 or len(digits) != 256:
+        raise malformed_node(node.pointer, "must be 256 hexadecimal digits", digits)
     return raw
 
 
@@ -242,4 +345,4 @@ def tensor_map_from_json(node: Reader) -> hardware.TensorMap:
         return hardware.TensorMap(**values, base_address=node.get("base_address").integer())  # type: ignore[arg-type]
     except ValueError as error:
         diagnostic = getattr(error, "diagnostic", None)
-        raise malformed(node.pointer, getattr(diagnostic, "because", str(error))) from None
+        raise malformed_node(node.pointer, getattr(diagnostic, "because", str(error))) from None

@@ -1,6 +1,6 @@
 """The class of a plan decided by ISL, for every tile origin at once: the general engine, and a second opinion.
 
-Main definitions: ``classify_by_isl``, ``UndecidedError``.
+Main definitions: ``classify_by_isl``, ``compare`` (what the worker runs).
 
 Main statements: over the lattice points u and the digits c of the tile, both in-bounds tests are affine; the plan is
 exact iff the two sets are equal, weak iff they are equal where every origin is in bounds.
@@ -8,23 +8,29 @@ exact iff the two sets are equal, weak iff they are equal where every origin is 
 Implementation notes: digits are the variables, never a flat coordinate with floor and modulus, so the sets stay small
 whatever the extents. The digits of a tile dimension are read off the walked coordinates: a place is where a coordinate
 stops being proportional; the affine form found is confirmed on every walked element before ISL sees it.
+
+ISL runs in a worker with a quota and a time limit, and is not believed: a point that it finds is evaluated again, and
+where it finds none, the two tests are compared for every walked element at sampled origins, those near the edges and
+those that a folded coordinate maps into the tensor first. How many is in the certificate.
 """
 
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from layoutalg.ground import clock, worker
+from layoutalg.ground.limits import PROOF_SECONDS
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
-from layoutalg.proofs.tensormap.walk import IntArray, MismatchError, Walk
+from layoutalg.proofs.tensormap.walk import IntArray, MismatchError, UndecidedError, Walk
 
 MAX_OPERATIONS = 100_000
-
-
-class UndecidedError(Exception):
-    """Neither a proof nor a counterexample; says what was tried."""
+SAMPLED_ELEMENTS = 2**21
+"""Elements that a confirmation evaluates, over all its origins."""
 
 
 def classify_by_isl(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> str:
@@ -32,12 +38,168 @@ def classify_by_isl(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
 
     Raises:
         MismatchError: an element that the problem calls in bounds is not moved.
-        UndecidedError: a coordinate is not affine in the digits of the tile, or ISL's quota ran out.
+        UndecidedError: a coordinate is not affine in the digits of the tile, ISL's quota ran out, or its answer does
+            not hold when it is evaluated.
+        BudgetError: LA001, LA003: no answer in time.
+    """
+    problem = plan.problem
+    places = [_places(walked, dim, extent) for dim, extent in enumerate(problem.tile)]
+    texts = _texts(plan, walked, moves, places)
+    answer, point = worker.run("the class of folded modes", PROOF_SECONDS, compare, *texts, MAX_OPERATIONS)
+    if answer == "undecided":
+        raise UndecidedError(f"ISL gave up after {MAX_OPERATIONS} operations")
+    if point is not None:
+        expected = (True, False) if answer == "uncovered" else (False, True)
+        u, tile = _read(point, problem.rank, places)
+        if not _holds(plan, walked, moves, u, tile, expected, started=answer == "lost"):
+            raise UndecidedError("a point that ISL found does not hold when it is evaluated")
+        if answer == "uncovered":
+            origin = [value * step for value, step in zip(u, problem.origin_multiple, strict=True)]
+            raise MismatchError("an element in bounds is out of bounds for the map", tile=tile, origin=origin)
+    if answer == "lost":  # its point holds, and that the engine covers the tile was decided without ISL
+        return answer
+    for index in range(sampled_origins(walked)):
+        u = sample(plan, walked, moves, index)
+        wanted, moved = bounds_at(plan, walked, moves, u)
+        strict = answer == "exact" or _started(plan, u)
+        if bool((wanted & ~moved).any()) or (strict and bool((moved & ~wanted).any())):
+            raise UndecidedError(f"ISL calls the plan {answer}, which does not hold at the lattice point {u}")
+    return answer
+
+
+def foreign_at_an_edge(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> list[int] | None:
+    """Return a lattice point in bounds at which the engine moves what the problem calls out of bounds, if one is near.
+
+    Only tiles that hang over the far edges are looked at: the last of every dimension, and the last of each alone.
+    """
+    problem = plan.problem
+    free = [dim for dim in range(problem.rank) if problem.origin_multiple[dim]]
+    last = [0] * problem.rank
+    for dim in free:
+        last[dim] = (problem.bounds[dim][1] - 1) // problem.origin_multiple[dim]
+    first = [-(-problem.bounds[dim][0] // step) if step else 0 for dim, step in enumerate(problem.origin_multiple)]
+    for u in (last, *([*first[:dim], last[dim], *first[dim + 1 :]] for dim in free)):
+        wanted, moved = bounds_at(plan, walked, moves, u)
+        if _started(plan, u) and bool((moved & ~wanted).any()):
+            return u
+    return None
+
+
+def compare(requested: str, moved: str, started: str, operations: int) -> tuple[str, list[int] | None]:
+    """Return the class that ISL finds, or ``"uncovered"`` or ``"undecided"``, and a point that shows what is refuted.
+
+    Args:
+        requested: The set of (lattice point, digits) that the problem calls in bounds.
+        moved: The set that the engine calls in bounds.
+        started: The set of those whose origins are in bounds.
+        operations: ISL's quota.
+
+    Example:
+        >>> compare("{ [u] : 0 <= u < 4 }", "{ [u] : 0 <= u < 5 }", "{ [u] : 0 <= u < 4 }", 10_000)
+        ('weak', [4])
     """
     import islpy as isl
 
+    context = isl.Context()
+    context.set_max_operations(operations)
+    try:
+        wanted, engine = isl.Set(requested, context), isl.Set(moved, context)
+        if not wanted.is_subset(engine):
+            return "uncovered", _point(wanted.subtract(engine))
+        if engine.is_subset(wanted):
+            return "exact", None
+        foreign = engine.subtract(wanted)
+        inside = foreign.intersect(isl.Set(started, context))
+        return ("weak", _point(foreign)) if inside.is_empty() else ("lost", _point(inside))
+    except isl.Error:
+        return "undecided", None
+
+
+def sampled_origins(walked: Walk) -> int:
+    """Return how many origins a confirmation samples."""
+    return max(8, min(64, SAMPLED_ELEMENTS // walked.addresses.size))
+
+
+def sample(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], index: int) -> list[int]:
+    """Return the lattice point of one sample: near the edges, or where a folded coordinate lands in the tensor."""
     problem = plan.problem
-    places = [_places(walked, dim, extent) for dim, extent in enumerate(problem.tile)]
+    rng = random.Random(index)
+    u = [0] * problem.rank
+    for dim, step in enumerate(problem.origin_multiple):
+        if step:
+            low, high = problem.bounds[dim]
+            reach = problem.element_strides[dim] * (problem.tile[dim] - 1) // step + 2
+            first, last = -(-low // step), (high - 1) // step
+            near = rng.choice((first, last, rng.randint(min(first, last), max(first, last))))
+            u[dim] = near + rng.choice((0, 0, 0, -1, 1, rng.randint(-reach, reach), rng.randint(-4 * reach, 4 * reach)))
+    folded = [j for j, terms in enumerate(moves) if len(terms) > 1]
+    if folded and index % 2:  # solve one origin for a coordinate inside the tensor
+        j = rng.choice(folded)
+        dim = rng.choice(sorted(moves[j]))
+        row = rng.randrange(walked.addresses.size)
+        rest = int(walked.coords[j][row]) + sum(step * u[other] for other, step in moves[j].items() if other != dim)
+        u[dim] = (rng.randrange(walked.extents[j]) - rest) // moves[j][dim]
+    return u
+
+
+def bounds_at(
+    plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], u: list[int]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return for every walked element whether the problem, and whether the engine, calls it in bounds."""
+    clock.check("a sampled origin of a proof")
+    problem = plan.problem
+    wanted = np.ones(walked.addresses.size, dtype=np.bool_)
+    moved = wanted.copy()
+    for dim, (low, high) in enumerate(problem.bounds):
+        origin = u[dim] * problem.origin_multiple[dim]
+        wanted &= _within(walked.tile_coords[dim] * problem.element_strides[dim], low - origin, high - origin)
+    for coordinate, extent, terms in zip(walked.coords, walked.extents, moves, strict=True):
+        shift = sum(step * u[dim] for dim, step in terms.items())
+        moved &= _within(coordinate, -shift, extent - shift)
+    return wanted, moved
+
+
+def _within(axis: IntArray, low: int, high: int) -> npt.NDArray[np.bool_]:
+    """low <= axis < high for bounds of any size."""
+    edge = 2**62
+    return (axis >= min(max(low, -edge), edge)) & (axis < min(max(high, -edge), edge))
+
+
+def _started(plan: TensorMapPlan, u: list[int]) -> bool:
+    """Whether every origin that moves is in bounds."""
+    problem = plan.problem
+    return all(
+        not step or low <= value * step < high
+        for value, step, (low, high) in zip(u, problem.origin_multiple, problem.bounds, strict=True)
+    )
+
+
+def _holds(
+    plan: TensorMapPlan,
+    walked: Walk,
+    moves: list[dict[int, int]],
+    u: list[int],
+    tile: list[int],
+    expected: tuple[bool, bool],
+    started: bool,
+) -> bool:
+    """Whether some walked element of a tile coordinate has the expected two tests at a lattice point."""
+    if any(value and not step for value, step in zip(u, plan.problem.origin_multiple, strict=True)):
+        return False
+    if started and not _started(plan, u):
+        return False
+    wanted, moved = bounds_at(plan, walked, moves, u)
+    here = (wanted == expected[0]) & (moved == expected[1])
+    for axis, value in zip(walked.tile_coords, tile, strict=True):
+        here &= axis == value
+    return bool(here.any())
+
+
+def _texts(
+    plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], places: list[list[int]]
+) -> tuple[str, str, str]:
+    """The sets over (lattice point, digits): requested, moved, and those that start in bounds."""
+    problem = plan.problem
     multiple = problem.origin_multiple
     u = [f"u{dim}" for dim in range(problem.rank)]
     digits = [[f"c{dim}_{k}" for k in range(len(row))] for dim, row in enumerate(places)]
@@ -56,22 +218,11 @@ def classify_by_isl(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
         form = _affine(walked, coordinate, places, digits)
         terms = [*(f"{value}*{u[dim]}" for dim, value in row.items()), *form]
         engine.append(f"0 <= {' + '.join(terms)} < {extent}")
-    names = [*u, *(digit for row in digits for digit in row)]
-    space = f"[{', '.join(names)}]"
-    context = isl.Context()
-    context.set_max_operations(MAX_OPERATIONS)
-    try:
-        requested = isl.Set(f"{{ {space} : {' and '.join(box + wanted)} }}", context)
-        moved = isl.Set(f"{{ {space} : {' and '.join(box + engine)} }}", context)
-        if not requested.is_subset(moved):
-            what = "an element in bounds is out of bounds for the map"
-            raise MismatchError(what, **_point(requested.subtract(moved), plan, places))
-        if moved.is_subset(requested):
-            return "exact"
-        started = isl.Set(f"{{ {space} : {' and '.join(box + inside)} }}", context)
-        return "weak" if moved.intersect(started).is_subset(requested) else "lost"
-    except isl.Error as error:
-        raise UndecidedError(f"ISL gave up after {MAX_OPERATIONS} operations: {error}") from None
+    space = f"[{', '.join([*u, *(digit for row in digits for digit in row)])}]"
+    requested, moved, started = (
+        f"{{ {space} : {' and '.join(box + conditions)} }}" for conditions in (wanted, engine, inside)
+    )
+    return requested, moved, started
 
 
 def _places(walked: Walk, dim: int, extent: int) -> list[int]:
@@ -123,15 +274,16 @@ def _affine(walked: Walk, coordinate: IntArray, places: list[list[int]], names: 
     return terms
 
 
-def _point(difference: Any, plan: TensorMapPlan, places: list[list[int]]) -> dict[str, object]:
-    """Return tile coordinate and origin of one point of a set over (u, digits)."""
+def _point(points: Any) -> list[int]:
+    """One point of a set that is not empty."""
     import islpy as isl
 
-    point = difference.sample_point()
-    rank = plan.problem.rank
-    count = rank + sum(len(row) for row in places)
-    values = [int(point.get_coordinate_val(isl.dim_type.set, index).to_python()) for index in range(count)]
-    rest = iter(values[rank:])
-    tile = [sum(place * next(rest) for place in row) for row in places]
-    origin = [value * step for value, step in zip(values[:rank], plan.problem.origin_multiple, strict=True)]
-    return {"tile": tile, "origin": origin}
+    point = points.sample_point()
+    count = points.dim(isl.dim_type.set)
+    return [int(point.get_coordinate_val(isl.dim_type.set, index).to_python()) for index in range(count)]
+
+
+def _read(point: list[int], rank: int, places: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Lattice point and tile coordinate of a point over (u, digits)."""
+    rest = iter(point[rank:])
+    return point[:rank], [sum(place * next(rest) for place in row) for row in places]

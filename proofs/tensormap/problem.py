@@ -16,22 +16,31 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.document import Reader
-from layoutalg.ground import limits as ground_limits
+from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.limits import (
+    MODE_DIGITS,
+    PROBLEM_EXTENT,
+    PROBLEM_RANK,
+    PROBLEM_STEP,
+    SMEM_REACH,
+    TILE_ELEMENTS,
+)
+from layoutalg.ground.memory import reserve
+from layoutalg.proofs.fields import changed, integers, malformed, plain
+from layoutalg.proofs.tensormap.swizzle import swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 SCHEMA = "layoutalg/tensormap-problem/1"
-MAX_TILE_ELEMENTS = 2**24
-MAX_SMEM_REACH = 2**40
-MAX_EXTENT = 2**48
-MAX_STEP = 2**24
-"""Extents, strides, offsets and origin steps stay below this, so that sums of their products are exact in 64 bits."""
+_ADDRESS_ARRAYS = 3
+"""Arrays of the tile's size that are alive while its addresses are made."""
 _OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origin_multiple", "oob_required")
 
 
@@ -56,6 +65,10 @@ class TensorMapProblem:
         origin_multiple: Per dimension, tile origins are the multiples of this; 0 means the origin 0 alone. Unless
             stated, the tile's own reach (tiles on a grid), and 0 where one tile covers the whole dimension.
         oob_required: The weakest out-of-bounds class accepted: ``"exact"``, ``"weak"`` or ``"lost"``.
+
+    Raises:
+        MalformedError: LA372, the fields do not make a problem; names the field, the rule and the value. Lists, arrays
+            and numpy integers are taken as tuples of integers.
 
     Example:
         >>> problem = TensorMapProblem.from_json({
@@ -82,6 +95,17 @@ class TensorMapProblem:
     origin_multiple: tuple[int, ...]
     oob_required: str
 
+    def __post_init__(self) -> None:
+        try:
+            checked = _read_fields(Reader(_document(self)), counted=True)
+        except MalformedError as error:
+            place, because = error.diagnostic.where[0], error.diagnostic.because
+            field = next((f"{name}{place[len(at) :]}" for at, name in _PLACES if place.startswith(at)), place)
+            what = "this is not a TensorMap problem"
+            raise MalformedError(Diagnostic("LA372", what, (f"TensorMapProblem.{field}",), because)) from None
+        for field_of, value in zip(fields(self), checked, strict=True):
+            object.__setattr__(self, field_of.name, value)
+
     @classmethod
     def from_json(cls, document: object) -> TensorMapProblem:
         """Read a problem document, schema ``layoutalg/tensormap-problem/1``.
@@ -94,45 +118,7 @@ class TensorMapProblem:
         Raises:
             MalformedError: LA010, with the JSON pointer of the place, the rule and the value found.
         """
-        reader = document if isinstance(document, Reader) else Reader(document)
-        reader.keys(("schema", "arch", "direction", "global", "tile", "smem"), _OPTIONAL)
-        reader.schema(SCHEMA)
-        arch = reader.get("arch").text(limits.ARCHITECTURES)
-        direction = reader.get("direction").text(("load", "store"))
-        tensor = reader.get("global")
-        tensor.keys(("shape", "stride", "dtype"), ("base_align_bytes",))
-        shape = tensor.get("shape").integers(minimum=1, maximum=MAX_EXTENT, at_most=16)
-        rank = len(shape)
-        if not 1 <= rank <= 16:
-            tensor.get("shape").fail("a tensor has 1 to 16 dimensions")
-        strides = tensor.get("stride").integers(rank, minimum=-MAX_EXTENT, maximum=MAX_EXTENT)
-        dtype = tensor.get("dtype").text(limits.PLAIN_DTYPES)
-        align = tensor.get("base_align_bytes").integer(1, MAX_EXTENT) if tensor.has("base_align_bytes") else 16
-        if align & (align - 1):
-            tensor.get("base_align_bytes").fail("must be a power of two")
-        tile = reader.get("tile").integers(rank, minimum=1)
-        if math.prod(tile) > MAX_TILE_ELEMENTS:
-            reader.get("tile").fail(f"a tile has at most {MAX_TILE_ELEMENTS} elements")
-        steps = (
-            reader.get("element_strides").integers(rank, 1, MAX_STEP) if reader.has("element_strides") else (1,) * rank
-        )
-        smem = reader.get("smem")
-        smem.keys(("modes", "swizzle"))
-        swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
-        modes, tile = _read_modes(smem.get("modes"), tile, steps)
-        offset = reader.get("base_elem_offset").integer(0, MAX_EXTENT) if reader.has("base_elem_offset") else 0
-        bounds = _read_bounds(reader.get("bounds"), shape) if reader.has("bounds") else tuple((0, n) for n in shape)
-        multiple = (
-            reader.get("origin_multiple").integers(rank, 0, MAX_EXTENT)
-            if reader.has("origin_multiple")
-            else tuple(0 if t * e >= b[1] else t * e for t, e, b in zip(tile, steps, bounds, strict=True))
-        )
-        fill = reader.get("oob_fill").text(("ZERO", "NAN")) if reader.has("oob_fill") else "ZERO"
-        required = reader.get("oob_required").text(("exact", "weak", "lost")) if reader.has("oob_required") else "lost"
-        return cls(
-            shape, strides, dtype, tile, modes, swizzle, arch, direction, align, offset, bounds, steps, fill, multiple,
-            required,
-        )  # fmt: skip
+        return cls(*_read_fields(document if isinstance(document, Reader) else Reader(document)))
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
@@ -170,11 +156,27 @@ class TensorMapProblem:
         return len(self.tile)
 
     def with_changes(self, **changes: object) -> TensorMapProblem:
-        """Return a copy with some fields replaced (fields only; no re-reading of defaults)."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        """Return a copy with some fields replaced; no default is derived anew, so the fields must fit together.
+
+        Raises:
+            MalformedError: LA372, no such field, or the fields do not make a problem.
+
+        Example:
+            >>> problem = TensorMapProblem.from_json({
+            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+            ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16"},
+            ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+            >>> problem.with_changes(tile=(128, 64))
+            Traceback (most recent call last):
+            layoutalg.errors.MalformedError: LA372 this is not a TensorMap problem
+              in     TensorMapProblem.smem_modes/0
+              since  the extents must multiply to the tile extent 128, not [[64, 64]]
+        """
+        return changed(self, changes)
 
     def linear_offsets(self) -> npt.NDArray[np.int64]:
         """Return the shared element offset of every tile element before the swizzle; shape ``tile``."""
+        reserve("the shared addresses of a tile", math.prod(self.tile), 8 * _ADDRESS_ARRAYS)
         total = np.zeros((1,) * self.rank, dtype=np.int64)
         for dim, modes in enumerate(self.smem_modes):
             axis = np.zeros(1, dtype=np.int64)
@@ -187,7 +189,7 @@ class TensorMapProblem:
 
     def addresses(self) -> npt.NDArray[np.int64]:
         """Return the shared byte address wanted for every tile element, relative to the aligned tile base."""
-        return hardware.apply_swizzle(self.swizzle, self.linear_offsets() * self.element_bytes)
+        return swizzled(self.swizzle, self.linear_offsets() * self.element_bytes)
 
     def expected(
         self, memory: npt.NDArray[np.uint8], origin: Sequence[int]
@@ -200,27 +202,108 @@ class TensorMapProblem:
 
         Returns:
             uint8[tile..., element_bytes] with the fill out of bounds, and bool[tile...].
+
+        Raises:
+            MalformedError: LA372, no byte array, no origin of the tile's rank, or the array ends before an element in
+                bounds (or begins after it).
         """
+        if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
+            raise malformed("memory", "must be a one-dimensional uint8 array", type(memory).__name__)
+        place = integers("origin", origin, self.rank, -PROBLEM_EXTENT, PROBLEM_EXTENT)
         size = self.element_bytes
         element = np.full((1,) * self.rank, self.base_elem_offset, dtype=np.int64)
         inside = np.ones((1,) * self.rank, dtype=np.bool_)
         for dim, extent in enumerate(self.tile):
             shape = [1] * self.rank
             shape[dim] = extent
-            x = (origin[dim] + self.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
+            x = (place[dim] + self.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
             low, high = self.bounds[dim]
-            inside = inside & (x >= low) & (x < high)
-            element = element + x * self.global_strides[dim]
+            here = (x >= low) & (x < high)
+            inside = inside & here
+            element = element + _products(np.where(here, x, low), self.global_strides[dim], self.rank)
         inside = np.broadcast_to(inside, self.tile)
         element = np.broadcast_to(element, self.tile)
         fill = self.oob_fill if self.direction == "load" else "ZERO"
         values = np.empty((*self.tile, size), dtype=np.uint8)
         values[...] = np.frombuffer(limits.fill_bytes(self.dtype, fill), dtype=np.uint8)
-        positions = element[inside][:, None] * size + np.arange(size)
+        wanted = element[inside]
+        if wanted.size and (int(wanted.min()) < 0 or int(wanted.max()) >= memory.size // size):
+            rule = f"must hold the elements {wanted.min()}..{wanted.max()} of {size} bytes"
+            raise malformed("memory", rule, f"{memory.size} bytes")
+        positions = wanted[:, None] * size + np.arange(size)
         values[inside] = (
             hardware.load_convert(self.dtype, memory[positions]) if self.direction == "load" else memory[positions]
         )
         return values, inside
+
+
+_PLACES = (
+    ("/global/shape", "global_shape"),
+    ("/global/stride", "global_strides"),
+    ("/global/", ""),
+    ("/smem/modes", "smem_modes"),
+    ("/smem/", ""),
+    ("/", ""),
+)
+"""Where a document holds a field, and the field's name."""
+
+
+def _document(problem: TensorMapProblem) -> dict[str, object]:
+    """The fields as a document, whatever they are: lists for tuples and arrays, nothing checked."""
+    given = {field_of.name: plain(getattr(problem, field_of.name)) for field_of in fields(problem)}
+    tensor = {"shape": given.pop("global_shape"), "stride": given.pop("global_strides")}
+    tensor |= {key: given.pop(key) for key in ("dtype", "base_align_bytes")}
+    smem = {"modes": given.pop("smem_modes"), "swizzle": given.pop("swizzle")}
+    return {"schema": SCHEMA, **given, "global": tensor, "smem": smem}
+
+
+def _products(x: npt.NDArray[np.int64], stride: int, rank: int) -> npt.NDArray[np.int64]:
+    """``x * stride``, refused where a sum of ``rank`` such products could leave 64 bits."""
+    if x.size and max(abs(int(x.min())), abs(int(x.max()))) * abs(stride) >= 2**62 // rank:
+        raise malformed("origin", "must name elements whose offsets fit 62 bits", f"stride {stride}")
+    return x * stride
+
+
+def _read_fields(reader: Reader, counted: bool = False) -> tuple[Any, ...]:
+    """Read the fields of a problem in their order; ``counted``: the tile's extents count elements, nothing else."""
+    reader.keys(("schema", "arch", "direction", "global", "tile", "smem"), _OPTIONAL)
+    reader.schema(SCHEMA)
+    arch = reader.get("arch").text(limits.ARCHITECTURES)
+    direction = reader.get("direction").text(("load", "store"))
+    tensor = reader.get("global")
+    tensor.keys(("shape", "stride", "dtype"), ("base_align_bytes",))
+    shape = tensor.get("shape").integers(minimum=1, maximum=PROBLEM_EXTENT, at_most=PROBLEM_RANK)
+    rank = len(shape)
+    if not 1 <= rank <= PROBLEM_RANK:
+        tensor.get("shape").fail(f"a tensor has 1 to {PROBLEM_RANK} dimensions")
+    strides = tensor.get("stride").integers(rank, minimum=-PROBLEM_EXTENT, maximum=PROBLEM_EXTENT)
+    dtype = tensor.get("dtype").text(limits.PLAIN_DTYPES)
+    align = tensor.get("base_align_bytes").integer(1, PROBLEM_EXTENT) if tensor.has("base_align_bytes") else 16
+    if align & (align - 1):
+        tensor.get("base_align_bytes").fail("must be a power of two")
+    tile = reader.get("tile").integers(rank, minimum=1)
+    if math.prod(tile) > TILE_ELEMENTS:
+        reader.get("tile").fail(f"a tile has at most {TILE_ELEMENTS} elements")
+    steps = (
+        reader.get("element_strides").integers(rank, 1, PROBLEM_STEP) if reader.has("element_strides") else (1,) * rank
+    )
+    smem = reader.get("smem")
+    smem.keys(("modes", "swizzle"))
+    swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
+    modes, tile = _read_modes(smem.get("modes"), tile, (1,) * rank if counted else steps)
+    offset = reader.get("base_elem_offset").integer(0, PROBLEM_EXTENT) if reader.has("base_elem_offset") else 0
+    bounds = _read_bounds(reader.get("bounds"), shape) if reader.has("bounds") else tuple((0, n) for n in shape)
+    multiple = (
+        reader.get("origin_multiple").integers(rank, 0, PROBLEM_EXTENT)
+        if reader.has("origin_multiple")
+        else tuple(0 if t * e >= b[1] else t * e for t, e, b in zip(tile, steps, bounds, strict=True))
+    )
+    fill = reader.get("oob_fill").text(("ZERO", "NAN")) if reader.has("oob_fill") else "ZERO"
+    required = reader.get("oob_required").text(("exact", "weak", "lost")) if reader.has("oob_required") else "lost"
+    return (
+        shape, strides, dtype, tile, modes, swizzle, arch, direction, align, offset, bounds, steps, fill, multiple,
+        required,
+    )  # fmt: skip
 
 
 def _read_modes(
@@ -231,10 +314,10 @@ def _read_modes(
     counts: list[int] = []
     reach = 0
     for dim, entry in enumerate(node.items(len(tile))):
-        digits = tuple((pair[0], pair[1]) for pair in _read_pairs(entry))  # few, so that their product stays small
+        digits = _read_pairs(entry)
         reach += sum((extent - 1) * stride for extent, stride in digits)
-        if reach >= MAX_SMEM_REACH:
-            entry.fail(f"shared-memory offsets stay below {MAX_SMEM_REACH} elements")
+        if reach >= SMEM_REACH:
+            entry.fail(f"shared-memory offsets stay below {SMEM_REACH} elements")
         size = math.prod(extent for extent, _ in digits)
         if size not in (tile[dim], -(-tile[dim] // steps[dim])):
             entry.fail(f"the extents must multiply to the tile extent {tile[dim]}")
@@ -243,16 +326,16 @@ def _read_modes(
     return tuple(modes), tuple(counts)
 
 
-def _read_pairs(entry: Reader) -> list[tuple[int, ...]]:
-    pairs = []
-    for pair in entry.items(at_most=ground_limits.MODE_DIGITS):
-        values = pair.integers(2)
-        if values[0] < 1:
+def _read_pairs(entry: Reader) -> tuple[tuple[int, int], ...]:
+    pairs: list[tuple[int, int]] = []
+    for pair in entry.items(at_most=MODE_DIGITS):  # few, so that their product stays small
+        extent, stride = pair.integers(2)
+        if extent < 1:
             pair.fail("an extent must be at least 1")
-        if values[1] < 0:
+        if stride < 0:
             pair.fail("a shared-memory stride must be at least 0")
-        pairs.append(values)
-    return pairs
+        pairs.append((extent, stride))
+    return tuple(pairs)
 
 
 def _read_bounds(node: Reader, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

@@ -1,28 +1,36 @@
 """What the copy engine touches for one tile: the box walk of every issue, tied to the tile elements it lands on.
 
-Main definitions: ``Walk``, ``walk``, ``MismatchError``.
+Main definitions: ``Walk``, ``walk``, ``coefficients``, ``MismatchError``, ``UndecidedError``.
 
 Implementation notes: this is the checker's own reading of the measured engine rules (row pitch, element strides, XOR on
-absolute addresses), written against ``targets`` facts only. Everything here is independent of the tile origin: the
-origin moves start coordinates, never shared addresses.
+absolute addresses), written against ``targets`` facts only, no function of ``targets`` that the finder uses; the
+requested addresses come from the statement's own XOR (``swizzle``). Everything here is independent of the tile origin:
+the origin moves start coordinates, never shared addresses.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground import clock
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.limits import WALK_ELEMENTS
+from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray = npt.NDArray[np.int64]
-MAX_WALK = 2**20
 MAX_COEFFICIENT = 2**60
 ADDRESS_LIMIT = 2**62
+CHUNK_BYTES = 16
+PHASES = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
+"""How many rows of 128 bytes differ in their phase, which is also the number of chunks in a span, as measured."""
 
 
 class MismatchError(Exception):
@@ -31,6 +39,10 @@ class MismatchError(Exception):
     def __init__(self, what: str, **witness: object) -> None:
         super().__init__(what)
         self.witness: dict[str, object] = {"what": what, **witness}
+
+
+class UndecidedError(Exception):
+    """Neither a proof nor a counterexample; says what was tried. Internal to the checker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,7 @@ class Walk:
         steps_bytes: Byte stride per map dimension, in the same units.
         tile_coords: Per tile dimension the tile coordinate whose requested shared address the element lands on.
         addresses: Shared byte addresses relative to the tile base.
+        footprint_bytes: Shared bytes from the tile base to the end of the last row, gaps included.
     """
 
     coords: tuple[IntArray, ...]
@@ -50,6 +63,10 @@ class Walk:
     steps_bytes: tuple[int, ...]
     tile_coords: tuple[IntArray, ...]
     addresses: IntArray
+    footprint_bytes: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
     def tile_at(self, row: int) -> list[int]:
         """Return the tile coordinate of a row."""
@@ -83,24 +100,29 @@ def walk(plan: TensorMapPlan) -> Walk:
         MismatchError: an element lands outside the tile's requested addresses, or a tile element is never reached.
     """
     problem, tm = plan.problem, plan.tensor_map
+    clock.check("the walk of a tile")
     ratio = promotion(plan)
     size = problem.element_bytes
     rank = len(tm.dims)
     counts = [tm.box[0] * ratio] + [-(-tm.box[j] // tm.element_strides[j]) for j in range(1, rank)]
     steps = [1] + [tm.element_strides[j] for j in range(1, rank)]  # mode 0's element stride is ignored by the engine
-    total = len(plan.issues) * int(np.prod(counts, dtype=object))
-    if total > MAX_WALK or total == 0:
+    total = len(plan.issues) * math.prod(counts)
+    if total > WALK_ELEMENTS or total == 0:
         raise MismatchError("the issues do not cover the tile", issues=len(plan.issues), walked=total)
-    start = np.array([issue.coords for issue in plan.issues], dtype=object)
-    if max(abs(c) for row in start for c in row) >= 2**31:
+    reserve("the walk of a tile", total, 8 * (2 * rank + problem.rank + 8))
+    if any(abs(c) >= 2**31 for issue in plan.issues for c in issue.coords):
         raise MismatchError(
             "a start coordinate leaves 32 bits", coords=[list(issue.coords) for issue in plan.issues][:4]
         )
-    starts = start.astype(np.int64)
+    starts = np.array([issue.coords for issue in plan.issues], dtype=np.int64)
     # Axes of the walk: issue, then the map dimensions slowest first, so that a C-order ravel has dimension 0 fastest.
     shape = (len(plan.issues), *reversed(counts))
     pitches = _pitches_bytes(tm, counts, size)
-    offset = _axis([issue.smem_offset_bytes for issue in plan.issues], 0, rank)
+    offsets = [issue.smem_offset_bytes for issue in plan.issues]
+    footprint = max(offsets) + pitches[-1]
+    if footprint > limits.MAX_SMEM_BYTES:
+        raise MismatchError("the issues leave shared memory", reach_bytes=footprint, limit_bytes=limits.MAX_SMEM_BYTES)
+    offset = _axis(offsets, 0, rank)
     coords: list[IntArray] = []
     for j in range(rank):
         box_axis = np.arange(counts[j], dtype=np.int64)
@@ -108,11 +130,20 @@ def walk(plan: TensorMapPlan) -> Walk:
         scale = ratio if j == 0 else 1
         coordinate = _axis(starts[:, j] * scale, 0, rank) + _axis(box_axis * steps[j], rank - j, rank)
         coords.append(np.broadcast_to(coordinate, shape).reshape(-1))
-    addresses = hardware.apply_swizzle(tm.swizzle, np.broadcast_to(offset, shape).reshape(-1))
+    addresses = _phased(tm.swizzle, np.broadcast_to(offset, shape).reshape(-1))
     rows = _owners(plan, addresses)
     tile_coords = tuple(axis.astype(np.int64) for axis in np.unravel_index(rows, problem.tile))
     extents = (tm.dims[0] * ratio, *tm.dims[1:])
-    return Walk(tuple(coords), extents, (size, *tm.strides_bytes), tile_coords, addresses)
+    return Walk(tuple(coords), extents, (size, *tm.strides_bytes), tile_coords, addresses, footprint)
+
+
+def _phased(swizzle: str, addresses: IntArray) -> IntArray:
+    """What the engine was measured to do: in each row of 128 bytes, chunk c of a span goes to c XOR the row's phase."""
+    if swizzle not in PHASES:
+        raise MismatchError("what the engine does with this swizzle was not measured", field="swizzle", got=swizzle)
+    phases = PHASES[swizzle]
+    chunk, row = addresses // CHUNK_BYTES, addresses // 128
+    return addresses + ((chunk ^ (row % phases)) - chunk) * CHUNK_BYTES
 
 
 def _axis(values: Sequence[int] | IntArray, position: int, rank: int) -> IntArray:
@@ -123,20 +154,23 @@ def _axis(values: Sequence[int] | IntArray, position: int, rank: int) -> IntArra
 
 
 def _pitches_bytes(tm: hardware.TensorMap, counts: Sequence[int], size: int) -> list[int]:
-    """Byte distance in shared memory between neighbours along each map dimension, before the XOR."""
+    """Byte distance in shared memory between neighbours along each map dimension, before the XOR; last, the total."""
     row = counts[0] * size
     if tm.swizzle != "NONE":  # a row narrower than the span still occupies the whole span
-        row = max(row, hardware.swizzle_span_bytes(tm.swizzle))
+        row = max(row, CHUNK_BYTES * PHASES.get(tm.swizzle, 1))
     pitches = [size]
     for count in counts[1:]:
         pitches.append(row)
         row *= count
-    return pitches
+    return [*pitches, row]
 
 
 def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
     """Return, per walked element, the flat tile index whose requested address it has."""
     size = plan.problem.element_bytes
+    wanted_bytes = math.prod(plan.problem.tile) * size
+    if wanted_bytes > limits.MAX_SMEM_BYTES:  # before the addresses are listed
+        raise MismatchError("the tile does not fit in shared memory", reach_bytes=wanted_bytes)
     wanted = plan.problem.addresses().reshape(-1)
     if int(wanted.max()) >= limits.MAX_SMEM_BYTES:
         raise MismatchError("the tile does not fit in shared memory", reach_bytes=int(wanted.max()))

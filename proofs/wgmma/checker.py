@@ -9,9 +9,10 @@ Main statements, each refuted by its first counterexample:
      byte read is the byte requested;
   4. the plan's numbers (steps, alignment, end, unread fields, evidence) are the ones recomputed here.
 
-Implementation notes: shares no code with the finder. Requested addresses are walked from the problem's digits; read
-addresses come from ``targets``. The XOR depends on address bits 4..9 only, so bases that agree modulo 1024 agree
-altogether; that makes 3 a proof for every base.
+Implementation notes: shares no algorithm with the finder. Requested addresses are walked from the problem's digits;
+read addresses and the fields of a word come from ``reading``, the measured table written out once more, not from the
+functions of ``targets`` that the finder calls. The XOR depends on address bits 4..9 only, so bases that agree modulo
+1024 agree altogether; that makes 3 a proof for every base.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground import clock
+from layoutalg.proofs.fields import same_json
+from layoutalg.proofs.wgmma import reading
 from layoutalg.proofs.wgmma.operand import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
-from layoutalg.verdict import Proved, Refuted, Verdict
+from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 
 ENGINE = "table"
 CERTIFICATE_SCHEMA = "layoutalg/certificate/1"
@@ -50,7 +54,7 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
 
     Returns:
         ``Proved`` with the certificate, or ``Refuted`` with the first counterexample: for addresses the coordinate
-        ``mn``, ``k`` in the tile and the requested and the read byte address.
+        ``mn``, ``k`` in the tile and the requested and the read byte address; ``Unknown`` where the time is up.
 
     Raises:
         MalformedError: LA010, the document is no plan; LA362, the argument is neither a plan nor a document.
@@ -70,6 +74,8 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
         _check_certificate(value, certificate)
     except _MismatchError as mismatch:
         return Refuted(ENGINE, mismatch.witness)
+    except BudgetError as spent:
+        return Unknown(spent.diagnostic.because, (ENGINE,))
     return Proved(ENGINE, certificate)
 
 
@@ -106,7 +112,9 @@ def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, obj
         read = _check_handoff(written.astype(np.int64), value)
     except _MismatchError as mismatch:
         return Refuted(ENGINE, mismatch.witness)
-    period = max(hardware.swizzle_period_bytes(tile.descriptor.swizzle) for tile in value.tiles)
+    except BudgetError as spent:
+        return Unknown(spent.diagnostic.because, (ENGINE,))
+    period = max(reading.period_bytes(tile.descriptor.swizzle) for tile in value.tiles)
     return Proved(
         ENGINE,
         {
@@ -191,8 +199,6 @@ def _grid(plan: OperandPlan) -> Iterator[tuple[int, int]]:
 
 def _check_cover(plan: OperandPlan) -> None:
     problem = plan.problem
-    if plan.major not in hardware.MAJORS:
-        raise _MismatchError("no such major", expected=list(hardware.MAJORS), got=plan.major)
     legal = hardware.instruction_rows(problem.operand)
     if plan.rows not in legal:
         raise _MismatchError(
@@ -211,22 +217,19 @@ def _check_cover(plan: OperandPlan) -> None:
 
 def _check_word(tile: InstructionTile) -> None:
     place = {"mn": tile.mn, "k": tile.k}
-    try:
-        decoded = hardware.decode(tile.encoded)
-    except LayoutError as error:
-        raise _MismatchError("the 64 bits are no descriptor", **place, reason=error.diagnostic.because) from None
+    decoded = reading.fields_of(tile.encoded)
+    if decoded is None:
+        raise _MismatchError("the 64 bits are no descriptor", **place, reason=f"{tile.encoded:#018x} has reserved bits")
     for name in ("start_address_bytes", "leading_bytes", "stride_bytes", "base_offset", "swizzle"):
         stated, held = getattr(tile.descriptor, name), getattr(decoded, name)
         if stated != held:
             raise _MismatchError("bits and fields differ", **place, field=name, expected=stated, got=held)
-    if tile.descriptor.encode() != tile.encoded:
-        raise _MismatchError("the fields encode to other bits", **place, got=f"{tile.descriptor.encode():#018x}")
 
 
 def _phases(plan: OperandPlan) -> range:
     """Tile bases modulo the longest period that the plan's alignment leaves possible."""
     swizzles = {plan.problem.swizzle, *(tile.descriptor.swizzle for tile in plan.tiles)}
-    period = max(hardware.swizzle_period_bytes(swizzle) for swizzle in swizzles)
+    period = max(reading.period_bytes(swizzle) for swizzle in swizzles)
     return range(0, max(period, 1), min(plan.align_bytes, period))
 
 
@@ -241,6 +244,7 @@ def _check_addresses(plan: OperandPlan) -> int:
         )
     end = 0
     for phase in _phases(plan):
+        clock.check("the proof of a wgmma operand")
         requested = requested_addresses(plan.problem, phase)
         for tile in plan.tiles:
             read = _read(plan, tile, phase)
@@ -261,18 +265,14 @@ def _check_addresses(plan: OperandPlan) -> int:
 
 
 def _read(plan: OperandPlan, tile: InstructionTile, phase: int) -> npt.NDArray[np.int64]:
-    try:
-        return hardware.operand_offsets(
-            tile.descriptor.moved(phase), rows=plan.rows, k=hardware.INSTRUCTION_K, element_bits=16, major=plan.major
-        )
-    except LayoutError as error:
+    """What the 64 bits read; that the fields say the same was checked before."""
+    fields = reading.fields_of(tile.encoded)
+    read = "reserved bits" if fields is None else reading.read_addresses(fields, plan.rows, plan.major, phase)
+    if isinstance(read, str):
         raise _MismatchError(
-            "the read of this descriptor is not known",
-            mn=tile.mn,
-            k=tile.k,
-            tile_base_bytes=phase,
-            reason=error.diagnostic.because,
-        ) from None
+            "the read of this descriptor is not known", mn=tile.mn, k=tile.k, tile_base_bytes=phase, reason=read
+        )
+    return read
 
 
 def _check_steps(plan: OperandPlan) -> None:
@@ -307,7 +307,7 @@ def _check_steps(plan: OperandPlan) -> None:
 def _check_claims(plan: OperandPlan, end: int) -> None:
     unread: set[str] = {"leading_bytes", "stride_bytes"}
     for tile in plan.tiles:
-        unread &= set(hardware.unread_fields(plan.rows, plan.major, tile.descriptor.swizzle))
+        unread &= set(reading.unread(plan.rows, plan.major, tile.descriptor.swizzle))
     claims: tuple[tuple[str, object, object], ...] = (
         ("end_bytes", end, plan.end_bytes),
         ("unread", tuple(sorted(unread)), tuple(plan.unread)),
@@ -321,11 +321,12 @@ def _check_claims(plan: OperandPlan, end: int) -> None:
 def _check_certificate(plan: OperandPlan, certificate: dict[str, object]) -> None:
     if plan.certificate is None:
         return
-    for key in sorted({*certificate, *plan.certificate}):
-        if plan.certificate.get(key) != certificate.get(key):
-            raise _MismatchError(
-                "wrong certificate", field=key, expected=certificate.get(key), got=plan.certificate.get(key)
-            )
+    for key in (*certificate, *plan.certificate):
+        if key not in plan.certificate or key not in certificate:
+            held = "certificate" if key in plan.certificate else "proof"
+            raise _MismatchError("wrong certificate", field=key, only_in=held, got=plan.certificate.get(key))
+        if not same_json(plan.certificate[key], certificate[key]):
+            raise _MismatchError("wrong certificate", field=key, expected=certificate[key], got=plan.certificate[key])
 
 
 def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
@@ -333,6 +334,7 @@ def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
     columns = plan.problem.shape[1]
     total = 0
     for tile in plan.tiles:
+        clock.check("the proof of a handoff")
         _check_word(tile)
         read = _read(plan, tile, 0)
         rows = np.arange(tile.mn, tile.mn + plan.rows, dtype=np.int64)[:, None]

@@ -14,18 +14,21 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from layoutalg.document import Reader, malformed
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground import limits
+from layoutalg.proofs.fields import certificate, changed, instance, integer, integers, items, plain, text
+from layoutalg.proofs.fields import malformed as malformed_field
 from layoutalg.targets.nvidia import wgmma as hardware
 
 PROBLEM_SCHEMA = "layoutalg/wgmma-problem/1"
 PLAN_SCHEMA = "layoutalg/wgmma-plan/1"
-MAX_TILE_ELEMENTS = 1 << 20
-STRIDE_LIMIT = 1 << 40
+MAX_INT = 2**63 - 1
+STRIDE_FIELDS = ("leading_bytes", "stride_bytes")
+EVIDENCE = ("measured", "modelled")
 DEFAULT_ALIGN_BYTES = 1024
 """The largest period of a swizzle: a base aligned to it is aligned to every pattern."""
 
@@ -41,12 +44,12 @@ def _refuse(field_name: str, rule: str, actual: object) -> MalformedError:
 
 
 def _integer(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+    if isinstance(value, bool) or not isinstance(value, int):  # numpy's integers were made plain before
         raise _refuse(name, "must be an integer", value)
-    number = int(value)  # type: ignore[call-overload]
+    number = int(value)
     if not low <= number <= high:
         raise _refuse(name, f"must lie in {low}..{high}", number)
-    return int(number)
+    return number
 
 
 def _pair(name: str, value: object) -> Sequence[object]:
@@ -61,7 +64,7 @@ def _modes(name: str, value: object, extent: int) -> Modes:
     if len(value) > limits.MODE_DIGITS:
         raise _refuse(name, f"must have at most {limits.MODE_DIGITS} digits", value)
     digits = tuple(
-        (_integer(f"{name} extent", n, 1, MAX_TILE_ELEMENTS), _integer(f"{name} stride", s, 0, STRIDE_LIMIT))
+        (_integer(f"{name} extent", n, 1, limits.OPERAND_ELEMENTS), _integer(f"{name} stride", s, 0, limits.SMEM_REACH))
         for n, s in (_pair(f"{name} entry", entry) for entry in value)
     )
     size = math.prod(n for n, _ in digits)
@@ -114,18 +117,22 @@ class OperandProblem:
         for name, value, allowed in choices:
             if not isinstance(value, str) or value not in allowed:
                 raise _refuse(name, f"must be one of {', '.join(allowed)}", value)
-        extents = [_integer("shape", extent, 1, MAX_TILE_ELEMENTS) for extent in _pair("shape", self.shape)]
-        if extents[0] * extents[1] > MAX_TILE_ELEMENTS:
-            raise _refuse("shape", f"must have at most {MAX_TILE_ELEMENTS} elements", tuple(extents))
-        dims = _pair("smem_modes", self.smem_modes)
+        extents = [
+            _integer("shape", extent, 1, limits.OPERAND_ELEMENTS) for extent in _pair("shape", plain(self.shape))
+        ]
+        if extents[0] * extents[1] > limits.OPERAND_ELEMENTS:
+            raise _refuse("shape", f"must have at most {limits.OPERAND_ELEMENTS} elements", tuple(extents))
+        dims = _pair("smem_modes", plain(self.smem_modes))
         modes = [_modes(f"smem_modes[{i}]", dim, extents[i]) for i, dim in enumerate(dims)]
-        align = _integer("align_bytes", self.align_bytes, 16, 1 << 18)
+        align = _integer("align_bytes", plain(self.align_bytes), 16, 1 << 18)
         if align & (align - 1):
             raise _refuse("align_bytes", "must be a power of two", align)
         object.__setattr__(self, "shape", (extents[0], extents[1]))
         object.__setattr__(self, "smem_modes", (modes[0], modes[1]))
         object.__setattr__(self, "align_bytes", align)
-        object.__setattr__(self, "smem_base_bytes", _integer("smem_base_bytes", self.smem_base_bytes, 0, STRIDE_LIMIT))
+        object.__setattr__(
+            self, "smem_base_bytes", _integer("smem_base_bytes", plain(self.smem_base_bytes), 0, limits.SMEM_REACH)
+        )
 
     def __str__(self) -> str:
         shapes = ",".join("(" + ",".join(str(n) for n, _ in modes) + ")" for modes in self.smem_modes)
@@ -133,8 +140,12 @@ class OperandProblem:
         return f"{self.operand} {self.dtype} {self.swizzle} XOR o {self.smem_base_bytes} o ({shapes}):({strides})"
 
     def with_changes(self, **changes: object) -> OperandProblem:
-        """Return a copy with some fields replaced."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        """Return a copy with some fields replaced.
+
+        Raises:
+            MalformedError: LA361, the fields do not make a problem; LA372, no such field.
+        """
+        return changed(self, changes)
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
@@ -188,12 +199,20 @@ class InstructionTile:
         k: First K coordinate in elements.
         descriptor: For the tile base 0.
         encoded: The 64 bits.
+
+    Raises:
+        MalformedError: LA372, a field is of another type or negative.
     """
 
     mn: int
     k: int
     descriptor: hardware.MatrixDescriptor
     encoded: int
+
+    def __post_init__(self) -> None:
+        instance("descriptor", self.descriptor, hardware.MatrixDescriptor)
+        for name, maximum in (("mn", MAX_INT), ("k", MAX_INT), ("encoded", 2**64 - 1)):
+            object.__setattr__(self, name, integer(name, getattr(self, name), 0, maximum))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +232,9 @@ class OperandPlan:
         unread: Stride fields that influence no address; they hold 16 bytes.
         evidence: ``"measured"`` or ``"modelled"``: how the read rule of this operand is known.
         certificate: What the checker recomputed, or None.
+
+    Raises:
+        MalformedError: LA372, the fields do not make a plan. Whether it is right is the checker's business.
     """
 
     problem: OperandProblem
@@ -226,6 +248,25 @@ class OperandPlan:
     unread: tuple[str, ...]
     evidence: str
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        instance("problem", self.problem, OperandProblem)
+        put(self, "major", text("major", self.major, hardware.MAJORS))
+        tiles = tuple(
+            instance(f"tiles[{i}]", tile, InstructionTile) for i, tile in enumerate(items("tiles", self.tiles))
+        )
+        if not tiles:
+            raise malformed_field("tiles", "must have at least one entry", self.tiles)
+        put(self, "tiles", tiles)
+        for name, minimum in (("rows", 1), ("align_bytes", 1), ("end_bytes", 0)):
+            put(self, name, integer(name, getattr(self, name), minimum))
+        for name in ("mn_steps", "k_steps"):
+            put(self, name, _checked_steps(name, getattr(self, name)))
+        names = enumerate(items("unread", self.unread))
+        put(self, "unread", tuple(text(f"unread[{index}]", name, STRIDE_FIELDS) for index, name in names))
+        put(self, "evidence", text("evidence", self.evidence, EVIDENCE))
+        put(self, "certificate", certificate("certificate", self.certificate))
 
     @property
     def transpose(self) -> int:
@@ -254,8 +295,12 @@ class OperandPlan:
         return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
     def with_changes(self, **changes: object) -> OperandPlan:
-        """Return a copy with some fields replaced; nothing is re-checked."""
-        return replace(self, **changes)  # type: ignore[arg-type]
+        """Return a copy with some fields replaced; what it claims is not proved again.
+
+        Raises:
+            MalformedError: LA372, no such field, or the fields do not make a plan.
+        """
+        return changed(self, changes)
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
@@ -297,9 +342,9 @@ class OperandPlan:
         tiles = tuple(_read_tile(node) for node in reader.get("tiles").items())
         if not tiles:
             reader.get("tiles").fail("must have at least one entry")
-        certificate = reader.get("certificate")
-        if certificate.value is not None and not isinstance(certificate.value, dict):
-            certificate.fail("must be an object or null")
+        stated = reader.get("certificate")
+        if stated.value is not None and not isinstance(stated.value, dict):
+            stated.fail("must be an object or null")
         return cls(
             OperandProblem.from_json(reader.get("problem")),
             major,
@@ -309,10 +354,17 @@ class OperandPlan:
             reader.get("end_bytes").integer(0),
             _read_steps(steps.get("mn")),
             _read_steps(steps.get("k")),
-            tuple(node.text(("leading_bytes", "stride_bytes")) for node in reader.get("unread").items()),
-            reader.get("evidence").text(("measured", "modelled")),
-            certificate.value,
+            tuple(node.text(STRIDE_FIELDS) for node in reader.get("unread").items()),
+            reader.get("evidence").text(EVIDENCE),
+            stated.value,
         )
+
+
+def _checked_steps(name: str, value: object) -> Modes | None:
+    if value is None:
+        return None
+    digits = [integers(f"{name}[{index}]", entry, 2) for index, entry in enumerate(items(name, value))]
+    return tuple((integer(f"{name}[{index}]", count, 2), step) for index, (count, step) in enumerate(digits))
 
 
 def _uniform(steps: Modes | None) -> int | None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.layouts.tile import Tile, malformed
 
 CALCULATOR = "AMD matrix instruction calculator 1.3.2"
@@ -54,6 +55,9 @@ class MatrixInstruction:
     element_bits: int
     result_bits: int
     evidence: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
 
 def _table(rows: str, evidence: str) -> dict[str, MatrixInstruction]:

@@ -28,6 +28,8 @@ WGMMA_SOURCE = "PTX ISA 9.1 section 9.7.15.5.1 (matrix fragments for wgmma)"
 LDMATRIX_SOURCE = "PTX ISA 9.1 section 9.7.14.5.15 (ldmatrix), 9.7.14.5.16 (stmatrix)"
 MMA_SHAPES = ((16, 8), (8, 8))
 """Accumulator shapes (M, N) of mma.sync covered here: m16n8 of every type with k, and m8n8k4 for f64."""
+MMA_DEPTHS = {(16, 8): (4, 8, 16, 32, 64, 128, 256), (8, 8): (4,)}
+"""The K of the instructions of each shape; where each value lies does not depend on it."""
 
 
 def mma_accumulator(
@@ -44,7 +46,7 @@ def mma_accumulator(
     Args:
         shape: Tensor shape, two dimensions or three with a batch first; powers of two.
         warps_per_cta: Warps per dimension.
-        instruction: (16, 8), or (8, 8) for f64.
+        instruction: (16, 8), or (8, 8) for f64; with K behind it as in (16, 8, 16), or 1 before it for a batch, too.
         cga: Cluster bases in units of one block's part.
 
     Raises:
@@ -58,7 +60,7 @@ def mma_accumulator(
     """
     sizes = _matrix_shape(shape)
     rank = len(sizes)
-    m, n = _mma_shape(instruction)
+    m, n = _mma_shape(instruction, rank)
     tile = core(Tile.start(_backwards(rank)), rank - 1, rank - 2, 2, m, n)
     return tile.grow_all("warp", powers(warps_per_cta, "warps_per_cta", rank), _backwards(rank)).fit(
         sizes, cga_bases(cga, rank)
@@ -85,7 +87,7 @@ def mma_operand(
         shape: Shape of the operand; powers of two.
         warps_per_cta: Warps of the accumulator, per dimension.
         k_width: Elements w that a lane holds contiguously along K.
-        instruction: (16, 8), or (8, 8) for f64.
+        instruction: (16, 8), or (8, 8) for f64; with K behind it as in (16, 8, 16), or 1 before it for a batch, too.
         cga: Cluster bases of the accumulator.
 
     Raises:
@@ -101,7 +103,7 @@ def mma_operand(
     rank = len(sizes)
     inner = inner_dim(operand, rank)
     width = power(k_width, "k_width")
-    m, _ = _mma_shape(instruction)
+    m, _ = _mma_shape(instruction, rank)
     depth = width * (4 if m == 8 else 8)
     outer = rank - 2 if operand == "A" else rank - 1
     order = (inner, outer, *range(rank - 3, -1, -1))
@@ -317,11 +319,15 @@ def _flat_shape(shape: object) -> tuple[int, ...]:
     return sizes
 
 
-def _mma_shape(instruction: object) -> tuple[int, int]:
-    found = powers(instruction, "instruction", 2)
-    if found not in MMA_SHAPES:
-        raise malformed("instruction", f"must be one of {MMA_SHAPES}", found, "LA701", MMA_SOURCE)
-    return found[0], found[1]
+def _mma_shape(instruction: object, rank: int) -> tuple[int, int]:
+    """Return (M, N) of an instruction shape, also from (M, N, K) and, for a tensor with a batch, (1, M, N)."""
+    found = powers(instruction, "instruction")
+    shape = found[1:] if rank == 3 and len(found) == 3 and found[0] == 1 else found[:2]
+    inner = found[2:] if shape == found[:2] else ()
+    if len(found) > 3 or shape not in MMA_SHAPES or (inner and inner[0] not in MMA_DEPTHS[shape]):
+        shapes = " or ".join(f"{m, n}, alone or with k in {MMA_DEPTHS[m, n]}" for m, n in MMA_SHAPES)
+        raise malformed("instruction", f"must be {shapes}", found, "LA701", MMA_SOURCE)
+    return shape[0], shape[1]
 
 
 def _warpgroup(warps_per_cta: object) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.layouts.nvidia import MMA_SOURCE, core
 from layoutalg.targets.layouts.tile import Tile, malformed
 
@@ -48,6 +49,9 @@ class MmaInstruction:
     k: int
     operand: str
     result: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
     @property
     def ptx(self) -> str:

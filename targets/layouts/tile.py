@@ -23,6 +23,7 @@ import numpy as np
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, Repair, shown
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.kinds import checked_kinds
 
 Vector: TypeAlias = tuple[int, ...]
 Bases: TypeAlias = tuple[tuple[str, tuple[Vector, ...]], ...]
@@ -218,6 +219,16 @@ class Tile:
     order: tuple[int, ...]
     bits: tuple[int, ...]
     bases: Bases
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+        rank = len(self.bits)
+        permutation(self.order, "order", rank)
+        if any(bits < 0 for bits in self.bits):
+            raise malformed("bits", "must not be negative", self.bits)
+        vectors = [vector for _, images in self.bases for vector in images]
+        if any(len(vector) != rank or any(part < 0 for part in vector) for vector in vectors):
+            raise malformed("bases", f"must hold vectors of {rank} components that are not negative", self.bases)
 
     @classmethod
     def start(cls, order: Sequence[int], axes: Sequence[str] = THREAD_AXES) -> Tile:

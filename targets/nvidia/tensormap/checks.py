@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from layoutalg.errors import Diagnostic, TargetRuleError
+from layoutalg.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_SPAN_BYTES
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, DType, TensorMap, malformed
@@ -77,7 +77,7 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
         require_measured(target)
         return enforced_violations(tm)
     if evidence != "documented":
-        raise malformed("LA305", f"evidence {evidence!r} is not known", "evidence is 'enforced' or 'documented'")
+        raise malformed("LA305", f"evidence {shown(evidence)} is not known", "evidence is 'enforced' or 'documented'")
     return _documented_violations(tm, lookup(target))
 
 
@@ -87,7 +87,7 @@ def require_measured(target: str) -> None:
         raise TargetRuleError(
             Diagnostic(
                 "LA306",
-                f"no measured evidence for target {target!r}",
+                f"no measured evidence for target {shown(target)}",
                 because="what a driver accepts and writes was recorded for sm_90 and sm_90a only; "
                 "ask violations(..., evidence='documented')",
                 source="targets/registry.py",

@@ -18,6 +18,7 @@ import struct
 from dataclasses import dataclass
 
 from layoutalg.errors import MalformedError
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, require_accepted, require_measured
 from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_PERIOD_BYTES, box_bytes
 from layoutalg.targets.nvidia.tensormap.fields import (
@@ -52,6 +53,12 @@ class Field:
     low: int
     width: int
     meaning: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+        if not (0 <= self.word < 32 and 0 <= self.low < self.low + self.width <= 32):
+            because = f"{self.width} bits from bit {self.low} of word {self.word} are not in the 32 words of 32 bits"
+            raise malformed("LA374", f"{self.name} is not a field of the map", because)
 
     @property
     def bits(self) -> str:

@@ -19,7 +19,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.kinds import checked_kinds
 
 _INT_LIMIT = 1 << 63
 
@@ -45,6 +46,9 @@ class DType:
     slot_bytes: int | None = None
     format_code: int | None = None
     rounds_tf32: bool = False
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
     @property
     def packed(self) -> bool:
@@ -112,16 +116,16 @@ def checked_int(name: str, value: object, code: str = "LA300") -> int:
     elif isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         answer = int(value)
     else:
-        raise malformed(code, f"{name} is not an integer", f"{name} = {value!r} is a {type(value).__name__}")
+        raise malformed(code, f"{name} is not an integer", f"{name} = {shown(value)} is a {type(value).__name__}")
     if not -_INT_LIMIT <= answer < _INT_LIMIT:
-        raise malformed(code, f"{name} does not fit 64 signed bits", f"{name} = {answer}, allowed -2^63..2^63-1")
+        raise malformed(code, f"{name} does not fit 64 signed bits", f"{name} = {shown(answer)}, allowed -2^63..2^63-1")
     return answer
 
 
 def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, ...]:
     """Return a sequence of integers as a tuple of ``int``."""
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
-        raise malformed(code, f"{name} is not a sequence of integers", f"{name} = {values!r}")
+        raise malformed(code, f"{name} is not a sequence of integers", f"{name} = {shown(values)}")
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise malformed(code, f"{name} is not one-dimensional", f"{name} has shape {values.shape}")
     return tuple([checked_int(f"{name}[{index}]", value, code) for index, value in enumerate(values)])
@@ -130,7 +134,7 @@ def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, .
 def checked_name(name: str, value: object, allowed: Mapping[str, object], code: str = "LA301") -> str:
     """Return a name out of a table."""
     if not isinstance(value, str) or value not in allowed:
-        raise malformed(code, f"{name} {value!r} is not known", f"{name} is one of " + ", ".join(allowed))
+        raise malformed(code, f"{name} {shown(value)} is not known", f"{name} is one of " + ", ".join(allowed))
     return str(value)
 
 

@@ -14,6 +14,7 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
 from layoutalg.targets.nvidia.wgmma.operand import (
     MAJORS,
     ReadPattern,
+    checked_major,
     operand_offsets,
     read_pattern,
     swizzle_phase,
@@ -27,8 +28,10 @@ from layoutalg.targets.nvidia.wgmma.shapes import (
     INSTRUCTION_M,
     N_VALUES,
     accumulator_coordinates,
+    has_wgmma,
     instruction_rows,
     operand_evidence,
+    require_wgmma,
 )
 
 __all__ = [
@@ -45,11 +48,14 @@ __all__ = [
     "MatrixDescriptor",
     "ReadPattern",
     "accumulator_coordinates",
+    "checked_major",
     "decode",
+    "has_wgmma",
     "instruction_rows",
     "operand_evidence",
     "operand_offsets",
     "read_pattern",
+    "require_wgmma",
     "swizzle_period_bytes",
     "swizzle_phase",
     "swizzle_span_bytes",

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, shown
 
 UNIT_BYTES = 16
 ADDRESS_LIMIT_BYTES = 1 << 18
@@ -50,7 +50,7 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
             return value.__index__()  # type: ignore[attr-defined, no-any-return]
         except TypeError:  # an array of one element has the method and refuses it
             pass
-    raise malformed("LA350", f"{name} is not an integer", f"{name} must be an integer, not {value!r}", where)
+    raise malformed("LA350", f"{name} is not an integer", f"{name} must be an integer, not {shown(value)}", where)
 
 
 def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
@@ -64,7 +64,7 @@ def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
         '128B'
     """
     if not isinstance(name, str) or name not in SWIZZLES:
-        because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {name!r}"
+        because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {shown(name)}"
         raise malformed("LA354", "swizzle is no mode of the wgmma descriptor", because, where)
     return str(name)
 
@@ -144,15 +144,17 @@ class MatrixDescriptor:
         for name in _STRIDE_FIELDS:
             value = checked_integer(name, getattr(self, name))
             if value % UNIT_BYTES:
-                because = f"{name} = {value} leaves {value % UNIT_BYTES} modulo 16"
+                because = f"{name} = {shown(value)} leaves {value % UNIT_BYTES} modulo 16"
                 raise malformed("LA351", f"{name} is not a multiple of 16", because)
             if not 0 <= value < ADDRESS_LIMIT_BYTES:
-                because = f"{name} = {value} lies outside 0..{ADDRESS_LIMIT_BYTES - UNIT_BYTES}"
+                because = f"{name} = {shown(value)} lies outside 0..{ADDRESS_LIMIT_BYTES - UNIT_BYTES}"
                 raise malformed("LA352", f"{name} does not fit its 18 bits", because)
             object.__setattr__(self, name, value)
         offset = checked_integer("base_offset", self.base_offset)
         if not 0 <= offset < BASE_OFFSET_LIMIT:
-            raise malformed("LA353", "base_offset does not fit its 3 bits", f"base_offset = {offset} lies outside 0..7")
+            raise malformed(
+                "LA353", "base_offset does not fit its 3 bits", f"base_offset = {shown(offset)} lies outside 0..7"
+            )
         object.__setattr__(self, "base_offset", offset)
         object.__setattr__(self, "swizzle", checked_swizzle(self.swizzle))
 
@@ -204,7 +206,7 @@ def decode(raw: int) -> MatrixDescriptor:
     """
     word = checked_integer("raw", raw, "decode")
     if not 0 <= word < 1 << 64:
-        raise malformed("LA355", "raw is not an unsigned 64-bit integer", f"raw = {word:#x}", "decode")
+        raise malformed("LA355", "raw is not an unsigned 64-bit integer", f"raw = {shown(word)}", "decode")
     for low, high in _RESERVED:
         bits = word >> low & ((1 << (high - low + 1)) - 1)
         if bits:

@@ -22,7 +22,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, TargetRuleError
+from layoutalg.errors import Diagnostic, TargetRuleError, shown
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.wgmma.descriptor import (
     ADDRESS_LIMIT_BYTES,
     UNIT_BYTES,
@@ -55,6 +56,9 @@ class ReadPattern:
     mn: tuple[Digit, ...]
     k: tuple[Digit, ...]
 
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
 
 def checked_major(major: object, where: str = "operand_offsets") -> str:
     """Return ``"K"`` or ``"MN"``.
@@ -67,7 +71,7 @@ def checked_major(major: object, where: str = "operand_offsets") -> str:
         'MN'
     """
     if not isinstance(major, str) or major not in MAJORS:
-        raise malformed("LA358", "no such major", f"major must be 'K' or 'MN', not {major!r}", where)
+        raise malformed("LA358", "no such major", f"major must be 'K' or 'MN', not {shown(major)}", where)
     return str(major)
 
 
@@ -185,7 +189,7 @@ def operand_offsets(
     Source: measured on an H200 for A (64 rows) and for B with 8, 64, 128 and 256 rows; driver 580.159.04.
     """
     if not isinstance(descriptor, MatrixDescriptor):
-        raise malformed("LA350", "descriptor is no MatrixDescriptor", f"got {descriptor!r}", "operand_offsets")
+        raise malformed("LA350", "descriptor is no MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
     count = _checked_shape(rows, k, element_bits)
     pattern = read_pattern(checked_major(major), descriptor.swizzle)
     for field in ("leading_bytes", "stride_bytes"):

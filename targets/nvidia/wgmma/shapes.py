@@ -1,7 +1,7 @@
 """Instruction shapes of ``wgmma`` for 16-bit floats, which operand reads were measured, and the accumulator fragment.
 
 Main definitions: ``INSTRUCTION_M``, ``INSTRUCTION_K``, ``N_VALUES``, ``DTYPES``, ``ACCUMULATORS``,
-``instruction_rows``, ``operand_evidence``, ``accumulator_coordinates``.
+``has_wgmma``, ``require_wgmma``, ``instruction_rows``, ``operand_evidence``, ``accumulator_coordinates``.
 
 Implementation notes: the shapes of other element types are documented but left out; nothing here answers for them.
 
@@ -16,8 +16,9 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, TargetRuleError, shown
 from layoutalg.targets.nvidia.wgmma.descriptor import checked_integer
+from layoutalg.targets.registry import lookup
 
 ARCH = "sm_90a"
 INSTRUCTION_M = 64
@@ -34,8 +35,47 @@ _EVIDENCE = MappingProxyType({"A": "measured", "B": "measured"})
 """A: reads of 1,200 descriptors on an H200, f16. B: reads of 640 descriptors on an H200, f16, N = 8, 64, 128, 256."""
 
 
+def has_wgmma(target: str) -> bool:
+    """Return whether an architecture has ``wgmma``: sm_90a alone, not sm_90 and none of compute capability 10.
+
+    Raises:
+        MalformedError: LA340, unknown target.
+
+    Example:
+        >>> has_wgmma("sm_90a"), has_wgmma("sm_90"), has_wgmma("sm_100a")
+        (True, False, False)
+
+    Source: PTX ISA 9.1 section 9.7.15.
+    """
+    return lookup(target).arch == ARCH
+
+
+def require_wgmma(target: str) -> None:
+    """Refuse an architecture without ``wgmma``; descriptors and plans of this package are not for it.
+
+    Raises:
+        MalformedError: LA340, unknown target.
+        TargetRuleError: LA373 (rule ``WGMMA_ARCH``), a target that has no ``wgmma``.
+
+    Example:
+        >>> require_wgmma("sm_90a")
+        >>> require_wgmma("sm_100a")
+        Traceback (most recent call last):
+        layoutalg.errors.TargetRuleError: LA373 sm_100a has no wgmma
+          since  wgmma needs sm_90a
+          see    PTX ISA 9.1 section 9.7.15 (matrix shape: m64nNk16 for .f16 and .bf16, N = 8..256 step 8)
+
+    Source: PTX ISA 9.1 section 9.7.15.
+    """
+    if not has_wgmma(target):
+        because = f"wgmma needs {ARCH}"
+        raise TargetRuleError(
+            Diagnostic("LA373", f"{target} has no wgmma", because=because, source=SHAPE_SOURCE), "WGMMA_ARCH"
+        )
+
+
 def _operand_error(operand: object) -> MalformedError:
-    because = f"operand must be 'A' or 'B', not {operand!r}"
+    because = f"operand must be 'A' or 'B', not {shown(operand)}"
     return MalformedError(Diagnostic("LA360", "no such wgmma operand", because=because, source=SHAPE_SOURCE))
 
 

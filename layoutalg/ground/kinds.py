@@ -1,0 +1,132 @@
+"""Dataclasses that hold what their annotations say, or are refused.
+
+Main definitions: ``checked_kinds``.
+
+Implementation notes: for values that are plain data (facts, descriptors, working values of a checker). Annotations are
+read once per class. Lists are taken as tuples and numpy's numbers as Python's where the annotation asks for those, so
+that values stay hashable and equal to what was meant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from layoutalg.errors import Diagnostic, MalformedError, shown
+
+
+def checked_kinds(value: Any, code: str) -> None:
+    """Refuse a frozen dataclass of which a field is not of its annotated kind; call this in ``__post_init__``.
+
+    Args:
+        value: The value under construction.
+        code: Code of the error.
+
+    Raises:
+        MalformedError: With that code; names the field, what it must be and the value.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Pair:
+        ...     name: str
+        ...     sizes: tuple[int, ...]
+        ...     def __post_init__(self) -> None:
+        ...         checked_kinds(self, "LA374")
+        >>> Pair("box", [64, np.int64(8)])
+        Pair(name='box', sizes=(64, 8))
+        >>> Pair("box", "64")
+        Traceback (most recent call last):
+        layoutalg.errors.MalformedError: LA374 a field is malformed
+          in     Pair.sizes
+          since  sizes must be a tuple of integers of 64 bits, not '64'
+    """
+    for name, kind in _kinds(type(value)):  # type: ignore[arg-type]
+        given = getattr(value, name)
+        found = _as(kind, given)
+        if found is _WRONG:
+            because = f"{name} must be {_said(kind)}, not {shown(given)}"
+            raise MalformedError(Diagnostic(code, "a field is malformed", (f"{type(value).__name__}.{name}",), because))
+        if found is not given:
+            object.__setattr__(value, name, found)
+
+
+_WRONG = object()
+_NOUNS = {
+    int: ("an integer of 64 bits", "integers of 64 bits"),
+    str: ("a string", "strings"),
+    bool: ("True or False", "booleans"),
+    bytes: ("bytes", "byte strings"),
+}
+
+
+@cache
+def _kinds(owner: type) -> tuple[tuple[str, Any], ...]:
+    hints = typing.get_type_hints(owner)
+    return tuple((field.name, hints[field.name]) for field in dataclasses.fields(owner))
+
+
+def _as(kind: Any, value: object) -> object:
+    """The value as that kind, or ``_WRONG``."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is bool:
+        return bool(value) if isinstance(value, (bool, np.bool_)) else _WRONG
+    if kind is int:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -(2**63) <= value < 2**64:
+            return _WRONG
+        return int(value)
+    if origin is typing.Literal:
+        return value if isinstance(value, str) and value in arguments else _WRONG
+    if origin in (typing.Union, types.UnionType):
+        for argument in arguments:
+            found = _as(argument, value)
+            if found is not _WRONG:
+                return found
+        return _WRONG
+    if origin is tuple:
+        return _as_tuple(arguments, value)
+    if kind is type(None):
+        return None if value is None else _WRONG
+    if origin is dict or origin is Mapping:
+        return value if isinstance(value, Mapping) else _WRONG
+    return value if isinstance(value, origin or kind) else _WRONG
+
+
+def _as_tuple(arguments: tuple[Any, ...], value: object) -> object:
+    if isinstance(value, np.ndarray) and value.ndim:
+        value = value.tolist()
+    if not isinstance(value, (tuple, list)):
+        return _WRONG
+    many = len(arguments) == 2 and arguments[1] is Ellipsis
+    if not many and len(value) != len(arguments):
+        return _WRONG
+    entries = [_as(arguments[0] if many else arguments[index], entry) for index, entry in enumerate(value)]
+    if any(entry is _WRONG for entry in entries):
+        return _WRONG
+    same = type(value) is tuple and all(new is old for new, old in zip(entries, value, strict=True))
+    return value if same else tuple(entries)
+
+
+def _said(kind: Any, plural: bool = False) -> str:
+    """The kind in words."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind in _NOUNS:
+        return _NOUNS[kind][plural]
+    if kind is type(None):
+        return "None"
+    if origin is typing.Literal:
+        return "one of " + ", ".join(arguments)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_said(argument, plural) for argument in arguments)
+    if origin is tuple:
+        noun = "tuples" if plural else "a tuple"
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return f"{noun} of {_said(arguments[0], True)}"
+        return f"{noun} of ({', '.join(_said(argument) for argument in arguments)})"
+    name = getattr(origin or kind, "__name__", str(kind))
+    return f"{name} values" if plural else f"a {name}"

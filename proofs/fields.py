@@ -1,0 +1,169 @@
+"""Checks of the fields of statements and claims: a constructor of ``proofs`` makes a valid value or refuses.
+
+Main definitions: ``malformed``, ``integer``, ``integers``, ``text``, ``instance``, ``certificate``, ``changed``,
+``plain``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from layoutalg.errors import Diagnostic, MalformedError, shown
+
+T = TypeVar("T")
+INT_LIMIT = 2**63
+MAX_DEPTH = 16
+"""Nesting of a certificate beyond which it is not read."""
+
+
+def malformed(field: str, rule: str, actual: object) -> MalformedError:
+    """Return the error of a field: its name, the rule and the value."""
+    return MalformedError(Diagnostic("LA372", "a field is malformed", (field,), f"{field} {rule}, not {shown(actual)}"))
+
+
+def integer(field: str, value: object, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
+    """Return an integer of [minimum, maximum]; numpy integers count, booleans and floats do not.
+
+    Raises:
+        MalformedError: LA372.
+
+    Example:
+        >>> integer("rows", np.int32(8))
+        8
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise malformed(field, "must be an integer", value)
+    number = operator.index(value)
+    if not minimum <= number <= maximum:
+        raise malformed(field, f"must lie in {minimum}..{maximum}", number)
+    return number
+
+
+def items(field: str, value: object, length: int | None = None) -> Sequence[Any]:
+    """Return a list, a tuple or an array as a sequence, of ``length`` entries where given."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        raise malformed(field, "must be a sequence", value)
+    if length is not None and len(value) != length:
+        raise malformed(field, f"must have {length} entries", value)
+    return value
+
+
+def integers(
+    field: str, value: object, length: int | None = None, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1
+) -> tuple[int, ...]:
+    """Return a sequence of integers as a tuple.
+
+    Raises:
+        MalformedError: LA372.
+
+    Example:
+        >>> integers("coords", [0, np.int64(64)], 2)
+        (0, 64)
+    """
+    entries = enumerate(items(field, value, length))
+    return tuple([integer(f"{field}[{index}]", entry, minimum, maximum) for index, entry in entries])
+
+
+def text(field: str, value: object, choices: Sequence[str] | None = None) -> str:
+    """Return a string, one of ``choices`` where given.
+
+    Raises:
+        MalformedError: LA372.
+    """
+    if not isinstance(value, str):
+        raise malformed(field, "must be a string", value)
+    if choices is not None and value not in choices:
+        raise malformed(field, f"must be one of {', '.join(choices)}", value)
+    return str(value)
+
+
+def instance(field: str, value: object, kind: type[T]) -> T:
+    """Return a value of a class.
+
+    Raises:
+        MalformedError: LA372.
+    """
+    if not isinstance(value, kind):
+        raise malformed(field, f"must be a {kind.__name__}", value)
+    return value
+
+
+def certificate(field: str, value: object) -> dict[str, object] | None:
+    """Return a certificate as plain JSON data of its own, None where there is none.
+
+    Raises:
+        MalformedError: LA372, no object of JSON values.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise malformed(field, "must be an object or None", value)
+    return _json_object(field, value, MAX_DEPTH)
+
+
+def same_json(one: object, two: object) -> bool:
+    """Return whether two JSON values are equal in kind too: 1, 1.0 and True are three values.
+
+    Example:
+        >>> same_json({"elements": 1}, {"elements": 1}), same_json(1, True)
+        (True, False)
+    """
+    return json.dumps(one, sort_keys=True) == json.dumps(two, sort_keys=True)
+
+
+def plain(value: object, depth: int = 5) -> object:
+    """Return tuples and arrays as lists and numpy integers as integers, to ``depth`` levels; all else as it is."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, (np.integer, np.bool_)):
+        return value.item()
+    if isinstance(value, (list, tuple)) and depth:
+        return [plain(entry, depth - 1) for entry in value]
+    return value
+
+
+def changed(value: T, changes: Mapping[str, object]) -> T:
+    """Return a copy with some fields replaced; the constructor checks it as it checks every value.
+
+    Raises:
+        MalformedError: LA372, a field that is not there, or the changed value is not a valid one.
+    """
+    known = [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]
+    for name in changes:
+        if name not in known:
+            raise malformed(type(value).__name__, f"has the fields {', '.join(known)}", name)
+    return dataclasses.replace(value, **changes)  # type: ignore[type-var]
+
+
+def _json(field: str, value: object, depth: int) -> object:
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, (int, np.integer)):
+        return integer(field, value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if not depth:
+        raise malformed(field, f"must not be nested more than {MAX_DEPTH} deep", value)
+    if isinstance(value, Mapping):
+        return _json_object(field, value, depth)
+    if isinstance(value, (list, tuple)):
+        return [_json(f"{field}[{index}]", entry, depth - 1) for index, entry in enumerate(value)]
+    raise malformed(field, "must be JSON data", value)
+
+
+def _json_object(field: str, value: Mapping[object, object], depth: int) -> dict[str, object]:
+    answer: dict[str, object] = {}
+    for key, entry in value.items():
+        if not isinstance(key, str):
+            raise malformed(field, "must have text as keys", key)
+        answer[key] = _json(f"{field}[{key[:40]!r}]", entry, depth - 1)
+    return answer

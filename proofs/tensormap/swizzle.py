@@ -1,0 +1,61 @@
+"""What a swizzle asks for, from its definition, for the statement's side of a proof.
+
+Main definitions: ``XORS``, ``swizzled``, ``period_bytes``.
+
+Main statements: ``Sw<bits, base, shift>`` sends an address a to a XOR ((a div 2^shift) AND mask), where the mask
+selects ``bits`` bits from ``base`` on.
+
+Implementation notes: on purpose not the code of ``targets``, which the finder uses, and not the arithmetic of chunks by
+which ``walk`` says what the engine does.
+
+References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+XORS: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType(
+    {
+        "NONE": (),
+        "32B": ((1, 4, 3),),
+        "64B": ((2, 4, 3),),
+        "128B": ((3, 4, 3),),
+        "128B_ATOM_32B": ((2, 5, 2),),
+        "128B_ATOM_32B_FLIP_8B": ((2, 5, 2), (1, 3, 4)),
+        "128B_ATOM_64B": ((1, 6, 1),),
+    }
+)
+"""(bits, base, shift) of each swizzle on shared byte addresses; FLIP_8B takes two, both of the address before."""
+
+
+def swizzled(mode: str, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return shared byte addresses after the XOR.
+
+    Args:
+        mode: A key of ``XORS``.
+        addresses: int64, at least 0.
+
+    Example:
+        >>> swizzled("64B", np.array([0, 128, 144, 384])).tolist()
+        [0, 144, 128, 432]
+    """
+    answer = addresses.copy()
+    for bits, base, shift in XORS[mode]:
+        for bit in range(base, base + bits):
+            answer ^= (addresses >> (bit + shift) & 1) << bit
+    return answer
+
+
+def period_bytes(mode: str) -> int:
+    """Return after how many bytes the pattern repeats: one past the highest bit it looks at.
+
+    Example:
+        >>> [period_bytes(mode) for mode in ("32B", "64B", "128B")]
+        [256, 512, 1024]
+    """
+    return max((1 << (bits + base + shift) for bits, base, shift in XORS[mode]), default=1)
