@@ -362,9 +362,23 @@ def _signature(parameters: Sequence[tuple[str, str]]) -> str:
 def _refusal(plan: TensorMapPlan, side: str = "") -> str:
     """Return the statement that refuses what ``plan.coordinates`` refuses; empty where every origin is expressible."""
     prefix = f"{side}_origin" if side else "origin"
-    conditions = [f"{prefix}{dim} != 0" for dim, step in enumerate(plan.problem.origin_multiple) if step == 0]
-    steps = {(dim, bottom // math.gcd(top, bottom)) for terms in plan.origin_map for dim, top, bottom in terms}
-    conditions += [f"{prefix}{dim} % {step} != 0" for dim, step in sorted(steps) if step > 1]
+    conditions = []
+    for dim, step in enumerate(plan.problem.origin_multiple):
+        needs = {bottom // math.gcd(top, bottom) for terms in plan.origin_map for d, top, bottom in terms if d == dim}
+        if step == 0:
+            conditions.append(f"{prefix}{dim} != 0")
+        elif (whole := math.lcm(step, *needs)) > 1:
+            conditions.append(f"{prefix}{dim} % {whole} != 0" if whole < 2**31 else f"{prefix}{dim} != 0")
+    if plan.direction == "store":
+        for j in range(len(plan.origin_map)):
+            shift = _shift(plan, j, side)
+            first = min(issue.coords[j] for issue in plan.issues)
+            if shift or first < 0:
+                conditions.append(f"{_sum(str(first), shift)} < 0")
+        if plan.oob != "exact":
+            for dim, (low, high) in enumerate(plan.problem.bounds):
+                if plan.problem.origin_multiple[dim]:
+                    conditions.append(f"{prefix}{dim} < {low} || {prefix}{dim} >= {min(high, 2**31 - 1)}")
     if not conditions:
         return ""
     return _REFUSAL.format(condition=" || ".join(conditions), status_origin=STATUS_ORIGIN)

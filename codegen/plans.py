@@ -69,7 +69,8 @@ def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
     """Return the kernel's origin arguments, one int per tile dimension.
 
     Raises:
-        MalformedError: LA535, when the origin has another rank, or it or a start coordinate leaves 32 signed bits.
+        MalformedError: LA535, when the origin has another rank or leaves 32 signed bits; LA421, when the plan has no
+            start coordinates for it.
     """
     rank = checked_plan(plan).problem.rank
     try:
@@ -79,8 +80,9 @@ def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
         raise MalformedError(Diagnostic("LA535", "bad origin", because=because)) from None
     if len(values) != rank:
         raise MalformedError(Diagnostic("LA535", "bad origin", because=f"the tile has rank {rank}, origin = {values}"))
-    for value in (*values, *(c for coords in plan.coordinates(values) for c in coords)):
+    for value in values:
         if not -(2**31) <= value < 2**31:
             because = f"{value} does not fit 32 signed bits, origin = {values}"
             raise MalformedError(Diagnostic("LA535", "bad origin", because=because))
+    plan.coordinates(values)
     return values

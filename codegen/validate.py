@@ -218,7 +218,7 @@ def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
         found += [(*base[:dim], value, *base[dim + 1 :]) for value in values]
     rng = np.random.default_rng(0)
     found += [tuple(int(values[rng.integers(len(values))]) for values in per_dim) for _ in range(8)]
-    return tuple(dict.fromkeys(found))
+    return tuple(origin for origin in dict.fromkeys(found) if plan.direction == "load" or plan.expresses(origin))
 
 
 def _unfit(plan: TensorMapPlan) -> Difference | None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
-from layoutalg.ground import memory
 from layoutalg.zmod.layout import IntegerLayout, grid, span
 from layoutalg.zmod.matrix import Vector
 
@@ -216,8 +215,6 @@ def _check_wraps(
     ]
     where = (str(outer), f"after {inner}")
     points = _walk(inner, axes, where)
-    count = math.prod(inner.extents[axis] for axis in axes)
-    memory.reserve(f"{outer} after {inner}", count, inner.bytes_per_point + 2 * outer.bytes_per_point)
     shape = tuple(inner.extents[axis] if axis in axes else 1 for axis in range(len(inner.extents)))[::-1]
     middle = inner._arrays(points, shape)
     wanted = outer._arrays([middle[place] for place in places], shape)

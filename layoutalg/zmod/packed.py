@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from operator import mul
 
 from layoutalg.errors import BudgetError, Diagnostic
-from layoutalg.ground import clock
 
 Rows = list[list[int]]
 WORD_BITS = 64
@@ -77,7 +76,6 @@ class Work:
         """
         self.done += amount
         spend(self.done)
-        clock.check("an elimination over the integers")
 
 
 def bits(row: Iterable[int]) -> int:

@@ -15,10 +15,10 @@ from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store
 from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.codegen.runner import runner_kernel, runner_tables
+from layoutalg.codegen.runner import STATUS_ORIGIN, runner_kernel, runner_tables
 from layoutalg.errors import BudgetError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import clock
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
@@ -236,8 +236,9 @@ def test_a_tile_off_128_bytes() -> None:
 
 @needs_compiler
 def test_an_inner_coordinate_off_16_bytes() -> None:
-    kernel = load_kernel(plan())
-    assert hostsim.FAULTS[run(kernel, plan(), (0, 8))[0]] == "inner start coordinate not a multiple of 16 bytes"
+    assert run(load_kernel(plan()), plan(), (0, 8)) == (0, STATUS_ORIGIN)
+    shifted = plan().with_changes(issues=(Issue((8, 0), 0),))
+    assert hostsim.FAULTS[run(load_kernel(shifted), shifted)[0]] == "inner start coordinate not a multiple of 16 bytes"
 
 
 @needs_compiler
@@ -265,7 +266,9 @@ def test_a_store_without_its_wait_or_commit() -> None:
 
 @needs_compiler
 def test_a_negative_store() -> None:
-    fault, _ = run(store_kernel(plan("store")), plan("store"), (-16, 0))
+    assert run(store_kernel(plan("store")), plan("store"), (-16, 0)) == (0, STATUS_ORIGIN)
+    careless = edited(store_kernel(plan("store")), " || origin0 < 0", "")
+    fault, _ = run(careless, plan("store"), (-16, 0))
     assert hostsim.FAULTS[fault] == "store with a negative start coordinate"
 
 

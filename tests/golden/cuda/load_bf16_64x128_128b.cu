@@ -6,7 +6,7 @@ extern "C" __global__ void __launch_bounds__(128) la_load_bf16_64x128_128b(const
     const la_u32 barrier = tile_address + 16640;
 
     // No start coordinates express such an origin: nothing is copied.
-    if (origin1 % 64 != 0) {
+    if (origin0 % 64 != 0 || origin1 % 128 != 0) {
         if (threadIdx.x == 0) *status = 3;
         return;
     }

@@ -5,6 +5,12 @@ extern "C" __global__ void __launch_bounds__(128) la_load_bf16_8x640_128b(const 
     const la_u32 tile_address = la_shared_address(tile);
     const la_u32 barrier = tile_address + 19712;
 
+    // No start coordinates express such an origin: nothing is copied.
+    if (origin0 % 8 != 0 || origin1 % 640 != 0) {
+        if (threadIdx.x == 0) *status = 3;
+        return;
+    }
+
     // Poison what the copies must overwrite, and some bytes behind the tile that they must leave alone.
     for (int i = threadIdx.x; i < 19712; i += 128) tile[i] = 0xEE;
     if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);

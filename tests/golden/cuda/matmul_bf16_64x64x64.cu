@@ -8,6 +8,18 @@ extern "C" __global__ void __launch_bounds__(128) la_matmul(const __grid_constan
     const la_u32 b_address = a_address + 8192;
     const la_u32 barrier = a_address + 16384;
 
+    // No start coordinates express such an origin: nothing is copied.
+    if (a_origin0 % 64 != 0 || a_origin1 % 64 != 0) {
+        if (threadIdx.x == 0) *status = 3;
+        return;
+    }
+
+    // No start coordinates express such an origin: nothing is copied.
+    if (b_origin0 % 64 != 0 || b_origin1 % 64 != 0) {
+        if (threadIdx.x == 0) *status = 3;
+        return;
+    }
+
     if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);
     __syncthreads();
     if (threadIdx.x == 0) {

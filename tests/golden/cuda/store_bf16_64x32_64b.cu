@@ -4,6 +4,12 @@ extern "C" __global__ void __launch_bounds__(128) la_store_bf16_64x32_64b(const 
     unsigned char* tile = la_aligned_shared(512);
     const la_u32 tile_address = la_shared_address(tile);
 
+    // No start coordinates express such an origin: nothing is copied.
+    if (origin0 % 64 != 0 || origin1 % 32 != 0 || origin1 < 0 || origin0 < 0) {
+        if (threadIdx.x == 0) *status = 3;
+        return;
+    }
+
     for (int i = threadIdx.x; i < 4096; i += 128) tile[i] = image[i];
     la_fence_async();  // every thread: its writes before the copy engine's reads
     __syncthreads();
