@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -165,12 +165,16 @@ def _float(text: str) -> object:
     return value if math.isfinite(value) else _Refused(f"{text} is too large for a floating-point number")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object,
-    parse_int=_integer,
-    parse_float=_float,
-    parse_constant=lambda name: _Refused(f"{name} is not JSON"),
-)
+def _decoder(parse_int: Callable[[str], object] | None) -> json.JSONDecoder:
+    def constant(name: str) -> object:
+        return _Refused(f"{name} is not JSON")
+
+    return json.JSONDecoder(object_pairs_hook=_object, parse_int=parse_int, parse_float=_float, parse_constant=constant)
+
+
+_SHORT_NUMBERS = _decoder(None)
+_ANY_NUMBERS = _decoder(_integer)
+_LONG_NUMBER = re.compile(rf"[0-9]{{{limits.DOCUMENT_DIGITS + 1}}}")
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -179,10 +183,10 @@ def _skip(text: str, position: int) -> int:
     return position if found is None else found.end()
 
 
-def _read(text: str, start: int, name: str, prefix: str = "") -> tuple[object, int]:
+def _read(decoder: json.JSONDecoder, text: str, start: int, name: str, prefix: str = "") -> tuple[object, int]:
     """Read the value at ``start`` and return it with the position after it."""
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = decoder.raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise _syntax(text, error.pos, error.msg, name) from None
     except RecursionError:
@@ -192,29 +196,25 @@ def _read(text: str, start: int, name: str, prefix: str = "") -> tuple[object, i
 
 
 def _require_accepted(value: object, name: str, prefix: str) -> None:
-    """Refuse a document that holds refused values or is nested too deeply; the shallowest place is named."""
-    level: list[tuple[object, object]] = [(value, None)]  # a node, and the chain of (key, chain) that leads to it
-    for _ in range(limits.DOCUMENT_DEPTH):
-        below: list[tuple[object, object]] = []
-        for node, chain in level:
+    """Refuse a document that holds refused values or is nested too deeply; the first place is named."""
+    path: list[object] = []
+    waiting: list[Iterator[tuple[object, object]]] = [iter([("", value)])]  # the rest of each object around here
+    while waiting:
+        for key, node in waiting[-1]:
             if isinstance(node, _Refused):
+                pointer = prefix + "".join(_token(step) for step in [*path, key][1:])
                 what = "ambiguous JSON document" if node.code == "LA013" else "not a JSON document"
-                where = f"{name}, at {prefix + _pointer(chain) or WHOLE}"
-                raise MalformedError(Diagnostic(node.code, what, (where,), node.because))
-            entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-            below += [(entry, (key, chain)) for key, entry in entries if isinstance(entry, (dict, list, _Refused))]
-        level = below
-        if not level:
-            return
-    raise _too_deep(name)
-
-
-def _pointer(chain: object) -> str:
-    tokens = []
-    while isinstance(chain, tuple):
-        key, chain = chain
-        tokens.append(_token(key))
-    return "".join(reversed(tokens))
+                raise MalformedError(Diagnostic(node.code, what, (f"{name}, at {pointer or WHOLE}",), node.because))
+            if isinstance(node, (dict, list)):
+                if len(path) == limits.DOCUMENT_DEPTH:
+                    raise _too_deep(name)
+                path.append(key)
+                waiting.append(iter(node.items() if isinstance(node, dict) else enumerate(node)))
+                break
+        else:
+            waiting.pop()
+            if path:
+                path.pop()
 
 
 def _too_deep(name: str) -> MalformedError:
@@ -233,12 +233,13 @@ def _syntax(text: str, position: int, because: str, name: str) -> MalformedError
     return MalformedError(Diagnostic("LA011", "not a JSON document", where, because))
 
 
-def _require_few_values(text: str, name: str) -> None:
-    """Refuse a text before it becomes objects that take much more memory than it does."""
+def _decoder_for(text: str, name: str) -> json.JSONDecoder:
+    """Return what reads a text; refuse one that would become objects that take much more memory than it does."""
     count = 1 + text.count(",") + text.count("[") + text.count("{")
     if count > limits.DOCUMENT_VALUES:
         because = f"it holds {count} values, and at most {limits.DOCUMENT_VALUES} are read"
         raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
+    return _ANY_NUMBERS if _LONG_NUMBER.search(text) else _SHORT_NUMBERS
 
 
 def load_json(text: str, name: str = "document") -> object:
@@ -262,8 +263,7 @@ def load_json(text: str, name: str = "document") -> object:
           since  the key 'b' stands twice in this object
     """
     name = escaped(name)
-    _require_few_values(text, name)
-    value, end = _read(text, _skip(text, 0), name)
+    value, end = _read(_decoder_for(text, name), text, _skip(text, 0), name)
     _require_end(text, end, name)
     return value
 
@@ -283,19 +283,21 @@ class Documents:
         name: What to call it in messages.
         starts: Where each document starts.
         is_list: Whether the text is a list of documents.
+        decoder: What reads them.
     """
 
     text: str
     name: str
     starts: tuple[int, ...]
     is_list: bool
+    decoder: json.JSONDecoder
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __iter__(self) -> Iterator[object]:
         for start in self.starts:
-            yield _DECODER.raw_decode(self.text, start)[0]
+            yield self.decoder.raw_decode(self.text, start)[0]
 
 
 def split_json(text: str, name: str = "document") -> Documents:
@@ -313,11 +315,11 @@ def split_json(text: str, name: str = "document") -> Documents:
         ((1, 11), [{'a': 1}, 2])
     """
     name = escaped(name)
-    _require_few_values(text, name)
+    decoder = _decoder_for(text, name)
     start = _skip(text, 0)
     if not text.startswith("[", start):
-        _require_end(text, _read(text, start, name)[1], name)
-        return Documents(text, name, (start,), False)
+        _require_end(text, _read(decoder, text, start, name)[1], name)
+        return Documents(text, name, (start,), False, decoder)
     starts: list[int] = []
     start = _skip(text, start + 1)
     if text.startswith("]", start):
@@ -326,11 +328,11 @@ def split_json(text: str, name: str = "document") -> Documents:
         if len(starts) == limits.DOCUMENTS:
             because = f"a list has at most {limits.DOCUMENTS} documents"
             raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
-        end = _skip(text, _read(text, start, name, f"/{len(starts)}")[1])
+        end = _skip(text, _read(decoder, text, start, name, f"/{len(starts)}")[1])
         starts.append(start)
         if text.startswith("]", end):
             _require_end(text, end + 1, name)
-            return Documents(text, name, tuple(starts), True)
+            return Documents(text, name, tuple(starts), True, decoder)
         if not text.startswith(",", end):
             raise _syntax(text, end, "Expecting ',' delimiter", name)
         start = _skip(text, end + 1)
