@@ -38,6 +38,8 @@ from layoutalg.verdict import Refuted, Unknown
 MAX_FILLED_BYTES = 2**26
 """Memory up to this size is random throughout; larger memory only where a tile's elements lie."""
 MAX_MEMORY_BYTES = 2**36
+MAX_ALIGN_BYTES = 2**16
+"""Memory is aligned like the tensor's base up to here; no copy depends on more."""
 STORE_MARGIN_BYTES = 4096
 BACKENDS = ("auto", "cuda", "host", "simulator")
 
@@ -283,12 +285,16 @@ def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.ran
     """Return the tensor's memory, aligned like its base, random at least where the tiles' elements lie."""
     problem = plan.problem
     size = element_bytes(problem.dtype)
-    last = sum((n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
-    total = (problem.base_elem_offset + last + 1) * size
+    reaches = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
+    total = (problem.base_elem_offset + sum(reach for reach in reaches if reach > 0) + 1) * size
     if total > MAX_MEMORY_BYTES:
         because = f"{total} bytes > {MAX_MEMORY_BYTES}"
         raise MalformedError(Diagnostic("LA541", "the tensor is too large to model", ("validate",), because))
-    memory = _reserved(-(-total // 16) * 16, max(problem.base_align_bytes, 16))
+    first = problem.base_elem_offset + sum(reach for reach in reaches if reach < 0)
+    if first < 0:
+        because = f"its first element lies {-first} elements before the base address, where the model has no memory"
+        raise MalformedError(Diagnostic("LA541", "the tensor does not lie behind its base", ("validate",), because))
+    memory = _reserved(-(-total // 16) * 16, min(max(problem.base_align_bytes, 16), MAX_ALIGN_BYTES))
     if memory.size <= MAX_FILLED_BYTES:
         memory[:] = _random(problem.dtype, memory.size, rng)
         return memory

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from layoutalg.cli.exits import PROVED, REFUTED
+from layoutalg.cli.exits import PROVED, REFUTED, exit_code
 from layoutalg.cli.files import read_document
 from layoutalg.cli.output import progress, say, say_json
 from layoutalg.codegen.compile import to_cubin
@@ -20,7 +20,7 @@ from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.validate import ValidationReport, validate
 from layoutalg.document import Reader
-from layoutalg.errors import MissingExtraError
+from layoutalg.errors import LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import clock
 from layoutalg.proofs.handoff import operand_view, prove_handoff
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
@@ -45,10 +45,13 @@ class _Row:
     report: ValidationReport | None = None
     consumer: str = ""
     notes: list[str] = field(default_factory=list)
+    failure: LayoutError | None = None
 
     @property
     def good(self) -> bool:
         """Whether everything came out as the collection says, and every comparison agreed."""
+        if self.failure is not None:
+            return False
         verdict = "admissible" if self.plan is not None else "inadmissible"
         agreed = self.report is None or bool(self.report)
         return verdict == self.expected and agreed and "refuted" not in self.consumer
@@ -60,6 +63,8 @@ class _Row:
             answer["plan"] = self.plan.to_json()
         if self.refusal is not None:
             answer["refusal"] = self.refusal.to_json()
+        if self.failure is not None:
+            answer["error"] = self.failure.diagnostic.to_json()
         answer |= {"cubin_bytes": self.cubin_bytes, "consumer": self.consumer}
         answer["validation"] = None if self.report is None else self.report.to_json()
         return answer
@@ -76,21 +81,35 @@ def demo(name: str, device: str, budget_seconds: float, as_json: bool) -> int:
     began = time.perf_counter()
     rows = []
     for index, tile in enumerate(tiles):
-        with clock.within(budget_seconds):
-            rows.append(_row(tile, device, budget_seconds))
+        rows.append(_row(tile, device, budget_seconds))
         progress(index + 1, len(tiles), rows[-1].name)
     spent = time.perf_counter() - began
     if as_json:
         say_json({"rows": [row.to_json() for row in rows], "seconds": round(spent, 3)})
     else:
         _print_table(rows, spent)
-    return PROVED if all(row.good for row in rows) else REFUTED
+    codes = [exit_code(row.failure) if row.failure else PROVED if row.good else REFUTED for row in rows]
+    return max(codes)
 
 
 def _row(tile: Reader, device: str, budget_seconds: float) -> _Row:
     tile.keys(("name", "source", "expect", "problem"), ("note", "rule", "consumer"))
     row = _Row(tile.get("name").text(), tile.get("expect").text(("admissible", "inadmissible")))
     problem = TensorMapProblem.from_json(tile.get("problem"))
+    try:
+        with clock.within(budget_seconds):
+            _fill(row, problem, device, budget_seconds)
+            if row.plan is not None and tile.has("consumer") and problem.dtype in OPERAND_DTYPES:
+                row.consumer = _consumer(row.plan, tile.get("consumer"))
+    except MalformedError:
+        raise
+    except LayoutError as error:  # a budget, say: the other tiles are answered all the same
+        row.failure = error
+    return row
+
+
+def _fill(row: _Row, problem: TensorMapProblem, device: str, budget_seconds: float) -> None:
+    """Plan, compile and compare one tile."""
     began = time.perf_counter()
     try:
         row.plan = synthesize_tensormap(problem, budget_seconds=budget_seconds)
@@ -98,16 +117,13 @@ def _row(tile: Reader, device: str, budget_seconds: float) -> _Row:
         row.refusal = error
     row.seconds = time.perf_counter() - began
     if row.plan is None:
-        return row
+        return
     kernel = load_kernel(row.plan) if row.plan.direction == "load" else store_kernel(row.plan)
     try:
         row.cubin_bytes = len(to_cubin(kernel))
     except MissingExtraError as error:
         row.notes.append(error.diagnostic.what)
     row.report = validate(row.plan, device=device)
-    if tile.has("consumer") and row.plan.problem.dtype in OPERAND_DTYPES:
-        row.consumer = _consumer(row.plan, tile.get("consumer"))
-    return row
 
 
 def _consumer(plan: TensorMapPlan, node: Reader) -> str:
@@ -162,6 +178,8 @@ def _print_table(rows: list[_Row], spent: float) -> None:
 
 
 def _cells(row: _Row) -> tuple[str, ...]:
+    if row.failure is not None:
+        return (row.name, "not decided", row.failure.diagnostic.code, *[""] * 4, f"{1e3 * row.seconds:.1f}", *[""] * 3)
     if row.plan is None:
         rules = ", ".join(violation.rule for violation in row.refusal.violations) if row.refusal else ""
         return (row.name, "inadmissible", rules, "", "", "", "", f"{1e3 * row.seconds:.1f}", "", "", "")
