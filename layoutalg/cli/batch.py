@@ -42,6 +42,7 @@ def each(
         for index, document in enumerate(documents):
             try:
                 with clock.within(budget_seconds):
+                    clock.check("a document")
                     result, lines, code = answer(document)
             except OutputError:
                 raise

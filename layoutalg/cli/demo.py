@@ -94,10 +94,14 @@ def demo(name: str, device: str, budget_seconds: float, as_json: bool) -> int:
 
 def _row(tile: Reader, device: str, budget_seconds: float) -> _Row:
     tile.keys(("name", "source", "expect", "problem"), ("note", "rule", "consumer"))
+    for key in ("source", "note", "rule"):
+        if tile.has(key):
+            tile.get(key).text()
     row = _Row(tile.get("name").text(), tile.get("expect").text(("admissible", "inadmissible")))
     problem = TensorMapProblem.from_json(tile.get("problem"))
     try:
         with clock.within(budget_seconds):
+            clock.check("a tile")
             _fill(row, problem, device, budget_seconds)
             if row.plan is not None and tile.has("consumer") and problem.dtype in OPERAND_DTYPES:
                 row.consumer = _consumer(row.plan, tile.get("consumer"))
@@ -129,6 +133,7 @@ def _fill(row: _Row, problem: TensorMapProblem, device: str, budget_seconds: flo
 def _consumer(plan: TensorMapPlan, node: Reader) -> str:
     """Prove that wgmma reads what the copy writes."""
     node.keys(("instruction", "operand", "major"))
+    node.get("instruction").text()
     view = operand_view(plan.problem, node.get("operand").text(("A", "B")), node.get("major").text(("K", "MN")))
     try:
         operand = synthesize_wgmma(view.problem)

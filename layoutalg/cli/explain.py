@@ -21,6 +21,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
 from layoutalg.document import malformed
 from layoutalg.errors import LayoutError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground import clock
 from layoutalg.notation import parse
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
@@ -33,6 +34,8 @@ from layoutalg.targets.nvidia.tensormap import limits
 Facts = dict[str, object]
 GRID = 8
 MAX_TABLE = 1 << 20
+TILE_SECONDS = 10.0
+"""For the question which TensorMap fills a tile."""
 
 
 def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
@@ -41,6 +44,7 @@ def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
         raise malformed("--target", f"must be one of {', '.join(limits.ARCHITECTURES)}", target)
     if dtype not in limits.PLAIN_DTYPES:
         raise malformed("--dtype", f"must be one of {', '.join(limits.PLAIN_DTYPES)}", dtype)
+    clock.check("an explanation")
     if subject == "-" or os.path.exists(subject):
         facts, code = _document(read_document(subject), target)
     elif re.fullmatch(r"(0x)?[0-9a-fA-F]{64,}", subject):
@@ -60,7 +64,7 @@ def _document(document: object, target: str) -> tuple[Facts, int]:
     schema = schema_of(document)
     if isinstance(document, dict) and schema.startswith(PROBLEM_SCHEMA):
         try:
-            return {"plan": list(plan_lines(synthesize_tensormap(document)))}, PROVED
+            return {"plan": list(plan_lines(synthesize_tensormap(document, budget_seconds=clock.left())))}, PROVED
         except InadmissibleError as error:
             return {"inadmissible": str(error)}, REFUTED
     if schema.startswith("layoutalg/tensormap-plan/"):
@@ -185,7 +189,7 @@ def _as_shared_tile(layout: CuteLayout | ComposedLayout, dtype: str, target: str
     }
     facts: Facts = {}
     try:
-        plan = synthesize_tensormap(document, repair=False)
+        plan = synthesize_tensormap(document, repair=False, budget_seconds=clock.left(TILE_SECONDS))
         many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
         facts["TMA"] = (
             f"box {list(plan.tensor_map.box)}, swizzle {plan.tensor_map.swizzle}, {many}, from {dtype} {shape}:{stride}"

@@ -52,7 +52,7 @@ def _refused(what: str, name: str, because: str) -> MalformedError:
 
 def title(name: str) -> str:
     """Return what to call a file in messages."""
-    return "standard input" if name == "-" else escaped(name)
+    return "standard input" if name == "-" else escaped(name, 300)
 
 
 def read_document(name: str) -> object:

@@ -31,7 +31,7 @@ class OutputError(LayoutError):
 
 def _failure(where: str, error: Exception | str) -> OutputError:
     reason = error if isinstance(error, str) else getattr(error, "strerror", None) or str(error)
-    return OutputError(Diagnostic("LA016", "the answer could not be written", (escaped(where),), reason))
+    return OutputError(Diagnostic("LA016", "the answer could not be written", (escaped(where, 300),), reason))
 
 
 def _lines(text: str, stream: TextIO) -> str:
@@ -145,7 +145,7 @@ def answer_file(name: str | None) -> Iterator[TextIO | None]:
 
 
 def _no_place(name: str, reason: str) -> MalformedError:
-    return MalformedError(Diagnostic("LA012", "cannot write the answer", (escaped(name) or "''",), reason))
+    return MalformedError(Diagnostic("LA012", "cannot write the answer", (escaped(name, 300) or "''",), reason))
 
 
 def _kind(name: str) -> tuple[bool, os.stat_result | None]:
