@@ -355,3 +355,14 @@ def test_a_forged_plan_is_not_described_as_proved():
     assert code == REFUTED
     assert "refuted" in told
     assert "  proof " not in told
+
+
+def test_tensors_that_the_model_of_memory_cannot_hold_are_refused():
+    for place, value, code in (
+        (("problem", "global", "stride", 0), -512, USAGE),  # elements before the base address
+        (("problem", "global", "stride", 0), 2**40, USAGE),
+        (("problem", "global", "base_align_bytes"), 2**40, REFUTED),  # the certificate says 256
+    ):
+        assert answer(("validate", "-", *SIMULATOR), changed(PLAN, place, value))[0] == code
+    aligned = PROBLEM | {"global": PROBLEM["global"] | {"base_align_bytes": 2**40}}
+    assert answer(("validate", "-", *SIMULATOR), json.dumps(aligned).encode())[0] == PROVED
