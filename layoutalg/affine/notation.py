@@ -20,7 +20,7 @@ COMPLEMENT_LIMIT = 100
 """Negated quantifiers in one text; ISL's time doubles with every few of them."""
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
-_PREFIXES = re.compile(r"(?:(?:-|\bnot\b|!|\w+\s*[*])\s*){9,}")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
 _PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
 _NAME = re.compile(rf"[A-Za-z_]\w{{{NAME_LIMIT}}}")
@@ -73,8 +73,7 @@ def prepared(text: object, argument: str) -> str:
     for char in text:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
-    runs = [len(re.findall(r"-|not|!|[*]", found[0])) for found in _PREFIXES.finditer(text)]
-    deepest = max(deepest, *runs, 0)  # ISL's parser recurses into signs too, and a deep recursion ends the process
+    deepest = max(deepest, _prefixes(text))  # ISL's parser recurses into signs too; deep recursion ends the process
     if deepest > NESTING_LIMIT or "\0" in text:
         because = f"{argument} nests {deepest} brackets or signs; the limit is {NESTING_LIMIT}, and no NUL may occur"
         raise malformed("LA780", "this ISL text cannot be read safely", text, because)
@@ -93,6 +92,32 @@ def prepared(text: object, argument: str) -> str:
         start, operand = _left_operand(text, quotient.start())
         text = f"{text[:start]}floor(({operand})/{quotient[1]}){text[quotient.end() :]}"
     return text
+
+
+def _prefixes(text: str) -> int:
+    """Return the most signs, negations and factors (``3 *``) that follow each other in a text.
+
+    Example:
+        >>> _prefixes("{ [i] -> [i - -2 * - 3 * i] }")
+        5
+    """
+    longest = run = 0
+    factor = False  # whether a word was just read, which a "*" makes a factor
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token in ("-", "!", "not"):
+            run = 1 if factor else run + 1
+            factor = False
+        elif token == "*" and factor:
+            run += 1
+            factor = False
+        else:
+            run = 0 if factor else run
+            factor = token[0].isalnum() or token[0] == "_"
+            if not factor:
+                run = 0
+        longest = max(longest, run)
+    return longest
 
 
 def _encoded(text: str, argument: str) -> None:
