@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from layoutalg.affine import isl
 from layoutalg.affine.evaluate import SAFE, evaluate, reach
 from layoutalg.affine.notation import whole
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground.operators import then
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 TABLE_POINTS = 2**24
@@ -231,8 +232,12 @@ class PiecewiseLayout:
         return PiecewiseLayout(found, self.outputs)
 
     def then(self, outer: PiecewiseLayout) -> PiecewiseLayout:
-        """Return ``outer`` after ``self``."""
-        return outer @ self
+        """Return ``outer`` after ``self``.
+
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with it; or what ``@`` raises.
+        """
+        return cast(PiecewiseLayout, then(self, outer))
 
     def __str__(self) -> str:
         return self.text

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.notation import malformed
 from layoutalg.affine.points import ParametricSet, checked_values, evaluated, point_arrays
 from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.operators import then
 
 Numbers: TypeAlias = "int | npt.NDArray[np.int64]"
 GIVEN = " given "
@@ -221,8 +222,12 @@ class ParametricLayout:
         return total
 
     def then(self, outer: ParametricLayout) -> ParametricLayout:
-        """Return ``outer`` after ``self``."""
-        return outer @ self
+        """Return ``outer`` after ``self``.
+
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with it; or what ``@`` raises.
+        """
+        return cast(ParametricLayout, then(self, outer))
 
     def after(self, inner: ParametricLayout) -> ParametricLayout:
         """Return ``self`` after ``inner`` on the points of ``inner`` whose value is in the domain of ``self``.

@@ -1,11 +1,14 @@
 """Answers that are kept for the next time, bounded by the bytes they take.
 
-Main definitions: ``kept`` (a decorator), ``bytes_of``.
+Main definitions: ``kept`` (a decorator), ``remembered`` (one for operations of a few microseconds), ``bytes_of``.
 
 Implementation notes: an entry weighs what its arguments and its answer hold, found by walking through them once. The
 entry that was not used for the longest time goes first. A refusal, and an answer that ``worth`` turns down (one that
 ran out of time, say), is never kept. Threads may call at the same time; two that ask the same may both compute. After
 ``fork`` the child starts with an empty cache, because another thread may have been in the middle of changing it.
+``remembered`` has neither lock nor order of use but two generations: new answers, and those found in the old one, join
+the young one, which at half of the limit becomes the old one. Under threads an answer may be computed twice, or a
+generation end early.
 """
 
 from __future__ import annotations
@@ -16,12 +19,13 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from layoutalg.ground import limits
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bytes_of(*values: object) -> int:
@@ -118,3 +122,54 @@ def kept(
         (None, None)
     """
     return lambda function: _Kept(function, limit_bytes, worth)
+
+
+def remembered(weigh: Callable[..., int], limit_bytes: int = limits.CACHE_BYTES) -> Callable[[Function], Function]:
+    """Return a decorator like ``kept`` for functions that take microseconds: a repeated call is one look-up.
+
+    Args:
+        weigh: Bytes of an entry, from the answer and the arguments; bounds that are cheap to compute will do.
+        limit_bytes: As for ``kept``; an answer above a quarter of it is not kept.
+
+    Example:
+        >>> @remembered(lambda answer, number: 100)
+        ... def square(number):
+        ...     print("computing")
+        ...     return number * number
+        >>> square(4), square(4)
+        computing
+        (16, 16)
+    """
+
+    def decorate(function: Function) -> Function:
+        young: dict[Hashable, Any] = {}
+        old: dict[Hashable, Any] = {}
+        weight = 0
+
+        def missed(key: Any) -> Any:
+            nonlocal young, old, weight
+            answer = old.get(key)
+            if answer is None:
+                answer = function(*key)
+            heavy = weigh(answer, *key)
+            if heavy <= limit_bytes // 4:
+                if weight + heavy > limit_bytes // 2:
+                    old, young, weight = young, {}, 0
+                young[key] = answer
+                weight += heavy
+            return answer
+
+        def call(*key: Any) -> Any:
+            answer = young.get(key)
+            return missed(key) if answer is None else answer
+
+        def cache_clear() -> None:
+            nonlocal young, old, weight
+            old, young, weight = {}, {}, 0
+
+        functools.update_wrapper(call, function)
+        call.cache_clear = cache_clear  # type: ignore[attr-defined]
+        call.entries = lambda: {**old, **young}  # type: ignore[attr-defined]
+        return cast(Function, call)
+
+    return decorate

@@ -128,3 +128,19 @@ PROOF_SECONDS: Final = 20.0
 
 WALK_ELEMENTS: Final = 2**20
 """elements: all that the issues of one tile touch, for the checker to walk them"""
+# CuTe layouts, notations, caches
+
+NOTATION_CHARACTERS: Final = 100_000
+"""characters: one text that ``layoutalg.parse`` or a reader of a notation takes"""
+
+NOTATION_DIGITS: Final = 4_000
+"""digits: one number in a notation; Python itself refuses to print much longer ones"""
+
+TUPLE_DEPTH: Final = 64
+"""levels: how deep a shape, stride, coordinate or tiler nests"""
+
+TUPLE_MODES: Final = 10_000
+"""modes: leaves of one shape, stride or coordinate"""
+
+SWIZZLE_STACK: Final = 64
+"""swizzles: how many may stand over one CuTe layout"""
