@@ -50,7 +50,7 @@ def clearers() -> list[Callable[[], object]]:
     for name in [name for name in sys.modules if name.startswith("layoutalg.")]:
         for value in list(vars(sys.modules[name]).values()):
             clear = getattr(value, "cache_clear", None)
-            if clear is not None:
+            if clear is not None and not isinstance(value, type):
                 found[id(value)] = clear
     return list(found.values())
 

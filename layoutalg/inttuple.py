@@ -1,6 +1,6 @@
 """Nested tuples of integers: the shapes, strides and coordinates of CuTe layouts.
 
-Main definitions: ``IntTuple``, ``validate``, ``flatten``, ``unflatten``, ``product``, ``rank``, ``depth``,
+Main definitions: ``IntTuple``, ``validate``, ``extents``, ``flatten``, ``unflatten``, ``product``, ``rank``, ``depth``,
 ``congruent``, ``compact_col_major``, ``crd2idx``, ``idx2crd``.
 
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
@@ -17,24 +17,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 
-MAX_DEPTH = 64
-MAX_MODES = 10_000
 INT_LIMIT = 2**63
 
 
 def malformed(argument: str, rule: str, actual: object, code: str = "LA100") -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    return MalformedError(
-        Diagnostic(code=code, what=f"{argument} is malformed", because=f"{argument} {rule}, not {shown(actual)}")
-    )
+    hint = "; layoutalg.parse reads text" if isinstance(actual, str) and "ayout" in rule else ""
+    because = f"{argument} {rule}, not {shown(actual)}{hint}"
+    return MalformedError(Diagnostic(code=code, what=f"{argument} is malformed", because=because))
 
 
 def integer(value: object, argument: str, code: str = "LA100") -> int:
@@ -83,8 +83,8 @@ def validate(value: object, argument: str) -> IntTuple:
 
 def _validate(value: object, argument: str, level: int, seen: list[int]) -> IntTuple:
     if isinstance(value, tuple):
-        if level >= MAX_DEPTH:
-            raise malformed(argument, f"must nest at most {MAX_DEPTH} deep", value)
+        if level >= TUPLE_DEPTH:
+            raise malformed(argument, f"must nest at most {TUPLE_DEPTH} deep", value)
         if not value:
             _count(argument, seen)
         return tuple([_validate(entry, argument, level + 1, seen) for entry in value])
@@ -92,16 +92,43 @@ def _validate(value: object, argument: str, level: int, seen: list[int]) -> IntT
     if type(value) is int and -INT_LIMIT <= value < INT_LIMIT:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise malformed(argument, "must be an integer or a tuple of integers", value)
+        error = malformed(argument, "must be an integer or a tuple of integers", value)
+        hint = _hint(value)
+        raise MalformedError(replace(error.diagnostic, because=error.diagnostic.because + hint)) if hint else error
     return integer(value, argument)
+
+
+def _hint(value: object) -> str:
+    """Return what would help where a value is not an int tuple, or nothing."""
+    if isinstance(value, str):
+        return "; layoutalg.parse reads text"
+    if isinstance(value, list):
+        return "; a list is written as a tuple"
+    return "; its .shape is one" if isinstance(getattr(value, "shape", None), int | tuple) else ""
+
+
+def extents(value: object, argument: str = "shape") -> IntTuple:
+    """Return ``validate`` of a shape, whose leaves are at least 0.
+
+    Raises:
+        MalformedError: LA100, not an int tuple; LA103, an extent below 0.
+
+    Example:
+        >>> extents((4, (2, 0)))
+        (4, (2, 0))
+    """
+    shape = validate(value, argument)
+    if any(extent < 0 for extent in flatten(shape)):
+        raise malformed(argument, "must have extents >= 0", shape, "LA103")
+    return shape
 
 
 def _count(argument: str, seen: list[int]) -> None:
     seen[0] += 1
-    if seen[0] > MAX_MODES:
+    if seen[0] > TUPLE_MODES:
         raise MalformedError(
             Diagnostic(
-                code="LA100", what=f"{argument} is malformed", because=f"{argument} has more than {MAX_MODES} modes"
+                code="LA100", what=f"{argument} is malformed", because=f"{argument} has more than {TUPLE_MODES} modes"
             )
         )
 

@@ -7,11 +7,14 @@ Notation:
     layout    ::= tuple ":" tuple                      (4,8):(1,4)    4:1    ((2,2),8):((1,16),2)
     tuple     ::= integer | "(" [tuple {"," tuple}] ")"
     swizzle   ::= "Sw<" bits "," base "," shift ["," unit] ">"          unit: element (the default) or byte
-    composed  ::= swizzle "o" integer "o" operand      Sw<3,4,3> o 0 o (64,64):(64,1)
-    operand   ::= layout | composed | "(" operand ")"
+    composed  ::= swizzle "o" [integer "o"] operand    Sw<3,4,3> o 0 o (64,64):(64,1), where 0 may be left out
+    offset    ::= integer ("+" | "o") operand          16 + (4,8):(1,4)    5 o 6:-1
+    operand   ::= layout | composed | offset | "(" operand ")"
+    coordinates ::= tuple ":" strides ["->" profile]   (4,8):(E0,E1)    strides of 0 and 2E0+E(1,0); profile: (_,(_,_))
 
 Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4,3>`` acts on element offsets,
-``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout.
+``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout. ``E0`` and ``E(1,0)`` are basis
+elements: the values of such a layout are coordinates, nested like the profile where one is written.
 
 A text that begins with ``F2`` is a linear layout, read by ``layoutalg.f2.notation``; one with ``Z`` an integer layout,
 read by ``layoutalg.zmod.notation``; one with ``{`` a piecewise layout and one with ``[`` (parameters) or
@@ -27,20 +30,27 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
-from layoutalg.cute.composed import MAX_STACK, ComposedLayout
+from layoutalg.cute.basis import Basis, BasisLike, Path
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.offset import OffsetLayout
 from layoutalg.cute.swizzle import Swizzle, Unit
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError
-from layoutalg.inttuple import INT_LIMIT, MAX_DEPTH, MAX_MODES, IntTuple
+from layoutalg.ground.limits import NOTATION_CHARACTERS, SWIZZLE_STACK, TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.inttuple import INT_LIMIT, IntTuple
 
 Value = TypeVar("Value")
-CuteValue: TypeAlias = CuteLayout | Swizzle | ComposedLayout
+Operand: TypeAlias = CuteLayout | ComposedLayout | CoordinateLayout
+CuteValue: TypeAlias = Operand | Swizzle
 
-MAX_TEXT = 100_000
 WINDOW = 100
-STACK_AHEAD = re.compile(r"[(\s]*S")
+STACK_AHEAD = re.compile(r"[(\s]*(?:S|-?[0-9]+\s*[+o])")
+TERM_AHEAD = re.compile(r"(-?)\s*([0-9]{0,20})\s*E")
+OFFSET_AHEAD = re.compile(r"-?[0-9]+\s*([+o])")
+SIGN_AHEAD = re.compile(r"\s*([+-])")
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
@@ -50,10 +60,10 @@ def parse(text: str) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``LinearLayout``,
-            ``IntegerLayout``, ``HierarchicalLayout``, ``PiecewiseLayout`` or ``ParametricLayout`` (the output names of
-            the last two are no part of their text). At most 100,000 characters. ``Sw<b,m,s>`` acts on elements,
-            ``Sw<b,m,s,byte>`` on bytes.
+        text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``OffsetLayout``,
+            ``CoordinateLayout``, ``LinearLayout``, ``IntegerLayout``, ``HierarchicalLayout``, ``PiecewiseLayout`` or
+            ``ParametricLayout`` (the output names of the last two are no part of their text). At most 100,000
+            characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
 
     Returns:
         The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
@@ -72,7 +82,7 @@ def parse(text: str) -> Any:
         >>> parse("register 2:1, lane 8:2 -> x:16")(register=1, lane=3)
         {'x': 7}
     """
-    if isinstance(text, str) and len(text) <= MAX_TEXT:
+    if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS:
         if HIERARCHY_AHEAD.match(text):
             return importlib.import_module("layoutalg.hierarchy.notation").parse_hierarchical(text)
         start = text.lstrip()
@@ -100,12 +110,12 @@ def parse_cute(text: str) -> CuteValue:
                 code="LA190", what="the notation is malformed", because=f"text must be a str, not {type(text).__name__}"
             )
         )
-    if len(text) > MAX_TEXT:
+    if len(text) > NOTATION_CHARACTERS:
         raise MalformedError(
             Diagnostic(
                 code="LA191",
                 what="the notation is too long",
-                because=f"{len(text)} characters, the limit is {MAX_TEXT}",
+                because=f"{len(text)} characters, the limit is {NOTATION_CHARACTERS}",
             )
         )
     reader = _Reader(text)
@@ -168,16 +178,16 @@ class _Reader:
             self.fail(f"expected the end of the text, found {self.found()}")
 
     def value(self) -> CuteValue:
-        """Read a swizzle, a composed layout or a layout."""
+        """Read a swizzle or a layout of any kind."""
         if self.peek() != "S":
             return self.operand(0)
         swizzle = self.swizzle()
         return self.composed(swizzle, 0) if self.peek() == "o" else swizzle
 
-    def operand(self, level: int) -> CuteLayout | ComposedLayout:
+    def operand(self, level: int) -> Operand:
         """Read what may stand to the right of an ``o``."""
-        if level > 2 * MAX_STACK:
-            self.fail(f"the stack nests more than {2 * MAX_STACK} deep", code="LA191")
+        if level > 2 * SWIZZLE_STACK:
+            self.fail(f"the stack nests more than {2 * SWIZZLE_STACK} deep", code="LA191")
         if self.peek() == "S":
             return self.composed(self.swizzle(), level)
         if self.peek() == "(" and STACK_AHEAD.match(self.text, self.at):
@@ -185,17 +195,41 @@ class _Reader:
             inner = self.operand(level + 1)
             self.expect(")", "to close the parenthesis")
             return inner
-        return self.layout()
+        start = self.at
+        offset = self.offset("+o")
+        if offset is None:
+            return self.layout()
+        inner = self.operand(level + 1)
+        if isinstance(inner, CuteLayout):
+            return self.build(lambda: OffsetLayout(offset, inner), start)
+        return self.build(lambda: ComposedLayout(Swizzle(0, 0, 0), offset, self.numbers(inner)), start)
+
+    def offset(self, marks: str) -> int | None:
+        """Read an integer and the mark behind it; None, and nothing read, where there is no such pair."""
+        start = self.at
+        if self.peek() and self.peek() in "-0123456789":
+            stop = OFFSET_AHEAD.match(self.text, self.at)
+            if stop is not None and stop[1] in marks:
+                value = self.integer("an offset")
+                self.at = stop.end()
+                return value
+        self.at = start
+        return None
+
+    def numbers(self, inner: Operand) -> CuteLayout | ComposedLayout:
+        """Refuse coordinates where numbers are needed."""
+        if isinstance(inner, CoordinateLayout):
+            self.fail("nothing can follow a layout whose values are coordinates")
+        return inner
 
     def composed(self, swizzle: Swizzle, level: int) -> ComposedLayout:
         """Read the rest of a composed layout, the cursor standing at the first ``o``."""
         start = self.at
         self.expect("o", "after the swizzle")
         self.blanks()
-        offset = self.integer("an offset")
-        self.expect("o", "after the offset")
+        offset = self.offset("o") or 0
         inner = self.operand(level + 1)
-        return self.build(lambda: ComposedLayout(swizzle, offset, inner), start)
+        return self.build(lambda: ComposedLayout(swizzle, offset, self.numbers(inner)), start)
 
     def swizzle(self) -> Swizzle:
         """Read ``Sw<bits,base,shift>`` with an optional unit."""
@@ -231,41 +265,93 @@ class _Reader:
         self.at += len("element")
         return "element"
 
-    def layout(self) -> CuteLayout:
+    def layout(self) -> CuteLayout | CoordinateLayout:
         """Read ``shape:stride``."""
         self.blanks()
         start = self.at
         shape = self.tuple("a shape", 0)
         self.expect(":", "between shape and stride")
-        stride = self.tuple("a stride", 0)
-        return self.build(lambda: CuteLayout(shape, stride), start)
+        stride, basis = self.strides(0)
+        profile: IntTuple | None = None
+        if self.peek() == "-" and self.text.startswith("->", self.at):
+            self.at += 2
+            profile, basis = self.profile(0), True
+        if basis:
+            return self.build(lambda: CoordinateLayout(shape, stride, profile), start)
+        return self.build(lambda: CuteLayout(shape, cast(IntTuple, stride)), start)
+
+    def strides(self, level: int) -> tuple[BasisLike, bool]:
+        """Read nested strides, and whether a basis element is among them."""
+        if self.peek() != "(":
+            self.count()
+            term = TERM_AHEAD.match(self.text, self.at)
+            return (self.integer("a stride"), False) if term is None else (self.basis(), True)
+        entries, basis = [], False
+        for entry, found in self.entries("a stride", level, self.strides):
+            entries.append(entry)
+            basis = basis or found
+        return tuple(entries), basis
+
+    def basis(self) -> Basis:
+        """Read a sum of multiples of basis elements."""
+        start = self.at
+        terms: list[tuple[Path, int]] = []
+        sign = 1
+        while True:
+            self.blanks()
+            term = TERM_AHEAD.match(self.text, self.at)
+            if term is None:
+                self.fail(f"expected a basis element, found {self.found()}")
+            if term[2]:
+                self.at = term.start(2)
+            scale = sign * (self.integer("a multiple") if term[2] else 1) * (-1 if term[1] else 1)
+            self.at = term.end()
+            path = self.tuple("a path", 0)
+            terms.append((cast(Path, path if isinstance(path, tuple) else (path,)), scale))
+            following = SIGN_AHEAD.match(self.text, self.at)
+            if following is None or self.text.startswith("->", following.start(1)):
+                return self.build(lambda: Basis(tuple(terms)), start)
+            sign = -1 if following[1] == "-" else 1
+            self.at = following.end()
+
+    def profile(self, level: int) -> IntTuple:
+        """Read how coordinates nest: ``_`` at each leaf."""
+        if self.peek() == "(":
+            return tuple(self.entries("a profile", level, self.profile))
+        self.count()
+        self.expect("_", "in the profile")
+        return 0
+
+    def entries(self, name: str, level: int, read: Callable[[int], Value]) -> list[Value]:
+        """Read a parenthesised list, the cursor standing at its parenthesis."""
+        if level >= TUPLE_DEPTH:
+            self.fail(f"the tuple nests more than {TUPLE_DEPTH} deep", code="LA191")
+        self.at += 1
+        if self.peek() == ")":
+            self.count()
+            self.at += 1
+            return []
+        found: list[Value] = []
+        while True:
+            found.append(read(level + 1))
+            if self.peek() != ",":
+                break
+            self.at += 1
+        self.expect(")", f"or ',' in {name}")
+        return found
 
     def tuple(self, name: str, level: int) -> IntTuple:
         """Read an integer or a parenthesised list."""
         if self.peek() != "(":
             self.count()
             return self.integer(name)
-        if level >= MAX_DEPTH:
-            self.fail(f"the tuple nests more than {MAX_DEPTH} deep", code="LA191")
-        self.at += 1
-        entries: list[IntTuple] = []
-        if self.peek() == ")":
-            self.count()
-            self.at += 1
-            return ()
-        while True:
-            entries.append(self.tuple(name, level + 1))
-            if self.peek() != ",":
-                break
-            self.at += 1
-        self.expect(")", f"or ',' in {name}")
-        return tuple(entries)
+        return tuple(self.entries(name, level, lambda below: self.tuple(name, below)))
 
     def count(self) -> None:
         """Count one leaf against the limit."""
         self.modes += 1
-        if self.modes > 2 * MAX_MODES:
-            self.fail(f"more than {MAX_MODES} modes", code="LA191")
+        if self.modes > 2 * TUPLE_MODES:
+            self.fail(f"more than {TUPLE_MODES} modes", code="LA191")
 
     def integer(self, name: str) -> int:
         """Read a decimal integer."""

@@ -9,10 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from layoutalg.errors import Diagnostic, MalformedError
-
-MAX_DIGITS = 4000
-"""Longest number that is read; Python itself refuses to print much longer ones."""
+from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import NOTATION_CHARACTERS, NOTATION_DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,9 @@ class Tokens:
     def __init__(self, text: object, grammar: Grammar) -> None:
         self.grammar = grammar
         if not isinstance(text, str):
-            raise grammar.error(text, f"must be text, not {text!r}")
+            raise grammar.error(text, f"must be text, not {shown(text)}")
+        if len(text) > NOTATION_CHARACTERS:
+            raise grammar.error(text, f"has {len(text)} characters, the limit is {NOTATION_CHARACTERS}")
         self.text = text
         self.items: list[tuple[str, str, int]] = []
         self.next = 0
@@ -83,7 +83,7 @@ class Tokens:
     def take(self, kind: str, expected: str) -> str:
         """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""
         found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", len(self.text))
-        if kind not in (found, spelling) or (found == "number" and len(spelling) > MAX_DIGITS):
+        if kind not in (found, spelling) or (found == "number" and len(spelling) > NOTATION_DIGITS):
             self.fail(expected, position)
         self.next += 1
         return spelling

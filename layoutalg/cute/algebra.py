@@ -13,18 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, overload
 
 from layoutalg import inttuple
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.conventions import STRICT, Parity
 from layoutalg.cute.layout import CuteLayout, trusted
+from layoutalg.cute.operand import NARROW, RECENT, plain, swizzled, weight
 from layoutalg.cute.radix import Flat
 from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground import limits
+from layoutalg.ground.cache import remembered
 from layoutalg.inttuple import IntTuple, malformed, validate
 
 if TYPE_CHECKING:
-    from layoutalg.cute.tilers import Parity
+    from layoutalg.cute.coordinates import CoordinateLayout
+
+Sized: TypeAlias = "CuteLayout | ComposedLayout | CoordinateLayout"
+Under = TypeVar("Under", CuteLayout, ComposedLayout)
 
 
 def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
@@ -51,11 +58,12 @@ def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
             stride.append(part.stride)
             flat += part.flat
     if len(shape) == len(parts):
-        if len(flat) <= inttuple.MAX_MODES and _plain(shape, inttuple.MAX_DEPTH - 2):
+        if len(flat) <= limits.TUPLE_MODES and _plain(shape, limits.TUPLE_DEPTH - 2):
             return trusted(tuple(shape), tuple(stride), tuple(flat))
         return CuteLayout(tuple(shape), tuple(stride))  # which counts the modes and the levels
     if shape or len(parts) > 2:
-        raise malformed("parts", "must be layouts only, or a shape and an optional stride", parts, "LA108")
+        wrong = next((part for part in parts if shape and not isinstance(part, CuteLayout)), parts)
+        raise malformed("parts", "must be layouts only, or a shape and an optional stride", wrong, "LA108")
     return CuteLayout(*[validate(part, "shape") for part in parts])
 
 
@@ -67,16 +75,29 @@ def _plain(shape: Sequence[IntTuple], levels: int) -> bool:
     return levels > 0 and False not in [_plain(entry, levels - 1) for entry in nested]
 
 
-def size(value: CuteLayout | ComposedLayout | IntTuple) -> int:
+def size(value: Sized | IntTuple) -> int:
     """Return the number of coordinates of a layout or shape.
+
+    Raises:
+        MalformedError: LA100, neither; LA103, an extent below 0.
 
     Example:
         >>> size(CuteLayout((4, 8))), size((4, (2, 3)))
         (32, 24)
     """
+    layout = _sized(value)
+    return inttuple.product(inttuple.extents(value)) if layout is None else layout.size
+
+
+def _sized(value: object) -> Sized | None:
+    """Return a layout that has coordinates, or None: then the value should be a shape."""
     if isinstance(value, CuteLayout | ComposedLayout):
-        return value.size
-    return inttuple.product(validate(value, "shape"))
+        return value
+    if isinstance(value, int | tuple):
+        return None
+    from layoutalg.cute.coordinates import CoordinateLayout
+
+    return value if isinstance(value, CoordinateLayout) else None
 
 
 def cosize(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> int:
@@ -88,68 +109,90 @@ def cosize(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> in
             ``"cute_cpp"`` gives that of the layout under the swizzles (``cosize_as``). Else all agree.
 
     Raises:
-        MalformedError: LA144, no such parity; LA146, an empty layout under ``"pycute"``.
+        MalformedError: LA144, no such parity; LA146, an empty layout under ``"pycute"``; LA192, not a layout with
+            offsets.
 
     Example:
         >>> cosize(CuteLayout((4, 8), (16, 1))), cosize(CuteLayout(4, -1)), cosize(CuteLayout(4, -1), "pycute")
         (56, 4, -2)
     """
-    if parity == "strict":
-        return layout.cosize
+    if parity is STRICT:
+        return swizzled(layout, "cosize").cosize
     from layoutalg.cute.parity import cosize_as
 
     return cosize_as(layout, parity)
 
 
-def rank(value: CuteLayout | ComposedLayout | IntTuple) -> int:
+def rank(value: Sized | IntTuple) -> int:
     """Return the number of top-level modes of a layout or shape.
 
     Example:
         >>> rank(CuteLayout((4, (2, 2))))
         2
     """
-    if isinstance(value, CuteLayout | ComposedLayout):
-        return value.rank
-    return inttuple.rank(validate(value, "shape"))
+    layout = _sized(value)
+    return inttuple.rank(validate(value, "shape")) if layout is None else layout.rank
 
 
-def depth(value: CuteLayout | ComposedLayout | IntTuple) -> int:
+def depth(value: Sized | IntTuple) -> int:
     """Return how deep a layout or shape nests.
 
     Example:
         >>> depth(CuteLayout((4, (2, 2))))
         2
     """
-    if isinstance(value, CuteLayout | ComposedLayout):
-        return value.depth
-    return inttuple.depth(validate(value, "shape"))
+    layout = _sized(value)
+    return inttuple.depth(validate(value, "shape")) if layout is None else layout.depth
 
 
-def flatten(layout: CuteLayout) -> CuteLayout:
+@overload
+def flatten(layout: CuteLayout) -> CuteLayout: ...
+@overload
+def flatten(layout: ComposedLayout) -> ComposedLayout: ...
+@overload
+def flatten(layout: CoordinateLayout) -> CoordinateLayout: ...
+def flatten(layout: Sized) -> Sized:
     """Return the layout without nesting: the same leaves in one tuple; an int shape stays an int.
+
+    Args:
+        layout: A layout of any family; a swizzled one is flattened under the swizzles.
+
+    Raises:
+        MalformedError: LA192, not a layout.
 
     Example:
         >>> print(flatten(CuteLayout((4, (2, 2)), (1, (16, 4)))))
         (4,2,2):(1,16,4)
     """
+    if not isinstance(layout, CuteLayout):
+        from layoutalg.cute.tilers import lift
+
+        return lift(cast(CuteLayout, layout), flatten, "flatten")
     if isinstance(layout.shape, int):
         return layout
     return CuteLayout(inttuple.flatten(layout.shape), inttuple.flatten(layout.stride))
 
 
-def coalesce(layout: CuteLayout, profile: IntTuple | None = None) -> CuteLayout:
+@overload
+def coalesce(layout: CuteLayout, profile: IntTuple | None = None) -> CuteLayout: ...
+@overload
+def coalesce(layout: ComposedLayout, profile: IntTuple | None = None) -> ComposedLayout: ...
+@overload
+def coalesce(layout: CoordinateLayout, profile: IntTuple | None = None) -> CoordinateLayout: ...
+def coalesce(layout: Sized, profile: IntTuple | None = None) -> Sized:
     """Return the layout in the fewest modes with the same function of the 1-D coordinate.
 
     Mathematically: R with size(R) = size(L), depth at most 1 and R(i) = L(i) for all i < size(L); neighbours fuse where
     the next stride continues the run. With a profile: each mode at a leaf of the profile is coalesced on its own.
 
     Args:
-        layout: Any layout. An empty one becomes ``0:0``, one of size 1 becomes ``1:0``.
+        layout: Any layout. An empty one becomes ``0:0``, one of size 1 becomes ``1:0``. A swizzled one is coalesced
+            under the swizzles.
         profile: None, or an int tuple with one entry per mode of the layout, nested as deep as modes should be kept
             apart. Only its structure counts.
 
     Raises:
-        MalformedError: LA109, the profile does not match the modes.
+        MalformedError: LA109, the profile does not match the modes; LA192, not a layout.
 
     Complexity: O(k) for k modes.
 
@@ -162,14 +205,21 @@ def coalesce(layout: CuteLayout, profile: IntTuple | None = None) -> CuteLayout:
     Laws: idempotent; keeps ``table``.
     Source: CuTe ``coalesce``.
     """
+    if type(layout) is not CuteLayout:
+        from layoutalg.cute.tilers import lift
+
+        return lift(cast(CuteLayout, layout), lambda base: coalesce(base, profile), "coalesce")
     if profile is None:
-        return _coalesced(layout)
+        return _coalesced(layout) if len(layout._flat) <= NARROW else _coalesced_wide(layout)
     return _coalesce_by(layout, validate(profile, "profile"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(RECENT)
 def _coalesced(layout: CuteLayout) -> CuteLayout:
     return from_flat(radix.merge(layout.flat))
+
+
+_coalesced_wide = remembered(weight)(_coalesced.__wrapped__)
 
 
 def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
@@ -202,26 +252,37 @@ def from_flat(flat: Flat) -> CuteLayout:
     return trusted(tuple([extent for extent, _ in flat]), tuple([stride for _, stride in flat]), flat)
 
 
-def filter_zeros(layout: CuteLayout) -> CuteLayout:
+def filter_zeros(layout: Under) -> Under:
     """Return the layout with the extent of every stride-0 mode set to 1; empty modes stay empty.
 
     Mathematically: same profile and strides, and the same set of offsets.
+
+    Args:
+        layout: A layout; of a swizzled one the layout under the swizzles is filtered.
+
+    Raises:
+        MalformedError: LA192, not such a layout.
 
     Example:
         >>> print(filter_zeros(CuteLayout((2, (4, 3)), (0, (1, 0)))))
         (1,(4,1)):(0,(1,0))
     """
-    extents = tuple([1 if stride == 0 and extent > 1 else extent for extent, stride in layout.flat])
-    return CuteLayout(inttuple.unflatten(extents, layout.shape), layout.stride)
+    if isinstance(layout, ComposedLayout):
+        return layout.rebase(filter_zeros(layout.base))
+    own = plain(layout, "filter_zeros")
+    extents = tuple([1 if stride == 0 and extent > 1 else extent for extent, stride in own.flat])
+    return CuteLayout(inttuple.unflatten(extents, own.shape), own.stride)
 
 
-def filter(layout: CuteLayout) -> CuteLayout:
+def filter(layout: Under) -> Under:
     """Return the layout without stride-0 and extent-1 modes, coalesced.
 
     Mathematically: the same set of offsets, each hit as often as the other modes of the layout hit it.
+
+    Args and errors as in ``filter_zeros``.
 
     Example:
         >>> print(filter(CuteLayout((2, 4, 3), (0, 1, 4))))
         12:1
     """
-    return coalesce(filter_zeros(layout))
+    return coalesce(filter_zeros(swizzled(layout, "filter")))

@@ -22,6 +22,7 @@ from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.coordinates import CoordinateLayout, clash, common_ends, seen_from
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import operand_refusal, plain
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.inttuple import IntTuple, flatten, shape_text
@@ -40,7 +41,7 @@ def at_coordinates(layout: CuteLayout | ComposedLayout, coordinates: CoordinateL
         coordinates: Gives coordinates inside the modes.
 
     Raises:
-        MalformedError: LA171, the layout has no such mode.
+        MalformedError: LA171, the layout has no such mode; LA192, an operand of another kind.
         AdmissibilityError: LA120, a coordinate leaves its mode.
         RepresentabilityError: LA121, LA122, LA172, the result is no CuTe layout.
         BudgetError: LA125, LA173, undecided.
@@ -52,10 +53,12 @@ def at_coordinates(layout: CuteLayout | ComposedLayout, coordinates: CoordinateL
 
     Source: CuTe ``composition`` with a tiler of basis strides.
     """
+    if not isinstance(coordinates, CoordinateLayout):
+        raise operand_refusal(coordinates, "at_coordinates", "coordinates", "a CoordinateLayout")
     if isinstance(layout, ComposedLayout):
         base = at_coordinates(layout.base, coordinates)
         return layout.rebase(base) if isinstance(base, CuteLayout) else base
-    where = f"composition({layout}, {coordinates})"
+    where = f"composition({plain(layout, 'at_coordinates')}, {coordinates})"
     modes = [(_mode(layout, path, where), part, path) for path, part in coordinates.components]
     domain = coordinates.shape
     try:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from layoutalg.inttuple import MAX_DEPTH, MAX_MODES, IntTuple, integer, malformed, shape_text
+from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.inttuple import IntTuple, integer, malformed, shape_text
 
 Path: TypeAlias = tuple[int, ...]
 BasisTuple: TypeAlias = "Basis | tuple[BasisTuple, ...]"
@@ -41,6 +42,7 @@ class Basis:
     """
 
     terms: tuple[tuple[Path, int], ...] = ()
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a basis element to it
 
     def __post_init__(self) -> None:
         if not isinstance(self.terms, tuple):
@@ -70,8 +72,14 @@ class Basis:
     __rmul__ = __mul__
 
     def scale(self, path: Path) -> int:
-        """Return the multiple of one basis element."""
-        return dict(self.terms).get(path, 0)
+        """Return the multiple of one basis element.
+
+        Raises:
+            MalformedError: LA170, not a path.
+        """
+        if not isinstance(path, tuple):
+            raise malformed("path", "must be a tuple of modes", path, "LA170")
+        return dict(self.terms).get(_path(path), 0)
 
     def __str__(self) -> str:
         if not self.terms:
@@ -89,8 +97,8 @@ class Basis:
 
 def _path(value: tuple[object, ...]) -> Path:
     path = tuple([integer(entry, "path", "LA170") for entry in value])
-    if len(path) > MAX_DEPTH or any(not 0 <= entry < MAX_MODES for entry in path):
-        raise malformed("path", f"must have at most {MAX_DEPTH} entries in [0, {MAX_MODES})", value, "LA170")
+    if len(path) > TUPLE_DEPTH or any(not 0 <= entry < TUPLE_MODES for entry in path):
+        raise malformed("path", f"must have at most {TUPLE_DEPTH} entries in [0, {TUPLE_MODES})", value, "LA170")
     return path
 
 

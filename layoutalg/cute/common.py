@@ -11,9 +11,11 @@ from math import gcd
 
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
+from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import plain
 from layoutalg.cute.radix import Flat
-from layoutalg.cute.tilers import Parity, check_parity, refusal
+from layoutalg.cute.tilers import refusal
 from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.inttuple import IntTuple, flatten, integer, malformed, shape_text, validate
 
@@ -33,6 +35,7 @@ def nullspace(layout: CuteLayout) -> CuteLayout:
         Coalesced layout of 1-D coordinates.
 
     Raises:
+        MalformedError: LA192, not a CuteLayout.
         AdmissibilityError: LA165, the layout is empty.
 
     Example:
@@ -43,7 +46,7 @@ def nullspace(layout: CuteLayout) -> CuteLayout:
 
     Source: CuTe ``nullspace``.
     """
-    if layout.size == 0:
+    if plain(layout, "nullspace").size == 0:
         raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout reaches no coordinate")
     digits: list[tuple[int, int]] = []
     weight = 1
@@ -69,6 +72,7 @@ def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
         Coalesced layout of 1-D coordinates common to both.
 
     Raises:
+        MalformedError: LA192, not two CuteLayouts.
         AdmissibilityError: LA165, a layout is empty.
 
     Complexity: O(k^2) for k modes; no enumeration.
@@ -82,8 +86,8 @@ def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
     Laws: composition(a, R) and composition(b, R) are the identity.
     Source: CuTe ``max_common_layout``.
     """
-    for layout in (a, b):
-        if layout.size == 0:
+    for layout, name in ((a, "a"), (b, "b")):
+        if plain(layout, "max_common_layout", name).size == 0:
             raise refusal(
                 "LA165", "a layout is empty", f"max_common_layout({a}, {b})", f"{layout} does not even reach offset 0"
             )

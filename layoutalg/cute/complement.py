@@ -15,17 +15,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
-from typing import TYPE_CHECKING
 
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
+from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import NARROW, RECENT, plain, weight
 from layoutalg.cute.shapes import ceil_div
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.cache import remembered
 from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, malformed, product, shape_text, validate
-
-if TYPE_CHECKING:
-    from layoutalg.cute.tilers import Parity
 
 
 def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parity = "strict") -> CuteLayout:
@@ -49,7 +48,7 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parit
 
     Raises:
         MalformedError: LA130, the bound is not an integer >= 1 or a shape of extents >= 1; LA102, n leaves the
-            signed 64-bit range; LA144, no such parity.
+            signed 64-bit range; LA144, no such parity; LA192, not a CuteLayout.
         AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, not injective, with two coordinates of equal
             offset; LA134, the strides form no divisible chain, with the two modes; LA148, the steps counted mode by
             mode do not cover the shape.
@@ -69,19 +68,19 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parit
     Laws: the offsets of L and C only share 0; size(C) * size(filter(L)) = n.
     Source: CuTe ``complement``.
     """
-    if parity != "strict":
+    if type(layout) is not CuteLayout:
+        layout = plain(layout, "complement")
+    if parity is not STRICT and check_parity(parity) != "strict" and isinstance(cosize, tuple):
         from layoutalg.cute.parity import complement_as
-        from layoutalg.cute.tilers import check_parity
 
-        if check_parity(parity) != "strict" and isinstance(cosize, tuple):
-            return complement_as(layout, _bound(cosize), parity)
+        return complement_as(layout, _bound(cosize), parity)
     if type(cosize) is int and 0 < cosize < INT_LIMIT:
-        return _complement(layout, cosize)
+        return _complement(layout, cosize) if len(layout._flat) <= NARROW else _complement_wide(layout, cosize)
     bound: IntTuple = max(1, layout.cosize) if cosize is None else _bound(cosize)
-    return _complement(layout, bound)
+    return _complement_wide(layout, bound)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(RECENT)
 def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
     def where() -> str:
         return f"complement({layout}, {shape_text(bound)})"
@@ -107,6 +106,9 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
         )
     digits.append((steps, current))
     return from_flat(radix.merge(tuple(digits)))
+
+
+_complement_wide = remembered(weight)(_complement.__wrapped__)
 
 
 def _bound(cosize: IntTuple) -> IntTuple:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -25,11 +25,12 @@ from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.limits import SWIZZLE_STACK
+from layoutalg.ground.operators import then
 from layoutalg.inttuple import INT_LIMIT, IntTuple, integer, malformed
 
 Inner: TypeAlias = "CuteLayout | ComposedLayout"
 
-MAX_STACK = 64
 SPAN_LIMIT = 2**20
 
 
@@ -60,6 +61,7 @@ class ComposedLayout:
     outer: Swizzle
     offset: int
     inner: Inner
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "offset", integer(self.offset, "offset", "LA113"))
@@ -77,8 +79,8 @@ class ComposedLayout:
                     "outer.recast_elements(element_bytes) fixes the width and gives the swizzle of element offsets",
                 )
             )
-        if len(self.stages) > MAX_STACK:
-            raise malformed("inner", f"must stack at most {MAX_STACK} swizzles", len(self.stages) - 1, "LA113")
+        if len(self.stages) > SWIZZLE_STACK:
+            raise malformed("inner", f"must stack at most {SWIZZLE_STACK} swizzles", len(self.stages) - 1, "LA113")
         low, high = radix.span(self.base.flat)
         for swizzle, offset in reversed(self.stages):
             low, high = low + offset, high + offset
@@ -153,7 +155,8 @@ class ComposedLayout:
 
     def _swizzled(self, values: IntArray) -> IntArray:
         for swizzle, offset in reversed(self.stages):
-            values = swizzle.map(values + offset if offset else values)
+            values = values + offset if offset else values
+            values = swizzle.map(values) if swizzle.bits else values
         return values
 
     def value_range(self) -> tuple[int, int]:
@@ -206,7 +209,7 @@ class ComposedLayout:
         """Return the values at the 1-D coordinates 0, 1, ..., size - 1.
 
         Raises:
-            BudgetError: LA106, more than 2^27 entries.
+            BudgetError: LA002, the table would take too much memory.
 
         Example:
             >>> ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(4)).table().tolist()
@@ -221,30 +224,40 @@ class ComposedLayout:
     def __iter__(self) -> Iterator[ComposedLayout]:
         return iter([self[position] for position in range(self.rank)])
 
-    def rebase(self, base: CuteLayout) -> ComposedLayout:
-        """Return the same stack of swizzles and offsets over another layout.
+    def rebase(self, base: CuteLayout, shift: int = 0) -> ComposedLayout:
+        """Return the same stack of swizzles and offsets over another layout, ``shift`` added to its values.
+
+        Raises:
+            MalformedError: LA113, ``base`` is not a CuteLayout or ``shift`` not an integer; LA102, a value leaves the
+                signed 64-bit range.
 
         Example:
             >>> print(ComposedLayout(Swizzle(1, 0, 1), 8, CuteLayout(4)).rebase(CuteLayout(2, 2)))
             Sw<1,0,1> o 8 o 2:2
         """
+        if not isinstance(base, CuteLayout):
+            raise malformed("base", "must be a CuteLayout", base, "LA113")
         (swizzle, offset), *rest = reversed(self.stages)
-        answer = ComposedLayout(swizzle, offset, base)
+        answer = ComposedLayout(swizzle, offset + integer(shift, "shift", "LA113"), base)
         for swizzle, offset in rest:
             answer = ComposedLayout(swizzle, offset, answer)
         return answer
 
-    def __matmul__(self, inner: Inner) -> ComposedLayout:
+    def __matmul__(self, inner: Inner | Swizzle) -> ComposedLayout:
         """Return ``self`` after ``inner``, exact or refused."""
         from layoutalg.cute.composition import composition
 
-        if not isinstance(inner, CuteLayout | ComposedLayout):
+        if not isinstance(inner, CuteLayout | ComposedLayout | Swizzle):
             return NotImplemented
         return composition(self, inner)
 
     def then(self, outer: Swizzle | CuteLayout | ComposedLayout) -> ComposedLayout:
-        """Return ``outer`` after ``self``, exact or refused."""
-        return outer @ self
+        """Return ``outer`` after ``self``, exact or refused.
+
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with layouts; or what the composition raises.
+        """
+        return cast(ComposedLayout, then(self, outer))
 
     def __str__(self) -> str:
         inner = f"({self.inner})" if isinstance(self.inner, ComposedLayout) else str(self.inner)

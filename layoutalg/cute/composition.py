@@ -15,19 +15,19 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import TypeAlias, overload
 
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
 from layoutalg.cute.layout import CuteLayout, trusted
+from layoutalg.cute.operand import NARROW, RECENT, weight
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
+from layoutalg.ground.cache import remembered
 from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
-
-if TYPE_CHECKING:
-    from layoutalg.cute.tilers import Parity
 
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
@@ -94,17 +94,21 @@ def composition(
     Laws: associativity where both sides exist; the identity layout of A's domain is neutral.
     Source: CuTe ``composition``; arXiv:2603.02298.
     """
-    if parity != "strict":
+    if (
+        parity is not STRICT
+        and check_parity(parity) != "strict"
+        and isinstance(outer, CuteLayout | ComposedLayout)
+        and not isinstance(inner, ComposedLayout | Swizzle)
+    ):
         from layoutalg.cute.parity import composition_as
-        from layoutalg.cute.tilers import check_parity
 
-        if check_parity(parity) != "strict" and not isinstance(inner, ComposedLayout | Swizzle):
-            if isinstance(outer, CuteLayout):
-                return composition_as(outer, inner, parity)
-            if isinstance(outer, ComposedLayout):
-                return outer.rebase(composition_as(outer.base, inner, parity))
+        if isinstance(outer, CuteLayout):
+            return composition_as(outer, inner, parity)
+        return outer.rebase(composition_as(outer.base, inner, parity))
     if type(outer) is CuteLayout and type(inner) is CuteLayout:
-        return _compose(outer, inner)
+        if len(outer._flat) <= NARROW and len(inner._flat) <= NARROW:
+            return _compose(outer, inner)
+        return _compose_wide(outer, inner)
     if isinstance(inner, Swizzle) and isinstance(outer, Swizzle | CuteLayout | ComposedLayout):
         from layoutalg.cute import swizzled
 
@@ -147,7 +151,7 @@ def _one_layout(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
 
 def _compose_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
     if isinstance(tiler, CuteLayout):
-        return _compose(outer, tiler)
+        return _composed(outer, tiler)
     if tiler is None:
         return outer
     if isinstance(tiler, tuple):
@@ -162,20 +166,25 @@ def _compose_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
         return CuteLayout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
     if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
         raise _malformed_tiler("a tiler is a layout, an integer, None or a tuple of tilers", tiler)
-    return _compose(outer, CuteLayout(integer(tiler, "tiler", "LA123"), 1))
+    return _composed(outer, CuteLayout(integer(tiler, "tiler", "LA123"), 1))
 
 
 def _malformed_tiler(rule: str, actual: object) -> MalformedError:
-    return MalformedError(
-        Diagnostic(code="LA123", what="the tiler is malformed", because=f"{rule}; got {shown(actual)}")
-    )
+    hint = "; layoutalg.parse reads text" if isinstance(actual, str) else ""
+    because = f"{rule}; got {shown(actual)}{hint}"
+    return MalformedError(Diagnostic(code="LA123", what="the tiler is malformed", because=because))
 
 
 def _where(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, ...]:
     return (f"composition({outer}, {inner})",)
 
 
-@lru_cache(maxsize=4096)
+def _composed(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
+    narrow = len(outer._flat) <= NARROW and len(inner._flat) <= NARROW
+    return _compose(outer, inner) if narrow else _compose_wide(outer, inner)
+
+
+@lru_cache(RECENT)
 def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
     if inner.size == 0:
         zeros = tuple([0] * len(inner.flat))
@@ -221,6 +230,9 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
             leaves_stride.append(tuple([stride for _, stride in run]))
     flat = tuple([digit for run in runs for digit in run])
     return trusted(_graft(inner.shape, leaves_shape), _graft(inner.shape, leaves_stride), flat)
+
+
+_compose_wide = remembered(weight)(_compose.__wrapped__)
 
 
 def _graft(profile: IntTuple, leaves: list[IntTuple]) -> IntTuple:

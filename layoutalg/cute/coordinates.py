@@ -2,7 +2,8 @@
 
 Main definitions: ``CoordinateLayout``, ``make_identity_layout``.
 
-Notation: ``(4,8):(E1,E0)`` maps (i, j) to (j, i).
+Notation: ``(4,8):(E1,E0)`` maps (i, j) to (j, i). Where the strides do not show how the values nest, that follows:
+``4:E0 -> (_,_)`` maps i to (i, 0).
 
 Main statements: a coordinate layout is one integer layout per leaf of its value (a component); it is composed with an
 inner layout component by component. A mode of the inner layout becomes a digit list if and only if each component gives
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -37,9 +39,12 @@ from layoutalg.cute.basis import (
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.inverse import right_inverse
-from layoutalg.cute.layout import Coords, CuteLayout
+from layoutalg.cute.layout import TABLE_ENTRY, Coords, CuteLayout
+from layoutalg.cute.operand import plain
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground import memory
+from layoutalg.ground.operators import then
 from layoutalg.inttuple import IntTuple, depth, flatten, malformed, rank, shape_text, unflatten, validate
 
 
@@ -71,6 +76,7 @@ class CoordinateLayout:
     shape: IntTuple
     stride: BasisTuple
     profile: IntTuple
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
     _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     _components: tuple[CuteLayout, ...] = field(init=False, repr=False, compare=False)
 
@@ -129,6 +135,8 @@ class CoordinateLayout:
 
     def apply(self, coords: Coords) -> IntArray:
         """Return the values at many coordinates: an int64 array with a last axis over the leaves of the value."""
+        if not self._components:
+            return np.zeros((*CuteLayout(self.shape).apply(coords).shape, 0), dtype=np.int64)
         return np.stack([part.apply(coords) for part in self._components], axis=-1)
 
     def table(self) -> IntArray:
@@ -138,6 +146,7 @@ class CoordinateLayout:
             >>> make_identity_layout((2, 2)).table().tolist()
             [[0, 0], [1, 0], [0, 1], [1, 1]]
         """
+        memory.reserve(f"({self}).table()", self.size, TABLE_ENTRY * max(1, len(self._components)))
         if not self._components:
             return np.zeros((self.size, 0), dtype=np.int64)
         return np.stack([part.table() for part in self._components], axis=-1)
@@ -156,6 +165,7 @@ class CoordinateLayout:
         """Return ``self`` after ``inner``, also written ``self @ inner``.
 
         Raises:
+            MalformedError: LA192, ``inner`` is not a CuteLayout.
             AdmissibilityError: LA120, ``inner`` leaves the domain.
             RepresentabilityError: LA172, the result is no coordinate layout, with the first coordinate found.
             BudgetError: LA125, undecided.
@@ -166,7 +176,7 @@ class CoordinateLayout:
             >>> print(make_identity_layout((4, 8)).compose(CuteLayout((2, 8), (16, 2))))
             (2,(2,4)):(4E1,(2E0,E1))
         """
-        where = f"composition({self}, {inner})"
+        where = f"composition({self}, {plain(inner, 'compose', 'inner')})"
         if not self._components:
             CuteLayout(self.shape).apply(np.asarray(radix.span(inner.flat) if inner.size else [], dtype=np.int64))
             return CoordinateLayout(inner.shape, graft(iter([Basis()] * len(inner.flat)), inner.shape), self.profile)
@@ -208,6 +218,18 @@ class CoordinateLayout:
 
         return at_coordinates(outer, self) if isinstance(outer, CuteLayout | ComposedLayout) else NotImplemented
 
+    def then(self, outer: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
+        """Return ``outer`` read at these coordinates, also written ``outer @ self``.
+
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with coordinates; or as ``at_coordinates``.
+
+        Example:
+            >>> print(make_identity_layout((4, 8)).then(CuteLayout((4, 8), (8, 1))))
+            (4,8):(8,1)
+        """
+        return cast("CuteLayout | ComposedLayout", then(self, outer))
+
     def right_inverse(self) -> CuteLayout:
         """Return the layout R from coordinates to indices with self(R(c)) = c on the whole domain of R.
 
@@ -231,10 +253,17 @@ class CoordinateLayout:
         return CuteLayout(graft_ints(iter(shapes), self.profile), graft_ints(iter(steps), self.profile))
 
     def __str__(self) -> str:
-        return f"{shape_text(self.shape)}:{basis_text(self.stride)}"
+        text = f"{shape_text(self.shape)}:{basis_text(self.stride)}"
+        used = {path for _, entry in self.flat for path, _ in entry.terms}
+        plain_text = used and least_profile(used, 0) == self.profile
+        return text if plain_text else f"{text} -> {_profile_text(self.profile)}"
 
     def __repr__(self) -> str:
         return f"CoordinateLayout({self.shape!r}, {self.stride!r}, {self.profile!r})"
+
+
+def _profile_text(profile: IntTuple) -> str:
+    return "_" if isinstance(profile, int) else "(" + ",".join([_profile_text(entry) for entry in profile]) + ")"
 
 
 def make_identity_layout(shape: IntTuple) -> CoordinateLayout:

@@ -12,12 +12,13 @@ References: CuTe ``crd2idx``, ``idx2crd``, ``crd2crd``.
 from __future__ import annotations
 
 from layoutalg import inttuple
-from layoutalg.cute.tilers import Parity, check_parity
+from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.inttuple import (
     IntTuple,
     compact_col_major,
     congruent,
+    extents,
     flatten,
     integer,
     malformed,
@@ -52,13 +53,13 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None, pa
     Source: CuTe ``crd2idx``.
     """
     check_parity(parity)
-    extents = _shape(shape)
-    steps = compact_col_major(extents) if stride is None else validate(stride, "stride")
+    sizes = extents(shape)
+    steps = compact_col_major(sizes) if stride is None else validate(stride, "stride")
     if parity == "strict":
-        return inttuple.crd2idx(coord, extents, steps)
-    if not congruent(extents, steps):
-        raise malformed("stride", f"must be congruent to the shape {shape_text(extents)}", steps)
-    return _grow(validate(coord, "coordinate"), extents, steps)
+        return inttuple.crd2idx(coord, sizes, steps)
+    if not congruent(sizes, steps):
+        raise malformed("stride", f"must be congruent to the shape {shape_text(sizes)}", steps)
+    return _grow(validate(coord, "coordinate"), sizes, steps)
 
 
 def idx2crd(index: int, shape: IntTuple, parity: Parity = "strict") -> IntTuple:
@@ -84,17 +85,17 @@ def idx2crd(index: int, shape: IntTuple, parity: Parity = "strict") -> IntTuple:
     Source: CuTe ``idx2crd``; pycute ``idx2crd``.
     """
     check_parity(parity)
-    extents = _shape(shape)
+    sizes = extents(shape)
     rest = integer(index, "index")
-    leaves = flatten(extents)
+    leaves = flatten(sizes)
     if parity == "strict" or rest < 0 or 0 in leaves or not leaves:
-        return inttuple.idx2crd(rest, extents)
+        return inttuple.idx2crd(rest, sizes)
     digits: list[int] = []
     for extent in leaves[:-1]:
         rest, digit = divmod(rest, extent)
         digits.append(digit)
     digits.append(rest if parity == "cute_cpp" else rest % leaves[-1])
-    return inttuple.unflatten(tuple(digits), extents)
+    return inttuple.unflatten(tuple(digits), sizes)
 
 
 def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
@@ -122,7 +123,7 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
     Laws: crd2crd(crd2crd(c, S, T), T, S) = c for natural coordinates c.
     Source: CuTe ``crd2crd``.
     """
-    first, second = _shape(source), _shape(target)
+    first, second = extents(source, "source"), extents(target, "target")
     if product(first) != product(second):
         raise MalformedError(
             Diagnostic(
@@ -134,13 +135,6 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
             )
         )
     return inttuple.idx2crd(crd2idx(coord, first), second)
-
-
-def _shape(shape: IntTuple) -> IntTuple:
-    extents = validate(shape, "shape")
-    if any(extent < 0 for extent in flatten(extents)):
-        raise malformed("shape", "must have extents >= 0", extents, "LA103")
-    return extents
 
 
 def _grow(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:

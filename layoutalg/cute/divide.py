@@ -15,24 +15,24 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``logical_divide``, ``zipped_divide
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import cast
 
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.complement import complement
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
+from layoutalg.cute.conventions import STRICT, Parity, check_parity
+from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.layout import CuteLayout, trusted
+from layoutalg.cute.operand import operand_refusal, weight
 from layoutalg.cute.parity import complement_as, composition_as, padded_shape
 from layoutalg.cute.tilers import (
+    FAMILIES,
     AnyLayout,
-    Parity,
     Tiler,
     Where,
     as_layout,
     by_mode,
-    check_parity,
     lift,
     read_tiler,
     refusal,
@@ -40,6 +40,7 @@ from layoutalg.cute.tilers import (
     within,
 )
 from layoutalg.errors import AdmissibilityError, RepresentabilityError
+from layoutalg.ground.cache import remembered
 from layoutalg.inttuple import IntTuple
 
 Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
@@ -62,7 +63,8 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -
         The divided layout, of rank 2 for a layout or int tiler.
 
     Raises:
-        MalformedError: LA141, the tiler is no tiler or has too many entries; LA144, no such parity.
+        MalformedError: LA141, the tiler is no tiler or has too many entries; LA144, no such parity; LA192, ``layout``
+            is none.
         AdmissibilityError: LA140, the tiler does not divide, with the first element that would fall outside; LA131 to
             LA134, the tile has no complement.
         RepresentabilityError: LA142, the divided function is no CuTe layout, with the first coordinate; LA145, a peer
@@ -170,14 +172,14 @@ def unzip(layout: CuteLayout, tiler: Tiler, split: Split, parity: Parity, where:
 
 def _call(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyLayout:
     """Return the divide called ``name`` of a layout of any family; looks repeated calls up."""
-    if parity != "strict":
+    if parity is not STRICT:
         check_parity(parity)
-    known = read_tiler(tiler, lambda: f"{name}({layout}, {tiler_text(tiler)})")
-    if isinstance(layout, CuteLayout | ComposedLayout):
-        return _looked_up(layout, known, parity, name)
-    return _divided(layout, known, parity, name)
+    if not isinstance(layout, CuteLayout | ComposedLayout | CoordinateLayout):
+        raise operand_refusal(layout, name, "layout", FAMILIES)
+    return _divided(layout, read_tiler(tiler, lambda: f"{name}({layout}, {tiler_text(tiler)})"), parity, name)
 
 
+@remembered(weight)
 def _divided(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyLayout:
     def where() -> str:
         return f"{name}({layout}, {tiler_text(tiler)})"
@@ -189,10 +191,7 @@ def _divided(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyL
         zipped = unzip(base, tiler, split, parity, where)
         return tiled(zipped) if name == "tiled_divide" else flat(zipped) if name == "flat_divide" else zipped
 
-    return lift(layout, divided)
-
-
-_looked_up = cast("Callable[[AnyLayout, Tiler, Parity, str], AnyLayout]", lru_cache(maxsize=4096)(_divided))
+    return lift(layout, divided, name)
 
 
 def _logical(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:

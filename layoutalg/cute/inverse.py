@@ -21,7 +21,9 @@ from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.complement import divisible_chain
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import NARROW, RECENT, swizzled, weight
 from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.cache import remembered
 
 DRIFT_TRIALS = 4096
 SEARCHED = 64
@@ -46,6 +48,7 @@ def right_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedL
         Coalesced layout from offsets to 1-D coordinates.
 
     Raises:
+        MalformedError: LA192, not a layout.
         AdmissibilityError: LA131, the layout is empty.
         RepresentabilityError: LA643, a swizzled layout whose inverse has no CuTe form.
         BudgetError: LA644 or LA648, a swizzled layout, not decided.
@@ -61,14 +64,15 @@ def right_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedL
     Laws: composition(L, R) is the identity on [0, size(R)).
     Source: CuTe ``right_inverse``.
     """
-    if isinstance(layout, ComposedLayout):
-        from layoutalg.cute.swizzled_inverse import right_inverse_of
+    own = layout if type(layout) is CuteLayout else swizzled(layout, "right_inverse")
+    if isinstance(own, CuteLayout):
+        return _right_inverse(own) if len(own._flat) <= NARROW else _right_inverse_wide(own)
+    from layoutalg.cute.swizzled_inverse import right_inverse_of
 
-        return right_inverse_of(layout)
-    return _right_inverse(layout)
+    return right_inverse_of(own)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(RECENT)
 def _right_inverse(layout: CuteLayout) -> CuteLayout:
     if layout.size == 0:
         raise AdmissibilityError(
@@ -94,6 +98,9 @@ def _right_inverse(layout: CuteLayout) -> CuteLayout:
     return from_flat(radix.merge(tuple(digits)))
 
 
+_right_inverse_wide = remembered(weight)(_right_inverse.__wrapped__)
+
+
 @overload
 def left_inverse(layout: CuteLayout) -> CuteLayout: ...
 @overload
@@ -114,6 +121,7 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLa
         Coalesced layout from offsets to 1-D coordinates, defined on at least [0, cosize).
 
     Raises:
+        MalformedError: LA192, not a layout.
         AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, modes overlap, with two coordinates of equal
             offset; LA134, the strides form no divisible chain, with the two modes; LA649, a swizzled layout with a
             negative value.
@@ -135,14 +143,15 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLa
     Laws: composition(R, L) is the identity on L's domain where L is injective.
     Source: CuTe ``left_inverse``, which refuses the padded case.
     """
-    if isinstance(layout, ComposedLayout):
-        from layoutalg.cute.swizzled_inverse import left_inverse_of
+    own = layout if type(layout) is CuteLayout else swizzled(layout, "left_inverse")
+    if isinstance(own, CuteLayout):
+        return _left_inverse(own) if len(own._flat) <= NARROW else _left_inverse_wide(own)
+    from layoutalg.cute.swizzled_inverse import left_inverse_of
 
-        return left_inverse_of(layout)
-    return _left_inverse(layout)
+    return left_inverse_of(own)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(RECENT)
 def _left_inverse(layout: CuteLayout) -> CuteLayout:
     try:
         chain = divisible_chain(layout, lambda: f"left_inverse({layout})", padded=True)
@@ -162,6 +171,9 @@ def _left_inverse(layout: CuteLayout) -> CuteLayout:
         digits.append((extent, weight))
         end, last = extent * stride, mode
     return from_flat(radix.merge(tuple(digits)))
+
+
+_left_inverse_wide = remembered(weight)(_left_inverse.__wrapped__)
 
 
 def _drifting(layout: CuteLayout) -> CuteLayout | None:

@@ -1,6 +1,6 @@
 """The CuTe layout: a nested shape and a congruent nested stride, read as a function from coordinates to offsets.
 
-Main definitions: ``CuteLayout``, ``TABLE_LIMIT``.
+Main definitions: ``CuteLayout``.
 
 Notation: ``S:D`` with shape S and stride D, for example ``(4,8):(1,4)``. 1-D coordinates are colexicographic (mode 0
 fastest). Offsets count elements unless the user says otherwise; the library never rescales them on its own.
@@ -16,15 +16,18 @@ References: CuTe documentation of NVIDIA CUTLASS; J. Cecka, arXiv:2603.02298.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 
 from layoutalg.cute import radix
 from layoutalg.cute.radix import Flat, IntArray
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground import memory
+from layoutalg.ground.operators import then
 from layoutalg.inttuple import (
     INT_LIMIT,
     IntTuple,
@@ -40,18 +43,28 @@ from layoutalg.inttuple import (
     validate,
 )
 
+QUICK = 2**20
+"""Entries of an array that need no thought."""
+
+TABLE_ENTRY = 24
+"""Bytes per entry of a table while it is made: the table, what it is made of, and it swizzled."""
+
 if TYPE_CHECKING:
     from layoutalg.cute.composed import ComposedLayout
     from layoutalg.cute.swizzle import Swizzle
-
-TABLE_LIMIT = 2**27
 
 Coords: TypeAlias = Any
 """What ``apply`` reads: an integer array of 1-D coordinates, or a tuple of such values with one entry per mode."""
 
 
+class _Hashed:
+    """A place for the hash, which is asked for more often than layouts are made."""
+
+    __slots__ = ("_hash",)
+
+
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class CuteLayout:
+class CuteLayout(_Hashed):
     """A CuTe layout ``shape:stride``.
 
     Mathematically: the function c -> sum of c_k d_k from the coordinates of ``shape`` to the integers.
@@ -78,6 +91,7 @@ class CuteLayout:
 
     shape: IntTuple
     stride: IntTuple
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
     _flat: Flat = field(init=False, repr=False, compare=False)
     _size: int = field(init=False, repr=False, compare=False)
 
@@ -117,6 +131,13 @@ class CuteLayout:
         object.__setattr__(self, "stride", stride)
         object.__setattr__(self, "_flat", flat)
         object.__setattr__(self, "_size", size)
+
+    def __hash__(self) -> int:
+        known: int | None = getattr(self, "_hash", None)
+        if known is None:
+            known = hash((self.shape, self.stride))
+            object.__setattr__(self, "_hash", known)
+        return known
 
     @property
     def flat(self) -> Flat:
@@ -182,6 +203,7 @@ class CuteLayout:
         Raises:
             MalformedError: LA104, not integers or the wrong number of modes.
             AdmissibilityError: LA105, a coordinate lies outside the domain; names the first.
+            BudgetError: LA002, the broadcast coordinates would take too much memory.
 
         Example:
             >>> CuteLayout((4, 8), (8, 1)).apply((np.arange(4)[:, None], np.arange(2))).tolist()
@@ -193,21 +215,14 @@ class CuteLayout:
         """Return the offsets at the 1-D coordinates 0, 1, ..., size - 1.
 
         Raises:
-            BudgetError: LA106, more than 2^27 entries.
+            BudgetError: LA002, the table would take too much memory.
 
         Example:
             >>> CuteLayout((2, 3), (3, 1)).table().tolist()
             [0, 3, 1, 4, 2, 5]
         """
-        if self._size > TABLE_LIMIT:
-            raise BudgetError(
-                Diagnostic(
-                    code="LA106",
-                    what="the table is too large",
-                    where=(f"({self}).table()",),
-                    because=f"{self._size} entries, the limit is {TABLE_LIMIT}",
-                )
-            )
+        if self._size > QUICK:
+            memory.reserve(f"({self}).table()", self._size, TABLE_ENTRY)
         return radix.table(radix.merge(self._flat))
 
     def __getitem__(self, mode: int) -> CuteLayout:
@@ -234,13 +249,14 @@ class CuteLayout:
     @overload
     def __matmul__(self, inner: CuteLayout) -> CuteLayout: ...
     @overload
-    def __matmul__(self, inner: ComposedLayout) -> ComposedLayout: ...
+    def __matmul__(self, inner: ComposedLayout | Swizzle) -> CuteLayout | ComposedLayout: ...
     def __matmul__(self, inner: object) -> object:
         """Return ``self`` after ``inner``: the composition (f @ g)(c) = f(g(c)), exact or refused."""
         from layoutalg.cute.composed import ComposedLayout
         from layoutalg.cute.composition import composition
+        from layoutalg.cute.swizzle import Swizzle
 
-        if not isinstance(inner, CuteLayout | ComposedLayout):
+        if not isinstance(inner, CuteLayout | ComposedLayout | Swizzle):
             return NotImplemented
         return composition(self, inner)
 
@@ -251,11 +267,14 @@ class CuteLayout:
     def then(self, outer: object) -> object:
         """Return ``outer`` after ``self``: (f.then(g))(c) = g(f(c)), exact or refused.
 
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with layouts; or what the composition raises.
+
         Example:
             >>> print(CuteLayout(4, 2).then(CuteLayout((2, 4), (4, 1))))
             4:1
         """
-        return outer @ self  # type: ignore[operator]
+        return then(self, outer)
 
     def __str__(self) -> str:
         return f"{shape_text(self.shape)}:{shape_text(self.stride)}"
@@ -352,7 +371,11 @@ def _apply(coords: Coords, shape: IntTuple, stride: IntTuple) -> IntArray:
         total: IntArray = np.zeros((), dtype=np.int64)
         for entry, extent, step in zip(coords, shape, stride, strict=True):
             try:
-                total = total + _apply(entry, extent, step)
+                part = _apply(entry, extent, step)
+                if total.size * part.size > QUICK:
+                    count = math.prod(np.broadcast_shapes(total.shape, part.shape))
+                    memory.reserve("apply, the coordinates broadcast", count, TABLE_ENTRY)
+                total = total + part
             except ValueError as error:
                 if isinstance(error, MalformedError | AdmissibilityError):
                     raise
@@ -379,7 +402,11 @@ def index_array(coords: object) -> IntArray:
     Raises:
         MalformedError: LA104, not an array of integers.
     """
-    array = np.asarray(coords)
+    try:
+        array = np.asarray(coords)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        rule = "must be an array of integers"
+        raise malformed("coordinate", rule, coords, "LA104") from error
     if array.size == 0 and array.dtype == np.float64 and isinstance(coords, list):
         return array.astype(np.int64)  # numpy reads an empty list as floats
     if array.dtype.kind not in "iu":

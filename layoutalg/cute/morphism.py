@@ -53,10 +53,17 @@ class MutualRefinement:
     Args:
         first: Refines the first nested tuple; leaves of extent 1 became ``()``.
         second: Refines the second nested tuple; leaves of extent 1 became ``()``.
+
+    Raises:
+        MalformedError: LA100 or LA180, not nested tuples of extents.
     """
 
     first: IntTuple
     second: IntTuple
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second"):
+            object.__setattr__(self, name, check_extents(getattr(self, name), name))
 
 
 def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:

@@ -6,7 +6,7 @@ Main definitions: ``TransposeInverses``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from layoutalg.cute.pointed import Map, require_total
 
@@ -18,6 +18,7 @@ class TransposeInverses(ABC):
     """One-sided and two-sided inverses of a class that has ``map`` and ``transpose()``."""
 
     __slots__ = ()
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a morphism to the morphism
     map: Map
 
     @abstractmethod

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, cast, overload
 
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.morphism_inverse import TransposeInverses
@@ -27,6 +27,7 @@ from layoutalg.cute.pointed import (
     blocks_of,
     check_extents,
     check_joint,
+    check_kind,
     check_map,
     check_positions,
     compose,
@@ -39,6 +40,7 @@ from layoutalg.cute.pointed import (
 )
 from layoutalg.cute.radix import IntArray
 from layoutalg.cute.tuple_morphism import TupleMorphism
+from layoutalg.ground.operators import then
 from layoutalg.inttuple import (
     IntTuple,
     compact_col_major,
@@ -199,8 +201,13 @@ class NestMorphism(TransposeInverses):
     @overload
     def then(self, outer: PaddedMorphism) -> PaddedMorphism: ...
     def then(self, outer: NestMorphism | PaddedMorphism) -> NestMorphism | PaddedMorphism:
-        """Return ``outer`` after ``self``."""
-        return outer @ self
+        """Return ``outer`` after ``self``.
+
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with it.
+            AdmissibilityError: LA184, as ``@``.
+        """
+        return cast("NestMorphism | PaddedMorphism", then(self, outer))
 
     def sum(self, other: NestMorphism) -> NestMorphism:
         """Return the direct sum (S, S') -> (T, T').
@@ -209,7 +216,7 @@ class NestMorphism(TransposeInverses):
             >>> print(NestMorphism(2, 2, (0,)).sum(NestMorphism((3,), (5, 3), (1,))))
             (2,(3)) --(0,2)--> (2,(5,3))
         """
-        joined = self.flatten().sum(other.flatten())
+        joined = self.flatten().sum(check_kind(other, NestMorphism, "sum").flatten())
         return NestMorphism((self.domain, other.domain), (self.codomain, other.codomain), joined.map)
 
     def concat(self, other: NestMorphism) -> NestMorphism:
@@ -220,6 +227,7 @@ class NestMorphism(TransposeInverses):
         Raises:
             AdmissibilityError: LA188, the codomains differ or a position is hit twice.
         """
+        check_kind(other, NestMorphism, "concat")
         check_joint(self.codomain, self.map, other.codomain, other.map)
         return NestMorphism((self.domain, other.domain), self.codomain, self.map + other.map)
 
@@ -347,7 +355,7 @@ class NestMorphism(TransposeInverses):
 
         Source: arXiv:2601.05972, logical division.
         """
-        if tiler.codomain != self.domain:
+        if check_kind(tiler, NestMorphism, "logical_divide").codomain != self.domain:
             raise operand_mismatch("logical_divide", "codomain of the tiler", tiler.codomain, "domain", self.domain)
         return self @ tiler.concat(tiler.complement())
 
@@ -367,7 +375,7 @@ class NestMorphism(TransposeInverses):
         Source: arXiv:2601.05972, logical products.
         """
         rest = self.complement()
-        if tiler.codomain != rest.domain:
+        if check_kind(tiler, NestMorphism, "logical_product").codomain != rest.domain:
             raise operand_mismatch(
                 "logical_product", "codomain of the tiler", tiler.codomain, "domain of the complement", rest.domain
             )

@@ -2,25 +2,28 @@
 
 Main definitions: ``OffsetLayout``.
 
-Notation: ``16 + (4,8):(1,4)``.
+Notation: ``16 + (4,8):(1,4)``; CuTe's ``16 o (4,8):(1,4)`` is read as well.
+
+Main statements: an offset is a stage without swizzle, so an offset layout is the composed layout
+``Sw<0,0,0> o offset o layout`` under a shorter name, and every operation on composed layouts takes it.
 
 References: CuTe tensors (a pointer and a layout), without the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from layoutalg.cute import radix
-from layoutalg.cute.layout import Coords, CuteLayout
-from layoutalg.cute.radix import IntArray
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import Diagnostic, MalformedError
-from layoutalg.inttuple import INT_LIMIT, IntTuple, integer, malformed
+from layoutalg.inttuple import INT_LIMIT, integer, malformed
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class OffsetLayout:
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class OffsetLayout(ComposedLayout):
     """The map c -> offset + layout(c).
 
     Args:
@@ -40,60 +43,40 @@ class OffsetLayout:
     Source: CuTe ``Tensor``, as offset and layout.
     """
 
-    offset: int
-    layout: CuteLayout
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "offset", integer(self.offset, "offset", "LA175"))
-        if not isinstance(self.layout, CuteLayout):
-            raise malformed("layout", "must be a CuteLayout", self.layout, "LA175")
-        low, high = radix.span(self.layout.flat)
-        if self.offset + low < -INT_LIMIT or self.offset + high >= INT_LIMIT:
+    def __init__(self, offset: int, layout: CuteLayout) -> None:
+        start = integer(offset, "offset", "LA175")
+        if not isinstance(layout, CuteLayout):
+            raise malformed("layout", "must be a CuteLayout", layout, "LA175")
+        low, high = radix.span(layout.flat)
+        if start + low < -INT_LIMIT or start + high >= INT_LIMIT:
             raise MalformedError(
                 Diagnostic(
                     code="LA102",
                     what="the offsets leave the signed 64-bit range",
-                    where=(str(self),),
-                    because=f"the offsets run from {self.offset + low} to {self.offset + high}",
+                    where=(f"{start} + {layout}",),
+                    because=f"the offsets run from {start + low} to {start + high}",
                 )
             )
+        object.__setattr__(self, "outer", Swizzle(0, 0, 0))
+        object.__setattr__(self, "offset", start)
+        object.__setattr__(self, "inner", layout)
 
     @property
-    def shape(self) -> IntTuple:
-        """The shape of the layout."""
-        return self.layout.shape
+    def layout(self) -> CuteLayout:
+        """The layout without the offset."""
+        return self.base
 
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        return self.layout.size
+    def rebase(self, base: CuteLayout, shift: int = 0) -> OffsetLayout:
+        """Return another layout at the same offset, or ``shift`` further.
 
-    @property
-    def rank(self) -> int:
-        """Number of top-level modes."""
-        return self.layout.rank
-
-    def __call__(self, *coord: IntTuple) -> int:
-        """Return the value at one coordinate, read as by ``CuteLayout``."""
-        return self.offset + self.layout(*coord)
-
-    def apply(self, coords: Coords) -> IntArray:
-        """Return the values at many coordinates, read as by ``CuteLayout.apply``."""
-        return self.layout.apply(coords) + self.offset
-
-    def table(self) -> IntArray:
-        """Return the values at 0, 1, ..., size - 1."""
-        return self.layout.table() + self.offset
-
-    def __getitem__(self, mode: int) -> OffsetLayout:
-        """Return one top-level mode, the other coordinates being 0."""
-        return OffsetLayout(self.offset, self.layout[mode])
-
-    def __iter__(self) -> Iterator[OffsetLayout]:
-        return iter([self[position] for position in range(self.rank)])
+        Example:
+            >>> print(OffsetLayout(16, CuteLayout(4)).rebase(CuteLayout(2, 2), 1))
+            17 + 2:2
+        """
+        return OffsetLayout(self.offset + integer(shift, "shift", "LA175"), base)
 
     def __str__(self) -> str:
-        return f"{self.offset} + {self.layout}"
+        return f"{self.offset} + {self.base}"
 
     def __repr__(self) -> str:
-        return f"OffsetLayout({self.offset}, {self.layout!r})"
+        return f"OffsetLayout({self.offset}, {self.base!r})"

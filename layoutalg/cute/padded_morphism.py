@@ -28,7 +28,7 @@ References: the extension is this library's; the categories are those of arXiv:2
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.nest_morphism import NestMorphism
@@ -37,6 +37,7 @@ from layoutalg.cute.pointed import (
     blocks_of,
     check_extents,
     check_joint,
+    check_kind,
     check_map,
     graft,
     map_text,
@@ -87,6 +88,7 @@ class PaddedMorphism:
     codomain: IntTuple
     pitch: IntTuple
     map: Map
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a morphism to the morphism
 
     def __post_init__(self) -> None:
         domain = check_extents(self.domain, "domain")
@@ -104,6 +106,7 @@ class PaddedMorphism:
             >>> print(PaddedMorphism.from_nest(NestMorphism(2, (3, 2), (1,))))
             2 --(1)--> (3,2):(1,3)
         """
+        check_kind(morphism, NestMorphism, "from_nest")
         weights = prefix_products(flatten(morphism.codomain))[:-1]
         return cls(morphism.domain, morphism.codomain, unflatten(weights, morphism.codomain), morphism.map)
 
@@ -238,6 +241,7 @@ class PaddedMorphism:
         Raises:
             AdmissibilityError: LA188, the codomains or pitches differ or a leaf is hit twice.
         """
+        check_kind(other, PaddedMorphism, "concat")
         check_joint((self.codomain, self.pitch), self.map, (other.codomain, other.pitch), other.map)
         return self._over(self.base.concat(other.base))
 

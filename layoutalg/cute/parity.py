@@ -24,12 +24,14 @@ from layoutalg.cute.algebra import coalesce, from_flat, make_layout
 from layoutalg.cute.complement import complement, divisible_chain
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
+from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import plain
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.shapes import ceil_div
-from layoutalg.cute.tilers import Parity, Tiler, as_layout, by_mode, check_parity, read_tiler, tiler_text
+from layoutalg.cute.tilers import Tiler, as_layout, by_mode, read_tiler, tiler_text
 from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
-from layoutalg.inttuple import IntTuple, product, shape_text
+from layoutalg.inttuple import IntTuple, product, shape_text, validate
 
 
 def composition_as(outer: CuteLayout, inner: Tiler, parity: Parity = "strict") -> CuteLayout:
@@ -60,8 +62,8 @@ def composition_as(outer: CuteLayout, inner: Tiler, parity: Parity = "strict") -
     Source: CuTe ``composition``; pycute ``composition``.
     """
     if check_parity(parity) == "strict":
-        return composition(outer, inner)
-    where = f"composition({outer}, {tiler_text(inner)})"
+        return composition(plain(outer, "composition_as", "outer"), inner)
+    where = f"composition({plain(outer, 'composition_as', 'outer')}, {tiler_text(inner)})"
     return _compose(outer, read_tiler(inner, where), parity, where)
 
 
@@ -91,6 +93,9 @@ def _thread(outer: Flat, extent: int, step: int, parity: Parity, where: str) -> 
     left = extent
     for width, stride in merged[:-1]:
         magnitude = abs(step) if parity == "cute_cpp" else step
+        if step == 0 or left == 0:
+            zero = "stride" if step == 0 else "extent"
+            raise _peer_refuses(parity, where, f"its {zero} is 0 at the mode {width}:{stride}, and it divides by that")
         if step % width and (width % step if parity == "pycute" else magnitude >= width):
             raise _peer_refuses(parity, where, f"stride {step} and extent {width} do not divide one another")
         if parity == "pycute":
@@ -136,9 +141,10 @@ def complement_as(layout: CuteLayout, shape: IntTuple, parity: Parity = "strict"
 
     Source: CuTe ``complement``; pycute ``complement``.
     """
+    where = f"complement({plain(layout, 'complement_as')}, {shape_text(validate(shape, 'shape'))})"
     if check_parity(parity) == "cute_cpp":
         end = 1
-        for extent, stride, _ in divisible_chain(layout, f"complement({layout}, {shape_text(shape)})"):
+        for extent, stride, _ in divisible_chain(layout, where):
             end = extent * stride
         return complement(layout, max(1, product(ceil_div(shape, end)) * end))
     return complement(layout, max(1, CuteLayout(shape).size))
@@ -162,6 +168,7 @@ def cosize_as(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") ->
     """
     if isinstance(layout, ComposedLayout):
         return layout.base.cosize if check_parity(parity) == "cute_cpp" else layout.cosize
+    plain(layout, "cosize_as")
     if check_parity(parity) != "pycute":
         return layout.cosize
     if layout.size == 0:

@@ -19,6 +19,7 @@ from layoutalg.cute.divide import zipped_divide
 from layoutalg.cute.inverse import left_inverse
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.offset import OffsetLayout
+from layoutalg.cute.operand import plain, swizzled
 from layoutalg.cute.shapes import product_each
 from layoutalg.cute.slicing import Coord, slice_and_offset
 from layoutalg.cute.tilers import Tiler, refusal, tiler_text, within
@@ -63,7 +64,7 @@ def local_tile(
     Laws: the tiles of all coordinates hold every element once.
     Source: CuTe ``local_tile``.
     """
-    where = f"local_tile({layout}, {tiler_text(tiler)}, {tiler_text(coord)})"
+    where = f"local_tile({swizzled(layout, 'local_tile')}, {tiler_text(tiler)}, {tiler_text(coord)})"
     if keep is not None:
         tiler, coord = _project(tiler, coord, keep, where)
     return _slice_zipped(_zipped(layout, tiler), coord, 1, where)
@@ -74,6 +75,9 @@ def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler
         raise _unfit(where, "with keep, the tiler and the coordinate are tuples as long as keep")
     if not len(keep) == len(tiler) == len(coord):
         raise _unfit(where, f"keep has {len(keep)} entries, the tiler {len(tiler)}, the coordinate {len(coord)}")
+    for entry in keep:
+        if entry is not None:
+            integer(entry, "keep", "LA176")
     chosen = [position for position, entry in enumerate(keep) if entry is not None]
     return tuple([tiler[position] for position in chosen]), tuple([coord[position] for position in chosen])
 
@@ -146,7 +150,8 @@ def local_partition(
     Source: CuTe ``local_partition``.
     """
     number = integer(index, "index", "LA177")
-    where = f"local_partition({layout}, {threads}, {number})"
+    plain(threads, "local_partition", "threads")
+    where = f"local_partition({swizzled(layout, 'local_partition')}, {threads}, {number})"
     sizes: tuple[int, ...] | int = product_each(threads.shape)
     if isinstance(threads.shape, int):
         sizes = threads.shape
@@ -214,8 +219,8 @@ def thread_value_partition(
     """
     if not isinstance(thread_value, CuteLayout) or thread_value.rank != 2:
         raise malformed("thread_value", "must be a layout with two modes, threads and values", thread_value, "LA178")
-    where = f"thread_value_partition({layout}, {thread_value}, {thread})"
     number = integer(thread, "thread", "LA178")
+    where = f"thread_value_partition({swizzled(layout, 'thread_value_partition')}, {thread_value}, {number})"
     try:
         if tiler is None:
             composed = composition(layout.base if isinstance(layout, ComposedLayout) else layout, thread_value)

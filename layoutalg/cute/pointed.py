@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import mul
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import TUPLE_MODES
 from layoutalg.inttuple import (
     INT_LIMIT,
-    MAX_MODES,
     IntTuple,
     flatten,
     integer,
@@ -33,6 +33,8 @@ from layoutalg.inttuple import (
 )
 
 Map: TypeAlias = "tuple[int | None, ...]"
+
+Kind = TypeVar("Kind")
 
 SOURCE = "arXiv:2601.05972"
 
@@ -118,8 +120,8 @@ def check_positions(value: object, count: int, argument: str = "positions") -> t
     """
     if not isinstance(value, tuple):
         raise malformed(argument, "must be a tuple of positions", value, "LA185")
-    if len(value) > MAX_MODES:
-        raise malformed(argument, f"must have at most {MAX_MODES} entries", len(value), "LA185")
+    if len(value) > TUPLE_MODES:
+        raise malformed(argument, f"must have at most {TUPLE_MODES} entries", len(value), "LA185")
     answer = tuple([integer(entry, argument, "LA185") for entry in value])
     for entry in answer:
         if not 0 <= entry < count:
@@ -273,6 +275,25 @@ def operand_mismatch(call: str, left: str, actual: IntTuple, right: str, wanted:
             what=f"{call} is not defined on these morphisms",
             because=f"the {left}, {shape_text(actual)}, is not the {right}, {shape_text(wanted)}",
             source=SOURCE,
+        )
+    )
+
+
+def check_kind(value: object, kind: type[Kind], operation: str) -> Kind:
+    """Return ``value`` if it is a morphism of the wanted class.
+
+    Raises:
+        MalformedError: LA604, naming the operation.
+    """
+    if isinstance(value, kind):
+        return value
+    hint = "; layoutalg.parse reads text" if isinstance(value, str) else ""
+    raise MalformedError(
+        Diagnostic(
+            code="LA604",
+            what="the operands do not belong together",
+            where=(operation,),
+            because=f"the operand must be a {kind.__name__}, not {shown(value)}{hint}",
         )
     )
 

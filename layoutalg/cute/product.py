@@ -14,30 +14,30 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``logical_product``, ``blocked_prod
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeAlias, TypeVar, cast
 
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.complement import complement
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
+from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.divide import Split, flat, logical_divide, tiled, unzip
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import swizzled, weight
 from layoutalg.cute.parity import composition_as, cosize_as
 from layoutalg.cute.reshape import append
 from layoutalg.cute.tilers import (
-    Parity,
     Tiler,
     Where,
     as_layout,
     by_mode,
-    check_parity,
     read_tiler,
     refusal,
     tiler_text,
     within,
 )
 from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
+from layoutalg.ground.cache import remembered
 from layoutalg.inttuple import INT_LIMIT, malformed
 
 Block: TypeAlias = "CuteLayout | ComposedLayout"
@@ -63,7 +63,7 @@ def logical_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> 
         The product, of rank 2 for a layout or int tiler. Elements.
 
     Raises:
-        MalformedError: LA141, the tiler is no tiler or has too many entries.
+        MalformedError: LA141, the tiler is no tiler or has too many entries; LA192, ``block`` is not a layout.
         AdmissibilityError: LA131 to LA134, the block has no complement; LA120, the tiler has a negative stride; LA150,
             the copies leave the signed 64-bit range.
         RepresentabilityError: LA151, the starts of the copies are no CuTe layout, with the first coordinate.
@@ -179,21 +179,16 @@ def raked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "str
     return _zipped_by_mode(block, tiler, parity, "raked_product")
 
 
-def _check(block: object) -> None:
-    if not isinstance(block, CuteLayout | ComposedLayout):
-        raise malformed("block", "must be a CuteLayout or a ComposedLayout", block, "LA141")
-
-
 def _call(block: Operand, tiler: Tiler, parity: Parity, name: str) -> Operand:
     """Return the product called ``name``; looks repeated calls up."""
-    if parity != "strict":
+    if parity is not STRICT:
         check_parity(parity)
+    swizzled(block, name, "block")
     known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
-    _check(block)
     return cast(Operand, _multiplied(block, known, parity, name))
 
 
-@lru_cache(maxsize=4096)
+@remembered(weight)
 def _multiplied(block: Block, tiler: Tiler, parity: Parity, name: str) -> Block:
     if isinstance(block, ComposedLayout):
         return block.rebase(_call(block.base, tiler, parity, name))
@@ -213,27 +208,30 @@ def _multiplied(block: Block, tiler: Tiler, parity: Parity, name: str) -> Block:
 
 
 def _zipped_by_mode(block: Operand, tiler: CuteLayout | int, parity: Parity, name: str) -> Operand:
-    if parity != "strict":
+    if parity is not STRICT:
         check_parity(parity)
+    swizzled(block, name, "block")
     known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
     if known is None or isinstance(known, tuple):
         raise malformed("tiler", "must be a layout or an integer", tiler, "LA141")
-    _check(block)
     return cast(Operand, _interleaved(block, known, parity, name))
 
 
-@lru_cache(maxsize=4096)
+@remembered(weight)
 def _interleaved(block: Block, tiler: CuteLayout | int, parity: Parity, name: str) -> Block:
     if isinstance(block, ComposedLayout):
         return block.rebase(_zipped_by_mode(block.base, tiler, parity, name))
     copies = as_layout(tiler)
     top = max(block.rank, copies.rank)
-    first, second = _product(
-        append(block, rank=top), append(copies, rank=top), parity, lambda: f"{name}({block}, {tiler})"
-    )
+    first, second = _product(_modes(block, top), _modes(copies, top), parity, lambda: f"{name}({block}, {tiler})")
     if name == "raked_product":
         first, second = second, first
     return make_layout(*[make_layout(a, b) for a, b in zip(first, second, strict=True)])
+
+
+def _modes(layout: CuteLayout, rank: int) -> CuteLayout:
+    """Return the layout as a tuple of ``rank`` modes, so that a mode that is refined still is one mode."""
+    return make_layout(*append(layout, rank=rank))
 
 
 def _by_mode(block: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:

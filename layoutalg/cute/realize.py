@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.nest_morphism import NestMorphism
@@ -46,6 +46,9 @@ class Tractability:
         modes: The two modes that break it, as positions among the leaves, smaller stride first; the same position
             twice where one mode is enough; None where the layout is tractable.
         because: The broken condition with the numbers; empty where the layout is tractable.
+
+    Raises:
+        MalformedError: LA604, fields that do not belong together.
     """
 
     layout: CuteLayout
@@ -53,6 +56,16 @@ class Tractability:
     morphism: NestMorphism | None = None
     modes: tuple[int, int] | None = None
     because: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.layout, CuteLayout):
+            raise malformed("layout", "must be a CuteLayout", self.layout, "LA604")
+        if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
+            raise malformed("kind", f"must be one of {get_args(Kind)}", self.kind, "LA604")
+        found = self.morphism
+        fits = isinstance(found, NestMorphism) and found.domain == self.layout.shape
+        if (not fits) if self.kind == "tractable" else (found is not None):
+            raise malformed("morphism", f"must be that of {self.layout} exactly where it is tractable", found, "LA604")
 
     def __bool__(self) -> bool:
         return self.kind == "tractable"

@@ -18,8 +18,10 @@ from math import gcd
 from typing import overload
 
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.tilers import Parity, check_parity, refusal
+from layoutalg.cute.operand import plain, swizzled
+from layoutalg.cute.tilers import refusal
 from layoutalg.errors import Diagnostic, RepresentabilityError
 from layoutalg.inttuple import integer, malformed, unflatten
 
@@ -69,7 +71,7 @@ def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "s
 
         check_parity(parity)
         return upcast_composed(layout, count)
-    where = f"upcast({layout}, {count})"
+    where = f"upcast({plain(layout, 'upcast')}, {count})"
     if check_parity(parity) == "cute_cpp":
         return _rounded(layout, count, where)
     if count == 1:
@@ -198,7 +200,7 @@ def downcast(
 
         check_parity(parity)
         return downcast_composed(layout, count)
-    where = f"downcast({layout}, {count})"
+    where = f"downcast({plain(layout, 'downcast')}, {count})"
     if check_parity(parity) == "cute_cpp":
         pairs = [(extent * count, d) if abs(d) == 1 else (extent, d * count) for extent, d in layout.flat]
         return CuteLayout(
@@ -275,29 +277,48 @@ def recast(
     return upcast(downcast(layout, old // common, parity), new // common, parity)
 
 
-def max_alignment(layout: CuteLayout) -> int:
+def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
     """Return the greatest N for which ``upcast(layout, N)`` is exact.
 
-    Mathematically: the most elements that lie together, aligned, wherever the layout takes one of them.
+    Mathematically: the most elements that lie together, aligned, wherever the layout takes one of them. Under swizzles
+    and offsets N divides every offset, and is a power of two that no swizzle reaches into.
 
     Args:
-        layout: A layout that is not empty. Elements.
+        layout: A layout that is not empty, or a swizzled one. Elements.
 
     Raises:
+        MalformedError: LA192, not such a layout.
         AdmissibilityError: LA163, an empty layout: every N would do.
 
-    Complexity: O(k^2) for k modes.
+    Complexity: O(k^2) for k modes; of a swizzled layout as ``simplify``.
 
     Example:
         >>> max_alignment(CuteLayout((8, 4), (1, 24))), max_alignment(CuteLayout((8, 4), (1, 12)))
         (8, 4)
         >>> max_alignment(CuteLayout(4, 2))
         1
+        >>> from layoutalg.cute.swizzle import Swizzle
+        >>> max_alignment(ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout((8, 64), (64, 1))))
+        8
 
     Source: CuTe ``max_alignment``.
     """
-    if layout.size == 0:
+    if swizzled(layout, "max_alignment").size == 0:
         raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would do")
+    if isinstance(layout, CuteLayout):
+        return _alignment(layout, 0)
+    from layoutalg.cute.swizzled import simplify
+
+    best = 1
+    for form in (layout, simplify(layout)):  # a swizzle that does nothing here does not count
+        stages = form.stages if isinstance(form, ComposedLayout) else ()
+        limits = [1 << swizzle.base for swizzle, _ in stages if swizzle.bits] + [offset for _, offset in stages]
+        best = max(best, _alignment(form.base if isinstance(form, ComposedLayout) else form, gcd(*limits)))
+    return best
+
+
+def _alignment(layout: CuteLayout, limit: int) -> int:
+    """Return the greatest divisor N of ``limit`` for which ``upcast(layout, N)`` is exact."""
     modes = [(extent, stride) for extent, stride in layout.flat if extent > 1 and stride]
     best = current = 1
     while True:
@@ -305,7 +326,7 @@ def max_alignment(layout: CuteLayout) -> int:
         if not found:
             return best
         extent = modes.pop(found[0])[0]
-        rest = gcd(*[stride for _, stride in modes])
+        rest = gcd(limit, *[stride for _, stride in modes])
         if rest % current == 0:
             best = max(best, current * gcd(extent, rest // current))
         current *= extent

@@ -17,8 +17,10 @@ from layoutalg import inttuple
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import swizzled
 from layoutalg.cute.tilers import AnyLayout, lift
-from layoutalg.inttuple import MAX_MODES, IntTuple, integer, malformed, shape_text, validate
+from layoutalg.ground.limits import TUPLE_MODES
+from layoutalg.inttuple import IntTuple, integer, malformed, shape_text, validate
 
 Operand = TypeVar("Operand", CuteLayout, ComposedLayout)
 
@@ -47,7 +49,7 @@ def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
         modes = list(base)
         return make_layout(*modes[:first], make_layout(*modes[first:last]), *modes[last:])
 
-    return lift(layout, grouped)
+    return lift(layout, grouped, "group")
 
 
 def select(layout: AnyLayout, *modes: int) -> AnyLayout:
@@ -62,9 +64,10 @@ def select(layout: AnyLayout, *modes: int) -> AnyLayout:
 
     Source: CuTe ``select``.
     """
-    if len(set(modes)) != len(modes):
+    chosen = [integer(mode, "mode", "LA107") for mode in modes]
+    if len(set(chosen)) != len(chosen):
         raise malformed("modes", "must name each mode at most once", modes, "LA155")
-    return lift(layout, lambda base: make_layout(*[base[mode] for mode in modes]))
+    return lift(layout, lambda base: make_layout(*[base[mode] for mode in chosen]), "select")
 
 
 def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
@@ -84,7 +87,7 @@ def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
         first, last = _range(base, begin, end)
         return make_layout(*list(base)[first:last])
 
-    return lift(layout, taken)
+    return lift(layout, taken, "take")
 
 
 def append(layout: Operand, mode: CuteLayout | None = None, rank: int | None = None) -> Operand:
@@ -96,7 +99,7 @@ def append(layout: Operand, mode: CuteLayout | None = None, rank: int | None = N
         rank: None to add once; else a rank, not below that of the layout. At equal rank the layout stays as it is.
 
     Raises:
-        MalformedError: LA155, a rank below the layout's or above 10,000.
+        MalformedError: LA155, a rank below the layout's or above 10,000; LA192, not such a layout.
 
     Example:
         >>> print(append(CuteLayout((4, 8)), CuteLayout(2, 32)), append(CuteLayout(4), rank=3))
@@ -109,7 +112,7 @@ def append(layout: Operand, mode: CuteLayout | None = None, rank: int | None = N
         extra = _extra(base, mode, rank)
         return make_layout(*base, *extra) if extra else base
 
-    return lift(_known(layout), appended)
+    return lift(swizzled(layout, "append"), appended)
 
 
 def prepend(layout: Operand, mode: CuteLayout | None = None, rank: int | None = None) -> Operand:
@@ -128,14 +131,14 @@ def prepend(layout: Operand, mode: CuteLayout | None = None, rank: int | None = 
         extra = _extra(base, mode, rank)
         return make_layout(*extra, *base) if extra else base
 
-    return lift(_known(layout), prepended)
+    return lift(swizzled(layout, "prepend"), prepended)
 
 
-def replace(layout: CuteLayout, position: int, mode: CuteLayout) -> CuteLayout:
-    """Return the layout with one top-level mode exchanged.
+def replace(layout: Operand, position: int, mode: CuteLayout) -> Operand:
+    """Return the layout with one top-level mode exchanged; of a swizzled one under the swizzles.
 
     Raises:
-        MalformedError: LA107, there is no such mode; LA155, ``mode`` is no layout.
+        MalformedError: LA107, there is no such mode; LA155, ``mode`` is no layout; LA192, ``layout`` is none.
 
     Example:
         >>> print(replace(CuteLayout((4, 8)), 1, CuteLayout((2, 2), (4, 16))))
@@ -145,10 +148,14 @@ def replace(layout: CuteLayout, position: int, mode: CuteLayout) -> CuteLayout:
     """
     if not isinstance(mode, CuteLayout):
         raise malformed("mode", "must be a CuteLayout", mode, "LA155")
-    modes = list(layout)
-    layout[position]  # refuses a mode that does not exist
-    modes[integer(position, "position")] = mode
-    return make_layout(*modes)
+
+    def replaced(base: CuteLayout) -> CuteLayout:
+        modes = list(base)
+        base[position]  # refuses a mode that does not exist
+        modes[integer(position, "position")] = mode
+        return make_layout(*modes)
+
+    return lift(swizzled(layout, "replace"), replaced)
 
 
 def unflatten(layout: AnyLayout, profile: IntTuple) -> AnyLayout:
@@ -177,7 +184,7 @@ def unflatten(layout: AnyLayout, profile: IntTuple) -> AnyLayout:
             inttuple.unflatten(tuple([stride for _, stride in base.flat]), nested),
         )
 
-    return lift(layout, unflattened)
+    return lift(layout, unflattened, "unflatten")
 
 
 def _range(layout: CuteLayout, begin: int, end: int) -> tuple[int, int]:
@@ -187,12 +194,6 @@ def _range(layout: CuteLayout, begin: int, end: int) -> tuple[int, int]:
     return first, last
 
 
-def _known(layout: Operand) -> Operand:
-    if not isinstance(layout, CuteLayout | ComposedLayout):
-        raise malformed("layout", "must be a CuteLayout or a ComposedLayout", layout, "LA155")
-    return layout
-
-
 def _extra(layout: CuteLayout, mode: CuteLayout | None, rank: int | None) -> list[CuteLayout]:
     if mode is not None and not isinstance(mode, CuteLayout):
         raise malformed("mode", "must be a CuteLayout", mode, "LA155")
@@ -200,6 +201,6 @@ def _extra(layout: CuteLayout, mode: CuteLayout | None, rank: int | None) -> lis
     if rank is None:
         return [added]
     target = integer(rank, "rank", "LA155")
-    if not layout.rank <= target <= MAX_MODES:
-        raise malformed("rank", f"must be in [{layout.rank}, {MAX_MODES}]", target, "LA155")
+    if not layout.rank <= target <= TUPLE_MODES:
+        raise malformed("rank", f"must be in [{layout.rank}, {TUPLE_MODES}]", target, "LA155")
     return [added] * (target - layout.rank)

@@ -7,7 +7,7 @@ References: CuTe documentation of NVIDIA CUTLASS (``ceil_div``, ``product_each``
 
 from __future__ import annotations
 
-from layoutalg.inttuple import IntTuple, flatten, malformed, product, validate
+from layoutalg.inttuple import IntTuple, extents, flatten, malformed, product, validate
 
 
 def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
@@ -60,18 +60,28 @@ def _ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
 def product_each(shape: IntTuple) -> tuple[int, ...]:
     """Return the size of each top-level mode.
 
+    Raises:
+        MalformedError: LA100, not a shape; LA103, an extent below 0.
+
     Example:
         >>> product_each(((2, 3), 4)), product_each(6)
         ((6, 4), (6,))
 
     Source: CuTe ``product_each``.
     """
-    shape = validate(shape, "shape")
+    shape = extents(shape)
     return (shape,) if isinstance(shape, int) else tuple([product(entry) for entry in shape])
 
 
 def compatible(coarse: IntTuple, fine: IntTuple) -> bool:
     """Return whether every coordinate of ``coarse`` is also one of ``fine``: ``fine`` refines it mode by mode.
+
+    Args:
+        coarse: A shape; of a layout, its ``shape``.
+        fine: A shape.
+
+    Raises:
+        MalformedError: LA100, not a shape; LA103, an extent below 0.
 
     Example:
         >>> compatible((6, 4), ((2, 3), 4)), compatible(24, (6, 4)), compatible((6, 4), 24)
@@ -79,10 +89,14 @@ def compatible(coarse: IntTuple, fine: IntTuple) -> bool:
 
     Source: CuTe ``compatible``.
     """
+    return _compatible(extents(coarse, "coarse"), extents(fine, "fine"))
+
+
+def _compatible(coarse: IntTuple, fine: IntTuple) -> bool:
     if isinstance(coarse, int):
         return coarse == product(fine)
     return (
         isinstance(fine, tuple)
         and len(coarse) == len(fine)
-        and all(compatible(a, b) for a, b in zip(coarse, fine, strict=True))
+        and all(_compatible(a, b) for a, b in zip(coarse, fine, strict=True))
     )

@@ -15,11 +15,14 @@ from typing import TypeAlias, overload
 
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.offset import OffsetLayout
-from layoutalg.cute.tilers import Parity, check_parity, refusal
-from layoutalg.errors import Diagnostic, MalformedError
-from layoutalg.inttuple import MAX_DEPTH, IntTuple, flatten, integer, product, shape_text, validate
+from layoutalg.cute.operand import swizzled
+from layoutalg.cute.tilers import refusal
+from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import TUPLE_DEPTH
+from layoutalg.inttuple import IntTuple, flatten, integer, product, shape_text, validate
 from layoutalg.inttuple import unflatten as nest
 
 Coord: TypeAlias = "int | tuple[Coord, ...] | None"
@@ -63,6 +66,7 @@ def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "s
     Source: CuTe ``slice``; pycute ``slice_``.
     """
     check_parity(parity)
+    swizzled(layout, "slice")
     if isinstance(layout, ComposedLayout):
         return slice_and_offset(coord, layout)
     where = f"slice({coord_text(coord)}, {layout})"
@@ -95,6 +99,7 @@ def dice(coord: Coord, layout: CuteLayout | ComposedLayout) -> CuteLayout | Comp
     """
     if isinstance(layout, ComposedLayout):
         return layout.rebase(dice(coord, layout.base))
+    swizzled(layout, "dice")
     _fixed(coord, layout, f"dice({coord_text(coord)}, {layout})", 0)
     return make_layout(*_kept(coord, layout, False)) if isinstance(coord, tuple) or coord is None else layout
 
@@ -120,19 +125,20 @@ def slice_and_offset(coord: Coord, layout: CuteLayout | ComposedLayout) -> Offse
 
     Source: CuTe ``slice_and_offset``.
     """
+    swizzled(layout, "slice_and_offset")
     base = layout.base if isinstance(layout, ComposedLayout) else layout
     offset = _fixed(coord, base, f"slice({coord_text(coord)}, {layout})", 0)
     rest = base if coord is None else make_layout(*_kept(coord, base, True))
-    if isinstance(layout, CuteLayout):
-        return OffsetLayout(offset, rest)
-    (swizzle, first), *stack = reversed(layout.stages)
-    answer = ComposedLayout(swizzle, first + offset, rest)
-    for swizzle, first in stack:
-        answer = ComposedLayout(swizzle, first, answer)
-    return answer
+    return OffsetLayout(offset, rest) if isinstance(layout, CuteLayout) else layout.rebase(rest, offset)
 
 
-def domain_offset(coord: IntTuple, layout: CuteLayout, parity: Parity = "strict") -> OffsetLayout:
+@overload
+def domain_offset(coord: IntTuple, layout: CuteLayout, parity: Parity = "strict") -> OffsetLayout: ...
+@overload
+def domain_offset(coord: IntTuple, layout: ComposedLayout, parity: Parity = "strict") -> ComposedLayout: ...
+def domain_offset(
+    coord: IntTuple, layout: CuteLayout | ComposedLayout, parity: Parity = "strict"
+) -> OffsetLayout | ComposedLayout:
     """Return the layout read from ``coord`` on.
 
     Mathematically: c -> L(coord + c), leaf by leaf. Strict shortens each extent to what is left behind the coordinate,
@@ -140,7 +146,7 @@ def domain_offset(coord: IntTuple, layout: CuteLayout, parity: Parity = "strict"
 
     Args:
         coord: A coordinate inside the layout; a 1-D coordinate of a mode is split into its digits.
-        layout: A layout.
+        layout: A layout. Of a swizzled one the offset joins the one under the innermost swizzle.
         parity: ``"cute_cpp"`` keeps the shape; pycute has no such function and follows strict.
 
     Raises:
@@ -157,13 +163,15 @@ def domain_offset(coord: IntTuple, layout: CuteLayout, parity: Parity = "strict"
     """
     check_parity(parity)
     start = validate(coord, "coordinate")
+    swizzled(layout, "domain_offset")
+    base = layout.base if isinstance(layout, ComposedLayout) else layout
     where = f"domain_offset({shape_text(start)}, {layout})"
-    offset = _fixed(start, layout, where, 0)
-    if parity == "cute_cpp":
-        return OffsetLayout(offset, layout)
-    digits = _digits(start, layout.shape)
-    left = tuple([extent - digit for (extent, _), digit in zip(layout.flat, digits, strict=True)])
-    return OffsetLayout(offset, CuteLayout(nest(left, layout.shape), layout.stride))
+    offset = _fixed(start, base, where, 0)
+    if parity != "cute_cpp":
+        digits = _digits(start, base.shape)
+        left = tuple([extent - digit for (extent, _), digit in zip(base.flat, digits, strict=True)])
+        base = CuteLayout(nest(left, base.shape), base.stride)
+    return OffsetLayout(offset, base) if isinstance(layout, CuteLayout) else layout.rebase(base, offset)
 
 
 def coord_text(coord: object) -> str:
@@ -178,7 +186,7 @@ def coord_text(coord: object) -> str:
     if isinstance(coord, tuple):
         text = "(" + ",".join([coord_text(entry) for entry in coord[:32]]) + ")"
         return text if len(text) <= 120 else text[:117] + "..."
-    return repr(coord)
+    return shown(coord)
 
 
 def _fixed(coord: Coord, layout: CuteLayout, where: str, level: int) -> int:
@@ -186,7 +194,7 @@ def _fixed(coord: Coord, layout: CuteLayout, where: str, level: int) -> int:
     if coord is None:
         return 0
     if isinstance(coord, tuple):
-        if isinstance(layout.shape, int) or len(coord) != layout.rank or level >= MAX_DEPTH:
+        if isinstance(layout.shape, int) or len(coord) != layout.rank or level >= TUPLE_DEPTH:
             modes = "no modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
             raise MalformedError(
                 Diagnostic(

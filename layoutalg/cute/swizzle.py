@@ -13,7 +13,7 @@ References: ``cute::Swizzle`` of NVIDIA CUTLASS.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from layoutalg.cute.layout import CuteLayout, index_array
 from layoutalg.cute.radix import IntArray
 from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.operators import then
 from layoutalg.inttuple import integer, malformed
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Swizzle:
     base: int
     shift: int
     unit: Unit = "element"
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a swizzle to the swizzle
 
     def __post_init__(self) -> None:
         for name in ("bits", "base", "shift"):
@@ -77,7 +79,7 @@ class Swizzle:
             raise malformed(
                 "base + bits + |shift|", "must be at most 62", self.base + self.bits + abs(self.shift), "LA110"
             )
-        if self.unit not in ("element", "byte"):
+        if not isinstance(self.unit, str) or self.unit not in ("element", "byte"):
             raise malformed("unit", "must be 'element' or 'byte'", self.unit, "LA110")
 
     @property
@@ -132,6 +134,8 @@ class Swizzle:
             >>> Swizzle(1, 0, -1).map(np.arange(4, dtype=np.int64)).tolist()
             [0, 3, 2, 1]
         """
+        if not isinstance(numbers, np.ndarray) or numbers.dtype != np.int64:
+            raise malformed("numbers", "must be an int64 array; apply takes others", numbers, "LA104")
         moved = numbers & self.source_mask
         if self.shift >= 0:
             moved >>= self.shift
@@ -172,7 +176,7 @@ class Swizzle:
             >>> print(Swizzle(3, 4, 3, "byte").recast_elements(2))
             Sw<3,3,3>
         """
-        where = f"({self}).recast_elements({element_bytes})"
+        where = f"({self}).recast_elements({integer(element_bytes, 'element_bytes')})"
         if self.unit == "element":
             raise _inexact(where, "the swizzle already acts on element offsets")
         low = _width_bits(where, element_bytes)
@@ -198,18 +202,35 @@ class Swizzle:
             >>> print(Swizzle(3, 3, 3).recast_bytes(2))
             Sw<3,4,3,byte>
         """
-        where = f"({self}).recast_bytes({element_bytes})"
+        where = f"({self}).recast_bytes({integer(element_bytes, 'element_bytes')})"
         if self.unit == "byte":
             raise _inexact(where, "the swizzle already acts on byte addresses")
         return Swizzle(self.bits, self.base + _width_bits(where, element_bytes), self.shift, "byte")
 
-    def __matmul__(self, inner: CuteLayout | ComposedLayout) -> ComposedLayout:
-        """Return this swizzle after ``inner``, with offset 0."""
+    @overload
+    def __matmul__(self, inner: CuteLayout | ComposedLayout) -> ComposedLayout: ...
+    @overload
+    def __matmul__(self, inner: Swizzle) -> Swizzle: ...
+    def __matmul__(self, inner: object) -> object:
+        """Return this swizzle after ``inner``: with offset 0 after a layout; exact or refused after a swizzle."""
         from layoutalg.cute.composed import ComposedLayout
+        from layoutalg.cute.composition import composition
 
-        if not isinstance(inner, CuteLayout | ComposedLayout):
+        if not isinstance(inner, CuteLayout | ComposedLayout | Swizzle):
             return NotImplemented
-        return ComposedLayout(self, 0, inner)
+        return composition(self, inner)
+
+    def then(self, outer: Swizzle | CuteLayout | ComposedLayout) -> Swizzle | CuteLayout | ComposedLayout:
+        """Return ``outer`` after this swizzle, which permutes the 1-D coordinates of a layout; exact or refused.
+
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with swizzles; or what ``composition`` raises.
+
+        Example:
+            >>> print(Swizzle(1, 0, 1).then(CuteLayout((4, 3), (1, 12))))
+            Sw<1,0,1> o 0 o (4,3):(1,12)
+        """
+        return cast("Swizzle | CuteLayout | ComposedLayout", then(self, outer))
 
     def __str__(self) -> str:
         suffix = ",byte" if self.unit == "byte" else ""

@@ -1,7 +1,6 @@
-"""What the tiling operations share: tilers, the parity keyword, and lifting an operation on domains to every family.
+"""What the tiling operations share: tilers, and lifting an operation on domains to every family.
 
-Main definitions: ``Tiler``, ``Parity``, ``Where``, ``check_parity``, ``tiler_text``, ``read_tiler``, ``lift``,
-``refusal``, ``within``.
+Main definitions: ``Tiler``, ``Where``, ``tiler_text``, ``read_tiler``, ``lift``, ``refusal``, ``within``.
 
 Notation: a tiler is a layout; an int n, meaning ``n:1``; None, written ``_``; or a tuple with one tiler per mode.
 
@@ -15,40 +14,24 @@ References: CuTe documentation of NVIDIA CUTLASS, "Layout algebra".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError
-from layoutalg.inttuple import INT_LIMIT, MAX_DEPTH, integer, malformed
+from layoutalg.cute.operand import operand_refusal
+from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground.limits import TUPLE_DEPTH
+from layoutalg.inttuple import INT_LIMIT, integer
 
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
-
-Parity: TypeAlias = Literal["strict", "cute_cpp", "pycute"]
-"""Whose convention answers: the exact contract, CuTe C++, or the pure-Python module of CUTLASS."""
-
-PARITIES = ("strict", "cute_cpp", "pycute")
 
 Where: TypeAlias = "str | Callable[[], str]"
 """The call in notation, for messages; or what writes it, so that a call that succeeds writes nothing."""
 
+FAMILIES = "a CuteLayout, a ComposedLayout, an OffsetLayout or a CoordinateLayout"
+
 AnyLayout = TypeVar("AnyLayout", CuteLayout, ComposedLayout, CoordinateLayout)
-
-
-def check_parity(parity: str) -> Parity:
-    """Return ``parity`` or refuse it.
-
-    Raises:
-        MalformedError: LA144, not one of the three conventions.
-
-    Example:
-        >>> check_parity("strict")
-        'strict'
-    """
-    if parity not in PARITIES:
-        raise malformed("parity", 'must be "strict", "cute_cpp" or "pycute"', parity, "LA144")
-    return cast(Parity, parity)
 
 
 def tiler_text(tiler: object) -> str:
@@ -69,7 +52,7 @@ def _tiler_text(tiler: object, level: int) -> str:
         if level > 8:
             return "<...>"
         return "<" + ",".join([_tiler_text(entry, level + 1) for entry in tiler[:32]]) + ">"
-    return str(tiler)
+    return str(tiler) if isinstance(tiler, CuteLayout) else shown(tiler)
 
 
 def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
@@ -83,16 +66,13 @@ def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
     if type(tiler) is int and 0 <= tiler < INT_LIMIT:
         return tiler
     if isinstance(tiler, tuple):
-        if level >= MAX_DEPTH:
-            raise _malformed_tiler(f"a tiler nests at most {MAX_DEPTH} deep", where)
+        if level >= TUPLE_DEPTH:
+            raise _malformed_tiler(f"a tiler nests at most {TUPLE_DEPTH} deep", where)
         return tuple([read_tiler(entry, where, level + 1) for entry in tiler])
     if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
-        shown = repr(tiler)
-        raise _malformed_tiler(
-            "a tiler is a layout, an integer, None or a tuple of tilers, not "
-            + (shown if len(shown) <= 120 else shown[:117] + "..."),
-            where,
-        )
+        hint = "; layoutalg.parse reads text" if isinstance(tiler, str) else ""
+        rule = f"a tiler is a layout, an integer, None or a tuple of tilers, not {shown(tiler)}{hint}"
+        raise _malformed_tiler(rule, where)
     value = integer(tiler, "tiler", "LA141")
     if value < 0:
         raise _malformed_tiler(f"an integer tiler must be >= 0, not {value}", where)
@@ -130,11 +110,16 @@ def as_layout(tiler: CuteLayout | int) -> CuteLayout:
     return tiler if isinstance(tiler, CuteLayout) else CuteLayout(tiler, 1)
 
 
-def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout]) -> AnyLayout:
+def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str = "this operation") -> AnyLayout:
     """Return ``operation``, which only rearranges the domain, applied to a layout of any family.
 
+    Args:
+        layout: A CuTe layout, one under swizzles and offsets, or a coordinate layout.
+        operation: What to do with a CuTe layout.
+        name: How users call it, for messages.
+
     Raises:
-        MalformedError: LA141, not a layout; or what the operation raises.
+        MalformedError: LA192, not such a layout; or what the operation raises.
 
     Example:
         >>> from layoutalg.cute.swizzle import Swizzle
@@ -147,7 +132,7 @@ def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout]) -> An
         return layout.rebase(operation(layout.base))
     if isinstance(layout, CoordinateLayout):
         return layout.compose(operation(CuteLayout(layout.shape)))
-    raise malformed("layout", "must be a layout", layout, "LA141")
+    raise operand_refusal(layout, name, "layout", FAMILIES)
 
 
 def refusal(

@@ -7,13 +7,18 @@ References: CuTe ``make_ordered_layout``, ``make_layout_like``, ``tile_to_shape`
 
 from __future__ import annotations
 
+import numpy as np
+
+from layoutalg.cute import radix
 from layoutalg.cute.algebra import coalesce, make_layout
 from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.layout import QUICK, CuteLayout
+from layoutalg.cute.operand import plain, swizzled
 from layoutalg.cute.product import blocked_product
 from layoutalg.cute.reshape import append
 from layoutalg.cute.shapes import ceil_div, product_each
-from layoutalg.cute.tilers import Parity, check_parity, refusal, within
+from layoutalg.cute.tilers import refusal, within
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError
 from layoutalg.inttuple import (
     IntTuple,
@@ -114,6 +119,9 @@ def make_layout_like(layout: CuteLayout) -> CuteLayout:
     Args:
         layout: A layout. Elements.
 
+    Raises:
+        MalformedError: LA192, not a CuteLayout.
+
     Example:
         >>> print(make_layout_like(CuteLayout((2, 3, 4, 5), (0, 42, 1, 0))))
         (2,3,4,5):(0,4,1,0)
@@ -121,7 +129,7 @@ def make_layout_like(layout: CuteLayout) -> CuteLayout:
     Laws: idempotent; the modes of a compact layout stay as they are.
     Source: CuTe ``make_layout_like``.
     """
-    strides = [0] * len(layout.flat)
+    strides = [0] * len(plain(layout, "make_layout_like").flat)
     current = 1
     ordered = sorted(range(len(strides)), key=lambda place: (abs(layout.flat[place][1]), layout.flat[place][0] != 1))
     for position in ordered:
@@ -143,7 +151,9 @@ def tile_to_shape(
     """Return ``tile`` repeated until its modes have the extents of ``shape``.
 
     Mathematically: the blocked product of the tile with the compact layout of shape / tile, mode by mode, its copies in
-    the given order; each mode coalesced. A bijection onto [0, size(shape)) where the tile is one onto [0, size(tile)).
+    the given order; each mode coalesced. A bijection onto [0, size(shape)) where the tile is one onto [0, size(tile)):
+    with swizzles over the tile (which act on all copies together) that holds where their periods divide size(shape) and
+    their offsets are 0, and is refused where it does not hold.
 
     Args:
         tile: A layout as for ``logical_product``, or a swizzle over one. Elements.
@@ -157,9 +167,12 @@ def tile_to_shape(
         Layout with one mode per mode of ``shape``, of its extent (rounded up under ``"cute_cpp"``).
 
     Raises:
-        MalformedError: LA153, the shape or the order does not fit; LA144, no such parity.
+        MalformedError: LA153, the shape or the order does not fit; LA144, no such parity; LA192, ``tile`` is not a
+            layout.
         AdmissibilityError: LA152, the tile does not divide the shape, with the first element that would fall outside;
-            LA154, the order is not strict; LA131 to LA134, the tile cannot be repeated.
+            LA193, a swizzle over the tile leads out of [0, size(shape)), with the first coordinate; LA154, the order is
+            not strict; LA131 to LA134, the tile cannot be repeated.
+        BudgetError: LA114, where the swizzles lead was not decided.
 
     Example:
         >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (128, 128)))
@@ -170,12 +183,53 @@ def tile_to_shape(
     Source: CuTe ``tile_to_shape``.
     """
     check_parity(parity)
-    if isinstance(tile, ComposedLayout):
-        base = tile_to_shape(tile.base, shape, order, parity)
-        return tile.rebase(base) if isinstance(base, CuteLayout) else base
-    if not isinstance(tile, CuteLayout):
-        raise malformed("tile", "must be a layout", tile, "LA141")
     target = validate(shape, "shape")
+    own = swizzled(tile, "tile_to_shape", "tile")
+    if isinstance(own, ComposedLayout):
+        answer = own.rebase(_tile_to_shape(own.base, target, order, parity))
+        if parity != "cute_cpp":
+            _require_onto(own, answer, f"tile_to_shape({tile}, {shape_text(target)})")
+        return answer
+    return _tile_to_shape(own, target, order, parity)
+
+
+def _require_onto(tile: ComposedLayout, answer: ComposedLayout, where: str) -> None:
+    """Refuse the repetition of a tile onto [0, size(tile)) that is not onto [0, size(answer)).
+
+    The stack of swizzles is a bijection of the integers, so all that matters is the range of its values.
+    """
+    size = answer.size
+    if size == 0 or all(offset == 0 and size % swizzle.period == 0 for swizzle, offset in tile.stages):
+        return
+    if not (_compact(tile.base) and tile.value_range() == (0, tile.size - 1)) or answer.value_range() == (0, size - 1):
+        return
+    witness: dict[str, object] = {"size": size}
+    if size <= QUICK:
+        values = answer.table()
+        first = int(np.flatnonzero((values < 0) | (values >= size))[0])
+        witness |= {"coordinate": first, "value": int(values[first])}
+    periods = ", ".join([str(swizzle.period) for swizzle, _ in tile.stages])
+    raise refusal(
+        "LA193",
+        "the swizzle of the tile leads out of the shape",
+        where,
+        f"the tile is a bijection onto [0, {tile.size}), but its repetition takes values outside [0, {size}); "
+        f"it takes none where {size} is a multiple of the swizzle's period, {periods}, and the offset is 0",
+        witness,
+    )
+
+
+def _compact(layout: CuteLayout) -> bool:
+    """Return whether a layout is a bijection onto [0, size)."""
+    current = 1
+    for stride, extent in sorted([(stride, extent) for extent, stride in radix.merge(layout.flat)]):
+        if stride != current:
+            return False
+        current *= extent
+    return True
+
+
+def _tile_to_shape(tile: CuteLayout, target: IntTuple, order: IntTuple | None, parity: Parity) -> CuteLayout:
     where = f"tile_to_shape({tile}, {shape_text(target)})"
     goal = product_each(target)
     if any(extent < 0 for extent in flatten(target)) or tile.rank > rank(target):
@@ -197,7 +251,8 @@ def tile_to_shape(
                 {"mode": position, "element": extent, "extent": extent, "tile": size},
             )
     counts = ceil_div(goal, sizes)
-    if order is not None and not congruent(counts, validate(order, "order")):
+    order = None if order is None else validate(order, "order")
+    if order is not None and not congruent(counts, order):
         order_error = f"{shape_text(order)} must have one number for each of the {len(goal)} modes"
         raise MalformedError(
             Diagnostic(code="LA153", what="the order does not fit the shape", where=(where,), because=order_error)

@@ -21,7 +21,7 @@ The definitions are theirs; evaluation, transposes and preimages are added here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.morphism_inverse import TransposeInverses
@@ -30,6 +30,7 @@ from layoutalg.cute.pointed import (
     blocks_of,
     check_extents,
     check_joint,
+    check_kind,
     check_map,
     check_positions,
     compose,
@@ -42,7 +43,8 @@ from layoutalg.cute.pointed import (
 )
 from layoutalg.cute.radix import IntArray
 from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.inttuple import IntTuple, crd2idx, flatten, idx2crd, malformed, shape_text, validate
+from layoutalg.ground.operators import then
+from layoutalg.inttuple import IntTuple, crd2idx, flatten, idx2crd, integer, malformed, shape_text, validate
 
 if TYPE_CHECKING:
     from layoutalg.cute.nest_morphism import NestMorphism
@@ -169,7 +171,14 @@ class TupleMorphism(TransposeInverses):
         return self.carry(digits)
 
     def carry(self, digits: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the digits of the image: digit i moves to position a(i), all others are 0."""
+        """Return the digits of the image: digit i moves to position a(i), all others are 0.
+
+        Raises:
+            MalformedError: LA104, not one digit per position of the domain.
+        """
+        if not isinstance(digits, tuple) or len(digits) != len(self.map):
+            raise malformed("digits", f"must be a tuple of {len(self.map)} integers", digits, "LA104")
+        digits = tuple([integer(digit, "digits", "LA104") for digit in digits])
         answer = [0] * len(self.codomain)
         for digit, entry in zip(digits, self.map, strict=True):
             if entry is not None:
@@ -219,12 +228,16 @@ class TupleMorphism(TransposeInverses):
     def then(self, outer: TupleMorphism) -> TupleMorphism:
         """Return ``outer`` after ``self``.
 
+        Raises:
+            MalformedError: LA192, ``outer`` does not compose with it.
+            AdmissibilityError: LA184, as ``@``.
+
         Example:
             >>> f = TupleMorphism((2,), (3, 2), (1,))
             >>> f.then(TupleMorphism.identity((3, 2))) == f
             True
         """
-        return outer @ self
+        return cast(TupleMorphism, then(self, outer))
 
     def sum(self, other: TupleMorphism) -> TupleMorphism:
         """Return the direct sum S S' -> T T': both side by side, domains and codomains joined.
@@ -233,6 +246,7 @@ class TupleMorphism(TransposeInverses):
             >>> print(TupleMorphism((2,), (2,), (0,)).sum(TupleMorphism((3,), (5, 3), (1,))))
             (2,3) --(0,2)--> (2,5,3)
         """
+        check_kind(other, TupleMorphism, "sum")
         shifted = [None if entry is None else entry + len(self.codomain) for entry in other.map]
         return TupleMorphism(self.domain + other.domain, self.codomain + other.codomain, (*self.map, *shifted))
 
@@ -246,6 +260,7 @@ class TupleMorphism(TransposeInverses):
             >>> print(TupleMorphism((2,), (2, 3), (0,)).concat(TupleMorphism((3,), (2, 3), (1,))))
             (2,3) --(0,1)--> (2,3)
         """
+        check_kind(other, TupleMorphism, "concat")
         check_joint(self.codomain, self.map, other.codomain, other.map)
         return TupleMorphism(self.domain + other.domain, self.codomain, self.map + other.map)
 
@@ -422,7 +437,7 @@ class TupleMorphism(TransposeInverses):
 
         Source: arXiv:2601.05972, logical division.
         """
-        if tiler.codomain != self.domain:
+        if check_kind(tiler, TupleMorphism, "flat_divide").codomain != self.domain:
             raise operand_mismatch("flat_divide", "codomain of the tiler", tiler.codomain, "domain", self.domain)
         return self @ tiler.concat(tiler.complement())
 
@@ -442,7 +457,7 @@ class TupleMorphism(TransposeInverses):
         Source: arXiv:2601.05972, logical products.
         """
         rest = self.complement()
-        if tiler.codomain != rest.domain:
+        if check_kind(tiler, TupleMorphism, "flat_product").codomain != rest.domain:
             raise operand_mismatch(
                 "flat_product", "codomain of the tiler", tiler.codomain, "domain of the complement", rest.domain
             )

@@ -54,7 +54,7 @@ def test_table_is_the_function() -> None:
 
 
 def test_table_of_a_large_domain_is_refused() -> None:
-    with pytest.raises(BudgetError, match="LA106"):
+    with pytest.raises(BudgetError, match="LA002"):
         CuteLayout((2**20, 2**20)).table()
 
 

@@ -30,7 +30,7 @@ from layoutalg.cute import (
     zipped_product,
 )
 from layoutalg.cute import slice as cut
-from layoutalg.cute.tilers import Parity
+from layoutalg.cute.conventions import Parity
 from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 
 LAYOUT = CuteLayout((8, 4, 2), (1, 8, 32))

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, OffsetLayout, Swizzle, make_identity_layout
 from layoutalg.errors import AdmissibilityError, MalformedError
 from layoutalg.notation import parse
 
@@ -28,6 +28,24 @@ from layoutalg.notation import parse
         ("Sw<3,4,3,byte>", Swizzle(3, 4, 3, "byte")),
         ("Sw< 3, 4, -3, element >", Swizzle(3, 4, -3)),
         ("Sw<3,4,3> o 0 o (64,64):(64,1)", ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((64, 64), (64, 1)))),
+        ("Sw<3,4,3> o (64,64):(64,1)", ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((64, 64), (64, 1)))),
+        ("Sw<3,4,3> o 4:1", ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout(4))),
+        ("16 + (4,8):(8,1)", OffsetLayout(16, CuteLayout((4, 8), (8, 1)))),
+        ("5 o 6:-1", OffsetLayout(5, CuteLayout(6, -1))),
+        ("-5+((6)):((2))", OffsetLayout(-5, CuteLayout(((6,),), ((2,),)))),
+        ("(((3 + 4:1)))", OffsetLayout(3, CuteLayout(4))),
+        ("Sw<1,0,1> o 2 o (3 + 4:1)", ComposedLayout(Swizzle(1, 0, 1), 2, OffsetLayout(3, CuteLayout(4)))),
+        (
+            "3 o Sw<1,0,1> o 4:1",
+            ComposedLayout(Swizzle(0, 0, 0), 3, ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(4))),
+        ),
+        ("(4,8):(E0,E1)", make_identity_layout((4, 8))),
+        ("(4,(2,3)):(E0,(E(1,0),E(1,1)))", make_identity_layout((4, (2, 3)))),
+        ("( 4 , 8 ) : ( - 2 E 0 + 3 E ( 1 , 0 ) , 0 )", CoordinateLayout((4, 8), (3 * E(1, 0) - 2 * E(0), 0))),
+        ("4:E()", make_identity_layout(4)),
+        ("4:E0 -> (_,(_,_))", CoordinateLayout(4, E(0), (0, (0, 0)))),
+        ("(4,8):(0,0) -> ()", CoordinateLayout((4, 8), (0, 0))),
+        ("4:0->_", CoordinateLayout(4, 0, 0)),
         ("Sw<3,4,3>o-8o4:1", ComposedLayout(Swizzle(3, 4, 3), -8, CuteLayout(4))),
         (
             "Sw<2,4,3> o 16 o (Sw<3,4,3> o 0 o (8,8):(8,1))",
@@ -62,7 +80,13 @@ def test_reads(text: str, value: object) -> None:
         ("Sx<3,4,3>", 0, "expected 'Sw<bits,base,shift>'"),
         ("Sw<3,4>", 6, "expected ',' before shift, found '>'"),
         ("Sw<3,4,3,bit>", 9, "expected the unit 'element' or 'byte', found 'b'"),
-        ("Sw<3,4,3> o 4:1", 13, "expected 'o' after the offset, found ':'"),
+        ("Sw<3,4,3> o 4", 13, "expected ':' between shape and stride, found the end of the text"),
+        ("5 o", 3, "expected a shape, found the end of the text"),
+        ("5 + (3 + 4:1", 12, "expected ')' to close the parenthesis, found the end of the text"),
+        ("5 + 4:E0", 0, "nothing can follow a layout whose values are coordinates"),
+        ("4:E", 3, "expected a path, found the end of the text"),
+        ("4:E0+1", 5, "expected a basis element, found '1'"),
+        ("4:E0 -> (_,)", 11, "expected '_' in the profile, found ')'"),
         ("Sw<3,4,3> 0 o 4:1", 10, "expected the end of the text, found '0'"),
         (
             "Sw<2,4,3> o 0 o (Sw<3,4,3> o 0 o 4:1",

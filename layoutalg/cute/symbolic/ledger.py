@@ -15,7 +15,8 @@ from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCond
 from layoutalg.cute.symbolic.decide import decide, decide_quickly, find_sizes
 from layoutalg.cute.symbolic.terms import ONE, Term, term
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.inttuple import MAX_DEPTH, MAX_MODES, malformed
+from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.inttuple import malformed
 
 MERGE_MS = 250
 """Limit for questions whose answer only makes a result shorter, in milliseconds."""
@@ -125,11 +126,11 @@ def nest_of(value: object, argument: str) -> Nested:
     def walk(entry: object, level: int) -> Nested:
         if not isinstance(entry, tuple):
             seen[0] += 1
-            if seen[0] > MAX_MODES:
-                raise malformed(argument, f"must have at most {MAX_MODES} modes", "more", "LA622")
+            if seen[0] > TUPLE_MODES:
+                raise malformed(argument, f"must have at most {TUPLE_MODES} modes", "more", "LA622")
             return term(entry)
-        if level >= MAX_DEPTH:
-            raise malformed(argument, f"must nest at most {MAX_DEPTH} deep", "deeper", "LA622")
+        if level >= TUPLE_DEPTH:
+            raise malformed(argument, f"must nest at most {TUPLE_DEPTH} deep", "deeper", "LA622")
         return tuple([walk(part, level + 1) for part in entry])
 
     return walk(value, 0)

@@ -29,7 +29,7 @@ from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, equal, graf
 from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, TermLike, names_of, term
 from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground import clock, limits
-from layoutalg.inttuple import MAX_DEPTH, MAX_MODES
+from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -390,8 +390,8 @@ def _by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..
 def _check_nest(tiler: Tiler, level: int, seen: list[int]) -> None:
     """Refuse a tiler that nests too deep or has too many entries."""
     seen[0] += 1
-    if level > MAX_DEPTH or seen[0] > MAX_MODES:
-        raise _bad_tiler(f"must nest at most {MAX_DEPTH} deep and have at most {MAX_MODES} entries", tiler)
+    if level > TUPLE_DEPTH or seen[0] > TUPLE_MODES:
+        raise _bad_tiler(f"must nest at most {TUPLE_DEPTH} deep and have at most {TUPLE_MODES} entries", tiler)
     if isinstance(tiler, tuple):
         for entry in tiler:
             _check_nest(entry, level + 1, seen)

@@ -1,0 +1,153 @@
+"""Notations read in linear time, tables and caches bounded in bytes."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import re
+import time
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg import cute
+from layoutalg.affine.notation import _prefixes
+from layoutalg.cute import CuteLayout, make_identity_layout
+from layoutalg.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.f2.notation import parse_linear
+from layoutalg.ground import limits
+from layoutalg.ground.cache import bytes_of, remembered
+
+LONG = [
+    "{" + "1" * 50_000,
+    "{" + "-" * 99_000,
+    "{" + "a*" * 40_000,
+    "{" + "1 " * 49_000,
+    "{" + "not ( " * 16_000,
+    "{ [i] -> [" + "i," * 30_000,
+    "[" * 99_999,
+    "[" + " " * 99_990,
+    "[" + "n," * 45_000 + "] -> { }",
+    "(" * 99_999,
+    "(4):(" + "E0+" * 30_000,
+    "4:E0 -> " + "(" * 99_000,
+    "5 + " * 24_000,
+    "Sw<1,0,1> o " * 8_000,
+    "Sw<1" + "1" * 99_000,
+    "Z[" + "1" * 99_000,
+    "F2[" + "1" * 99_000,
+    "lane " + "8:2 " * 20_000,
+    "lane " + "1" * 99_000,
+    "a" + " " * 99_990,
+    " " * 99_990 + "x",
+]
+
+
+@pytest.mark.parametrize("text", LONG, ids=lambda text: text[:10])
+def test_every_reader_is_linear(text: str) -> None:
+    """A text of twice the length takes about twice as long, and the longest is refused in little time."""
+    for warm in (
+        "{ [i] -> [i] : 0 <= i < 4 }",
+        "Z[i:4=(1) -> y]",
+        "F2[x=(1) -> y:2]",
+        "register 2:1, lane 8:2 -> x:16",
+    ):
+        la.parse(warm)
+    began = time.process_time()
+    with pytest.raises(LayoutError):
+        la.parse(text)
+    assert time.process_time() - began < 2
+
+
+def test_the_length_of_a_text_is_bounded() -> None:
+    longest = "4:1" + " " * (limits.NOTATION_CHARACTERS - 3)
+    assert la.parse(longest) == CuteLayout(4)
+    with pytest.raises(MalformedError, match="LA191"):
+        la.parse(longest + " ")
+    with pytest.raises(MalformedError, match="the limit is 100000"):
+        parse_linear("F2[" + " " * limits.NOTATION_CHARACTERS)
+
+
+def test_signs_in_a_row_are_counted_as_before() -> None:
+    pattern = re.compile(r"(?:(?:-|\bnot\b|!|\w+\s*[*])\s*)+")
+    generator = random.Random(5)
+    for _ in range(3_000):
+        words = generator.choices(
+            ["-", "!", " not ", "3*", "a *", "i", " ", "+", "(", "3 "], k=generator.randint(1, 40)
+        )
+        text = "".join(words)
+        wanted = max([len(re.findall(r"-|not|!|[*]", found[0])) for found in pattern.finditer(text)], default=0)
+        assert re.search(r"not\s*[*]", text) or _prefixes(text) == wanted, text
+
+
+def test_tables_are_bounded_in_bytes() -> None:
+    with pytest.raises(BudgetError, match="LA002"):
+        CuteLayout(2**26).table()
+    with pytest.raises(BudgetError, match="LA002"):
+        make_identity_layout((2**12,) * 2 + (2,) * 8).table()
+    side = CuteLayout((2**16, 2**16))
+    with pytest.raises(BudgetError, match="LA002"):
+        side.apply((np.arange(2**16)[:, None], np.arange(2**16)))
+    assert side.apply((np.arange(2**16), 5)).shape == (2**16,)
+
+
+def wide_layout(number: int) -> CuteLayout:
+    return CuteLayout((1,) * 4_999 + (2,), (*range(number, number + 4_999), 1))
+
+
+def test_what_operations_remember_is_bounded_in_bytes() -> None:
+    names = ("algebra", "complement", "composition", "divide", "inverse", "product")
+    modules = [importlib.import_module(f"layoutalg.cute.{name}") for name in names]
+    caches = [value for module in modules for value in vars(module).values() if hasattr(value, "cache_clear")]
+    weighed = [cache for cache in caches if hasattr(cache, "entries")]
+    counted = [cache for cache in caches if hasattr(cache, "cache_info")]
+    assert len(weighed) >= 8
+    assert len(counted) >= 5
+    for cache in caches:
+        cache.cache_clear()
+    tile = CuteLayout(2, 1)
+    for number in range(12):
+        layout = wide_layout(number)
+        for operation in (cute.coalesce, cute.right_inverse, cute.left_inverse):
+            operation(layout)
+        for pair in (cute.composition, cute.logical_divide, cute.logical_product, cute.blocked_product):
+            pair(layout, tile)
+        cute.complement(layout, 64)
+    for cache in weighed:
+        assert bytes_of(cache.entries()) <= limits.CACHE_BYTES
+    for cache in counted:  # of narrow operands only
+        assert cache.cache_info().currsize < 10
+
+
+def test_remembered_answers_weigh_no_more_than_the_limit() -> None:
+    calls: list[int] = []
+
+    @remembered(lambda answer, _: len(answer), 10_000)
+    def text(number: int) -> str:
+        calls.append(number)
+        return "x" * 500 + str(number)
+
+    for number in range(200):
+        assert text(number) == text(number) == "x" * 500 + str(number)
+        assert text(0)[500:] == "0"
+        assert sum(len(answer) for answer in text.entries().values()) <= 10_000  # type: ignore[attr-defined]
+    assert calls.count(0) == 1
+    assert calls.count(1) == 1
+    text(1)
+    assert calls.count(1) == 2
+
+    @remembered(lambda answer, _: len(answer), 1_000)
+    def long(number: int) -> str:
+        calls.append(-1)
+        return "x" * 400
+
+    assert long(1) == long(1)
+    assert calls.count(-1) == 2  # above a quarter of the limit
+
+
+def test_weights_are_upper_bounds() -> None:
+    from layoutalg.cute.operand import weight
+
+    for layout in (CuteLayout(4), CuteLayout((4, (8, 2)), (2**40, (2**50, 3))), wide_layout(2**40)):
+        assert bytes_of(layout) <= weight(layout)

@@ -1,0 +1,415 @@
+"""Every public function and method of the CuTe family, called with everything that does not belong there.
+
+An answer is one that the tables name, for a value that the contract allows; everything else is a ``LayoutError``. Only
+an operator between a value and something foreign is Python's own TypeError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg import cute
+from layoutalg.cute import (
+    ComposedLayout,
+    CuteLayout,
+    E,
+    NestMorphism,
+    OffsetLayout,
+    PaddedMorphism,
+    Swizzle,
+    TupleMorphism,
+    certify_functoriality,
+    make_identity_layout,
+)
+from layoutalg.cute.symbolic import SymbolicLayout
+from layoutalg.errors import LayoutError, MalformedError
+
+
+class Rude:
+    """A value that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+L = CuteLayout((4, 8), (8, 1))
+T = CuteLayout(4, 1)
+S = (4, 8)
+SWZ = ComposedLayout(Swizzle(2, 0, 2), 0, L)
+OFF = OffsetLayout(5, L)
+IDL = make_identity_layout(S)
+SYM = SymbolicLayout(("M", "N"), ("N", 1))
+LIN = la.LinearLayout.from_bases({"x": [(1,), (2,)]}, {"y": 4})
+INTG = la.IntegerLayout.from_strides({"i": 4}, (3,))
+PW = la.parse("{ [i] -> [2i] : 0 <= i < 4 }")
+PAR = la.parse("[N] -> { [i] -> [2i] : 0 <= i < N }")
+HIER = la.parse("register 2:1, lane 8:2 -> x:16")
+TM = TupleMorphism(S, (8, 4), (1, 0))
+NM = NestMorphism(S, (8, 4), (1, 0))
+PM = PaddedMorphism((6, 2), (6, 2), (1, 10), (0, 1))
+
+ODD: dict[str, Any] = {
+    "text": "(4,8):(1,4)",
+    "None": None,
+    "float": 2.5,
+    "nan": float("nan"),
+    "bool": True,
+    "np": np.int64(4),
+    "list": [4, 8],
+    "array": np.arange(4),
+    "tuple_text": ("x",),
+    "nested_odd": (4, (None, "y")),
+    "huge": 2**80,
+    "unwritable": 10**5000,
+    "unwritable_inside": (4, -(10**5000)),
+    "negative": -3,
+    "zero": 0,
+    "bytes": b"4:1",
+    "dict": {},
+    "object": object(),
+    "rude": Rude(),
+    "surrogate": "\ud800",
+    "class": CuteLayout,
+    "emptytuple": (),
+    "cute": L,
+    "empty": CuteLayout(0),
+    "composed": SWZ,
+    "offset": OFF,
+    "identity": IDL,
+    "symbolic": SYM,
+    "linear": LIN,
+    "integer": INTG,
+    "piecewise": PW,
+    "parametric": PAR,
+    "hier": HIER,
+    "tuple_m": TM,
+    "nest_m": NM,
+    "padded_m": PM,
+    "swizzle": Swizzle(2, 0, 2),
+    "byte_swizzle": Swizzle(2, 0, 2, "byte"),
+    "basis": E(0),
+}
+
+# arguments of a call that is right, and per argument what else may stand in its place
+FUNCTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "append": ((L, T, 3), "cute composed offset empty | None cute empty | None np"),
+    "at_coordinates": ((L, IDL), "cute composed offset | identity"),
+    "blocked_product": ((L, T), "cute composed offset | np zero cute empty"),
+    "ceil_div": ((S, 4), "np zero emptytuple | np emptytuple"),
+    "coalesce": ((L, (1, 1)), "cute composed offset identity | None np negative zero"),
+    "compatible": ((S, S), "np zero emptytuple | np zero emptytuple"),
+    "certify_functoriality": ((NM, NestMorphism((8, 4), (4, 8), (1, 0))), "nest_m | "),
+    "check_functoriality": ((certify_functoriality(NM, NestMorphism((8, 4), (4, 8), (1, 0))),), "dict"),
+    "complement": ((T, 16, "strict"), "cute | None np emptytuple | "),
+    "complement_as": ((T, S, "strict"), "cute | np zero emptytuple | "),
+    "composition": ((L, T, "strict"), "cute composed offset swizzle | None np zero cute composed swizzle empty | "),
+    "composition_as": ((L, T, "strict"), "cute | None np zero cute composed swizzle empty | "),
+    "cosize": ((L, "strict"), "cute composed offset empty | "),
+    "cosize_as": ((L, "strict"), "cute composed offset empty | "),
+    "crd2crd": (((1, 2), S, 32), "np zero |  | "),
+    "crd2idx": (((1, 2), S, (8, 1), "strict"), "np zero |  | None | "),
+    "depth": ((L,), "np negative zero cute composed offset identity empty emptytuple"),
+    "dice": (((1, None), L), "None np zero | cute composed offset"),
+    "domain_distribute": ((S, 4, "strict"), "np | np | "),
+    "domain_offset": (((1, 2), L, "strict"), "np zero | cute composed offset | "),
+    "downcast": ((CuteLayout((4, 8)), 2, "strict"), "cute composed offset empty | np | "),
+    "filter": ((L,), "cute composed offset empty"),
+    "filter_zeros": ((L,), "cute composed offset empty"),
+    "find_isomorphism": ((S, (8, 4)), "np emptytuple | np emptytuple"),
+    "flat_divide": ((L, T, "strict"), "cute composed offset identity empty | None np cute emptytuple | "),
+    "flat_product": ((L, T, "strict"), "cute composed offset | None np zero cute empty emptytuple | "),
+    "flatten": ((L,), "cute composed offset identity empty"),
+    "group": ((L, 0, 1), "cute composed offset identity empty | zero | "),
+    "idx2crd": ((5, S, "strict"), "np zero |  | "),
+    "is_tractable": ((L,), "cute empty"),
+    "left_inverse": ((L,), "cute"),
+    "local_partition": ((L, T, 1), "cute composed offset empty | cute | zero"),
+    "local_tile": ((L, (2, 4), (1, 1), None), "cute composed offset | None emptytuple | None zero emptytuple | None"),
+    "logical_divide": ((L, T, "strict"), "cute composed offset identity empty | None np cute emptytuple | "),
+    "logical_product": ((L, T, "strict"), "cute composed offset | None np zero cute empty emptytuple | "),
+    "make_identity_layout": ((S,), "np zero emptytuple"),
+    "make_layout": ((L, L), "cute empty | cute empty"),
+    "make_layout_like": ((L,), "cute empty"),
+    "make_ordered_layout": ((S, (1, 0)), " | None np negative zero"),
+    "max_alignment": ((L,), "cute composed offset"),
+    "max_common_layout": ((L, L), "cute | cute"),
+    "max_common_vector": ((L, L), "cute | cute"),
+    "mutual_refinement": ((S, (8, 4)), "np emptytuple | np emptytuple"),
+    "nullspace": ((L,), "cute"),
+    "prepend": ((L, T, 3), "cute composed offset empty | None cute empty | None np"),
+    "product_each": ((S,), "np zero emptytuple"),
+    "raked_product": ((L, T, "strict"), "cute composed offset | np zero cute empty | "),
+    "rank": ((L,), "np negative zero cute composed offset identity empty emptytuple"),
+    "recast": ((CuteLayout((4, 8)), 16, 8, "strict"), "cute composed offset empty | np | np | "),
+    "replace": ((L, 1, T), "cute composed offset | zero | cute empty"),
+    "right_inverse": ((L,), "cute offset"),
+    "select": ((L, 1, 0), "cute composed offset identity |  | zero"),
+    "size": ((L,), "np zero cute composed offset identity empty emptytuple"),
+    "slice": (((1, None), L, "strict"), "None np zero | cute composed offset | "),
+    "slice_and_offset": (((1, None), L), "None np zero | cute composed offset"),
+    "take": ((L, 0, 1), "cute composed offset identity empty | zero | "),
+    "thread_value_partition": ((L, CuteLayout((4, 8)), 1, None), "cute composed offset | cute | zero | None cute"),
+    "tile_to_shape": ((L, (8, 16), (1, 0), "strict"), "cute composed offset |  | None | "),
+    "tiled_divide": ((L, T, "strict"), "cute composed offset identity empty | None np cute emptytuple | "),
+    "tiled_product": ((L, T, "strict"), "cute composed offset | None np zero cute empty emptytuple | "),
+    "unflatten": ((L, (0, 0)), "cute composed offset identity | "),
+    "upcast": ((CuteLayout((4, 8)), 2, "strict"), "cute empty | np | "),
+    "weak_composite": ((NM, NestMorphism((8, 4), (4, 8), (1, 0))), "nest_m | nest_m"),
+    "zipped_divide": ((L, T, "strict"), "cute composed offset identity empty | None np cute emptytuple | "),
+    "zipped_product": ((L, T, "strict"), "cute composed offset | None np zero cute empty emptytuple | "),
+    "E": ((0, 1), "np zero | np zero"),
+    "Basis": (((((0,), 1),),), "emptytuple"),
+    "ComposedLayout": ((Swizzle(2, 0, 2), 0, L), "swizzle | np negative zero | cute composed offset empty"),
+    "CoordinateLayout": ((S, (E(0), E(1)), (0, 0)), " |  | None"),
+    "CuteLayout": ((S, (8, 1)), " | None"),
+    "NestMorphism": ((S, (8, 4), (1, 0)), " |  | "),
+    "OffsetLayout": ((5, L), "np negative zero | cute empty"),
+    "PaddedMorphism": (((6, 2), (6, 2), (1, 10), (0, 1)), " |  |  | "),
+    "Swizzle": ((2, 0, 2, "element"), "zero | np zero | np negative | "),
+    "TupleMorphism": ((S, (8, 4), (1, 0)), " |  | "),
+    "MutualRefinement": (((4,), (4,)), "np emptytuple | np emptytuple"),
+    "Tractability": ((L, "tractable", cute.is_tractable(L).morphism), "cute | | nest_m"),
+}
+
+METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
+    "cute": (
+        L,
+        {
+            "__call__": ((1, 2), "zero | np zero"),
+            "apply": ((5,), "np list array zero"),
+            "__getitem__": ((0,), "zero"),
+            "then": ((CuteLayout(32),), "cute composed offset identity symbolic swizzle"),
+            "__matmul__": ((T,), "cute composed identity swizzle empty"),
+        },
+    ),
+    "composed": (
+        SWZ,
+        {
+            "__call__": ((1, 2), "zero | np zero"),
+            "apply": ((5,), "np list array zero"),
+            "__getitem__": ((0,), "zero"),
+            "then": ((CuteLayout(32),), "cute composed offset swizzle"),
+            "__matmul__": ((T,), "cute composed identity swizzle empty"),
+            "rebase": ((L,), "cute empty"),
+        },
+    ),
+    "offset": (
+        OFF,
+        {
+            "__call__": ((1, 2), "zero | np zero"),
+            "apply": ((5,), "np list array zero"),
+            "__getitem__": ((0,), "zero"),
+            "then": ((CuteLayout(64),), "swizzle"),
+            "__matmul__": ((T,), "cute composed identity swizzle empty"),
+            "rebase": ((L, 3), "cute empty | np negative zero"),
+        },
+    ),
+    "identity": (
+        IDL,
+        {
+            "__call__": ((1, 2), "zero | np zero"),
+            "apply": ((5,), "np list array zero"),
+            "__getitem__": ((0,), "zero"),
+            "then": ((L,), "cute composed offset"),
+            "__matmul__": ((T,), "cute empty"),
+            "compose": ((T,), "cute empty"),
+        },
+    ),
+    "swizzle": (
+        Swizzle(2, 0, 2),
+        {
+            "__call__": ((1,), "np list array negative zero"),
+            "apply": ((5,), "np list array negative zero"),
+            "map": ((np.arange(4),), "array"),
+            "then": ((Swizzle(2, 0, 2),), "cute composed offset swizzle empty"),
+            "__matmul__": ((T,), "cute composed offset swizzle empty"),
+            "matrix_columns": ((3,), "np zero"),
+            "recast_bytes": ((2,), "np"),
+        },
+    ),
+    "basis": (
+        E(0),
+        {
+            "__add__": ((E(1),), "basis"),
+            "__sub__": ((E(1),), "basis"),
+            "__mul__": ((2,), "np negative zero"),
+            "scale": (((0,),), "emptytuple"),
+        },
+    ),
+    "tuple_m": (
+        TM,
+        {
+            "__call__": ((1, 2), "zero | np zero"),
+            "apply": ((5,), "np list array zero"),
+            "carry": (((1, 2),), ""),
+            "preimage": ((3,), "np zero"),
+            "then": ((TupleMorphism.identity((8, 4)),), ""),
+            "__matmul__": ((TupleMorphism.identity((4, 8)),), ""),
+            "sum": ((TM,), "tuple_m"),
+            "concat": ((TupleMorphism((1,), (8, 4), (None,)),), ""),
+            "restrict": (((1,),), "emptytuple"),
+            "factorize": (((0, 1),), ""),
+            "flat_divide": ((TupleMorphism((4,), (4, 8), (0,)),), ""),
+            "flat_product": ((TupleMorphism((), (), ()),), ""),
+            "pullback": (((8, (2, 2)),), ""),
+            "pushforward": (((4, (2, 4)),), ""),
+            "from_layout": ((L,), "cute"),
+            "identity": ((S,), "emptytuple"),
+            "inclusion": ((S, (1,)), " | emptytuple"),
+        },
+    ),
+    "nest_m": (
+        NM,
+        {
+            "__call__": ((1, 2), "zero | np zero"),
+            "apply": ((5,), "np list array zero"),
+            "preimage": ((3,), "np zero"),
+            "__getitem__": ((0,), "zero"),
+            "then": ((NestMorphism.identity((8, 4)),), ""),
+            "__matmul__": ((NestMorphism.identity((4, 8)),), ""),
+            "sum": ((NM,), "nest_m"),
+            "concat": ((NestMorphism((1,), (8, 4), (None,)),), ""),
+            "restrict": (((1,),), "emptytuple"),
+            "factorize": (((0, 1),), ""),
+            "logical_divide": ((NestMorphism((4,), (4, 8), (0,)),), ""),
+            "logical_product": ((NestMorphism((), (), ()),), ""),
+            "pullback": (((8, (2, 2)),), ""),
+            "pushforward": (((4, (2, 4)),), ""),
+            "from_layout": ((L,), "cute"),
+            "identity": ((S,), "np emptytuple"),
+            "reshape": ((S, (4, (8,))), "np emptytuple | "),
+        },
+    ),
+    "padded_m": (
+        PM,
+        {
+            "__call__": ((1, 1), "np zero | zero"),
+            "apply": ((5,), "np list array zero"),
+            "preimage": ((3,), "np negative zero"),
+            "__getitem__": ((0,), "zero"),
+            "__matmul__": ((NestMorphism.identity((6, 2)),), ""),
+            "concat": ((PaddedMorphism((1,), (6, 2), (1, 10), (None,)),), ""),
+            "restrict": (((1,),), "emptytuple"),
+            "logical_divide": ((NestMorphism((6,), (6, 2), (0,)),), ""),
+            "logical_product": ((NestMorphism((), (), ()),), ""),
+            "pullback": ((((2, 3), 2),), ""),
+            "pushforward": ((((2, 3), 2),), ""),
+            "from_layout": ((L,), "cute"),
+            "from_nest": ((NM,), "nest_m"),
+            "extend": ((2, 40), "np | "),
+        },
+    ),
+    "byte_swizzle": (Swizzle(2, 3, 2, "byte"), {"recast_elements": ((2,), "np")}),
+}
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "__matmul__": lambda value, other: value @ other,
+    "__add__": lambda value, other: value + other,
+    "__sub__": lambda value, other: value - other,
+    "__mul__": lambda value, other: value * other,
+    "__getitem__": lambda value, other: value[other],
+}
+
+
+def probe(call: Callable[..., Any], good: tuple[Any, ...], answered: str, operator: bool) -> None:
+    """Put each odd value in the place of each argument."""
+    call(*good)
+    wanted = [part.split() for part in answered.split("|")]
+    assert len(wanted) == len(good)
+    for position, kinds in enumerate(wanted):
+        for kind, value in ODD.items():
+            try:
+                call(*good[:position], value, *good[position + 1 :])
+            except LayoutError as error:
+                assert kind not in kinds, (position, kind, str(error))
+                assert len(str(error)) < 4000
+                json.dumps(error.diagnostic.to_json())
+                if kind == "text" and isinstance(error, MalformedError) and isinstance(good[position], CuteLayout):
+                    assert "layoutalg.parse" in str(error)
+            except TypeError as error:
+                assert operator, (position, kind, error)
+                assert "unsupported operand" in str(error) or "__array_ufunc__" in str(error)
+            else:
+                assert kind in kinds, (position, kind)
+
+
+def test_the_table_names_every_public_name() -> None:
+    assert set(FUNCTIONS) == {*cute.__all__, "filter", "slice"}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    good, answered = FUNCTIONS[name]
+    probe(getattr(cute, name), good, answered, False)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name: str) -> None:
+    value, methods = METHODS[name]
+    known = {method for method in dir(type(value)) if not method.startswith("_")}
+    argued = {method for method in known if takes_arguments(getattr(value, method))}
+    assert name == "byte_swizzle" or argued - {"recast_elements"} <= set(methods), argued - set(methods)
+    for method, (good, answered) in methods.items():
+        operator = OPERATORS.get(method)
+        call = getattr(value, method) if operator is None else lambda *at, run=operator: run(value, *at)
+        probe(call, good, answered, method in ("__matmul__", "__add__", "__sub__"))
+
+
+def same(first: Any, second: Any) -> bool:
+    return json.dumps(first) == json.dumps(second)
+
+
+def takes_arguments(method: Callable[..., Any]) -> bool:
+    code = getattr(method, "__code__", None)
+    return code is not None and code.co_argcount > 1
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_a_damaged_certificate_is_refuted_or_refused(kind: str) -> None:
+    whole = certify_functoriality(NM, NestMorphism((8, 4), (4, 8), (1, 0)))
+
+    def damaged(value: Any) -> list[Any]:
+        if isinstance(value, dict):
+            return [{**value, key: one} for key in value for one in [ODD[kind], *damaged(value[key])]]
+        if isinstance(value, list):
+            return [
+                [*value[:place], one, *value[place + 1 :]]
+                for place in range(len(value))
+                for one in [ODD[kind], *damaged(value[place])]
+            ]
+        return []
+
+    for certificate in damaged(whole):
+        with contextlib.suppress(LayoutError):
+            assert not cute.check_functoriality(certificate) or same(certificate, whole)
+
+
+def test_operands_that_answered_for_something_else() -> None:
+    with pytest.raises(MalformedError, match=r"LA100 coarse is malformed\n.*its \.shape is one"):
+        cute.compatible(L, L)  # type: ignore[arg-type]
+    with pytest.raises(MalformedError, match="must be an integer or a tuple"):
+        cute.compatible(3, ("x",))  # type: ignore[arg-type]
+    for value in (IDL, SYM, SWZ, OFF):
+        for refuses in (cute.nullspace, cute.make_layout_like, cute.complement):
+            with pytest.raises(MalformedError, match="LA192"):
+                refuses(value)  # type: ignore[operator]
+    for value in (IDL, SYM, LIN, INTG, PW, HIER, NM):
+        with pytest.raises(MalformedError, match="LA192"):
+            cute.max_alignment(value)  # type: ignore[arg-type]
+    with pytest.raises(MalformedError, match="LA103"):
+        cute.size(-3)
+
+
+@pytest.mark.parametrize("value", [L, SWZ, OFF, IDL, SYM, LIN, INTG, PW, PAR, HIER, TM, NM, Swizzle(2, 0, 2)])
+def test_then_refuses_what_does_not_compose(value: Any) -> None:
+    for other in (None, "4:1", 2.5, [4], np.arange(4), object(), Rude(), CuteLayout):
+        with pytest.raises(LayoutError):
+            value.then(other)
