@@ -52,6 +52,7 @@ MAX_BOX_BYTES = 233_472
 STRIDE_LIMIT = 1 << 40
 DIM_LIMIT = 1 << 31
 """Extents that the engine executes; the driver encodes up to 2^32."""
+ADDRESS_LIMIT = 1 << 57
 SHARED_ALIGN = 128
 CHUNK = 16
 
@@ -259,6 +260,8 @@ def reach(tm: Map, coords: Sequence[int] | Ints, offset: int, *, storing: bool =
         raise FaultError(broken[0], "the driver refuses the map")
     if tm.interleave:
         raise FaultError("INTERLEAVE", "not modelled")
+    if tm.base >= ADDRESS_LIMIT:
+        raise FaultError("MEMORY", f"no address {tm.base:#x}")
     if max(tm.dims) > DIM_LIMIT:
         raise FaultError("DIM_EXECUTE", f"dims {tm.dims}")
     starts = np.asarray(coords, dtype=object)
