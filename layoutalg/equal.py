@@ -338,9 +338,10 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
         if at is not None:
             return _refuted("table", f, g, at)
         return f"{shown(f.size)} points are more than {budget.table_points}; {count} of them agree"
-    for start in range(0, f.size, CHUNK):
+    step = max(1, CHUNK // max(1, _outputs(f)))
+    for start in range(0, f.size, step):
         clock.check("equality of two tables")
-        index = np.arange(start, min(f.size, start + CHUNK), dtype=np.int64)
+        index = np.arange(start, min(f.size, start + step), dtype=np.int64)
         try:
             different = _different(f, g, index)
         except LayoutError as error:

@@ -13,27 +13,45 @@ Source: the composition of a linear layout multiplies matrices; that of a piecew
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from layoutalg import convert, cute
 from layoutalg.affine import PiecewiseLayout
 from layoutalg.affine import recognize as tables
 from layoutalg.convert import AnyLayout
 from layoutalg.convert.operand import plain
+from layoutalg.convert.piecewise import LISTED as TABLED
+from layoutalg.convert.piecewise import RUNS, arithmetic_runs, runs_text
+from layoutalg.convert.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, OffsetLayout, Swizzle, swizzled, swizzled_inverse
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground import clock
+from layoutalg.ground.limits import ISL_SECONDS
+from layoutalg.zmod.listed import listed_map
 
 Family: TypeAlias = Literal["cute", "composed", "swizzle", "linear", "piecewise"]
 Value: TypeAlias = "AnyLayout | Swizzle"
 
 
 LISTED = 64
-"""Most points of a layout whose left inverse is listed value by value."""
-LISTED_OPERATIONS = 64_000
-"""ISL's quota for the left inverse of a layout that can be listed instead."""
+"""Most points of a layout whose left inverse is listed value by value, where ISL gives up on it."""
+INVERTED = 512
+"""Most offsets of a left inverse that is listed in runs."""
+SMALL = 128
+"""Points of a composition that is always listed in runs: there are at most 64."""
+FEW_RUNS = 16
+"""A larger composition of no more runs is listed as well; one of more only where ISL gives up on its digits."""
+SECONDS = 1.0
+"""Wall time of ISL for an answer that can be listed instead."""
+CONFIRMED = 2**16
+"""Most points at which an answer of ISL is confirmed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,19 +212,30 @@ def _inverse(
 
 
 def _left_inverse(layout: CuteLayout | ComposedLayout, values: list[int]) -> PiecewiseLayout:
-    """Return the left inverse of an injective layout; of few points it is listed where ISL would take long."""
+    """Return the left inverse of an injective layout: listed where its values are few or lie close together."""
     from layoutalg.affine import isl
 
-    few = len(values) <= LISTED
-    quota = {"operations": LISTED_OPERATIONS} if few else {}
-    try:
-        digits = convert.to_piecewise(layout)
-        text = isl.left_inverse(digits.text, [extent for _, extent in digits.inputs], **quota)
-    except BudgetError:
-        if not few:
-            raise
-        text = _listed_inverse(values)
-    return PiecewiseLayout(text, ("coordinate",))
+    place = {value: index for index, value in enumerate(values)}
+    top = max(values)
+    if top < INVERTED:
+        whole: dict[tuple[int, ...], tuple[int, ...]] = {(v,): (place.get(v, 0),) for v in range(top + 1)}
+        found = PiecewiseLayout(listed_map(whole, ("v",)), ("coordinate",))
+    else:
+        few = len(values) <= LISTED
+        try:
+            with clock.within(SECONDS if few else ISL_SECONDS):
+                digits = convert.to_piecewise(layout)
+                text = isl.left_inverse(digits.text, [extent for _, extent in digits.inputs])
+        except BudgetError:
+            if not few:
+                raise
+            text = _listed_inverse(values)
+        found = PiecewiseLayout(text, ("coordinate",))
+    index = np.array(sorted({*values, *sampled_coordinates(top + 1).tolist()}), dtype=np.int64)
+    wanted = np.array([place.get(value, 0) for value in index.tolist()], dtype=np.int64)
+    if found.size != top + 1 or (values_at(found, index)[:, 0] != wanted).any():
+        raise _unconfirmed(f"promote.left_inverse({layout})")
+    return found
 
 
 def _listed_inverse(values: list[int]) -> str:
@@ -275,18 +304,59 @@ def _wider(outer: AnyLayout, inner: AnyLayout, passed: list[str], where: str) ->
     if isinstance(found, LinearLayout):
         return Promoted(found, "linear", tuple(passed))
     passed.append(f"linear: {found}")
+    index = np.arange(inner.size, dtype=np.int64) if inner.size <= CONFIRMED else sampled_coordinates(inner.size)
+    wanted = _values_after(outer, inner, index)
+    runs = None
+    if wanted is not None and len(index) == inner.size <= TABLED and wanted.shape[1] == 1:
+        runs = arithmetic_runs(wanted[:, 0])
+    if runs is not None and (len(runs) <= FEW_RUNS or inner.size <= SMALL):
+        listed = PiecewiseLayout(runs_text(runs), ("offset",))
+        return Promoted(_confirmed(listed, index, wanted, where), "piecewise", tuple(passed))
+    listable = runs is not None and len(runs) <= RUNS
     try:
-        value = _digits(outer) @ convert.to_piecewise(inner)
+        with clock.within(SECONDS if listable else math.inf):
+            value = _digits(outer) @ convert.to_piecewise(inner)
     except BudgetError as error:
-        raise BudgetError(
-            Diagnostic(
-                code="LA653",
-                what="no family was found that holds the composition",
-                where=(where,),
-                because="; ".join([*passed, f"piecewise: {error.diagnostic.because}"]),
-            )
-        ) from error
-    return Promoted(value, "piecewise", tuple(passed))
+        if runs is None or not listable:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA653",
+                    what="no family was found that holds the composition",
+                    where=(where,),
+                    because="; ".join([*passed, f"piecewise: {error.diagnostic.because}"]),
+                )
+            ) from error
+        value = PiecewiseLayout(runs_text(runs), ("offset",))
+    return Promoted(_confirmed(value, index, wanted, where), "piecewise", tuple(passed))
+
+
+def _values_after(outer: AnyLayout, inner: AnyLayout, index: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return ``outer`` after ``inner`` at flat coordinates, None where ``inner`` leaves the domain of ``outer``."""
+    middle = values_at(inner, index)
+    if middle.shape[1] == 1:
+        flat = middle[:, 0]
+        return None if ((flat < 0) | (flat >= outer.size)).any() else values_at(outer, flat)
+    if not isinstance(outer, PiecewiseLayout) or len(outer.inputs) != middle.shape[1]:
+        return None
+    extents = np.array([extent for _, extent in outer.inputs], dtype=object)
+    if ((middle < 0) | (middle >= extents)).any():
+        return None
+    answers = outer.apply({name: middle[:, k] for k, name in enumerate(outer.in_dims)})
+    return np.stack([np.asarray(answer) for answer in answers.values()], axis=-1)
+
+
+def _confirmed(
+    value: PiecewiseLayout, index: npt.NDArray[Any], wanted: npt.NDArray[Any] | None, where: str
+) -> PiecewiseLayout:
+    """Return what went through ISL where its values are those of the operands one after the other."""
+    if wanted is None or value.size <= int(index[-1]) or (values_at(value, index) != wanted).any():
+        raise _unconfirmed(where)
+    return value
+
+
+def _unconfirmed(where: str) -> BudgetError:
+    because = "the values of its answer are not those of the operands, so it is not returned"
+    return BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (where,), because))
 
 
 def _digits(layout: AnyLayout) -> PiecewiseLayout:

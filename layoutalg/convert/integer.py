@@ -25,6 +25,7 @@ from layoutalg.convert.operand import CONFIRM_POINTS, AnyFamily, Given, checked,
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.errors import Diagnostic, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground import clock
 from layoutalg.zmod import IntegerLayout, coalesced
 from layoutalg.zmod.bridge import from_cute
 from layoutalg.zmod.matrix import transpose
@@ -163,6 +164,7 @@ def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: str) -
     if int(values.min()) >= 0 and int(values.max()) < MODULAR_SPAN:
         moduli = "no modulus helps"
         for count, box in enumerate(_prime_boxes(len(values))):
+            clock.check("a modulus of a table")
             if count == BOXES:
                 moduli = f"moduli were sought on {BOXES} boxes only"
                 break

@@ -1,6 +1,6 @@
 """Layouts as piecewise quasi-affine functions on their digits.
 
-Main definitions: ``to_piecewise``.
+Main definitions: ``to_piecewise``, ``arithmetic_runs``, ``runs_text``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from layoutalg.affine.digits import digit_system, map_text, stage_text
 from layoutalg.convert.integer import to_integer
 from layoutalg.convert.linear import to_linear
 from layoutalg.convert.lower import lowered, total
-from layoutalg.convert.operand import Given, checked
+from layoutalg.convert.operand import AnyFamily, Given, checked
 from layoutalg.convert.strided import recognize
+from layoutalg.convert.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, radix
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
@@ -48,7 +49,8 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
         layout: Any total layout with at least one point.
 
     Raises:
-        BudgetError: LA222, ISL's operation quota ran out; LA662, a table of more than 64 arithmetic runs.
+        BudgetError: LA222, ISL's operation quota ran out; LA662, a table of more than 64 arithmetic runs; LA745, the
+            answer of ISL does not have the values of the layout (compared at all of at most 4096 points, else at some).
         RepresentabilityError: LA236, the layout is empty; LA661, a partial tile has no value at the witness.
         MalformedError: LA234, not a layout.
 
@@ -66,10 +68,24 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
             Diagnostic(code="LA236", what="the layout is empty", where=(where,), because="it has no coordinate at all")
         )
     total(layout, where)
+    found = _made(layout, where)
+    # the text has been through ISL
+    few = layout.size <= LISTED
+    index = np.arange(layout.size, dtype=np.int64) if few else sampled_coordinates(layout.size)
+    if found.size != layout.size or (values_at(found, index) != values_at(layout, index)).any():
+        because = "its values are not those of the layout, so it is not returned"
+        raise BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (where,), because))
+    return found
+
+
+def _made(layout: AnyFamily, where: str) -> PiecewiseLayout:
+    """Return ``to_piecewise`` of a total layout that is not empty, unconfirmed."""
+    if isinstance(layout, PiecewiseLayout):
+        return layout
     if isinstance(layout, HierarchicalLayout):
         found = lowered(layout)
         if not isinstance(found, HierarchicalLayout):
-            return to_piecewise(found)
+            return _made(found, where)
         return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
     if isinstance(layout, ComposedLayout) and not any(swizzle.bits for swizzle, _ in layout.stages):
         layout = to_integer(layout)
@@ -226,8 +242,8 @@ def _from_runs(layout: ComposedLayout) -> PiecewiseLayout | None:
     """Return a small stack of swizzles run by run; None where it has too many points or runs."""
     if layout.size > LISTED:
         return None
-    runs = _runs(layout.table())
-    return _within_quota(_runs_text(runs)) if len(runs) <= RUNS else None
+    runs = arithmetic_runs(layout.table())
+    return _within_quota(runs_text(runs)) if len(runs) <= RUNS else None
 
 
 def _within_quota(text: str) -> PiecewiseLayout | None:
@@ -245,7 +261,7 @@ def _from_table(layout: HierarchicalLayout, where: str) -> PiecewiseLayout:
         return to_piecewise(recognize(table))
     except (RepresentabilityError, BudgetError):
         pass  # a form of many parities may be over ISL's quota where the runs are not
-    runs = _runs(table)
+    runs = arithmetic_runs(table)
     if len(runs) > RUNS:
         stop = runs[-1][1]
         raise BudgetError(
@@ -257,13 +273,13 @@ def _from_table(layout: HierarchicalLayout, where: str) -> PiecewiseLayout:
                 witness={"runs": len(runs), "points": stop},
             )
         )
-    return PiecewiseLayout(_runs_text(runs), ("offset",))
+    return PiecewiseLayout(runs_text(runs), ("offset",))
 
 
 Run = tuple[int, int, int, int]
 
 
-def _runs(table: npt.NDArray[np.int64]) -> list[Run]:
+def arithmetic_runs(table: npt.NDArray[np.int64]) -> list[Run]:
     """Return the arithmetic runs (start, stop, step, value at 0) of a table, at most one more than ``RUNS``.
 
     A run takes all it can, two points or more.
@@ -280,7 +296,13 @@ def _runs(table: npt.NDArray[np.int64]) -> list[Run]:
     return runs
 
 
-def _runs_text(runs: Sequence[Run]) -> str:
+def runs_text(runs: Sequence[Run]) -> str:
+    """Return the function of a flat index ``i`` that runs make up.
+
+    Example:
+        >>> runs_text(arithmetic_runs(np.array([0, 3, 6, 1])))
+        '{ [i] -> [3*i + 0] : 0 <= i < 3; [i] -> [0*i + 1] : 3 <= i < 4 }'
+    """
     text = "; ".join(f"[i] -> [{step}*i + {base}] : {start} <= i < {stop}" for start, stop, step, base in runs)
     return f"{{ {text} }}"
 

@@ -101,8 +101,12 @@ SYMBOLIC_SECONDS: Final = 20.0
 EQUAL_SECONDS: Final = 10.0
 """seconds: whether two layouts are equal, all engines together, where the caller states no time"""
 
-INTEGER_BITS: Final = 8_192
-"""bits: one extent, stride, constant or modulus of an integer layout"""
+INTEGER_BITS: Final = 4_096
+"""bits: one extent, stride, constant or modulus of an integer layout, one coefficient of a symbolic access"""
+
+POINTS_BITS: Final = 13_000
+"""bits: the number of points of an integer layout (Python writes integers of up to 4,300 digits)"""
+
 # Proofs
 
 PROBLEM_RANK: Final = 16

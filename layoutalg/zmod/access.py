@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from layoutalg.errors import Diagnostic, RepresentabilityError
+from layoutalg.errors import Diagnostic, RepresentabilityError, shown
 from layoutalg.zmod.compose import residue_form
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse
 from layoutalg.zmod.matrix import integer, malformed
@@ -54,7 +54,7 @@ class Access:
         """
         element, limit = integer(element_bytes, "element_bytes", "LA736"), integer(limit_bytes, "limit_bytes", "LA736")
         if element < 1 or limit < element:
-            raise malformed("element_bytes", f"must be in [1, {limit}]", element, "LA736")
+            raise malformed("element_bytes", f"must be in [1, {shown(limit)}]", element, "LA736")
         count = self.power_of_two
         while count * element > limit and count > 1:
             count //= 2

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layoutalg.ground import clock
+from layoutalg.ground.limits import TABLE_BYTES
 from layoutalg.zmod.layout import span
 from layoutalg.zmod.matrix import Vector
 
@@ -61,7 +62,7 @@ def _union(bits: int, stride: int, extent: int, shift: _Shift) -> int:
 
 
 def value_set(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int], limit: int) -> ValueSet | None:
-    """Return the values of ``row x + constant`` on a box, or None where there are more than ``limit`` candidates.
+    """Return the values of ``row x + constant`` on a box; None for more than ``limit`` candidates or too many bytes.
 
     Args:
         row: Coefficients.
@@ -76,7 +77,8 @@ def value_set(row: Sequence[int], constant: int, modulus: int, extents: Sequence
         ('0b101101', None, 1)
     """
     low, high = (0, modulus - 1) if modulus else span(row, constant, extents)
-    if high - low >= limit:
+    # one set is kept per axis
+    if high - low >= limit or (high - low) // 8 * (len(row) + 3) > TABLE_BYTES:
         return None
     shift = _Shift(modulus)
     bits = 1 << (constant % modulus if modulus else constant - low)

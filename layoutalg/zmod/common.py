@@ -13,16 +13,16 @@ bitset over at most 2^27 values, table up to 2^20 points each.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+import numpy as np
 
 from layoutalg.errors import BudgetError, Diagnostic
 from layoutalg.zmod.bits import point_of, value_set
 from layoutalg.zmod.compose import residue_form
 from layoutalg.zmod.layout import IntegerLayout, layout_or_refuse, span
 from layoutalg.zmod.matrix import Vector, malformed
-from layoutalg.zmod.reach import BITSET_VALUES, TABLE_POINTS, image_coset
+from layoutalg.zmod.reach import BITSET_VALUES, TABLE_POINTS, image_coset, value_keys
 from layoutalg.zmod.solve import Obstruction
 
 Form = tuple[Vector, int, int]
@@ -213,13 +213,11 @@ def _greedy(form: Form, extents: Vector, value: int) -> Vector:
 
 
 def _by_table(first: IntegerLayout, second: IntegerLayout) -> Answer:
-    tables: list[list[Any]] = [box.table().reshape(box.size, -1).tolist() for box in (first, second)]
-    one, two = (set(map(tuple, table)) for table in tables)
-    both = one & two
-    if not both:
+    one, two = value_keys(first, second)
+    both = np.intersect1d(one, two)
+    if not both.size:
         return 0, "table", (), ()
-    value = list(min(both))
-    points: Sequence[Vector] = [
-        box.coordinate(table.index(value)) for box, table in zip((first, second), tables, strict=True)
+    points = [
+        box.coordinate(int(np.argmax(keys == both[0]))) for box, keys in zip((first, second), (one, two), strict=True)
     ]
     return len(both), "table", points[0], points[1]

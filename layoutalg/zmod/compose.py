@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.ground import memory
 from layoutalg.zmod.layout import IntegerLayout, grid, span
 from layoutalg.zmod.matrix import Vector
 
@@ -105,12 +106,13 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
         inner.value([int(k == place) for k in range(len(extents))]) if extent > 1 else None
         for place, extent in enumerate(extents)
     ]
+    columns = inner.columns
     constant, rows = [], []
     for row, b in zip(outer.matrix, outer.offset, strict=True):
         constant.append(b + sum(a * origin[place] for a, place in zip(row, places, strict=True)))
         line = []
         for axis, unit in enumerate(units):
-            values = inner.columns[axis] if unit is None else [u - v for u, v in zip(unit, origin, strict=True)]
+            values = columns[axis] if unit is None else [u - v for u, v in zip(unit, origin, strict=True)]
             line.append(sum(a * values[place] for a, place in zip(row, places, strict=True)))
         rows.append(tuple(line))
     candidate = IntegerLayout(inner.inputs, outer.outputs, tuple(rows), tuple(constant))
@@ -215,6 +217,8 @@ def _check_wraps(
     ]
     where = (str(outer), f"after {inner}")
     points = _walk(inner, axes, where)
+    count = math.prod(inner.extents[axis] for axis in axes)
+    memory.reserve(f"{outer} after {inner}", count, inner.bytes_per_point + 2 * outer.bytes_per_point)
     shape = tuple(inner.extents[axis] if axis in axes else 1 for axis in range(len(inner.extents)))[::-1]
     middle = inner._arrays(points, shape)
     wanted = outer._arrays([middle[place] for place in places], shape)

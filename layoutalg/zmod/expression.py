@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
+from layoutalg.ground import clock
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.compose import residue_form
@@ -31,6 +32,7 @@ from layoutalg.zmod.reshape import coalesced
 
 Number: TypeAlias = "int | npt.NDArray[Any]"
 CHECK_POINTS = 2**20
+CHUNK = 2**14
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -91,20 +93,21 @@ class IndexExpression:
         """
         if self.layout.size > CHECK_POINTS:
             return Unknown(f"{self.layout.size} points, the limit is {CHECK_POINTS}", ("table",))
-        index = np.arange(self.layout.size).astype(object)
-        names: dict[str, Number] = {}
-        if self.flat:
-            names[self.ranges[0][0]] = index
-        else:
+        for start in range(0, self.layout.size, CHUNK):
+            clock.check("evaluating an index expression")
+            index = np.arange(start, min(self.layout.size, start + CHUNK))
+            points: dict[str, Any] = {}
             rest = index
-            for name, extent in self.ranges:
-                names[name] = rest % extent if extent else rest
-                rest = rest // extent if extent else rest
-        found = np.broadcast_to(np.asarray(self.evaluate(names), dtype=object), index.shape)
-        wrong = np.flatnonzero(found != self.layout.table())
-        if wrong.size:
-            at = int(wrong[0])
-            return Refuted("table", {"flat": at, "value": self.layout.at(at)[0], "text": int(found[at])})
+            for name, extent in self.layout.inputs:
+                points[name], rest = rest % extent, rest // extent
+            values: dict[str, Any] = {self.ranges[0][0]: index} if self.flat else points
+            found = np.broadcast_to(np.asarray(self.evaluate(values), dtype=object), index.shape)
+            (wanted,) = self.layout.apply(points).values()
+            wrong = np.flatnonzero(found != wanted)
+            if wrong.size:
+                at = int(wrong[0])
+                witness = {"flat": start + at, "value": self.layout.at(start + at)[0], "text": int(found[at])}
+                return Refuted("table", witness)
         return Proved("table", {"points": self.layout.size})
 
 

@@ -97,6 +97,9 @@ class IntegerLayout:
         longest = max(map(int.bit_length, numbers), default=0)
         if longest > limits.INTEGER_BITS:
             raise malformed("layout", f"its numbers have at most {limits.INTEGER_BITS} bits", longest, "LA724", _WHAT)
+        bits = math.prod(extent for _, extent in inputs).bit_length()
+        if bits > limits.POINTS_BITS:
+            raise malformed("inputs", f"must hold points numbered in {limits.POINTS_BITS} bits", bits, "LA724", _WHAT)
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(
@@ -293,7 +296,7 @@ class IntegerLayout:
             shape = np.broadcast_shapes(*(np.shape(value) for value in values))
         except ValueError:
             raise self._outside("arrays of points must broadcast together", [np.shape(v) for v in values]) from None
-        memory.reserve(f"values of {self}", math.prod(shape), self._bytes_per_point)
+        memory.reserve(f"values of {self}", math.prod(shape), self.bytes_per_point)
         return dict(zip(self.out_dims, self._arrays(values, shape), strict=True))
 
     def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
@@ -319,7 +322,7 @@ class IntegerLayout:
         return max(bound, m) >= _SAFE
 
     @property
-    def _bytes_per_point(self) -> int:
+    def bytes_per_point(self) -> int:
         """Bytes that the values of one point take, and as much again while they are computed."""
         rows = zip(self.matrix, self.offset, self.moduli, strict=True)
         return sum(2 * (_WIDE_BYTES if self._is_wide(*row) else 8) for row in rows)

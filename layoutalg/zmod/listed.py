@@ -1,6 +1,6 @@
 """The least point of every value of a small integer layout, as ISL text: arithmetic runs of values in few pieces.
 
-Main definitions: ``listed``.
+Main definitions: ``listed``, ``listed_map``.
 
 Main statements: a run is a set of values ``v + t d`` whose least points are ``p + t e``, t in [0, n). Where d
 moves coordinate k, t is ``(y_k - v_k) / d_k``, so a run is one quasi-affine piece. Runs are chosen greedily: the
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from layoutalg.ground import clock
@@ -45,10 +46,24 @@ def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
     for point, row in zip(itertools.product(*[range(extent) for extent in layout.extents[::-1]]), rows, strict=True):
         value, turned = tuple(row), point[::-1]
         least[value] = min(turned, least.get(value, turned))
-    return "{ " + "; ".join([_piece(run, names) for run in _cover(least)]) + " }"
+    return listed_map(least, names)
 
 
-def _cover(least: dict[Vector, Vector]) -> list[_Run]:
+def listed_map(table: Mapping[Vector, Vector], names: tuple[str, ...]) -> str:
+    """Return a finite map between points as ISL text.
+
+    Args:
+        table: Points with their values, at least one; the time grows with the square of their number.
+        names: Names of the coordinates of a point in the text.
+
+    Example:
+        >>> listed_map({(0,): (5,), (2,): (6,), (4,): (7,)}, ("y",))
+        '{ [y] -> [5 + 1*floor((y - 0)/2)] : 0 <= y - 0 <= 4 and (y - 0) mod 2 = 0 }'
+    """
+    return "{ " + "; ".join([_piece(run, names) for run in _cover(table)]) + " }"
+
+
+def _cover(least: Mapping[Vector, Vector]) -> list[_Run]:
     """Return runs that hold every value once: always the longest that is left, then the one with the least start."""
     rest = dict(sorted(least.items()))
     heap = []

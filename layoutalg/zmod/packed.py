@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from operator import mul
 
 from layoutalg.errors import BudgetError, Diagnostic
+from layoutalg.ground import clock
 
 Rows = list[list[int]]
 WORD_BITS = 64
@@ -76,6 +77,7 @@ class Work:
         """
         self.done += amount
         spend(self.done)
+        clock.check("an elimination over the integers")
 
 
 def bits(row: Iterable[int]) -> int:

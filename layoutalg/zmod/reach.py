@@ -1,6 +1,6 @@
 """Which values an integer layout takes, and how often: injectivity, surjectivity onto a box, common values.
 
-Main definitions: ``injective``, ``covers``, ``disjoint_images``, ``kernel_lattice``, ``image_coset``.
+Main definitions: ``injective``, ``covers``, ``disjoint_images``, ``kernel_lattice``, ``image_coset``, ``value_keys``.
 
 Main statements: two points collide exactly when their difference is a vector of the kernel lattice inside the box of
 differences. Strides sorted by size fill an interval exactly when each is at most one more than what the smaller ones
@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import BudgetError
-from layoutalg.ground import clock
-from layoutalg.ground.limits import SMT_SECONDS
+from layoutalg.ground import clock, memory
+from layoutalg.ground.limits import ISL_SECONDS, SMT_SECONDS
 from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.zmod.bits import ValueSet, value_set
 from layoutalg.zmod.compose import residue_form
@@ -101,15 +101,21 @@ def _packed(layout: IntegerLayout) -> tuple[Vector, int, int] | None:
     return tuple(total), 0, 0
 
 
-def _keys(layout: IntegerLayout) -> npt.NDArray[np.int64]:
-    """Return, per flat index, a number that two points share exactly when they share all outputs."""
-    table = layout.table().reshape(layout.size, -1)
-    keys = np.zeros(layout.size, dtype=np.int64)
-    for column in table.T:
-        values, places = np.unique(column, return_inverse=True)
+def value_keys(*layouts: IntegerLayout) -> list[npt.NDArray[np.int64]]:
+    """Return, per flat index of each layout, a number that two points share exactly when they share all outputs.
+
+    The numbers ascend as the values do, the first output compared first.
+    """
+    sizes = [layout.size for layout in layouts]
+    memory.reserve("the values of layouts", sum(sizes), 48 + 16 * len(layouts[0].outputs))
+    tables = [layout.table().reshape(layout.size, -1) for layout in layouts]
+    keys = np.zeros(sum(sizes), dtype=np.int64)
+    for place in range(len(layouts[0].outputs)):
+        clock.check("comparing the values of layouts")
+        values, places = np.unique(np.concatenate([table[:, place] for table in tables]), return_inverse=True)
         _, keys = np.unique(keys * len(values) + places.reshape(-1), return_inverse=True)
         keys = keys.reshape(-1).astype(np.int64)
-    return keys
+    return np.split(keys, np.cumsum(sizes)[:-1])
 
 
 def _sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
@@ -229,7 +235,7 @@ def _superincreasing(row: Sequence[int], extents: Sequence[int]) -> tuple[tuple[
 
 
 def _injective_by_table(layout: IntegerLayout) -> Verdict:
-    keys = _keys(layout)
+    keys = value_keys(layout)[0]
     _, first = np.unique(keys, return_index=True)
     if len(first) == layout.size:
         return Proved("table", {"points": layout.size})
@@ -327,10 +333,11 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
             missing = found.first_missing(*sides[0])
             return Proved("bitset") if missing is None else _missed(layout, "bitset", [missing])
     try:
-        missing_point = first_missed(layout, sides)
-        if missing_point is None:
-            return _sampled_cover(layout, sides)
-        reached = point_of_value(layout, missing_point, SMT_SECONDS)
+        with clock.within(ISL_SECONDS + SMT_SECONDS):
+            missing_point = first_missed(layout, sides)
+            if missing_point is None:
+                return _sampled_cover(layout, sides)
+            reached = point_of_value(layout, missing_point, SMT_SECONDS)
     except BudgetError as error:
         because = f"too many points for a table, and {error.diagnostic.because}"
         return Unknown(because, ("lattice", "range", "isl", "z3"))
@@ -402,10 +409,11 @@ def _covers_by_table(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) ->
         inside &= np.asarray((column >= low) & (column < high), dtype=bool)
     # a first missing point is among the first size + 1 points of the box
     limit = min(volume, layout.size + 1)
-    keys = np.zeros(int(inside.sum()), dtype=object)
+    kind = np.int64 if table.dtype != object and volume < 2**62 else object
+    keys = np.zeros(int(inside.sum()), dtype=kind)
     weight = 1
     for column, (low, high) in zip(table[inside].T, sides, strict=True):
-        keys = keys + (column.astype(object) - low) * weight
+        keys = keys + (column.astype(kind) - low) * weight
         weight *= high - low
     reached = np.zeros(limit, dtype=bool)
     reached[keys[np.asarray(keys < limit, dtype=bool)].astype(np.int64)] = True
@@ -480,11 +488,10 @@ def _common(f: IntegerLayout, g: IntegerLayout, engine: str, x: Sequence[int], y
 
 
 def _disjoint_by_table(first: IntegerLayout, second: IntegerLayout) -> Verdict:
-    one = list(map(tuple, first.table().reshape(first.size, -1).tolist()))
-    where = {value: index for index, value in reversed(list(enumerate(one)))}
-    other = list(map(tuple, second.table().reshape(second.size, -1).tolist()))
-    hits = [(where[value], index) for index, value in enumerate(other) if value in where]
-    if not hits:
+    one, two = value_keys(first, second)
+    common = np.isin(one, two)
+    if not common.any():
         return Proved("table", {"points": first.size + second.size})
-    x, y = min(hits)
+    x = int(np.argmax(common))
+    y = int(np.argmax(two == one[x]))
     return _common(first, second, "table", first.coordinate(x), second.coordinate(y))

@@ -17,12 +17,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from layoutalg.errors import MalformedError
+from layoutalg.ground import clock
+from layoutalg.ground.limits import INTEGER_BITS
 from layoutalg.zmod.matrix import integer, malformed
 
 # a product of names, in order, with repetition -> its coefficient
 Polynomial = dict[tuple[str, ...], int]
 TERMS = 500
 GRID_POINTS = 4096
+GRID_WORK = 10**9
+"""Bits that the values on the grid may take on the way; beyond, the guarantee is a sufficient bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,8 @@ class SymbolicStride:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise malformed("name", "must be an identifier", self.name, "LA736")
-        object.__setattr__(self, "factor", integer(self.factor, "factor", "LA736"))
-        object.__setattr__(self, "divisor", integer(self.divisor, "divisor", "LA736"))
+        object.__setattr__(self, "factor", _number(self.factor, "factor"))
+        object.__setattr__(self, "divisor", _number(self.divisor, "divisor"))
         if self.divisor < 1:
             raise malformed("divisor", "must be at least 1", self.divisor, "LA736")
 
@@ -146,12 +151,23 @@ def _polynomial(value: object, argument: str) -> Polynomial:
     if isinstance(value, SymbolicStride):
         return {(value.name,): value.factor} if value.factor else {}
     if not isinstance(value, str):
-        number = integer(value, argument, "LA736")
+        number = _number(value, argument)
         return {(): number} if number else {}
     try:
-        return _walk(ast.parse(value.strip(), mode="eval").body, value, argument)
+        found = _walk(ast.parse(value.strip(), mode="eval").body, value, argument)
+    except MalformedError:
+        raise
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _no_polynomial(argument, value) from error
+    return found
+
+
+def _number(value: object, argument: str) -> int:
+    """Return an integer of at most ``INTEGER_BITS`` bits, or refuse it."""
+    number = integer(value, argument, "LA736")
+    if number.bit_length() > INTEGER_BITS:
+        raise malformed(argument, f"numbers have at most {INTEGER_BITS} bits", number.bit_length(), "LA736")
+    return number
 
 
 def _no_polynomial(argument: str, value: object) -> Exception:
@@ -172,7 +188,10 @@ def _walk(node: ast.expr, text: str, argument: str) -> Polynomial:
             if isinstance(op, ast.Mult):
                 if len(a) * len(b) > TERMS:
                     raise _no_polynomial(argument, text)
-                return _product(a, b)
+                found = _product(a, b)
+                for coefficient in found.values():
+                    _number(coefficient, argument)
+                return found
             return _sum(a, _product({(): -1}, b) if isinstance(op, ast.Sub) else b)
     raise _no_polynomial(argument, text)
 
@@ -216,7 +235,7 @@ def _residues(strides: Sequence[Entry], assume: Sequence[str]) -> dict[str, tupl
                 argument, f"must agree with {name} % {d} == {r}", f"{name} % {modulus} == {residue}", "LA736"
             )
         turns = (residue - r) // g * pow(d // g, -1, modulus // g) % (modulus // g)
-        whole = d // g * modulus
+        whole = _number(d // g * modulus, argument)
         known[name] = ((r + d * turns) % whole, whole)
     return known
 
@@ -241,13 +260,17 @@ def _divisor(polynomial: Polynomial, known: Mapping[str, tuple[int, int]]) -> tu
     """Return a divisor of all values, and whether it is the greatest."""
     names = sorted({name for term in polynomial for name in term})
     degrees = [max(term.count(name) for term in polynomial) for name in names]
-    if math.prod(degree + 1 for degree in degrees) > GRID_POINTS:
+    points = math.prod(degree + 1 for degree in degrees)
+    # a value has about this many bits, and takes a product of as many factors as its degree
+    bits = sum(degrees) * max([16, *[sum(known.get(name, (0, 1))).bit_length() for name in names]])
+    if points > GRID_POINTS or points * sum(degrees) * len(polynomial) * bits > GRID_WORK:
         # each name is a multiple of gcd(r, d), so each term is of a product of those
         parts = {name: math.gcd(*known.get(name, (0, 1))) for name in names}
         terms = [c * math.prod(parts[name] for name in term) for term, c in polynomial.items()]
         return math.gcd(*terms), False
     found = 0
     for turn in itertools.product(*[range(degree + 1) for degree in degrees]):
+        clock.check("the greatest common divisor of a polynomial")
         at = {name: r + d * n for name, n in zip(names, turn, strict=True) for r, d in [known.get(name, (0, 1))]}
         found = math.gcd(found, sum(c * math.prod(at[name] for name in term) for term, c in polynomial.items()))
     return found, True

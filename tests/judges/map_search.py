@@ -117,7 +117,9 @@ class Search:
 
     def over(self) -> bool:
         """Whether to stop: the best class is found, or a limit of candidates is reached."""
-        if self.best is not None and (self.best.verdict == "exact" or self.trials > self.found_at + MAX_BETTER):
+        if self.best is not None and self.best.verdict == "exact":
+            return True
+        if self.answer() is not None and self.trials > self.found_at + MAX_BETTER:
             return True
         self.cut = self.trials >= MAX_TRIALS
         return self.cut
@@ -136,18 +138,40 @@ def _search(search: Search) -> None:
     if statement.base_align % 16 or judges.contradiction(statement, window):
         return
     live, lives = _live(statement, window)
-    if not live.any() or not _steps_align(statement, lives):
+    if not live.any():
+        _nothing(search)
         return
-    for geometry in _geometries(statement, live):
-        if search.over():
-            break
-        if statement.storing and not _whole_chunks(statement, geometry, window):
-            continue
-        views = [_View(statement, geometry, origins) for origins in search.windows]
-        for candidate in _candidates(statement, geometry, lives):
-            _try(search, views, candidate)
+    if not _steps_align(statement, lives):
+        return
+    geometries = sorted(_geometries(statement, live), key=lambda geometry: len(geometry.counts))
+    if statement.storing:
+        geometries = [geometry for geometry in geometries if _whole_chunks(statement, geometry, window)]
+    views = {geometry: [_View(statement, geometry, origins) for origins in search.windows] for geometry in geometries}
+    turns = (_candidates(statement, geometry, lives) for geometry in geometries)
+    for batch in itertools.zip_longest(*turns):  # every geometry takes its turn
+        for geometry, candidate in zip(geometries, batch, strict=True):
+            if candidate is not None:
+                _try(search, views[geometry], candidate)
             if search.over():
-                break
+                return
+
+
+def _nothing(search: Search) -> None:
+    """Nothing is ever in bounds: boxes that start beyond the end of the map fill the tile, or store nothing."""
+    statement = search.statement
+    for geometry in _geometries(statement, np.zeros(statement.shared.size, dtype=np.bool_)):
+        rank = len(geometry.counts)
+        tm = engine.Map(
+            statement.dtype, statement.size, 0, (1,) * rank, (statement.size, *(16,) * (rank - 1)), geometry.counts,
+            (1,) * rank, geometry.swizzle, statement.nan,
+        )  # fmt: skip
+        coords = (16, *(0,) * (rank - 1))
+        starts = [np.tile(np.array(coords), (len(search.windows[-1]), 1)) for _ in geometry.offsets]
+        outcome = judges.judge(statement, tm, starts, geometry.offsets, search.windows[-1])
+        if outcome.verdict != "wrong":
+            issues = tuple((coords, offset) for offset in geometry.offsets)
+            search.best = Found(outcome.verdict, tm, issues, ((0,) * rank,) * statement.rank)
+            return
 
 
 def _steps_align(statement: judges.Statement, lives: list[list[int]]) -> bool:
@@ -526,7 +550,7 @@ def _options(
         if any(v % 16 for v in values):
             continue
         if not values:
-            answer.append((0, _Choice(None, evict=evict)))
+            answer.append((3 * evict, _Choice(None, evict=evict)))
             if not evict and not mover.bytes_each and mover.dim is not None:
                 answer.append((0, _Choice(NEW)))
                 answer += [(1, _Choice(j)) for j, s in enumerate(fixed) if j and s == 0]
@@ -534,11 +558,15 @@ def _options(
         whole = [j for j, s in enumerate(fixed) if s and all(v % s == 0 for v in values)]
         each = abs(mover.bytes_each)
         natural = [j for j in whole if (0 < each <= geometry.walked[j - 1] if j else each == statement.size)]
-        answer += [(0 if j in natural else 2, _Choice(j, evict=evict)) for j in reversed(whole)]
-        answer.append((1, _Choice(NEW, evict=evict)))
+        answer += [((0 if j in natural else 2) + 3 * evict, _Choice(j, evict=evict)) for j in reversed(whole)]
+        answer.append((1 + 3 * evict, _Choice(NEW, evict=evict)))
         for low in whole:
-            answer += [(2, _Choice(NEW, low, v, evict)) for v in values[:3] if v < engine.STRIDE_LIMIT]
-            answer += [(3, _Choice(j, low, None, evict)) for j, s in enumerate(fixed) if j != low and s > fixed[low]]
+            answer += [(2 + 3 * evict, _Choice(NEW, low, v, evict)) for v in values[:3] if v < engine.STRIDE_LIMIT]
+            answer += [
+                (3 + 3 * evict, _Choice(j, low, None, evict))
+                for j, s in enumerate(fixed)
+                if j != low and s > fixed[low]
+            ]
     return answer
 
 
@@ -671,7 +699,7 @@ class _View:
             j = idle[k % len(idle)]
             count = self.geometry.counts[j] if j < len(self.geometry.counts) else 1
             push = high[j] - low[j] + count * candidate.steps[j] + 1
-            push = (push + -push % grain) * 1000 ** (k // len(idle))
+            push = (push + -push % grain) * 64 ** (k // len(idle))
             moves[dim, j] += push
             axes[j] = axes[j] + (push * (self.points[:, dim] - live))[:, None, None]
         return axes, low, high, moves
@@ -682,6 +710,8 @@ class _View:
         if placed is None:
             return 3
         axes, low, high, _ = placed
+        if max(h - lo for lo, h in zip(low, high, strict=True)) >= engine.DIM_LIMIT or self.base(candidate, low) < 0:
+            return 3
         got = np.zeros(self.address.shape, dtype=np.int64)
         moved = np.ones(self.address.shape, dtype=np.bool_)
         for y, least, most, stride in zip(axes, low, high, candidate.strides, strict=True):
@@ -702,6 +732,11 @@ class _View:
             return 0
         return 1 if not foreign[self.started].any() else 2
 
+    def base(self, candidate: Candidate, low: Sequence[int]) -> int:
+        """Return the base address that puts every coordinate's range at 0."""
+        columns = zip(low, candidate.starts[0], candidate.strides, strict=True)
+        return self.geometry.addresses[0] + sum((lo - c) * s for lo, c, s in columns)
+
     def found(self, candidate: Candidate) -> Found | None:
         """Return the plan with the judge's class."""
         placed = self.place(candidate)
@@ -711,13 +746,9 @@ class _View:
         rank = len(candidate.strides)
         counts = (*self.geometry.counts, *(1,) * (rank - len(self.geometry.counts)))
         box = (counts[0], *((n - 1) * e + 1 for n, e in zip(counts[1:], candidate.steps[1:], strict=True)))
-        base = self.geometry.addresses[0]
-        base += sum((lo - c) * s for lo, c, s in zip(low, candidate.starts[0], candidate.strides, strict=True))
         dims = tuple(h - lo + 1 for lo, h in zip(low, high, strict=True))
-        if base < 0 or max(dims) > engine.DIM_LIMIT:
-            return None
         tm = engine.Map(
-            self.shell.dtype, self.shell.size, base, dims, candidate.strides, box, candidate.steps,
+            self.shell.dtype, self.shell.size, self.base(candidate, low), dims, candidate.strides, box, candidate.steps,
             self.geometry.swizzle, self.statement.nan,
         )  # fmt: skip
         shift = np.array(low, dtype=np.int64)

@@ -138,3 +138,37 @@ def test_equality_ends_in_time_and_says_what_was_tried(monkeypatch: pytest.Monke
     for seconds in (float("nan"), -1, "2", True):
         with pytest.raises(MalformedError, match="LA004"):
             Budget(seconds=seconds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        CuteLayout((2, (3, 2)), (6, (2, 1))),
+        la.parse("Sw<2,0,3> o 5 o (4,8):(1,4)"),
+        la.LinearLayout.from_bases({"a": [(1, 0), (0, 3)], "b": [(2, 1)]}, {"x": 4, "y": 4}),
+        la.LinearLayout((("a", 3),), (("x", 80),), (1 << 79, 3, 1 << 40), 1 << 66),
+        PiecewiseLayout("{ [i, j] -> [floor((i + 2j)/3), i - j] : 0 <= i < 4 and 0 <= j < 3 }"),
+        la.parse("Z[i:4=(3,1), j:3=(-1,5) -> o, p%7] + (2,3)"),
+        HierarchicalLayout(Box.of(i=4), Box.of(i=4), DigitMap(((4, 1),))),
+    ],
+    ids=str,
+)
+def test_values_at_many_coordinates_are_those_of_the_table(layout: Any) -> None:
+    index = np.arange(layout.size)
+    wanted = np.array([layout.at(int(k)) if hasattr(layout, "at") else layout(int(k)) for k in index], dtype=object)
+    found = values_at(layout, index)
+    assert found.tolist() == wanted.reshape(layout.size, -1).tolist()
+    assert values_at(layout, index[::-2]).tolist() == found[::-2].tolist()
+
+
+def test_a_point_without_a_value_differs_from_every_value() -> None:
+    box = Box.of(i=4)
+    tile = HierarchicalLayout(box, box, DigitMap(((4, 1),)), (Guard(DigitMap(((4, 1),)), box, (3,)),))
+    assert values_at(tile, np.arange(4))[:, 0].tolist() == [0, 1, 2, -1]
+    same = la.parse("Z[i:4=(1) -> o]")
+    for engines in (("table",), equal.ENGINES):
+        answer = equivalent(tile, same, _engines=engines)
+        assert isinstance(answer, Refuted)
+        assert answer.witness == {"coordinate": 3, "f": None, "g": 3}
+    # -1 is a value of the other layout
+    assert isinstance(equivalent(tile, PiecewiseLayout("{ [i] -> [i] : 0 <= i < 3; [i] -> [-1] : i = 3 }")), Refuted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import promote
-from layoutalg.affine import PiecewiseLayout
+from layoutalg.affine import PiecewiseLayout, isl
+from layoutalg.convert import piecewise, to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
 from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
@@ -169,3 +171,41 @@ def test_left_inverses_are_exact(shape: list[int], data: st.DataObject) -> None:
     table = answer.value.table()  # type: ignore[union-attr]
     if len(set(values)) == len(values):
         assert table[values].tolist() == list(range(len(values)))
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [
+        ("Sw<3,2,3> o 1 o (Sw<3,2,3> o 5 o (8,8,4):(5,17,64))", "Sw<1,2,3> o 0 o (16,2):(5,4)"),
+        ("Sw<3,1,4> o 5 o (16,16,16):(5,64,17)", "Sw<3,0,4> o 8 o (8):(7)"),
+        ("Sw<2,0,4> o 1 o (5,2,32):(5,2,7)", "Sw<1,2,3> o 5 o (Sw<1,3,3> o 13 o (Sw<1,2,3> o 3 o (4,16):(2,17)))"),
+        ("Sw<2,3,4> o 8 o (Sw<3,2,4> o 3 o (16,5,16):(5,64,7))", "(5,5,5):(8,2,7)"),
+    ],
+)
+def test_stacks_of_few_points_always_compose(outer: str, inner: str) -> None:
+    left, right = parse_cute(outer), parse_cute(inner)
+    start = time.process_time()
+    answer = promote.composition(left, right)
+    assert time.process_time() - start < 2
+    assert answer.value.table().tolist() == left.apply(right.table()).tolist()  # type: ignore[union-attr]
+
+
+def test_answers_of_isl_are_compared_with_the_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    outer, inner = CuteLayout((7, 1000), (1, 9)), CuteLayout((10, 100), (11, 60))
+    assert promote.composition(outer, inner).family == "piecewise"
+    wrong = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 1000 }")
+    monkeypatch.setattr(PiecewiseLayout, "__matmul__", lambda *_: wrong)
+    with pytest.raises(BudgetError, match="LA745"):
+        promote.composition(outer, inner)
+    monkeypatch.setattr(isl, "left_inverse", lambda *_, **__: "{ [v] -> [v] : 0 <= v <= 807 }")
+    with pytest.raises(BudgetError, match="LA745"):
+        promote.left_inverse(CuteLayout((2, 270), (2, 3)))
+    assert promote.left_inverse(CuteLayout((2, 100), (2, 3))).family == "piecewise"
+
+
+def test_conversions_through_isl_are_compared_with_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = parse_cute("Sw<2,0,3> o 1 o (5,7):(3,11)")
+    assert to_piecewise(layout).table().tolist() == layout.table().tolist()
+    monkeypatch.setattr(piecewise, "_made", lambda *_: PiecewiseLayout("{ [i] -> [i] : 0 <= i < 35 }"))
+    with pytest.raises(BudgetError, match="LA745"):
+        to_piecewise(layout)
