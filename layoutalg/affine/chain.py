@@ -89,3 +89,88 @@ def _digits(
 def _extent(bound: tuple[int, int] | None) -> float:
     """Return the number of values of an axis, infinity for one without bounds."""
     return math.inf if bound is None else bound[1] - bound[0] + 1
+
+
+def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+    """Return the inverse of a layout of flat indices whose digits are a chain; None where they are not.
+
+    Mathematically: where every floor of the one piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one
+    another, x is the sum of digits d_j w_j, and the floors are sums of these digits. So the layout is affine on digits.
+
+    Args:
+        text: Canonical text of a function.
+        axes: Names of its axes.
+        outputs: Names of its outputs, none of them a parameter or an axis.
+
+    Example:
+        >>> digit_inverse("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }", ("x",), ("y",))
+        '{ [y] -> [(3y - 5*floor((y)/2))] : 0 <= y <= 5 }'
+    """
+    if text.endswith(": false }") or not axes:
+        return None
+    pieces = isl.pieces(relations.lifted(text))
+    params = relations.parameters(text)
+    weights = _weights(pieces[0], len(params), len(axes)) if len(pieces) == 1 else None
+    if weights is None or all(len(row) == 1 for row in weights):
+        return None
+    taken = {*params, *axes, *outputs}
+    names = [[_free(f"{axis}_{w}", taken) for w in row] for axis, row in zip(axes, weights, strict=True)]
+    sums = [" + ".join(f"{w}*{d}" for w, d in zip(*pair, strict=True)) for pair in zip(weights, names, strict=True)]
+    bounds = [
+        f"0 <= {digit} < {high // low}"
+        for row, mine in zip(weights, names, strict=True)
+        for (low, high), digit in zip(pairwise(row), mine, strict=False)
+    ]
+    flat = [digit for mine in names for digit in mine]
+    guard = " and ".join(bounds)
+    link = f"{{ [{', '.join(flat)}] -> [{', '.join(sums)}] : {guard} }}"
+    domain = relations.on_maps("domain", relations.on_maps("within", link, relations.on_maps("domain", text)))
+    values = [_on_digits(floors, value, params, weights, names) for floors, value in pieces[0].outputs]
+    head = f"[{', '.join(params)}] -> " if params else ""
+    whole = relations.on_maps("restrict", f"{head}{{ [{', '.join(flat)}] -> [{', '.join(values)}] }}", domain)
+    inverse = chain_inverse(whole, flat, outputs)
+    return None if inverse is None else relations.on_maps("after", link, inverse)
+
+
+def _weights(piece: isl.Piece, params: int, count: int) -> list[list[int]] | None:
+    """Return, per axis, 1 and the denominators of its floors, ascending, each dividing the next."""
+    weights: list[set[int]] = [{1} for _ in range(count)]
+    for floors, value in piece.outputs:
+        if value.denominator != 1:
+            return None
+        for floor in floors:
+            moving = [k for k, a in enumerate(floor.dims) if a]
+            if len(moving) != 1 or floor.dims[moving[0]] != 1 or any(floor.floors) or floor.constant:
+                return None
+            if moving[0] < params:
+                return None
+            weights[moving[0] - params].add(floor.denominator)
+    rows = [sorted(row) for row in weights]
+    return rows if all(high % low == 0 for row in rows for low, high in pairwise(row)) else None
+
+
+def _on_digits(
+    floors: Sequence[isl.Form],
+    value: isl.Form,
+    params: Sequence[str],
+    weights: Sequence[Sequence[int]],
+    names: Sequence[Sequence[str]],
+) -> str:
+    """Return an output as a sum of digits."""
+    total: dict[str, int] = {name: a for name, a in zip(params, value.dims, strict=False) if a}
+    for a, row, mine in zip(value.dims[len(params) :], weights, names, strict=True):
+        for w, digit in zip(row, mine, strict=True):
+            total[digit] = total.get(digit, 0) + a * w
+    for a, floor in zip(value.floors, floors, strict=False):
+        k = next(k for k, b in enumerate(floor.dims) if b) - len(params)
+        for w, digit in zip(weights[k], names[k], strict=True):
+            if w >= floor.denominator:
+                total[digit] = total.get(digit, 0) + a * (w // floor.denominator)
+    return " + ".join([str(value.constant), *(f"{a}*{name}" for name, a in total.items() if a)])
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_d"
+    taken.add(name)
+    return name

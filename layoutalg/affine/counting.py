@@ -75,29 +75,30 @@ def counted(text: str) -> tuple[Part, ...] | None:
         ('[N] -> { [] -> [0] : N > 0 }', [('1/2', (('N', 1),)), ('1/2', (('N', 2),))])
     """
 
-    def ask(context: islpy.Context) -> tuple[Part, ...] | None:
-        import islpy
+    return solve(f"the number of points of {text}", _counted, None, text)
 
-        points = islpy.Set.read_from_str(context, text).coalesce().make_disjoint()
-        parts: list[Part] = []
-        for piece in points.get_basic_sets():
-            found = _piece(piece.to_set())
-            if found is None:
-                return None
-            parts += found
-            if len(parts) > PARTS:
-                raise BudgetError(
-                    Diagnostic(
-                        code="LA222",
-                        what="the number of points has too many cases",
-                        where=(text[:200],),
-                        because=f"more than {PARTS} pieces",
-                        witness={"pieces": len(parts)},
-                    )
+
+def _counted(context: islpy.Context, text: str) -> tuple[Part, ...] | None:
+    import islpy
+
+    points = islpy.Set.read_from_str(context, text).coalesce().make_disjoint()
+    parts: list[Part] = []
+    for piece in points.get_basic_sets():
+        found = _piece(piece.to_set())
+        if found is None:
+            return None
+        parts += found
+        if len(parts) > PARTS:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA222",
+                    what="the number of points has too many cases",
+                    where=(text[:200],),
+                    because=f"more than {PARTS} pieces",
+                    witness={"pieces": len(parts)},
                 )
-        return tuple(parts)
-
-    return solve(f"the number of points of {text}", ask)
+            )
+    return tuple(parts)
 
 
 def _piece(points: Any) -> list[Part] | None:

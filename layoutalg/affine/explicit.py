@@ -1,7 +1,7 @@
 """Functions that ISL reads piece by piece, each output an integer expression, and what is written back.
 
 Main definitions: ``explicit`` (the function of a text), ``a_map`` (its graph), ``joined``, ``settled``,
-``written_text`` (canonical texts), ``axis_names``, ``sampled``.
+``written_text``, ``written_set`` (canonical texts), ``axis_names``, ``sampled``.
 
 Implementation notes: a function read as expressions keeps them, and its graph costs ISL a thousandth of reading the
 same text as a relation: 1 ms against 4 s for a dense map over 16 bits.
@@ -127,19 +127,53 @@ def a_map(context: islpy.Context, text: str) -> islpy.Map:
     return function.as_map()
 
 
-def a_function(relation: islpy.Map) -> islpy.PwMultiAff:
-    """Return the function of a single-valued relation, its existentials defined first."""
+def a_function(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
+    """Return the function of a single-valued relation.
+
+    ISL's own way to it loses points of some unions whose hull has a stride or a floor, so what it returns is compared
+    with the relation; the second way takes one disjoint conjunction at a time, the last is by optimisation.
+
+    Args:
+        relation: The relation, single-valued.
+        route: The first of the ways to try.
+    """
     import islpy
 
-    return islpy.PwMultiAff.from_map(relation.coalesce().compute_divs())
+    ways: tuple[Any, ...] = (
+        lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
+        lambda: _by_parts(relation),
+        relation.lexmin_pw_multi_aff,
+    )
+    for way in ways[route:]:
+        try:
+            function: islpy.PwMultiAff = way()
+            if bool(function.as_map().is_equal(relation)):
+                return function
+        except islpy.Error:
+            if exhausted(relation.get_ctx()):
+                raise
+    because = "no function that it makes of the relation has the relation as its graph"
+    where = (written(relation)[:200],)
+    raise BudgetError(Diagnostic(code="LA793", what="ISL gives no answer that holds", where=where, because=because))
 
 
-def settled(function: Any) -> str:
-    """Return the canonical text of a function, a fixed point of reading and writing."""
+def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
+    """Return the function of a relation, each of its disjoint conjunctions read alone."""
     import islpy
 
-    text = written_text(function)
-    for _ in range(SETTLING_ROUNDS):
+    total: Any = None
+    for part in relation.compute_divs().make_disjoint().get_basic_maps():
+        function = islpy.PwMultiAff.from_map(part.to_map())
+        total = function if total is None else total.union_add(function)
+    return islpy.PwMultiAff.from_map(relation) if total is None else total
+
+
+def settled(function: Any, plain: bool = False) -> str:
+    """Return the canonical text of a function, a fixed point of reading and writing; see ``written_text``."""
+    import islpy
+
+    text = written_text(function, plain)
+    for _ in range(0 if plain else SETTLING_ROUNDS):
         if text.endswith(EMPTY):
             break
         before, text = text, written_text(islpy.PwMultiAff.read_from_str(function.get_ctx(), text))
@@ -148,14 +182,60 @@ def settled(function: Any) -> str:
     return text
 
 
-def written_text(function: Any) -> str:
-    """Return the text of a function; an empty one is written as a map, which keeps its axes."""
+def written_text(function: Any, plain: bool = False) -> str:
+    """Return the text of a function; an empty one is written as a map, which keeps its axes.
+
+    Args:
+        function: The function, or a map.
+        plain: Whether every quantified integer of its guards is to be a floor that the text defines.
+    """
     import islpy
 
     if isinstance(function, islpy.Map):
         return written(islpy.Map.empty(function.get_space()) if function.is_empty() else function)
     function = function.coalesce()
-    return written(islpy.Map.empty(function.get_space()) if function.n_piece() == 0 else function)
+    if function.n_piece() == 0:
+        return written(islpy.Map.empty(function.get_space()))
+    return written(_plain(function) if plain else function)
+
+
+def _plain(function: islpy.PwMultiAff) -> islpy.PwMultiAff:
+    """Return a function with guards whose quantified integers are defined."""
+    import islpy
+
+    found: list[tuple[Any, Any]] = []
+    function.foreach_piece(lambda domain, value: found.append((domain, value)))
+    total: Any = None
+    for domain, value in found:
+        part = islpy.PwMultiAff.alloc(domain.compute_divs(), value)
+        total = part if total is None else total.union_add(part)
+    return total  # type: ignore[no-any-return]
+
+
+def written_set(points: Any, plain: bool = False, coalesced: bool = True) -> str:
+    """Return the text of a set or relation; see ``written_text``."""
+    if coalesced:
+        points = points.coalesce()
+    return written(points.compute_divs() if plain else points)
+
+
+def parsed(context: islpy.Context, text: str, is_map: bool) -> str:
+    """Return a text as ISL prints what it has read, nothing simplified on purpose."""
+    import islpy
+
+    return written((islpy.Map if is_map else islpy.Set).read_from_str(context, text))
+
+
+def pairs(relation: islpy.Map) -> islpy.Set:
+    """Return the triples (x, y, z) with x -> y, x -> z and y different from z."""
+    import islpy
+
+    width = relation.dim(islpy.dim_type.out)
+    left, right = [f"a{i}" for i in range(width)], [f"b{i}" for i in range(width)]
+    apart = " or ".join(f"{a} < {b}" for a, b in zip(left, right, strict=True)) or "1 = 0"
+    unequal = islpy.Set.read_from_str(relation.get_ctx(), f"{{ [{', '.join([*left, *right])}] : {apart} }}")
+    both = relation.flat_range_product(relation).intersect_range(unequal)
+    return both.wrap().flatten()
 
 
 def axis_names(space: Any, kind: Any, count: int, fallback: str, taken: Sequence[str], text: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.affine import reading, relations
-from layoutalg.affine.chain import chain_inverse
+from layoutalg.affine.chain import chain_inverse, digit_inverse
 from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.notation import malformed
 from layoutalg.affine.points import ParametricSet, checked_values, evaluated, point_arrays
@@ -295,10 +295,9 @@ class ParametricLayout:
             >>> f.inverse().at(y0=4, y1=2, N=60)
             (50,)
         """
-        names = self._out_axes()
-        chain = chain_inverse(self.text, self.axes, names)
+        chain = self._chain()
         if chain is not None:
-            return ParametricLayout(chain, self.context, self.axes)
+            return chain
         found = self.collision()
         if found is not None:
             raise AdmissibilityError(
@@ -310,7 +309,7 @@ class ParametricLayout:
                     witness=found,
                 )
             )
-        return self._turned("reverse")
+        return self._turned(False)
 
     def right_inverse(self) -> ParametricLayout:
         """Return the function from each value to its lexicographically least point.
@@ -322,7 +321,7 @@ class ParametricLayout:
             >>> ParametricLayout("{ [i] -> [i div 3] : 0 <= i < 9 }").right_inverse().table()[1].ravel().tolist()
             [0, 3, 6]
         """
-        return self._turned("first")
+        return self._chain() or self._turned(True)
 
     def holes(self, box: ParametricSet | str) -> ParametricSet:
         """Return the points of a box of values that the layout never takes: the padding.
@@ -344,12 +343,19 @@ class ParametricLayout:
         """Return whether both are the same partial function for all parameter values; axes go by position."""
         return self.difference(other) is None
 
-    def _turned(self, operation: str) -> ParametricLayout:
-        """Return the inverse relation with the names of the outputs on its axes."""
+    def _chain(self) -> ParametricLayout | None:
+        """Return the inverse read off digits, None where the outputs are not chains of them."""
         names = self._out_axes()
-        link = f"{{ [{', '.join(names)}] -> [{', '.join(names)}] }}"
-        turned = relations.on_maps("renamed", relations.on_maps(operation, self.text), link)
-        return ParametricLayout(turned, self.context, self.axes)
+        for find in (chain_inverse, digit_inverse):
+            found = find(self.text, self.axes, names)
+            if found is not None:
+                relations.confirmed_inverse(found, self.text)
+                return ParametricLayout(found, self.context, self.axes)
+        return None
+
+    def _turned(self, least: bool) -> ParametricLayout:
+        """Return the inverse, or with ``least`` the right inverse, with the names of the outputs on its axes."""
+        return ParametricLayout(relations.turned(self.text, self._out_axes(), least), self.context, self.axes)
 
     def _out_axes(self) -> list[str]:
         """Return the names of the outputs as names of axes, apart from those of parameters and axes."""

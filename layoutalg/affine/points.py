@@ -11,10 +11,9 @@ is not used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,16 +21,19 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.affine import counting, isl, reading, relations
+from layoutalg.affine import counting, isl, reading, relations, small
+from layoutalg.affine.confirm import doubted
 from layoutalg.affine.evaluate import SAFE, evaluate, reach
 from layoutalg.affine.notation import malformed
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground import clock, memory
 
 if TYPE_CHECKING:
     from layoutalg.affine.parametric import ParametricLayout
 
 Numbers: TypeAlias = "int | npt.NDArray[np.int64]"
 POINTS = 2**24
+CHUNK = 2**18
 CHAIN_AXES = 4
 VALUE_BITS = 900
 
@@ -145,7 +147,7 @@ class ParametricSet:
         """
         arrays, shape = point_arrays(coords, self.axes, self.text)
         known = checked_values(values, self.params, self.text, complete=True)
-        return evaluated(relations.on_maps("constant_set", self.text), self.params, known, arrays, shape, 0)[1]
+        return np.array(self._holds(known, arrays, shape))
 
     def __contains__(self, point: object) -> bool:
         """Return whether a tuple of integers is a point of this set, which must have no parameters left."""
@@ -165,10 +167,7 @@ class ParametricSet:
             [[0, 0], [1, 0], [1, 1]]
         """
         known = checked_values(values, self.params, self.text, complete=True)
-        here = relations.substitute(self.text, known)
-        box = relations.bounds(here)
-        if isinstance(box, int):
-            raise self._unbounded(self.axes[box], here)
+        box = self._box(known)
         if box is None:
             return np.empty((0, len(self.axes)), dtype=np.int64)
         size = prod(high - low + 1 for low, high in box)
@@ -181,14 +180,47 @@ class ParametricSet:
                     because=f"its bounding box has {size} points; lists go up to {POINTS}",
                 )
             )
-        wide = any(max(abs(low), abs(high)) >= 2**62 for low, high in box)
-        rest = np.arange(size, dtype=np.int64)
-        arrays: list[npt.NDArray[np.int64]] = []
-        for low, high in reversed(box):
-            rest, digit = np.divmod(rest, high - low + 1)
-            arrays.insert(0, (digit.astype(object) if wide else digit) + low)
-        inside = evaluated(relations.on_maps("constant_set", self.text), self.params, known, arrays, (size,), 0)[1]
-        return np.stack([array[inside] for array in arrays], axis=-1) if arrays else np.empty((1, 0), dtype=np.int64)
+        wide = any(max(abs(low), abs(high)) >= SAFE for low, high in box)
+        found: list[npt.NDArray[np.int64]] = []
+        total = 0
+        for start in range(0, size, CHUNK):
+            clock.check("listing the points of a set")
+            rest = np.arange(start, min(size, start + CHUNK), dtype=np.int64)
+            arrays: list[npt.NDArray[np.int64]] = []
+            for low, high in reversed(box):
+                rest, digit = np.divmod(rest, high - low + 1)
+                arrays.insert(0, (digit.astype(object) if wide else digit) + low)
+            inside = self._holds(known, arrays, rest.shape)
+            columns = [array[inside] for array in arrays]
+            part = np.stack(columns, axis=-1) if columns else np.empty((int(inside.sum()), 0), dtype=np.int64)
+            total += len(part)
+            memory.reserve("the points of a set", total, 16 * max(1, len(box)) * (8 if wide else 1))
+            found.append(part)
+        return np.concatenate(found) if found else np.empty((0, len(self.axes)), dtype=np.int64)
+
+    def _box(self, known: Mapping[str, int]) -> Sequence[tuple[int, int]] | None:
+        """Return inclusive bounds of the points at parameter values, None where there are none.
+
+        Raises:
+            AdmissibilityError: LA786, an unbounded axis.
+        """
+        box = relations.box_of(self.text, known)
+        if box is None or prod(max(0, high - low + 1) for low, high in box) > POINTS:
+            here = relations.substitute(self.text, known)
+            found = relations.bounds(here)
+            if isinstance(found, int):
+                raise self._unbounded(self.axes[found], here)
+            return found
+        return box if all(low <= high for low, high in box) else None
+
+    def _holds(
+        self, known: Mapping[str, int], arrays: list[npt.NDArray[np.int64]], shape: tuple[int, ...]
+    ) -> npt.NDArray[np.bool_]:
+        """Return where points lie in the set."""
+        found = relations.members(self.text, known, arrays)
+        if found is None:
+            return evaluated(relations.on_maps("constant_set", self.text), self.params, known, arrays, shape, 0)[1]
+        return np.broadcast_to(found, shape)
 
     def count(self, **values: int) -> int:
         """Return the number of points at parameter values.
@@ -202,14 +234,12 @@ class ParametricSet:
             True
         """
         known = checked_values(values, self.params, self.text, complete=True)
-        here = ParametricSet(relations.substitute(self.text, known))
-        box = relations.bounds(here.text)
-        if isinstance(box, int):
-            raise self._unbounded(self.axes[box], here.text)
+        box = self._box(known)
         if box is None or not self.axes:
-            return 0 if box is None else 1
+            return 0 if box is None else len(self.points(**values))
         if prod(high - low + 1 for low, high in box) <= POINTS:
-            return len(here.points())
+            return len(self.points(**values))
+        here = ParametricSet(relations.substitute(self.text, known))
         found = here._formula()
         return len(here.points()) if found is None else found()
 
@@ -250,6 +280,28 @@ class ParametricSet:
         """Return the count as a function of the parameters."""
         from layoutalg.affine.parametric import ParametricLayout
 
+        listed = None if self.params else small.set_points(self.text)
+        if listed is not None:
+            return ParametricCount(ParametricLayout(f"{{ [] -> [{len(listed)}] }}"), (), ())
+        found = self._summed()
+        if found is not None:
+            self._counted(found)
+        return found
+
+    def _counted(self, formula: ParametricCount) -> None:
+        """Compare a formula with the number of points, wherever these are listed.
+
+        Raises:
+            BudgetError: LA793, it is another number; LA794, the text is not read without ISL.
+        """
+        points = relations.counts(self.text)
+        for known, count in points:
+            if formula(**known) != count:
+                doubted(f"the number of points of {self.text}", f"{formula(**known)}, not {count} at {known}", known)
+
+    def _summed(self) -> ParametricCount | None:
+        from layoutalg.affine.parametric import ParametricLayout
+
         try:
             text = self._factors() if self.axes and not self.is_empty() else None
             if text is not None:
@@ -281,9 +333,8 @@ class ParametricSet:
                 low, high = lows.get(k, (0, 0))
                 terms.append(f"{weight}*(x{k} - ({low}))")
                 weight *= high - low + 1
-            names = ", ".join(f"x{k}" for k in range(len(fixed)))
-            flat = relations.on_maps("image", f"{{ [{names}] -> [{' + '.join(terms)}] }}", self.text)
-            text = relations.extents(flat)
+            names = [f"x{k}" for k in range(len(fixed))]
+            text = relations.flat_extents(self.text, " + ".join(terms), names)
             if text is not None:
                 return text
         return None
@@ -411,7 +462,6 @@ def point_arrays(
     return list(together), np.shape(together[0]) if together else ()
 
 
-@lru_cache(maxsize=256)
 def _pieces(text: str) -> tuple[isl.Piece, ...]:
     """Return the pieces of a map with its parameters as leading inputs; none for an empty map."""
     return () if text.endswith(": false }") else isl.pieces(relations.lifted(text))

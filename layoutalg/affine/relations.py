@@ -1,23 +1,31 @@
-"""Parametric relations and sets in ISL: texts in, texts and plain numbers out.
+"""Parametric relations and sets: texts in, texts and plain numbers out, every answer of ISL judged before it is used.
 
-Main definitions: ``read_function``, ``read_set`` (canonical texts), ``collision`` (two points with one value),
-``difference``, ``substitute``, ``on_maps`` (operations of functions and sets), ``extents``, ``partial_tiles``.
+Main definitions: ``collision`` (two points with one value), ``difference``, ``substitute``, ``on_maps`` (operations of
+functions and sets), ``turned`` (inverses), ``extents``, ``partial_tiles``.
 
-Implementation notes: every question is asked within ``budget``. ISL's own count is not used: it answers 0 on parametric
-and on unbounded sets.
+Implementation notes: ISL is asked in ``questions``, within ``budget``; a text it returns is compared with what it
+should say (``confirm``), a witness is evaluated. What is wrong is asked for in another way, or refused (LA793). ISL's
+own count is not used: it answers 0 on parametric and on unbounded sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from layoutalg.affine.budget import exhausted, solve, written
-from layoutalg.affine.explicit import Witness, a_map, joined, sampled, written_text
-from layoutalg.affine.reading import pairs
+import numpy as np
 
-if TYPE_CHECKING:
-    import islpy
+from layoutalg.affine import confirm, questions, small, spans
+from layoutalg.affine.budget import solve, solve_here
+from layoutalg.affine.clouds import Cloud, clouds
+from layoutalg.affine.confirm import DisagreementError, held, judged, moved, plainly, valued
+from layoutalg.affine.explicit import Witness
+from layoutalg.affine.meaning import Array, Meaning, UnreadError, read
+from layoutalg.errors import BudgetError
+from layoutalg.ground import clock
+
+TILE_POINTS = 2**20
 
 
 def collision(text: str, axes: Sequence[str]) -> Witness | None:
@@ -25,21 +33,31 @@ def collision(text: str, axes: Sequence[str]) -> Witness | None:
 
     Example:
         >>> collision("{ [i] -> [floor(i/2)] : 0 <= i < 4 }", ("i",))
-        {'params': {}, 'points': ({'i': 2}, {'i': 3}), 'value': (1,)}
+        {'params': {}, 'points': ({'i': 0}, {'i': 1}), 'value': (0,)}
     """
-    import islpy
-
-    def ask(context: islpy.Context) -> Witness | None:
-        relation = a_map(context, text)
-        if relation.is_injective():
+    question = f"is this injective: {text}"
+    listed = small.function_points(text)
+    if listed is not None:
+        equal = small.first_collision(*listed)
+        if equal is None:
             return None
-        params, found = sampled(pairs(relation.reverse()))
-        width, size = relation.dim(islpy.dim_type.out), len(axes)
-        first, second = found[width : width + size], found[width + size :]
-        points = (dict(zip(axes, first, strict=True)), dict(zip(axes, second, strict=True)))
-        return {"params": params, "points": points, "value": found[:width]}
+        points = tuple(dict(zip(axes, point, strict=True)) for point in equal[:2])
+        return {"params": {}, "points": points, "value": equal[2]}
+    found = solve(question, questions.collision, None, text, tuple(axes))
 
-    return solve(f"is this injective: {text}", ask)
+    def judge() -> None:
+        if found is None:
+            confirm.injective(read(text))
+            return
+        params, points, value = found["params"], found["points"], found["value"]
+        for point in points:  # type: ignore[attr-defined]
+            if confirm.value_at(text, params, point.values()) != value:  # type: ignore[arg-type]
+                raise DisagreementError("not this value", {"at": point})
+        if points[0] == points[1]:  # type: ignore[index]
+            raise DisagreementError("one point", {"at": points})
+
+    judged(question, judge)
+    return found
 
 
 def overlap(texts: Sequence[str], axes: Sequence[str]) -> tuple[int, int, Witness] | None:
@@ -49,69 +67,108 @@ def overlap(texts: Sequence[str], axes: Sequence[str]) -> tuple[int, int, Witnes
         >>> overlap(["{ [i] : i < 3 }", "{ [i] : i > 5 }", "{ [i] : 2 <= i < 4 }"], ("i",))
         (0, 2, {'i': 2})
     """
-    import islpy
-
-    def ask(context: islpy.Context) -> tuple[int, int, Witness] | None:
-        sets = [islpy.Set.read_from_str(context, text) for text in texts]
-        for index, points in enumerate(sets):
-            for before in range(index):
-                both = points.intersect(sets[before])
-                if not both.is_empty():
-                    params, point = sampled(both)
-                    return before, index, {**params, **dict(zip(axes, point, strict=True))}
+    question = "do two guards overlap"
+    for index in range(len(texts)):
+        for before in range(index):
+            both = small.found_at([texts[index], texts[before]], len(axes), _shared)
+            if both is None:
+                break
+            if both:
+                return before, index, dict(zip(axes, both[0], strict=True))
+        else:
+            continue
+        break
+    else:
         return None
+    found = solve(question, questions.overlap, None, tuple(texts), tuple(axes))
 
-    return solve("do two guards overlap", ask)
+    def judge() -> None:
+        if found is not None:
+            for place in found[:2]:
+                _member(texts[place], found[2], found[3])
+            return
+        sets = [read(text) for text in texts]
+        for index, mine in enumerate(sets):
+            for other in sets[:index]:
+                confirm.no_point(partial(_shared, texts=(mine, other)), [mine, other], len(axes))
+
+    judged(question, judge)
+    return None if found is None else (found[0], found[1], {**found[2], **found[3]})
+
+
+def _shared(cloud: Cloud, texts: Sequence[Meaning]) -> Array:
+    answer = held(texts[0], cloud)
+    for other in texts[1:]:
+        answer = answer & held(other, cloud)
+    return answer
 
 
 def difference(left: str, right: str, axes: Sequence[str]) -> Witness | None:
     """Return parameter values and a point where two relations (or sets) differ; None where they agree."""
-    import islpy
+    question = "equality of two relations"
+    maps = is_map(left)
+    width = None if maps else len(axes)
+    apart = small.found_at([left, right], width, lambda cloud, texts: _apart(texts, cloud, maps))
+    if apart is not None:
+        return dict(zip(axes, apart[0], strict=True)) if apart else None
+    found = solve(question, questions.difference, None, left, right, tuple(axes), maps)
 
-    def ask(context: islpy.Context) -> Witness | None:
-        if "->" in left.split("{", 1)[1]:
-            maps = [a_map(context, text) for text in (left, right)]
-            apart: Any = maps[0].subtract(maps[1])
-            apart = (maps[1].subtract(maps[0]) if apart.is_empty() else apart).domain()
+    def judge() -> None:
+        sides = [read(text) for text in (left, right)]
+        if found is not None:
+            look: Callable[..., object] = confirm.value_at if maps else confirm.member_at
+            if look(left, found[0], found[1].values()) == look(right, found[0], found[1].values()):
+                raise DisagreementError("no difference", {**found[0], **found[1]})
+        elif maps:
+            confirm.function_like(left, lambda cloud: valued(sides[1], cloud), [sides[1]])
         else:
-            sets = [islpy.Set.read_from_str(context, text) for text in (left, right)]
-            apart = sets[0].subtract(sets[1])
-            apart = sets[1].subtract(sets[0]) if apart.is_empty() else apart
-        if apart.is_empty():
-            return None
-        params, point = sampled(apart)
-        return {**params, **dict(zip(axes, point, strict=True))}
+            confirm.set_like(left, lambda cloud: held(sides[1], cloud), [sides[1]])
 
-    return solve("equality of two relations", ask)
+    judged(question, judge)
+    return None if found is None else {**found[0], **found[1]}
+
+
+def _apart(texts: Sequence[Meaning], cloud: Cloud, maps: bool) -> Array:
+    """Return where two texts differ."""
+    if not maps:
+        return np.asarray(held(texts[0], cloud) != held(texts[1], cloud))
+    (first, defined), (second, also) = (valued(text, cloud) for text in texts)
+    answer = defined != also
+    for one, other in zip(first, second, strict=True):
+        answer = answer | (defined & also & np.asarray(one != other, dtype=bool))
+    return np.asarray(answer)
 
 
 def substitute(text: str, values: Mapping[str, int]) -> str:
     """Return the text of a map or set with numbers for some parameters, which then are gone."""
-    import islpy
+    question = f"substitution in {text}"
+    if not values:
+        return text
 
-    def ask(context: islpy.Context) -> str:
-        is_map = "->" in text.split("{", 1)[1]
-        if is_map and not text.endswith(": false }"):
-            outer = islpy.PwMultiAff.read_from_str(context, lifted(text))
-            function = islpy.PwMultiAff.read_from_str(context, text)
-            kinds = islpy.dim_type
-            params = [str(function.get_dim_name(kinds.param, i)) for i in range(function.dim(kinds.param))]
-            axes = [str(function.get_dim_name(kinds.in_, i)) for i in range(function.dim(kinds.in_))]
-            free = [name for name in params if name not in values]
-            entries = [str(values.get(name, name)) for name in params]
-            inner = f"[{', '.join(free)}] -> {{ [{', '.join(axes)}] -> [{', '.join([*entries, *axes])}] }}"
-            return written_text(outer.pullback_pw_multi_aff(islpy.PwMultiAff.read_from_str(context, inner)))
-        found: Any = (islpy.Map if is_map else islpy.Set).read_from_str(context, text)
-        for name, value in values.items():
-            position = found.find_dim_by_name(islpy.dim_type.param, name)
-            if position < 0:
-                continue
-            number = islpy.Val.read_from_str(context, str(value))
-            found = found.fix_val(islpy.dim_type.param, position, number)
-            found = found.project_out(islpy.dim_type.param, position, 1)
-        return written(found)
+    def judge(found: str) -> None:
+        whole = read(text)
 
-    return solve(f"substitution in {text}", ask)
+        def fixed(cloud: Cloud) -> Cloud:
+            return Cloud({**cloud.params, **values}, cloud.places, cloud.count, cloud.exact)
+
+        free = [name for name in whole.params if name not in values]
+        near = confirm.fixed(whole, values)
+        if set(read(found).params) - set(free):
+            raise DisagreementError("a parameter is left", dict(values))
+        if is_map(text):
+            confirm.function_like(found, lambda cloud: valued(whole, fixed(cloud)), [near])
+        else:
+            confirm.set_like(found, lambda cloud: held(whole, fixed(cloud)), [near])
+
+    lift = lifted(text) if is_map(text) else ""
+    return plainly(
+        question, lambda plain: solve(question, questions.substitute, None, text, lift, dict(values), plain), judge
+    )
+
+
+def is_map(text: str) -> bool:
+    """Return whether a text is one of a map."""
+    return "->" in text.split("{", 1)[1]
 
 
 def parameters(text: str) -> tuple[str, ...]:
@@ -149,116 +206,221 @@ def on_maps(operation: str, *texts: str) -> str:
 
     Args:
         operation: One of ``union``, ``intersect``, ``restrict`` and ``remove`` (map, set), ``domain``, ``range``,
-            ``reverse``, ``first`` (the least point of every value), ``within`` (map, set: where its values lie
-            in the set), ``after`` (outer, inner), ``renamed`` (the same
-            for relations), ``outside`` (outer, inner: points whose value the outer map does not take), ``image`` and
-            ``preimage`` (map, set), ``union_set``, ``intersect_set``, ``subtract_set``, ``constant_set`` (a set as a
-            map without outputs), ``index`` (a set as a map without inputs).
+            ``within`` (map, set: where its values lie in the set), ``after`` (outer, inner), ``outside`` (outer,
+            inner: points whose value the outer map does not take), ``image`` (map, set), ``union_set``,
+            ``intersect_set``, ``subtract_set``, ``constant_set`` (a set as a map without outputs).
         texts: The operands.
     """
-    import islpy
+    question = f"{operation} of {' and '.join(texts)}"
+    return plainly(
+        question,
+        lambda plain: solve(question, questions.on_maps, None, operation, plain, *texts),
+        lambda found: _judge(operation, found, [read(text) for text in texts]),
+    )
 
-    def ask(context: islpy.Context) -> str:
 
-        def graph(position: int) -> Any:
-            return a_map(context, texts[position])
+def _judge(operation: str, found: str, operands: Sequence[Meaning]) -> object:
+    """Compare the answer of an operation, point by point, with what it should be."""
+    first, other = operands[0], operands[-1]
 
-        def a_function(position: int) -> Any:
-            text = texts[position]
-            if text.endswith(": false }"):
-                return islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, text))
-            return islpy.PwMultiAff.read_from_str(context, text)
+    def both(cloud: Cloud) -> tuple[list[Array], Array, list[Array], Array]:
+        return (*valued(first, cloud), *valued(other, cloud))
 
-        def a_set(position: int) -> Any:
-            return islpy.Set.read_from_str(context, texts[position])
+    def either(cloud: Cloud) -> confirm.Values:
+        mine, covered, theirs, also = both(cloud)
+        return [np.where(covered, a, b) for a, b in zip(mine, theirs, strict=True)], covered | also
 
-        match operation:
-            case "union":
-                return written_text(joined(a_function(0), a_function(1), f"{texts[0]} union {texts[1]}"))
-            case "intersect":
-                return written_text(a_function(0).intersect_domain(graph(0).intersect(graph(1)).domain()))
-            case "restrict":
-                return written_text(a_function(0).intersect_domain(a_set(1)))
-            case "remove":
-                return written_text(a_function(0).subtract_domain(a_set(1)))
-            case "domain":
-                return written(graph(0).domain().coalesce())
-            case "range":
-                return written(graph(0).range().coalesce())
-            case "reverse":
-                return written(graph(0).reverse())
-            case "first":
-                return written(graph(0).reverse().lexmin())
-            case "within":
-                function = a_function(0)
-                return written_text(function.intersect_domain(a_set(1).preimage_pw_multi_aff(function)))
-            case "after":
-                return written_text(a_function(0).pullback_pw_multi_aff(a_function(1)))
-            case "renamed":
-                return written(graph(1).apply_range(graph(0)))
-            case "outside":
-                return written(graph(1).subtract_range(graph(0).domain()).domain())
-            case "image":
-                return written(a_set(1).apply(graph(0)))
-            case "preimage":
-                return written(a_set(1).apply(graph(0).reverse()))
-            case "union_set":
-                return written(a_set(0).union(a_set(1)))
-            case "intersect_set":
-                return written(a_set(0).intersect(a_set(1)))
-            case "subtract_set":
-                return written(a_set(0).subtract(a_set(1)))
-            case "constant_set":
-                return written_text(islpy.PwMultiAff.from_domain(a_set(0)))
-            case _:
-                return written(islpy.Map.from_range(a_set(0)))
+    def agreed(cloud: Cloud) -> confirm.Values:
+        mine, covered, theirs, also = both(cloud)
+        same = covered & also
+        for a, b in zip(mine, theirs, strict=True):
+            same = same & np.asarray(a == b, dtype=bool)
+        return mine, same
 
-    return solve(operation, ask)
+    def cut(keep: Callable[[Cloud, list[Array], Array], Array]) -> Callable[[Cloud], confirm.Values]:
+        def wanted(cloud: Cloud) -> confirm.Values:
+            values, covered = valued(first, cloud)
+            return values, covered & keep(cloud, values, covered)
+
+        return wanted
+
+    def inner(cloud: Cloud) -> tuple[Cloud, Array]:
+        values, covered = valued(other, cloud)
+        return moved(cloud, values, covered), covered
+
+    def composed(cloud: Cloud) -> confirm.Values:
+        there, covered = inner(cloud)
+        values, also = valued(first, there)
+        return values, covered & also
+
+    def outside(cloud: Cloud) -> Array:
+        there, covered = inner(cloud)
+        return covered & ~valued(first, there)[1]
+
+    def function(wanted: Callable[[Cloud], confirm.Values], *near: Meaning) -> object:
+        return confirm.function_like(found, wanted, near, operands)
+
+    def points(wanted: Callable[[Cloud], Array], *near: Meaning) -> object:
+        return confirm.set_like(found, wanted, near, operands)
+
+    match operation:
+        case "union":
+            return function(either, first, other)
+        case "intersect":
+            return function(agreed, first)
+        case "restrict":
+            return function(cut(lambda cloud, *_: held(other, cloud)), first)
+        case "remove":
+            return function(cut(lambda cloud, *_: ~held(other, cloud)), first)
+        case "within":
+            return function(cut(lambda cloud, values, covered: held(other, moved(cloud, values, covered))), first)
+        case "after":
+            return function(composed, other)
+        case "constant_set":
+            return function(lambda cloud: ([], held(first, cloud)), confirm.as_inputs(first))
+        case "domain":
+            return points(lambda cloud: valued(first, cloud)[1], confirm.as_set(first))
+        case "outside":
+            return points(outside, confirm.as_set(other))
+        case "range":
+            return confirm.image_like(found, first)
+        case "image":
+            return confirm.image_like(
+                found, first, lambda cloud: held(other, cloud), [other], [confirm.as_inputs(other)]
+            )
+        case "union_set":
+            return points(lambda cloud: held(first, cloud) | held(other, cloud), first, other)
+        case "intersect_set":
+            return points(lambda cloud: held(first, cloud) & held(other, cloud), first)
+        case _:
+            return points(lambda cloud: held(first, cloud) & ~held(other, cloud), first)
+
+
+def turned(text: str, names: Sequence[str], least: bool) -> str:
+    """Return the inverse of an injective function, or with ``least`` the least point of every value of any function.
+
+    Args:
+        text: Canonical text of a function.
+        names: Names of its outputs, none of them a parameter or an axis.
+        least: Whether points are compared.
+
+    Raises:
+        BudgetError: LA222, no answer in time; LA793, every way that ISL was asked led to an answer that does not hold.
+
+    Example:
+        >>> turned("{ [i] -> [floor(i/3)] : 0 <= i < 9 }", ("y",), True)
+        '{ [y] -> [(3y)] : 0 <= y <= 2 }'
+    """
+    question = f"the inverse of {text}"
+    function = read(text)
+    because: DisagreementError | None = None
+    unread: UnreadError | None = None
+    gave_up: BudgetError | None = None
+    ways = ((0, False), (0, True), (1, False), (1, True))
+    for engine, (route, plain) in (
+        [("short", way) for way in ways] + [("runs", ways[0])] + [("long", way) for way in ways]
+    ):
+        clock.check(question[:200])
+        if gave_up is not None and engine == "long":
+            continue
+        found: str | None
+        try:
+            if engine == "runs":
+                found = small.inverse_text(text, names)
+            elif engine == "short":
+                found = solve_here(question, questions.turned, text, tuple(names), least, route, plain)
+            else:
+                found = solve(question, questions.turned, None, text, tuple(names), least, route, plain)
+            if found is None:
+                continue
+            confirm.twice(partial(confirm.inverse_of, found, function, least))
+        except DisagreementError as error:
+            because = error
+        except UnreadError as error:
+            unread = error
+        except BudgetError as error:
+            gave_up = error
+        else:
+            return found
+    if gave_up is None and because is not None:
+        confirm.doubted(question, str(because), because.at)
+    if gave_up is None:
+        confirm.unjudged(question, str(unread))
+    raise gave_up
+
+
+def confirmed_inverse(found: str, text: str) -> None:
+    """Compare an inverse with the function that it should invert.
+
+    Raises:
+        BudgetError: LA793, it does not hold; LA794, a text is not read without ISL.
+    """
+    judged(f"the inverse of {text}", lambda: confirm.inverse_of(found, read(text)))
 
 
 def is_empty(text: str) -> bool:
     """Return whether a set has no point for any parameter values."""
-    import islpy
-
-    def ask(context: islpy.Context) -> bool:
-        return bool(islpy.Set.read_from_str(context, text).is_empty())
-
-    return solve(f"is this empty: {text}", ask)
+    return _sampled(text) is None
 
 
 def sample(text: str, axes: Sequence[str]) -> Witness | None:
     """Return parameter values and a point of a set, or None where it is empty."""
-    import islpy
+    found = _sampled(text)
+    return None if found is None else {**found[0], **dict(zip(axes, found[1], strict=True))}
 
-    def ask(context: islpy.Context) -> Witness | None:
-        points = islpy.Set.read_from_str(context, text)
-        if points.is_empty():
-            return None
-        params, point = sampled(points)
-        return {**params, **dict(zip(axes, point, strict=True))}
 
-    return solve(f"a point of {text}", ask)
+def _sampled(text: str) -> tuple[Witness, tuple[int, ...]] | None:
+    listed = small.set_points(text)
+    if listed is not None:
+        return ({}, listed[0]) if listed else None
+    question = f"a point of {text}"
+    found = solve(question, questions.sample, None, text)
+
+    def judge() -> None:
+        if found is not None:
+            _member(text, found[0], dict(enumerate(found[1])))
+            return
+        points = read(text)
+        confirm.no_point(lambda cloud: held(points, cloud), [points], points.outputs)
+
+    judged(question, judge)
+    return found
 
 
 def bounds(text: str) -> tuple[tuple[int, int], ...] | int | None:
     """Return the inclusive bounds of a set without parameters, None where it is empty, an unbounded axis's position."""
-    import islpy
+    listed = small.set_points(text)
+    if listed is not None:
+        return tuple((min(line), max(line)) for line in zip(*listed, strict=True)) if listed else None
+    question = f"the bounds of {text}"
+    found = solve(question, questions.bounds, None, text)
+    judged(question, lambda: _within(text, found) if not isinstance(found, int) else None)
+    return found
 
-    kinds = islpy.dim_type
 
-    def ask(context: islpy.Context) -> tuple[tuple[int, int], ...] | int | None:
-        points = islpy.Set.read_from_str(context, text)
-        if points.is_empty():
-            return None
-        found = []
-        for position in range(points.dim(kinds.set)):
-            low, high = points.dim_min_val(position), points.dim_max_val(position)
-            if not (low.is_int() and high.is_int()):
-                return position
-            found.append((int(low.to_python()), int(high.to_python())))
-        return tuple(found)
+def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
+    """Return, per axis, the bounds that hold for all parameter values, or None where there are none."""
+    listed = small.set_points(text)
+    if listed:
+        return tuple((min(line), max(line)) for line in zip(*listed, strict=True))
+    question = f"the bounds of {text}"
+    found = solve(question, questions.constant_extents, None, text)
+    judged(question, lambda: _within(text, found))
+    return found
 
-    return solve(f"the bounds of {text}", ask)
+
+def _within(text: str, box: Sequence[tuple[int, int] | None] | None) -> None:
+    """Confirm that no point lies outside a box (None: anywhere)."""
+    points = read(text)
+
+    def outside(cloud: Cloud) -> Array:
+        inside = np.ones(cloud.shape, dtype=bool)
+        for place, bound in zip(cloud.places, box or [], strict=box is not None):
+            if bound is not None:
+                inside = inside & np.asarray((place >= bound[0]) & (place <= bound[1]), dtype=bool)
+        return held(points, cloud) & ~inside if box is not None else held(points, cloud)
+
+    confirm.no_point(outside, [points], points.outputs)
 
 
 def extreme(text: str, largest: bool, axes: Sequence[str]) -> str | Witness:
@@ -266,67 +428,45 @@ def extreme(text: str, largest: bool, axes: Sequence[str]) -> str | Witness:
 
     The witness, where the set is unbounded in the wanted direction, is a point of the set.
     """
-    import islpy
+    listed = small.set_points(text)
+    if listed:
+        best = listed[-1] if largest else listed[0]
+        return f"{{ [] -> [{', '.join(map(str, best))}] }}"
+    question = f"the optimum of {text}"
+    found = solve(question, questions.extreme, None, text, largest, tuple(axes))
 
-    def ask(context: islpy.Context) -> str | Witness:
-        points = islpy.Set.read_from_str(context, text)
-        try:
-            best = points.lexmax() if largest else points.lexmin()
-        except islpy.Error as error:
-            if exhausted(context) or "unbounded" not in str(error):
-                raise
-            params, point = sampled(points)
-            return {**params, **dict(zip(axes, point, strict=True))}
-        return written(islpy.Map.from_range(best))
+    def judge() -> None:
+        if isinstance(found, str):
+            confirm.optimum_of(found, read(text), largest)
+        else:
+            _member(text, *found)
 
-    return solve(f"the optimum of {text}", ask)
+    judged(question, judge)
+    return found if isinstance(found, str) else {**found[0], **found[1]}
+
+
+def flat_extents(text: str, terms: str, names: Sequence[str]) -> str | None:
+    """Return the number of points of a set as a map from no inputs, where a sum takes it one to one onto an interval.
+
+    Args:
+        text: A set.
+        terms: A sum over its axes, injective on it.
+        names: Names of the axes in the sum.
+    """
+    question = f"the extents of {text}"
+    found = solve(question, questions.flat_extents, None, text, terms, tuple(names))
+    if found is not None:
+        judged(question, lambda: confirm.extents_of(found, read(text)))
+    return found
 
 
 def extents(text: str) -> str | None:
     """Return the extents of a parametric interval or box as a map from no inputs; None where the set is no box."""
-    import islpy
-
-    kinds = islpy.dim_type
-
-    def ask(context: islpy.Context) -> str | None:
-        points = islpy.Set.read_from_str(context, text)
-        count = points.dim(kinds.set)
-        above, below = (islpy.Map.read_from_str(context, f"{{ [a] -> [x] : a {sign} x }}") for sign in ("<=", ">="))
-        box: Any = None
-        sizes: Any = None
-        for position in range(count):
-            line = points.project_out(kinds.set, position + 1, count - position - 1)
-            line = line.project_out(kinds.set, 0, position)
-            if not line.apply(above).intersect(line.apply(below)).is_equal(line):
-                return None
-            low, high = line.dim_min(0), line.dim_max(0)
-            size = islpy.Set.from_pw_aff(high.sub(low).add_constant_val(islpy.Val.one(context)))
-            box = line if box is None else box.flat_product(line)
-            sizes = size if sizes is None else sizes.flat_product(size)
-        if box is None or not box.is_equal(points):
-            return None
-        return written(islpy.Map.from_range(sizes))
-
-    return solve(f"the extents of {text}", ask)
-
-
-def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
-    """Return, per axis, the bounds that hold for all parameter values, or None where there are none."""
-    import islpy
-
-    kinds = islpy.dim_type
-
-    def ask(context: islpy.Context) -> tuple[tuple[int, int] | None, ...]:
-        points = islpy.Set.read_from_str(context, text)
-        points = points.project_out(kinds.param, 0, points.dim(kinds.param))
-        found: list[tuple[int, int] | None] = []
-        for position in range(points.dim(kinds.set)):
-            low, high = points.dim_min_val(position), points.dim_max_val(position)
-            known = low.is_int() and high.is_int()
-            found.append((int(low.to_python()), int(high.to_python())) if known else None)
-        return tuple(found)
-
-    return solve(f"the bounds of {text}", ask)
+    question = f"the extents of {text}"
+    found = solve(question, questions.extents, None, text)
+    if found is not None:
+        judged(question, lambda: confirm.extents_of(found, read(text)))
+    return found
 
 
 def partial_tiles(text: str, position: int, tile: int) -> str:
@@ -337,21 +477,68 @@ def partial_tiles(text: str, position: int, tile: int) -> str:
         position: Position of the axis within the tile.
         tile: Its extent.
     """
-    import islpy
+    question = "full tiles"
+    points = read(text)
 
-    kinds = islpy.dim_type
+    def ragged(cloud: Cloud) -> Array:
+        inside, whole = held(points, cloud), np.ones(1, dtype=bool)
+        count = max(1, TILE_POINTS // max(1, cloud.count))
+        steps = range(tile) if tile <= count else np.random.default_rng(0).integers(0, tile, count).tolist()
+        for step in steps:
+            places = tuple(
+                np.full_like(place, step) if k == position else place for k, place in enumerate(cloud.places)
+            )
+            whole = whole & held(points, Cloud(cloud.params, places, cloud.count, False))
+        return inside & ~whole
 
-    def ask(context: islpy.Context) -> str:
-        points = islpy.Set.read_from_str(context, text)
-        count = points.dim(kinds.set)
-        names = [f"x{i}" for i in range(count)]
-        inner = f"0 <= x{position} < {tile}"
-        box = islpy.Set.read_from_str(context, f"{{ [{', '.join(names)}] : {inner} }}")
-        free = [*names[:position], "z", *names[position + 1 :]]
-        spread = islpy.Map.read_from_str(
-            context, f"{{ [{', '.join(names)}] -> [{', '.join(free)}] : {inner} and 0 <= z < {tile} }}"
-        )
-        missing = points.apply(spread).intersect(box).subtract(points)
-        return written(points.intersect(missing.apply(spread)))
+    return plainly(
+        question,
+        lambda plain: solve(question, questions.partial_tiles, None, text, position, tile, plain),
+        lambda found: confirm.set_like(found, ragged, [points]) if tile <= TILE_POINTS // 512 else None,
+    )
 
-    return solve("full tiles", ask)
+
+def _member(text: str, params: Mapping[str, Any], point: Mapping[Any, Any]) -> None:
+    if not confirm.member_at(text, params, point.values()):
+        raise DisagreementError("no point of the set", {**params, "at": tuple(point.values())})
+
+
+def box_of(text: str, params: Mapping[str, int]) -> list[tuple[int, int]] | None:
+    """Return inclusive bounds that hold for every point of a set, found without ISL; None where there are none.
+
+    Example:
+        >>> box_of("[N] -> { [i, j] : 0 <= 3i <= N and 0 <= j < i }", {"N": 8})
+        [(1, 2), (0, 1)]
+    """
+    try:
+        meaning = read(text)
+    except UnreadError:
+        return None
+    found = spans.box(meaning, params)
+    if found is None:
+        return [(0, -1)] * meaning.outputs if meaning.outputs else None
+    if any(low is None or high is None for low, high in found):
+        return None
+    return [(low or 0, high or 0) for low, high in found]
+
+
+def members(text: str, params: Mapping[str, int], arrays: Sequence[Array]) -> Array | None:
+    """Return where points lie in a set; None where its text is not read without ISL."""
+    try:
+        return held(read(text), Cloud(params, tuple(arrays), 0, False))
+    except UnreadError:
+        return None
+
+
+def counts(text: str) -> list[tuple[dict[str, int], int]]:
+    """Return the number of points of a set at some parameter values where all its points are listed."""
+    found: list[tuple[dict[str, int], int]] = []
+
+    def judge() -> None:
+        points = read(text)
+        for cloud in clouds((points, None), width=points.outputs):
+            if cloud.exact:
+                found.append((dict(cloud.params), int(held(points, cloud).sum())))
+
+    judged(f"the number of points of {text}", judge)
+    return found
