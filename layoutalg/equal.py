@@ -73,6 +73,9 @@ class Budget:
         object.__setattr__(self, "seconds", clock.checked_seconds(self.seconds))
 
 
+_USUAL = Budget()
+
+
 def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Sequence[str] = ENGINES) -> Verdict:
     """Decide whether two layouts are the same function of the flat 1-D coordinate.
 
@@ -108,7 +111,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
 
     Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.cute.radix`` for the normal forms.
     """
-    spend = Budget() if budget is None else budget
+    spend = _USUAL if budget is None else budget
     if not isinstance(spend, Budget):
         raise _malformed("budget", "must be a Budget or None", budget)
     f, g = _layout("f", f), _layout("g", g)

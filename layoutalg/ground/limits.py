@@ -148,8 +148,6 @@ TUPLE_MODES: Final = 10_000
 
 SWIZZLE_STACK: Final = 64
 """swizzles: how many may stand over one CuTe layout"""
-INTEGER_BITS: Final = 8_192
-"""bits: one extent, stride, constant or modulus of an integer layout"""
 
 # ISL
 
