@@ -65,8 +65,8 @@ def report(name: str, ours: Callable[[], object], theirs: Callable[[], object] |
     """Time and print one line."""
 
     def cold() -> object:
-        layout_module._elimination.cache_clear()
-        solutions._work.cache_clear()
+        layout_module._small_elimination.cache_clear()
+        solutions._small_work.cache_clear()
         return ours()
 
     times = best(cold, ours) if theirs is None else best(cold, ours, theirs)

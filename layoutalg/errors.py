@@ -190,8 +190,8 @@ def _plain(value: object, around: tuple[int, ...]) -> object:
             return {key if type(key) is str else _as_text(key): _plain(entry, inside) for key, entry in value.items()}
         if isinstance(value, (tuple, list)):
             return [_plain(entry, inside) for entry in value]
-        if callable(as_list := getattr(value, "tolist", None)):  # numpy's arrays and numbers
-            return _plain(as_list(), inside)
+        if type(value).__module__ == "numpy" and hasattr(value, "tolist"):  # an array or a number
+            return _plain(value.tolist(), inside)
     return _as_text(value)
 
 

@@ -23,6 +23,7 @@ from layoutalg.f2.build import identity_1d
 from layoutalg.f2.checked import bad_argument, columns_of, flag, linear, move, moves, place, recolumned, refuse
 from layoutalg.f2.divide import _fits, _outside, _room, divide_left
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.ground import limits, memory
 
 _T = TypeVar("_T")
 VECTOR_BITS = 128
@@ -120,13 +121,11 @@ class ColumnAction:
 
         Raises:
             MalformedError: LA241, no sequence, or another number of values.
-            BudgetError: LA211, the axis has more than 27 bits.
+            BudgetError: LA211, the axis has more than 27 bits; LA002, the list would take too much memory.
         """
         given = _listed(values, self.bits, self.bits)
-        places = [0]
-        for source in self.sources:
-            places += [place | 1 << source for place in places]
-        return tuple(given[place] for place in places)
+        places = matrix.table([1 << source for source in self.sources])
+        return tuple(given[place] for place in map(int, places))
 
     def broadcast_values(self, values: Sequence[_T]) -> tuple[_T, ...]:
         """Return values at the old coordinates, the same for all that differ in dropped bits only.
@@ -138,7 +137,7 @@ class ColumnAction:
 
         Raises:
             MalformedError: LA241, no sequence, or another number of values.
-            BudgetError: LA211, the axis has more than 27 bits.
+            BudgetError: LA211, the axis has more than 27 bits; LA002, the list would take too much memory.
 
         Example:
             >>> ColumnAction("reg", 2, (1,)).broadcast_values("ab")
@@ -146,11 +145,8 @@ class ColumnAction:
         """
         given = _listed(values, len(self.sources), self.bits)
         number = {source: index for index, source in enumerate(self.sources)}
-        places = [0]
-        for bit in range(self.bits):
-            flag = 1 << number[bit] if bit in number else 0
-            places += [place | flag for place in places]
-        return tuple(given[place] for place in places)
+        places = matrix.table([1 << number[bit] if bit in number else 0 for bit in range(self.bits)])
+        return tuple(given[place] for place in map(int, places))
 
     def inverse(self) -> ColumnAction:
         """Return the action that undoes this one.
@@ -197,8 +193,8 @@ def _plain(value: object) -> int | None:
 
 def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:
     """Return ``values`` if they are ``2 ** bits`` of them, and an axis of ``widest`` bits can be written out."""
-    if widest > matrix.TABLE_INPUT_BITS:
-        because = f"values are listed for at most {matrix.TABLE_INPUT_BITS} bits, not {widest}"
+    if widest > limits.F2_TABLE_BITS:
+        because = f"values are listed for at most {limits.F2_TABLE_BITS} bits, not {widest}"
         raise BudgetError(Diagnostic("LA211", "the axis is too large to list its values", ("values",), because))
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim):
         raise bad_argument("values", "must be a sequence", values)
@@ -208,6 +204,7 @@ def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:
         raise bad_argument("values", f"must hold {1 << bits} values", values) from None
     if count != 1 << bits:
         raise bad_argument("values", f"must hold {1 << bits} values", count)
+    memory.reserve("the values along an axis", 1 << widest, 64)  # places, a tuple that grows and what it holds
     return values
 
 

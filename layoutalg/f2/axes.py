@@ -14,13 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground import limits
 
 Axes: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
-
-
-AXIS_BITS = 13_000
-"""Bits of the widest axis: its size still has fewer digits than Python prints."""
 
 
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
@@ -38,8 +35,8 @@ def malformed(argument: str, rule: str, actual: object) -> MalformedError:
 
 def width(bits: int, argument: str) -> int:
     """Return the number of bits of an axis if an axis may have that many."""
-    if bits > AXIS_BITS:
-        raise malformed(argument, f"an axis has at most {AXIS_BITS} bits", bits)
+    if bits > limits.F2_AXIS_BITS:
+        raise malformed(argument, f"an axis has at most {limits.F2_AXIS_BITS} bits", bits)
     return bits
 
 

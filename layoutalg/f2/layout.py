@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -34,15 +35,24 @@ from layoutalg.f2.axes import (
     unpack,
     width,
 )
+from layoutalg.ground import memory
+from layoutalg.ground.cache import kept
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 PACKED_BITS = 63
+SMALL_BITS = 64
 
 
-@lru_cache(maxsize=1024)
 def _elimination(columns: tuple[int, ...]) -> matrix.Elimination:
-    return matrix.eliminate(columns)
+    """Return the elimination of the columns; recent ones are kept, of small matrices by number, of others by bytes."""
+    if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
+        return _small_elimination(columns)
+    return _large_elimination(columns)
+
+
+_small_elimination = lru_cache(maxsize=1024)(matrix.eliminate)
+_large_elimination = kept()(matrix.eliminate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +189,8 @@ class LinearLayout:
             axis of more than 63 bits).
 
         Raises:
-            MalformedError: LA204, a missing or unknown axis, a value that is no integer or outside its axis.
+            MalformedError: LA204, a missing or unknown axis, a value that is not an integer or outside its axis.
+            BudgetError: LA002, the answer would take too much memory.
 
         Example:
             >>> L = LinearLayout.from_bases({"i": [(1,), (3,)]}, {"offset": 4})
@@ -199,6 +210,7 @@ class LinearLayout:
             shape = np.broadcast_shapes(*shapes)
         except ValueError:
             raise self._out_of_domain("the arrays of coords must broadcast together", shapes) from None
+        memory.reserve("the values of a linear layout", prod(shape), 8 * (len(self.outputs) + 3))
         return {name: self._apply_axis(values, shape, low, bits) for name, low, bits in fields(self.outputs)}
 
     def _apply_axis(

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground import clock, limits, memory
 
-TABLE_INPUT_BITS = 27
 TABLE_OUTPUT_BITS = 63
 
 
@@ -67,6 +67,8 @@ def _forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
     null: list[int] = []
     lookup = work.get
     for index, column in enumerate(columns):
+        if index & 63 == 63:
+            clock.check("an elimination over F2")
         row = column << count | 1 << index
         length = row.bit_length()
         while length > count:
@@ -86,7 +88,9 @@ def _backward(work: dict[int, int]) -> list[int]:
     lengths = sorted(work)
     pivot_rows = 0
     done: dict[int, int] = {}
-    for length in lengths:
+    for index, length in enumerate(lengths):
+        if index & 63 == 63:
+            clock.check("an elimination over F2")
         row = work[length]
         other = (row & pivot_rows) if pivot_rows else 0
         while other:
@@ -299,15 +303,16 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     """
     bits = len(columns)
     widest = max((value.bit_length() for value in (constant, *columns)), default=0)
-    if bits > TABLE_INPUT_BITS or widest > TABLE_OUTPUT_BITS:
+    if bits > limits.F2_TABLE_BITS or widest > TABLE_OUTPUT_BITS:
         raise BudgetError(
             Diagnostic(
                 code="LA211",
                 what="the table of this F2 map is too large",
                 where=(f"{bits} input bits, {widest} output bits",),
-                because=f"tables go up to {TABLE_INPUT_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
+                because=f"tables go up to {limits.F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
             )
         )
+    memory.reserve("the table of an F2 map", 1 << bits, 8)
     values = np.empty(1 << bits, dtype=np.int64)
     values[0] = constant
     for index, column in enumerate(columns):

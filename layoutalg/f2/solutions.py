@@ -36,7 +36,8 @@ from layoutalg.f2.checked import (
     refuse,
 )
 from layoutalg.f2.divide import is_trivial_over, quotient
-from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
+from layoutalg.f2.layout import SMALL_BITS, LinearLayout, _elimination, _trusted
+from layoutalg.ground.cache import kept
 
 OBJECTIVES: Mapping[str, tuple[str, ...]] = {
     "smallest": (),
@@ -226,11 +227,20 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     return _solutions(particular, kernel)
 
 
-@lru_cache(maxsize=1024)
 def _work(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
     """Return work rows by bit length, kernel and number of columns; see ``matrix`` for what a work row is."""
+    if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
+        return _small_work(columns)
+    return _large_work(columns)
+
+
+def _forward(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
     work, null, count = matrix._forward(columns)
     return work, tuple(null), count
+
+
+_small_work = lru_cache(maxsize=1024)(_forward)
+_large_work = kept()(_forward)
 
 
 def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet:

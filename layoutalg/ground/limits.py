@@ -153,3 +153,19 @@ SWIZZLE_STACK: Final = 64
 
 ISL_OPERATIONS: Final = 500_000
 """operations: one question to ISL where no process can be started to ask it in"""
+ATTRIBUTE_CHARACTERS: Final = 100_000
+"""characters: the text of a Triton attribute or of a Gluon layout"""
+
+# F2 and hierarchical layouts
+
+F2_AXIS_BITS: Final = 13_000
+"""bits: one axis of an F2 layout; its size still has fewer digits than Python prints"""
+
+F2_TABLE_BITS: Final = 27
+"""bits: the inputs of an F2 layout whose values are listed"""
+
+HIERARCHY_BITS: Final = 4_096
+"""bits: every extent, stride and size of a hierarchical layout, so that it can be printed and read"""
+
+HIERARCHY_POINTS: Final = 2**20
+"""points: tables of hierarchical layouts, and what is enumerated where their digits do not tell"""

@@ -7,7 +7,7 @@ Main statements: ``canonical`` returns a digit map wherever one is the function 
 is a complete normal form. So two canonical bijections are the same function exactly when they are equal as values.
 
 Implementation notes: digits compose by splitting at each other's boundaries. Where the boundaries do not divide each
-other (extents 2, 3 against 3, 2) the composition permutes no digits, and a table takes over, up to ``TABLE_POINTS``.
+other (extents 2, 3 against 3, 2) the composition permutes no digits, and a table takes over, up to 2**20 points.
 """
 
 from __future__ import annotations

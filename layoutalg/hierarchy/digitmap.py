@@ -25,11 +25,11 @@ import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.f2 import matrix
+from layoutalg.ground import limits
 from layoutalg.hierarchy import digits
 from layoutalg.hierarchy.digits import IntArray, Modes, Stride, coalesce, placed, shared_bits, split_at, weights
-from layoutalg.hierarchy.levels import NUMBER_BITS, integer, malformed
+from layoutalg.hierarchy.levels import integer, malformed
 
-TABLE_POINTS = 2**20
 ARRAY_LIMIT = 2**62
 
 
@@ -71,8 +71,8 @@ class DigitMap:
         flips = {integer(weight, f"flips[{place}]", 1) for place, weight in enumerate(self.flips)}
         if len(flips) != len(self.flips) or not flips <= bits:
             raise malformed("flips", f"must be distinct and among the shared bits {sorted(bits)}", self.flips)
-        if prod(extent for extent, _ in modes) >> NUMBER_BITS:
-            raise malformed("modes", f"must have fewer than 2**{NUMBER_BITS} points", self.modes)
+        if prod(extent for extent, _ in modes) >> limits.HIERARCHY_BITS:
+            raise malformed("modes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.modes)
         modes, flips = _normal(modes, flips)
         object.__setattr__(self, "modes", modes)
         object.__setattr__(self, "flips", tuple(sorted(flips)))
@@ -179,18 +179,18 @@ def indices(index: npt.ArrayLike, size: int) -> IntArray:
 
 
 def check_points(count: int, why: str = "tables") -> None:
-    """Refuse to enumerate more than ``TABLE_POINTS`` points.
+    """Refuse to enumerate more than 2**20 points.
 
     Raises:
         BudgetError: LA754, with the count.
     """
-    if count > TABLE_POINTS:
+    if count > limits.HIERARCHY_POINTS:
         raise BudgetError(
             Diagnostic(
                 code="LA754",
                 what="this would have to be enumerated, and it is too large",
                 where=(why,),
-                because=f"{count} points; enumeration goes up to {TABLE_POINTS}",
+                because=f"{count} points; enumeration goes up to {limits.HIERARCHY_POINTS}",
             )
         )
 
@@ -203,7 +203,7 @@ def _checked_modes(modes: object) -> Modes:
         argument = f"modes[{position}]"
         width = integer(extent, argument, 1)
         if not isinstance(stride, tuple):
-            answer.append((width, integer(stride, argument, -(2**NUMBER_BITS))))
+            answer.append((width, integer(stride, argument, -(2**limits.HIERARCHY_BITS))))
             continue
         bits = sorted(integer(weight, argument, 1) for weight in stride)
         if width != 2 or not bits or len(set(bits)) != len(bits):

@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground import limits
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
 """One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
@@ -31,10 +32,6 @@ Mechanism: TypeAlias = Literal["register", "shuffle", "shared", "cluster", "glob
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 """What carries data that crosses no cut (registers of one lane), the first cut (shuffles in a warp), the second (shared
 memory of one CTA), the third (shared memory of the cluster), the last (global memory)."""
-
-
-NUMBER_BITS = 4096
-"""Every extent, stride and size is below 2**4096 in magnitude, so that it can be printed and read."""
 
 
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
@@ -66,8 +63,8 @@ def integer(value: object, argument: str, low: int, high: int | None = None) -> 
         raise malformed(argument, "must be an integer", value)
     else:
         number = int(value)
-    if number >> NUMBER_BITS not in (0, -1):
-        raise malformed(argument, f"must be below 2**{NUMBER_BITS} in magnitude", number)
+    if number >> limits.HIERARCHY_BITS not in (0, -1):
+        raise malformed(argument, f"must be below 2**{limits.HIERARCHY_BITS} in magnitude", number)
     if number < low or (high is not None and number >= high):
         rule = f"must be at least {low}" if high is None else f"must be in [{low}, {shown(high)})"
         raise malformed(argument, rule, number)
@@ -124,8 +121,8 @@ class Box:
             seen.add(name)
             checked.append((name, integer(extent, f"axes[{name!r}]", 1)))
         object.__setattr__(self, "axes", tuple(checked))
-        if self.size >> NUMBER_BITS:
-            raise malformed("axes", f"must have fewer than 2**{NUMBER_BITS} points", self.size)
+        if self.size >> limits.HIERARCHY_BITS:
+            raise malformed("axes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.size)
 
     @classmethod
     def of(cls, /, **extents: int) -> Box:

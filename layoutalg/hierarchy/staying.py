@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.hierarchy.digitmap import ARRAY_LIMIT, TABLE_POINTS
+from layoutalg.ground import limits, memory
+from layoutalg.hierarchy.digitmap import ARRAY_LIMIT
 from layoutalg.hierarchy.digits import IntArray, Modes, placed, shared_bits, weights
 
 
@@ -96,10 +97,11 @@ def kept_by_equation(pieces: Modes, origin: int, below: int) -> int | None:
         coefficient = before - sign * after
         if not coefficient:
             free *= extent
-        elif extent > TABLE_POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
+        elif extent > limits.HIERARCHY_POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
             return None
         else:
             terms.append(coefficient * np.arange(extent, dtype=np.int64))
+            memory.reserve("the digits of a map", sum(map(len, terms)), 8)
     for targets, columns in groups:
         found = _group_term(sorted(targets), columns, origin, below)
         if found is None:
@@ -143,7 +145,7 @@ def _group_term(
         for weight, touched in columns
     ]
     basis = matrix.image_basis(vectors)
-    if 1 << len(basis) > TABLE_POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
+    if 1 << len(basis) > limits.HIERARCHY_POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
         return None
     start = sum(1 << k for k, (_, value) in enumerate(above) if value)
     image = matrix.table(basis, start)
@@ -162,7 +164,7 @@ def _vanishing(terms: list[IntArray], constant: int) -> int | None:
         sides[side].append(term)
         sizes[side] *= len(term)
     reach = abs(constant) + sum(int(np.abs(term).max()) for term in terms)
-    if max(sizes) > TABLE_POINTS or reach >= ARRAY_LIMIT:
+    if max(sizes) > limits.HIERARCHY_POINTS or reach >= ARRAY_LIMIT:
         return None
     sums = []
     for side_terms in sides:

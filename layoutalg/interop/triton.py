@@ -20,12 +20,14 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground import limits
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
 TritonDims: TypeAlias = list[tuple[str, int]]
@@ -38,10 +40,10 @@ AXIS_BITS = 30
 """Bits of the widest axis: Triton keeps sizes as 32-bit signed integers."""
 _NO_LITERAL = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
 _ATTRIBUTE = re.compile(
-    r"\s*(?:#\w+\s*=\s*)?#?(?:ttg\.)?(?P<kind>linear|generic_linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}\s*(?P<rest>[^<>]*)>\s*"
+    r"(?:#\w+\s*=\s*)?#?(?:ttg\.)?(?P<kind>linear|generic_linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}(?P<rest>[^<>]*)>"
 )
 _ENTRY = re.compile(r"\s*(?P<axis>[A-Za-z_]\w*)\s*=\s*(?P<bases>\[[\[\]\s0-9,]*\])\s*(?:,|$)")
-_ALIGNMENT = re.compile(r"\s*,\s*alignment\s*=\s*(?P<value>[0-9]+)\s*")
+_ALIGNMENT = re.compile(r"\s*,\s*alignment\s*=\s*[0-9]+\s*")
 _GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "DistributedLinearLayout": {
         "reg_bases": "register",
@@ -94,7 +96,7 @@ def from_bases(bases: object, out_dims: object) -> LinearLayout:
         out_dims: Per output dimension its size; or only names, for the smallest sizes that hold the components.
 
     Raises:
-        MalformedError: LA710 neither a mapping nor pairs, LA200 bases that are no layout.
+        MalformedError: LA710 neither a mapping nor pairs, LA200 bases that are not a layout.
 
     Example:
         >>> str(from_bases([("lane", [[1, 0], [0, 1]])], ["dim0", "dim1"]))
@@ -134,14 +136,17 @@ def to_object(layout: LinearLayout, triton_class: Any) -> Any:
     build = getattr(triton_class, "from_bases", None)
     if not callable(build):
         _fail("triton_class", "must have from_bases", triton_class)
-    return build(bases, [name for name, _ in out_dims], [size for _, size in out_dims], layout.is_surjective)
+    try:
+        return build(bases, [name for name, _ in out_dims], [size for _, size in out_dims], layout.is_surjective)
+    except TypeError as error:
+        _fail("triton_class", f"must have Triton's from_bases ({error})", triton_class)
 
 
 def from_object(value: Any) -> LinearLayout:
     """Return the layout of a live object with ``bases`` and ``out_dims`` (Triton's, or a viewer's).
 
     Raises:
-        MalformedError: LA710, the object lacks one of them; LA200, they are no layout.
+        MalformedError: LA710, the object lacks one of them; LA200, they are not a layout.
 
     Example:
         >>> from types import SimpleNamespace
@@ -196,7 +201,8 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
         shape: Sizes of the output dimensions; None for the smallest that hold the components.
 
     Raises:
-        MalformedError: LA710 text of another form, LA200 bases that are no layout.
+        MalformedError: LA710 text of another form or of more than 100,000 characters; LA200 bases that are not a
+            layout.
 
     Example:
         >>> str(from_attribute("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>"))
@@ -204,7 +210,7 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
 
     Source: Triton 3.9.0 ``LinearEncodingAttr``.
     """
-    match = _ATTRIBUTE.fullmatch(text) if isinstance(text, str) else None
+    match = _ATTRIBUTE.fullmatch(_short(text).strip()) if isinstance(text, str) else None
     if match is None:
         rule = "must be #ttg.linear<{...}>, #ttg.generic_linear<{...}> or #ttg.shared_linear<{...}, alignment = N>"
         _fail("text", rule, text)
@@ -241,7 +247,7 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
     Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
     """
     bases, kind = _encoding(layout)
-    if not isinstance(module, str) or (module and not all(part.isidentifier() for part in module.split("."))):
+    if not isinstance(module, str) or (module and not all(_is_name(part) for part in module.split("."))):
         _fail("module", "must be a dotted name or empty", module)
     name = "DistributedLinearLayout" if kind == "linear" else "SharedLinearLayout"
     if kind == "linear" and not _one_step(layout):
@@ -275,7 +281,9 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
     """
     try:
-        node = ast.parse(text.strip(), mode="eval").body if isinstance(text, str) else None
+        node = ast.parse(_short(text).strip(), mode="eval").body if isinstance(text, str) else None
+    except MalformedError:
+        raise
     except _NO_LITERAL:
         node = None
     name = ""
@@ -285,13 +293,13 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     if not isinstance(node, ast.Call) or name not in _GLUON_FIELDS or node.args:
         _fail("text", f"must call one of {tuple(_GLUON_FIELDS)} with keyword arguments", text)
     values: dict[str, Any] = {}
-    for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in values:
-            _fail("text", "must name every argument once", keyword.arg)
+    for entry in node.keywords:
+        if entry.arg is None or entry.arg in values:
+            _fail("text", "must name every argument once", entry.arg)
         try:
-            values[keyword.arg] = ast.literal_eval(keyword.value)
+            values[entry.arg] = ast.literal_eval(entry.value)
         except _NO_LITERAL:
-            _fail("text", f"must give {keyword.arg} as a literal", ast.unparse(keyword.value))
+            _fail("text", f"must give {entry.arg} as a literal", text)
     fields = _GLUON_FIELDS[name]
     extra = {"alignment"} if name == "SharedLinearLayout" else {"shape"}
     unknown = set(values) - set(fields) - extra
@@ -299,7 +307,9 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
         _fail("text", f"must have the arguments {(*fields, *extra)}", sorted(values))
     if "shape" in values:
         named = values["shape"]
-        if isinstance(shape, (tuple, list)) and isinstance(named, (tuple, list)) and tuple(shape) != tuple(named):
+        if not isinstance(named, (tuple, list)):
+            _fail("shape", "must be a sequence of sizes", named)
+        if isinstance(shape, (tuple, list)) and tuple(shape) != tuple(named):
             _fail("shape", f"must be the shape that the text names, {named}", shape)
         shape = named if shape is None else shape
     entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
@@ -363,6 +373,16 @@ def _smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
                 if type(part) is int and part > 0:
                     sizes[index] = max(sizes[index], 1 << part.bit_length())
     return tuple(sizes)
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _short(text: str) -> str:
+    if len(text) > limits.ATTRIBUTE_CHARACTERS:
+        _fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
+    return text
 
 
 def _literal(text: str) -> list[list[int]]:

@@ -28,7 +28,8 @@ class Broken:
 ODD = [
     1j, float("nan"), float("inf"), 10**5000, -(10**5000), deep, around, Broken(), np.arange(5), np.int64(3),
     np.bool_(1), np.float64(2.5), np.array([1j]), np.array(5), np.array([Broken()]), Fraction(10**5000, 3), "a\ud800",
-    b"\xff", {1: 2}, {(1, 2): Broken()}, {1}, range(3), print, "x" * 10**6, [[1j]],
+    b"\xff", {1: 2}, {(1, 2): Broken()}, {1}, range(3), print, np.int64, np.ma.masked_array([1, 2], [0, 1]), [[1j]],
+    "x" * 10**6,
 ]  # fmt: skip
 
 

@@ -17,7 +17,8 @@ import pytest
 
 from layoutalg import f2
 from layoutalg.errors import BudgetError, LayoutError
-from layoutalg.f2 import ColumnAction, LinearLayout, SolutionSet, Subspace, matrix
+from layoutalg.f2 import ColumnAction, LinearLayout, SolutionSet, Subspace
+from layoutalg.ground import limits
 
 HUGE = 10**5000
 """More digits than Python prints."""
@@ -437,7 +438,7 @@ def test_there_are_hundreds_of_cases_and_no_function_is_missed() -> None:
 
 
 def test_values_are_listed_for_narrow_axes_only() -> None:
-    bits = matrix.TABLE_INPUT_BITS + 1
+    bits = limits.F2_TABLE_BITS + 1
     with pytest.raises(BudgetError, match="LA211"):
         ColumnAction("register", bits, ()).apply_values(range(1 << bits))
     with pytest.raises(BudgetError, match="LA211"):
