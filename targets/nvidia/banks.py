@@ -7,17 +7,24 @@ word included; an access of 64 bits per lane is served as two groups of 16 lanes
 each in as many turns as its busiest bank has different words. In a *load* two neighbouring groups are one when every
 lane shares its address with lane ^ 1, or every lane with lane ^ 2; stores, ``ldmatrix`` and ``stmatrix`` never do so.
 
+Not measured, by the same rule: ``ldmatrix`` and ``stmatrix`` of one and of two matrices (x1, x2), which read 8 and 16
+addresses in groups of 8; and accesses with inactive lanes, which touch nothing, so that a group of inactive lanes takes
+no turn. Whether neighbouring groups of a load are one where lanes that share addresses have inactive partners is open;
+a count that depends on it is refused.
+
 References: CUDA C++ programming guide, shared memory (banks and words). The groups and the exception are not in
 it: 1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``.
 """
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg import f2
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 
 BANKS = 32
@@ -28,46 +35,100 @@ ACCESS_BITS = (8, 16, 32, 64, 128)
 
 
 def wavefronts(offsets_bytes: npt.ArrayLike, access_bits: int, kind: str = "load") -> int:
-    """Return the turns that shared memory needs for one access of a warp, all lanes active.
+    """Return the turns that shared memory needs for one access of a warp.
 
     Args:
-        offsets_bytes: Byte offset of each of the 32 lanes, multiples of the access; for ``ldmatrix`` and ``stmatrix``
-            (x4) the row that each lane supplies.
+        offsets_bytes: Byte offset of each of the 32 lanes, multiples of the access, None for an inactive lane; for
+            ``ldmatrix`` and ``stmatrix`` the row that each lane supplies: 8 offsets for x1, 16 for x2, 32 for x4.
         access_bits: Bits per lane: 8, 16, 32, 64 or 128.
         kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
 
     Raises:
         MalformedError: LA709, an argument is not of this kind.
+        RepresentabilityError: LA194, the count depends on how inactive lanes share addresses, which is not measured.
 
     Example:
         >>> wavefronts([128 * lane for lane in range(32)], 32), wavefronts([16 * lane for lane in range(32)], 128)
         (32, 4)
+        >>> wavefronts([128 * row for row in range(8)], 128, "ldmatrix"), wavefronts([0] + [None] * 31, 32)
+        (8, 1)
 
     Source: measured; see the head of the file.
     """
     bits = _check(access_bits, kind)
     size = bits // 8
-    offsets = _offsets(offsets_bytes, size)
-    lanes = np.arange(LANES)
-    shared = any(np.array_equal(offsets, offsets[lanes ^ step]) for step in (1, 2))
-    touched = offsets[:, None] // WORD_BYTES + np.arange(max(1, size // WORD_BYTES))
-    groups = touched.reshape(_groups(bits, kind, shared), -1)
-    return sum(int(np.bincount(np.unique(group) % BANKS).max()) for group in groups)
+    offsets = _offsets(offsets_bytes, size, kind)
+    turns = _turns(offsets, size, _lanes_of_group(bits))
+    if kind != "load" or bits <= 32 or not _shared(offsets):
+        return turns
+    merged = _turns(offsets, size, 2 * _lanes_of_group(bits))
+    if None in offsets and merged != turns:
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA194",
+                what="the turns of this load are not known",
+                where=("offsets_bytes",),
+                because=f"all pairs of active lanes share their address; with all lanes active that merges groups of "
+                f"lanes, with inactive ones it is not measured: {merged} turns if it does, {turns} if not",
+                witness={"merged": merged, "apart": turns},
+            )
+        )
+    return merged
 
 
-def _offsets(offsets_bytes: npt.ArrayLike, size: int) -> npt.NDArray[np.int64]:
+Offsets: TypeAlias = "list[int | None]"
+
+
+def _shared(offsets: Offsets) -> bool:
+    """Return whether every lane shares its address with lane ^ 1, or every lane with lane ^ 2, as far as active."""
+    return any(
+        all(other is None or offset is None or offset == other for offset, other in _partners(offsets, step))
+        for step in (1, 2)
+    )
+
+
+def _partners(offsets: Offsets, step: int) -> list[tuple[int | None, int | None]]:
+    return [(offset, offsets[lane ^ step]) for lane, offset in enumerate(offsets)]
+
+
+def _turns(offsets: Offsets, size: int, lanes: int) -> int:
+    """Return the turns of one group of lanes after the other, each as many as its busiest bank has different words."""
+    total = 0
+    for first in range(0, len(offsets), lanes):
+        active = [offset for offset in offsets[first : first + lanes] if offset is not None]
+        words = {offset // WORD_BYTES + word for offset in active for word in range(max(1, size // WORD_BYTES))}
+        banks = [0] * BANKS
+        for word in words:
+            banks[word % BANKS] += 1
+        total += max(banks)
+    return total
+
+
+def _lanes_of_group(access_bits: int) -> int:
+    """Return the lanes that are served together: all of them up to 32 bits each, then as many as 32 words hold."""
+    return min(LANES, LANES * 32 // access_bits)
+
+
+def _offsets(offsets_bytes: object, size: int, kind: str) -> Offsets:
     """Return the checked offsets of all lanes."""
-    try:
-        given = np.asarray(offsets_bytes)
-    except (ValueError, OverflowError):
-        raise _malformed("offsets_bytes", "must hold 32 integers, one per lane", type(offsets_bytes).__name__) from None
-    if given.shape != (LANES,) or given.dtype.kind not in "iu":
-        raise _malformed("offsets_bytes", "must hold 32 integers, one per lane", f"{given.dtype} {given.shape}")
-    for lane, offset in enumerate(given.tolist()):
+    counts = _counts(kind)
+    rule = f"must hold {' or '.join(map(str, counts))} integers, one per lane, None where it is inactive"
+    if isinstance(offsets_bytes, np.ndarray):
+        offsets_bytes = offsets_bytes.tolist() if offsets_bytes.dtype.kind in "iuO" else None
+    if not isinstance(offsets_bytes, list | tuple) or len(offsets_bytes) not in counts:
+        raise _malformed("offsets_bytes", rule, shown(offsets_bytes))
+    found: Offsets = []
+    for lane, offset in enumerate(offsets_bytes):
+        if offset is None:
+            found.append(None)
+            continue
+        if isinstance(offset, bool) or not isinstance(offset, int | np.integer):
+            raise _malformed("offsets_bytes", rule, f"{shown(offset)} in lane {lane}")
         if offset < 0 or offset >= 2**62 or offset % size:
-            rule = f"must be non-negative multiples of {size} below 2**62"
-            raise _malformed("offsets_bytes", rule, f"{offset} in lane {lane}")
-    return given.astype(np.int64)
+            within = f"must be non-negative multiples of {size} below 2**62"
+            raise _malformed("offsets_bytes", within, f"{shown(int(offset))} in lane {lane}")
+        found.append(int(offset))
+    return found
 
 
 def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load") -> int:
@@ -78,7 +139,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
 
     Args:
         access: (register, lane), in this order, -> offset in elements, the output axes taken together; ``lane`` has 32
-            entries and ``register`` counts the neighbouring elements of one lane's access.
+            entries, for ``ldmatrix`` and ``stmatrix`` 8, 16 or 32, and ``register`` counts the neighbouring elements of
+            one lane's access.
         element_bits: Bits per element, a power of two.
         kind: As for ``wavefronts``.
 
@@ -95,8 +157,9 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     """
     if not isinstance(access, LinearLayout) or tuple(access.in_dims) != ("register", "lane"):
         raise _malformed("access", "must map the axes 'register' and 'lane', in this order", access)
-    if access.in_dims["lane"] != LANES:
-        raise _malformed("access", "must have 32 lanes", access.in_dims["lane"])
+    counts = _counts(kind)
+    if access.in_dims["lane"] not in counts:
+        raise _malformed("access", f"must have {' or '.join(map(str, counts))} lanes", access.in_dims["lane"])
     registers = access.in_dims["register"]
     bits = registers.bit_length() - 1
     if isinstance(element_bits, bool) or not isinstance(element_bits, (int, np.integer)) or element_bits < 1:
@@ -109,24 +172,27 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
         column & low for column in (*lanes, access.constant)
     ):
         raise _malformed("access", "must give every lane neighbouring elements, aligned to their number", access)
-    groups = _groups(element_bits * registers, kind, 0 in lanes[:2])
-    kept = 5 - (groups.bit_length() - 1)
+    together = _lanes_of_group(element_bits * registers)
+    if kind == "load" and together < LANES and 0 in lanes[:2]:
+        together *= 2
+    kept = together.bit_length() - 1
+    groups = 1 << (len(lanes) - kept)
     group = LinearLayout(
         (("register", bits), ("lane", kept)), access.outputs, access.columns[: bits + kept], access.constant
     )
     return groups * f2.wavefronts(group, element_bits)
 
 
-def _groups(access_bits: int, kind: str, shared: bool) -> int:
-    """Return the number of groups of lanes that are served one after the other."""
-    groups = max(1, access_bits // 32)
-    return groups // 2 if groups > 1 and shared and kind == "load" else groups
+def _counts(kind: object) -> tuple[int, ...]:
+    """Return how many lanes may supply an address."""
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise _malformed("kind", f"must be one of {KINDS}", kind)
+    return (LANES,) if kind in ("load", "store") else (8, 16, LANES)
 
 
 def _check(access_bits: object, kind: object) -> int:
     """Return the bits of one lane's access, as a Python integer."""
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise _malformed("kind", f"must be one of {KINDS}", kind)
+    _counts(kind)
     allowed = ACCESS_BITS if kind in ("load", "store") else (128,)
     integral = isinstance(access_bits, (int, np.integer)) and not isinstance(access_bits, bool)
     if not integral or access_bits not in allowed:
@@ -138,9 +204,9 @@ def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
     return MalformedError(
         Diagnostic(
             code="LA709",
-            what="this is no shared-memory access of a warp",
+            what="this is not a shared-memory access of a warp",
             where=(argument,),
-            because=f"{argument} {rule}, not {actual}",
+            because=f"{argument} {rule}, not {actual if isinstance(actual, str) else shown(actual)}",
             witness={"actual": actual},
         )
     )
