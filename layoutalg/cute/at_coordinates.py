@@ -25,9 +25,8 @@ from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import operand_refusal, plain
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.limits import CUTE_POINTS
 from layoutalg.inttuple import IntTuple, flatten, shape_text
-
-SEARCH = 2**20
 
 
 def at_coordinates(layout: CuteLayout | ComposedLayout, coordinates: CoordinateLayout) -> CuteLayout | ComposedLayout:
@@ -104,13 +103,13 @@ def _sum_run(modes: Modes, position: int, where: str) -> Flat:
 def _by_table(layout: CuteLayout, modes: Modes, domain: IntTuple, where: str) -> list[Flat]:
     """Decide from the table where strides move several modes at once and jumps may cancel."""
     size = CuteLayout(domain).size
-    if size > SEARCH:
+    if size > CUTE_POINTS:
         raise BudgetError(
             Diagnostic(
                 code="LA173",
                 what="whether the layout at these coordinates is a CuTe layout was not decided",
                 where=(where,),
-                because=f"strides move several modes of {layout} at once; {size} entries, the limit is {SEARCH}",
+                because=f"strides move several modes of {layout} at once; {size} entries, the limit is {CUTE_POINTS}",
             )
         )
     values = np.zeros(size, dtype=np.int64)

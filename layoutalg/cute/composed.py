@@ -25,13 +25,11 @@ from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
-from layoutalg.ground.limits import SWIZZLE_STACK
+from layoutalg.ground.limits import CUTE_POINTS, SWIZZLE_STACK
 from layoutalg.ground.operators import then
 from layoutalg.inttuple import INT_LIMIT, IntTuple, integer, malformed
 
 Inner: TypeAlias = "CuteLayout | ComposedLayout"
-
-SPAN_LIMIT = 2**20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,11 +166,11 @@ class ComposedLayout:
         if self.size == 0:
             return 0, 0
         flat = radix.merge(self.base.flat)
-        if self.size <= SPAN_LIMIT:
+        if self.size <= CUTE_POINTS:
             values = self._swizzled(radix.table(flat))
             return int(values.min()), int(values.max())
         period = max(swizzle.period for swizzle, _ in self.stages)
-        if period > SPAN_LIMIT:
+        if period > CUTE_POINTS:
             raise self._gave_up(f"the period of the swizzles is {period}")
         residues = np.arange(period, dtype=np.int64)
         moved = self._swizzled(residues) - residues
@@ -190,7 +188,7 @@ class ComposedLayout:
                 code="LA114",
                 what="the span of the layout was not decided",
                 where=(str(self),),
-                because=f"{because}, the limit is {SPAN_LIMIT}",
+                because=f"{because}, the limit is {CUTE_POINTS}",
             )
         )
 
@@ -281,7 +279,7 @@ def _values_from(flat: Flat, bound: int) -> IntArray | None:
         count = min(extent, (best - missing) // abs(stride) + 1)
         if count <= 0:
             return np.zeros(0, dtype=np.int64)
-        if count * values.size > SPAN_LIMIT:
+        if count * values.size > CUTE_POINTS:
             return None
         first = extent - count if stride > 0 else 0
         digits = np.arange(first, first + count, dtype=np.int64) * stride

@@ -31,8 +31,9 @@ from itertools import pairwise
 import numpy as np
 
 from layoutalg.cute.radix import Flat, IntArray, evaluate, evaluate_many
+from layoutalg.ground.limits import CUTE_POINTS
 
-PREFIX = 2**20
+PREFIX = CUTE_POINTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import MalformedError
 from layoutalg.f2.split import one_swizzle
+from layoutalg.ground import clock
 from layoutalg.inttuple import IntTuple, flatten
 
 Fit: TypeAlias = "CuteLayout | ComposedLayout"
@@ -96,6 +97,7 @@ def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
         if not isinstance(form, recognize.Departure):
             return over_f2(*form, shape)
     for fields, modes in _strided_forms(values):
+        clock.check("a search for a swizzle")
         leaves = _leaves(modes, shape)
         if leaves is not None:
             swizzle = Swizzle(*fields)

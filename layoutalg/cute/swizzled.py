@@ -29,12 +29,13 @@ from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.f2 import matrix
+from layoutalg.ground.limits import CUTE_POINTS
 from layoutalg.inttuple import IntTuple, flatten, unflatten
 
 Cute: TypeAlias = "CuteLayout | ComposedLayout"
 Affine: TypeAlias = tuple[tuple[int, ...], int]
 
-POINTS = 2**20
+POINTS = CUTE_POINTS
 OFFERED = 2**12
 
 

@@ -169,3 +169,5 @@ HIERARCHY_BITS: Final = 4_096
 
 HIERARCHY_POINTS: Final = 2**20
 """points: tables of hierarchical layouts, and what is enumerated where their digits do not tell"""
+CUTE_POINTS: Final = 2**20
+"""points: values that one decision about CuTe layouts enumerates where algebra does not decide"""

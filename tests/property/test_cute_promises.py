@@ -12,9 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from layoutalg import cute
-from layoutalg.cute import ComposedLayout, CuteLayout, OffsetLayout, Swizzle
+from layoutalg.cute import Basis, ComposedLayout, CoordinateLayout, CuteLayout, OffsetLayout, Swizzle
+from layoutalg.cute.basis import graft, leaf_paths
 from layoutalg.equal import equivalent
 from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
+from layoutalg.inttuple import flatten
 from layoutalg.notation import parse
 from layoutalg.testing.strategies import composed_layouts, cute_layouts, swizzles
 
@@ -285,3 +287,66 @@ def test_a_layout_at_an_offset_is_taken_everywhere(layout: CuteLayout, offset: i
     except (RepresentabilityError, BudgetError):
         return
     assert values(answer) == [values(wide)[value] for value in values(moved)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_inverses_and_recasts_of_every_kind(seed: int) -> None:
+    generator = random.Random(seed)
+    answered: Counter[str] = Counter()
+    for _ in range(250):
+        layout, other, factor = operand(generator), plain_layout(generator), generator.choice((2, 3, 4))
+        table = values(layout)
+        for name in ("right_inverse", "left_inverse"):
+            try:
+                back = values(getattr(cute, name)(layout))
+            except LayoutError:
+                continue
+            answered[name] += 1
+            if name == "right_inverse":
+                assert [table[place] for place in back] == list(range(len(back)))
+            else:
+                assert [table[back[value]] for value in table] == table
+                assert len(set(table)) < len(table) or [back[value] for value in table] == list(range(len(table)))
+        for name in ("upcast", "downcast"):
+            try:
+                recast = values(getattr(cute, name)(layout, factor))
+            except LayoutError:
+                continue
+            answered[name] += 1
+            wide, narrow = (recast, table) if name == "upcast" else (table, recast)
+            assert Counter(narrow) == Counter(factor * value + step for value in wide for step in range(factor))
+        if isinstance(layout, CuteLayout):
+            common = values(cute.max_common_layout(layout, other))
+            assert [table[place] for place in common] == list(range(len(common))) == [values(other)[x] for x in common]
+        assert cute.cosize(layout) == 1 + max(table) - min(table)
+    assert min(answered[name] for name in ("right_inverse", "left_inverse", "upcast", "downcast")) > 5
+
+
+@st.composite
+def coordinate_layouts(draw: st.DrawFn) -> CoordinateLayout:
+    shape = draw(cute_layouts()).shape
+    profile = draw(cute_layouts(max_leaves=3)).shape
+    paths = leaf_paths(profile, ())
+    leaves = [
+        Basis(tuple(draw(st.lists(st.tuples(st.sampled_from(paths), st.integers(-9, 9)), max_size=3))))
+        for _ in flatten(shape)
+    ]
+    return CoordinateLayout(shape, graft(iter(leaves), shape), draw(st.sampled_from([profile])))
+
+
+@settings(max_examples=200, deadline=None)
+@given(coordinate_layouts())
+def test_coordinate_layouts_are_read_back(layout: CoordinateLayout) -> None:
+    assert parse(str(layout)) == layout
+    assert eval(repr(layout), vars(cute)) == layout
+
+
+@settings(max_examples=200, deadline=None)
+@given(composed_layouts(), st.integers(-40, 40), swizzles())
+def test_stacks_over_offsets_are_read_back(layout: ComposedLayout, offset: int, swizzle: Swizzle) -> None:
+    for value in (
+        layout,
+        ComposedLayout(swizzle, offset, layout),
+        ComposedLayout(swizzle, 3, OffsetLayout(offset, layout.base)),
+    ):
+        assert parse(str(value)) == value
