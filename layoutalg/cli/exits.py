@@ -22,7 +22,7 @@ TERMINATED = 143
 EXIT_CODES = {
     PROVED: "proved, admissible, agrees or explained: everything asked was answered and written",
     REFUTED: "refuted or inadmissible",
-    UNKNOWN: "unknown: a budget ran out, or an optional part is missing",
+    UNKNOWN: "unknown: a budget ran out, an optional part is missing, or nothing was measured for the target",
     USAGE: "bad usage, or a document that cannot be read",
     INTERNAL: "an error inside layoutalg, or no memory left",
     OUTPUT: "the answers could not be written (closed pipe, full disk): what is not written was not decided",

@@ -19,7 +19,7 @@ from layoutalg.cli.output import say, say_json
 from layoutalg.cli.plans import PROBLEM_SCHEMA, checked, plan_lines, schema_of
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
 from layoutalg.document import malformed
-from layoutalg.errors import LayoutError, RepresentabilityError, shown
+from layoutalg.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
 from layoutalg.notation import parse
@@ -50,7 +50,7 @@ def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
     elif re.fullmatch(r"(0x)?[0-9a-fA-F]{64,}", subject):
         facts, code = _descriptor(subject.removeprefix("0x"), target), PROVED
     else:
-        facts, code = _layout(parse(subject), dtype, target), PROVED
+        facts, code = _layout(_parsed(subject), dtype, target), PROVED
     if as_json:
         say_json(facts)
     else:
@@ -58,6 +58,16 @@ def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
             lines = value if isinstance(value, list) else str(value).split("\n")
             say("\n".join(f"{key if index == 0 else '':<14}{line}" for index, line in enumerate(lines)))
     return code
+
+
+def _parsed(text: str) -> object:
+    """The layout of a text; whatever rule it breaks, it is then no layout."""
+    try:
+        return parse(text)
+    except (BudgetError, MalformedError):
+        raise
+    except LayoutError as error:
+        raise MalformedError(error.diagnostic) from None
 
 
 def _document(document: object, target: str) -> tuple[Facts, int]:
