@@ -171,3 +171,10 @@ HIERARCHY_POINTS: Final = 2**20
 """points: tables of hierarchical layouts, and what is enumerated where their digits do not tell"""
 CUTE_POINTS: Final = 2**20
 """points: values that one decision about CuTe layouts enumerates where algebra does not decide"""
+# the planner of tensor maps
+
+TILE_ISSUES: Final = 4_096
+"""copies: the bulk tensor copies of one tile"""
+
+PLAN_SECONDS: Final = 30.0
+"""seconds: one tensor-map plan, repairs included, where the caller states no time"""

@@ -23,10 +23,10 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def tensor_bytes(plan: TensorMapPlan) -> int:
-    """Return the bytes from the tensor's base to the end of its last element."""
+    """Return the bytes from the tensor's base to the end of its highest element."""
     problem = plan.problem
     last = problem.base_elem_offset
-    last += sum((n - 1) * stride for n, stride in zip(problem.global_shape, problem.global_strides, strict=True))
+    last += sum(max(0, (n - 1) * s) for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
     return (last + 1) * problem.element_bytes
 
 

@@ -1,16 +1,19 @@
 """From a box and loops to a plan: map dimensions in order, start coordinates, origin terms, descriptor bytes.
 
-Main definitions: ``assemble``.
+Main definitions: ``assemble`` (of a candidate), ``assemble_view``.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.synth.tensormap.layings import Line
 from layoutalg.synth.tensormap.search import Candidate
+from layoutalg.synth.tensormap.views import View
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -28,16 +31,24 @@ class _Dim:
     element_stride: int
 
 
-def assemble(problem: TensorMapProblem, candidate: Candidate, oob: str, l2_promotion: str = "128B") -> TensorMapPlan:
-    """Return the plan of a candidate, with its claims filled in (the checker decides whether they hold)."""
-    frame = candidate.frame
+def assemble(
+    stated: TensorMapProblem, problem: TensorMapProblem, candidate: Candidate, l2_promotion: str = "128B"
+) -> TensorMapPlan:
+    """Return the plan of a candidate, with its claims filled in (the checker decides whether they hold).
+
+    Args:
+        stated: The problem that the plan is for.
+        problem: The variant of it that the candidate carries.
+        candidate: Box and loops.
+        l2_promotion: The map's L2 promotion.
+    """
     dims = _ordered(candidate)
     base = problem.base_elem_offset + sum(
         low * stride for (low, _), stride in zip(problem.bounds, problem.global_strides, strict=True)
     )
     # shift moves the coordinate of the origin 0 by -low, so the base stands at the first element in bounds
     tensor_map = hardware.TensorMap(
-        dtype=frame.dtype,
+        dtype=problem.dtype,
         dims=tuple(dim.extent for dim in dims),
         strides_bytes=tuple(dim.stride_bytes for dim in dims[1:]),
         box=tuple(dim.box for dim in dims),
@@ -47,8 +58,48 @@ def assemble(problem: TensorMapProblem, candidate: Candidate, oob: str, l2_promo
         oob_fill=problem.oob_fill if problem.direction == "load" else "ZERO",
         base_address=base * problem.element_bytes,
     )
-    issues = _issues(candidate, dims)
-    period = max(hardware.swizzle_period_bytes(candidate.swizzle), hardware.swizzle_period_bytes(problem.swizzle))
+    terms = tuple(_terms(candidate, dim) for dim in dims)
+    return _plan(stated, tensor_map, _issues(candidate, dims), terms, "exact")
+
+
+def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128B") -> TensorMapPlan:
+    """Return the plan of a view, with its claims filled in (the checker decides whether they hold)."""
+    problem = view.problem
+    order = _rising(view.lines, len(view.box.rows))
+    lines = [view.lines[at] for at in order]
+    ratio = view.ratio
+    tensor_map = hardware.TensorMap(
+        dtype=problem.dtype if ratio == 1 else {2: "u16", 4: "u32", 8: "u64"}[problem.element_bytes * ratio],
+        dims=(view.extents[0] // ratio, *(view.extents[at] for at in order[1:])),
+        strides_bytes=tuple(line.stride_bytes for line in lines[1:]),
+        box=(lines[0].box // ratio, *(_box(line.box, line.element_stride) for line in lines[1:])),
+        element_strides=tuple(line.element_stride for line in lines),
+        swizzle=problem.swizzle,
+        l2_promotion=l2_promotion,
+        oob_fill=problem.oob_fill if problem.direction == "load" else "ZERO",
+        base_address=view.base_bytes,
+    )
+    terms = []
+    for position, at in enumerate(order):
+        whole = 1 if position else ratio
+        row = []
+        for dim, slope in sorted(view.slopes[at].items()):
+            bottom = problem.origin_multiple[dim] * whole
+            common = math.gcd(slope, bottom)
+            row.append((dim, slope // common, bottom // common))
+        terms.append(tuple(row))
+    return _plan(stated, tensor_map, _view_issues(view, order), tuple(terms), view.oob)
+
+
+def _plan(
+    problem: TensorMapProblem,
+    tensor_map: hardware.TensorMap,
+    issues: tuple[Issue, ...],
+    origin_map: tuple[tuple[OriginTerm, ...], ...],
+    oob: str,
+) -> TensorMapPlan:
+    """Fill in what follows from the map and its issues."""
+    period = max(hardware.swizzle_period_bytes(tensor_map.swizzle), hardware.swizzle_period_bytes(problem.swizzle))
     undocumented = tuple(
         sorted({v.rule for v in hardware.violations(tensor_map, target=problem.arch, evidence="documented")})
     )
@@ -58,13 +109,46 @@ def assemble(problem: TensorMapProblem, candidate: Candidate, oob: str, l2_promo
         tensor_map=tensor_map,
         raw=hardware.encode(tensor_map, target=problem.arch),
         issues=issues,
-        origin_map=tuple(_terms(candidate, dim) for dim in dims),
+        origin_map=origin_map,
         expect_tx_bytes=len(issues) * hardware.transaction_bytes(tensor_map),
         smem_align_bytes=max(limits.SMEM_DESTINATION_ALIGN_BYTES, period),
         smem_bytes=max(issue.smem_offset_bytes for issue in issues) + footprint,
         oob=oob,
         undocumented=undocumented,
     )
+
+
+def _box(count: int, step: int) -> int:
+    """The box extent from which an element stride takes ``count`` elements."""
+    return count * step if count * step <= limits.MAX_BOX else (count - 1) * step + 1
+
+
+def _rising(lines: tuple[Line, ...], rows: int) -> list[int]:
+    """The order of the map's dimensions: rows of the box as they are, the others where they keep the strides rising."""
+    order = list(range(rows))
+    for extra in sorted(range(rows, len(lines)), key=lambda at: lines[at].stride_bytes):
+        stride = lines[extra].stride_bytes
+        place = next((i for i in range(1, len(order)) if lines[order[i]].stride_bytes > stride), len(order))
+        order.insert(place, extra)
+    return order
+
+
+def _view_issues(view: View, order: list[int]) -> tuple[Issue, ...]:
+    """One issue per turn of all loops, the first loop fastest."""
+    atoms = view.box.atoms
+    turned = [(index, tuple(range(atoms[index].extent))) for index in view.box.loops]
+    if len(view.box.starts) > 1:
+        turned.insert(0, (view.box.rows[-1].atoms[-1], view.box.starts))
+    issues = []
+    for turns in itertools.product(*[counts for _, counts in reversed(turned)]):
+        coords, offset = list(view.starts), 0
+        for (index, _), turn in zip(reversed(turned), turns, strict=True):
+            offset += turn * atoms[index].stride
+            for at, factors in enumerate(view.factors):
+                coords[at] += turn * factors.get(index, 0)
+        coords[0] //= view.ratio
+        issues.append(Issue(tuple(coords[at] for at in order), offset * view.problem.element_bytes))
+    return tuple(issues)
 
 
 def _ordered(candidate: Candidate) -> list[_Dim]:
@@ -80,7 +164,7 @@ def _ordered(candidate: Candidate) -> list[_Dim]:
     for carried in candidate.carried:
         plain = dims.pop((carried.axis, carried.cut))
         step = carried.element_stride
-        box = carried.extent * step if carried.extent * step <= limits.MAX_BOX else (carried.extent - 1) * step + 1
+        box = _box(carried.extent, step)
         ordered.append(_Dim(plain.axis, plain.cut, plain.above, plain.stride_bytes, plain.extent, box, step))
     for extra in sorted(dims.values(), key=lambda dim: dim.stride_bytes):
         position = next(

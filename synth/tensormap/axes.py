@@ -6,9 +6,9 @@ Notation: an axis is one integer coordinate x of global memory: byte address = b
 moved by the tile origin (``moves``: tile dimension, numerator, denominator) and by digits: a digit of extent e and
 place p on an axis adds c * p to x and c * stride to the shared element offset, for c = 0..e-1.
 
-Implementation notes: a frame is one way to see the problem. Folding merges axes (contiguous, or by the greatest common
-divisor of their units), renormalising divides an axis by the common step of everything that moves it, promotion reads
-several elements as one wider element. Nothing here knows hardware limits except the 16-byte granularity.
+Implementation notes: a frame is one plain way to see the problem: the tensor's dimensions are the axes, those that the
+tile covers whole may be folded into those that continue them, and an axis may be divided by the common step of
+everything that moves it. Nothing here knows hardware limits; what plain frames cannot do is ``views``' business.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.targets.nvidia.tensormap import limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,6 @@ class Axis:
         shift: The coordinate of the tile origin 0.
         moves: ``(tile dimension, numerator, denominator)`` terms of the origin.
         steps: The change of the coordinate per lattice step, one per move.
-        nested: Whether the digits form one mixed-radix system, so that the axis may be cut between them.
     """
 
     unit: int
@@ -39,7 +38,6 @@ class Axis:
     shift: int
     moves: tuple[tuple[int, int, int], ...]
     steps: tuple[int, ...]
-    nested: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,10 @@ class Digit:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One way to see a problem: axes, digits in shared-memory order, the element type and the elements it carries."""
+    """One way to see a problem: axes, and digits in shared-memory order."""
 
     axes: tuple[Axis, ...]
     digits: tuple[Digit, ...]
-    dtype: str
-    ratio: int
     element_bytes: int
 
 
@@ -93,7 +89,7 @@ def plain_frame(problem: TensorMapProblem) -> Frame:
             digits.append(Digit(len(axes), place * problem.element_strides[dim], extent, stride))
         axes.append(Axis(problem.global_strides[dim], high - low, -low, moves, (step,) if step else ()))
     ordered = tuple(sorted(digits, key=lambda digit: (digit.stride, digit.place)))
-    return Frame(tuple(axes), ordered, problem.dtype, 1, problem.element_bytes)
+    return Frame(tuple(axes), ordered, problem.element_bytes)
 
 
 def frames(problem: TensorMapProblem) -> Iterator[Frame]:
@@ -101,62 +97,15 @@ def frames(problem: TensorMapProblem) -> Iterator[Frame]:
     plain = plain_frame(problem)
     seen: set[Frame] = set()
     for base in (plain, renormalised(plain)):
-        for frame in (base, fold_covered(base), *fold_to_rank(base, limits.MAX_RANK)):
+        for frame in (base, fold_covered(base)):
             if frame not in seen:
                 seen.add(frame)
                 yield frame
 
 
-def promotions(problem: TensorMapProblem, frame: Frame) -> Iterator[Frame]:
-    """Yield the frame seen in wider elements, where the bits stay the same."""
-    if frame.dtype not in limits.BIT_PRESERVING_DTYPES:
-        return
-    if problem.direction == "load" and problem.oob_fill != "ZERO":
-        return
-    ratio = 2
-    while frame.element_bytes * ratio <= 8:
-        wide = promoted(frame, ratio)
-        if wide is not None:
-            yield wide
-        ratio *= 2
-
-
-def promoted(frame: Frame, ratio: int) -> Frame | None:
-    """Return the frame in elements ``ratio`` times wider, or None where some length or step does not divide."""
-    if not frame.digits or frame.digits[0].stride != 1:
-        return None
-    inner = frame.digits[0].axis
-    if frame.axes[inner].unit != 1 or frame.digits[0].place != 1:
-        return None
-    axes = []
-    for index, axis in enumerate(frame.axes):
-        if index != inner:
-            if axis.unit % ratio:
-                return None
-            axes.append(replace(axis, unit=axis.unit // ratio))
-            continue
-        if any(value % ratio for value in (axis.extent, axis.shift, *axis.steps)):
-            return None
-        moves = tuple((dim, top, bottom * ratio) for dim, top, bottom in axis.moves)
-        steps = tuple(step // ratio for step in axis.steps)
-        axes.append(replace(axis, extent=axis.extent // ratio, shift=axis.shift // ratio, moves=moves, steps=steps))
-    digits = []
-    for index, digit in enumerate(frame.digits):
-        if index == 0:
-            if digit.extent % ratio:
-                return None
-            digits.append(replace(digit, extent=digit.extent // ratio))
-            continue
-        if digit.stride % ratio or (digit.axis == inner and digit.place % ratio):
-            return None
-        place = digit.place // ratio if digit.axis == inner else digit.place
-        digits.append(replace(digit, stride=digit.stride // ratio, place=place))
-    dtype = {2: "u16", 4: "u32", 8: "u64"}[frame.element_bytes * ratio]
-    return Frame(tuple(axes), tuple(digits), dtype, frame.ratio * ratio, frame.element_bytes * ratio)
-
-
 def renormalised(frame: Frame) -> Frame:
     """Divide every axis by the common step of all that moves it: strided traversal becomes a plain axis."""
+    clock.check("looking at a problem in other steps")
     axes, scale = [], []
     for index, axis in enumerate(frame.axes):
         places = [digit.place for digit in frame.digits if digit.axis == index]
@@ -180,29 +129,11 @@ def fold_covered(frame: Frame) -> Frame:
     """Merge every axis that the tile covers whole into the axis that continues it in memory."""
     current = frame
     while True:
+        clock.check("folding dimensions")
         pair = next(_covered_pairs(current), None)
         if pair is None:
             return current
         current = fold(current, *pair)
-
-
-def fold_to_rank(frame: Frame, rank: int) -> Iterator[Frame]:
-    """Yield frames of ``rank`` axes, folding pairs of axes that only the origin moves; few, the mildest first."""
-    current = fold_covered(frame)
-    if len(current.axes) <= rank:
-        return  # the covered fold is a frame of its own
-    pending = [current]
-    for _ in range(len(current.axes) - rank):
-        grown = [fold(candidate, *pair) for candidate in pending for pair in _coordinate_pairs(candidate)]
-        pending = list(dict.fromkeys(grown))[:24]
-    yield from pending
-
-
-def deeper_folds(problem: TensorMapProblem) -> Iterator[Frame]:
-    """Yield frames with fewer axes than a map has room for, so that the box may cut an axis."""
-    plain = plain_frame(problem)
-    for rank in range(min(len(plain.axes), limits.MAX_RANK + 1) - 1, 1, -1):
-        yield from fold_to_rank(plain, rank)
 
 
 def _covered_pairs(frame: Frame) -> Iterator[tuple[int, int]]:
@@ -210,7 +141,7 @@ def _covered_pairs(frame: Frame) -> Iterator[tuple[int, int]]:
     for fast, axis in enumerate(frame.axes):
         places = sorted((d.place, d.extent) for d in frame.digits if d.axis == fast)
         covered = math.prod(extent for _, extent in places)
-        if axis.moves or axis.shift or covered != axis.extent or not axis.nested or axis.unit <= 0:
+        if axis.moves or axis.shift or covered != axis.extent or axis.unit <= 0:
             continue
         if places and places[0][0] != 1:
             continue
@@ -219,40 +150,17 @@ def _covered_pairs(frame: Frame) -> Iterator[tuple[int, int]]:
                 yield fast, slow
 
 
-def _coordinate_pairs(frame: Frame) -> list[tuple[int, int]]:
-    """Pairs of axes that may share one coordinate, contiguous ones first; a used fast one keeps its unit."""
-    pairs: list[tuple[tuple[int, int], tuple[int, int]]] = []
-    used = {digit.axis for digit in frame.digits}
-    for fast, axis in enumerate(frame.axes):
-        for slow, other in enumerate(frame.axes):
-            if fast == slow or axis.unit <= 0 or other.unit <= 0 or axis.unit > other.unit:
-                continue
-            contiguous = other.unit == axis.unit * axis.extent
-            common = math.gcd(axis.unit, other.unit)
-            if common * frame.element_bytes % 16 or (fast in used and common != axis.unit):
-                continue
-            score = (0 if contiguous else 1, len({fast, slow} & used))
-            pairs.append((score, (fast, slow)))
-    return [pair for _, pair in sorted(pairs)]
-
-
 def fold(frame: Frame, fast: int, slow: int) -> Frame:
-    """Merge two axes into one coordinate x = a * x_fast + b * x_slow over the common divisor of their units."""
+    """Merge a covered axis and the one that continues it into the coordinate x = x_fast + extent * x_slow."""
     one, two = frame.axes[fast], frame.axes[slow]
-    unit = math.gcd(one.unit, two.unit)
-    a, b = one.unit // unit, two.unit // unit
-    moves = [(dim, top * a, bottom) for dim, top, bottom in one.moves]
-    moves += [(dim, top * b, bottom) for dim, top, bottom in two.moves]
-    steps = tuple(step * a for step in one.steps) + tuple(step * b for step in two.steps)
-    extent = a * (one.extent - 1) + b * (two.extent - 1) + 1
-    nested = one.nested and two.nested and a == 1 and b == one.extent and not one.moves
-    merged = Axis(unit, extent, a * one.shift + b * two.shift, tuple(moves), steps, nested)
+    moves = tuple((dim, top * one.extent, bottom) for dim, top, bottom in two.moves)
+    steps = tuple(step * one.extent for step in two.steps)
+    merged = Axis(one.unit, one.extent * two.extent, one.extent * two.shift, moves, steps)
     keep = [index for index in range(len(frame.axes)) if index not in (fast, slow)]
     axes = (*[frame.axes[index] for index in keep], merged)
     place_of = {index: position for position, index in enumerate(keep)} | {fast: len(keep), slow: len(keep)}
-    factor = {fast: a, slow: b}
     digits = [
-        replace(digit, axis=place_of[digit.axis], place=digit.place * factor.get(digit.axis, 1))
+        replace(digit, axis=place_of[digit.axis], place=digit.place * (one.extent if digit.axis == slow else 1))
         for digit in frame.digits
     ]
     return replace(frame, axes=axes, digits=tuple(_join(digits)))

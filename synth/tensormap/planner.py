@@ -2,56 +2,55 @@
 
 Main definitions: ``synthesize_tensormap``.
 
-Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the search's candidates it
+Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the candidates looked at it
 has the best cost, in this order: out-of-bounds class not lost, issues, class exact, rank, documented rules kept.
+
+Implementation notes: two searches. The first takes the tensor's dimensions as the map's (merged, cut or widened where
+that is plain) and answers nearly always. Where it gives nothing, or less than the class required, the second goes
+through every box and every laying of what moves along the map's dimensions; only when that is done is a tile refused.
 """
 
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from layoutalg.errors import BudgetError, Diagnostic, Repair
+from layoutalg.errors import BudgetError, Diagnostic, Repair, TargetRuleError
+from layoutalg.ground import clock
+from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.problem import problem_from
-from layoutalg.synth.tensormap.assemble import assemble
-from layoutalg.synth.tensormap.axes import Frame, deeper_folds, frames, promotions
+from layoutalg.synth.tensormap.assemble import assemble, assemble_view
+from layoutalg.synth.tensormap.axes import frames
+from layoutalg.synth.tensormap.boxes import Box, boxes
+from layoutalg.synth.tensormap.layings import room_for
 from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations, structural_violations
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.synth.tensormap.search import Candidate, candidates
+from layoutalg.synth.tensormap.sight import Forms, sights
+from layoutalg.synth.tensormap.variants import seen, variants
+from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
-from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.verdict import Proved, Refuted, Unknown
 
-MAX_PROOFS = 24
-MAX_FRAMES = 64
 _CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
+_CALL = ("synthesize_tensormap",)
 
 
 @dataclass(slots=True)
-class _Clock:
-    """The time budget of one call."""
+class _Task:
+    """The problem as it was stated, the same with any class accepted, and how many candidates are left undecided."""
 
-    seconds: float
-    started: float
-    tried: int = 0
+    stated: TensorMapProblem
+    lenient: TensorMapProblem
     undecided: int = 0
-
-    def spend(self) -> None:
-        self.tried += 1
-        spent = time.monotonic() - self.started
-        if spent > self.seconds:
-            because = f"{self.tried} candidates in {spent:.2f} s of a budget of {self.seconds} s"
-            raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", ("synthesize_tensormap",), because))
 
 
 def synthesize_tensormap(
-    problem: TensorMapProblem | Mapping[str, object], *, budget_seconds: float = 30.0, repair: bool = True
+    problem: TensorMapProblem | Mapping[str, object], *, budget_seconds: float = PLAN_SECONDS, repair: bool = True
 ) -> TensorMapPlan:
     """Return a proved plan that realises the problem with TMA copies.
 
@@ -60,13 +59,15 @@ def synthesize_tensormap(
 
     Args:
         problem: A ``TensorMapProblem`` or its JSON document (shapes and strides in elements, outermost first).
-        budget_seconds: Wall-clock budget.
+        budget_seconds: Seconds of wall time for everything, repairs included; a sooner deadline of ``ground.clock``
+            keeps holding.
         repair: Whether a refusal looks for repairs (each is planned and proved again).
 
     Raises:
-        MalformedError: the document is not a problem; names the JSON pointer.
-        InadmissibleError: no plan; ``.violations`` and ``.repairs``.
-        BudgetError: gave up within the budget; says what was tried.
+        MalformedError: the document is not a problem (names the JSON pointer); LA004, not a number of seconds.
+        InadmissibleError: LA400, no plan; ``.violations`` and ``.repairs``. Its documentation says of which plans that
+            is a proof.
+        BudgetError: LA410, the time is up; LA411, candidates were left that are neither proved nor refuted.
 
     Example:
         >>> plan = synthesize_tensormap({
@@ -79,11 +80,18 @@ def synthesize_tensormap(
     Source: CUDA driver API, ``cuTensorMapEncodeTiled``; PTX ISA, tensor copies; measured behaviour in ``targets``.
     """
     stated = problem_from(problem)
-    clock = _Clock(budget_seconds, time.monotonic())
-    outcome = _plan(stated, clock)
-    if isinstance(outcome, TensorMapPlan):
-        return outcome
-    repairs = _checked_repairs(stated, outcome, clock) if repair else ()
+    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    try:
+        with clock.within(given):
+            outcome = _plan(stated)
+            if isinstance(outcome, TensorMapPlan):
+                return outcome
+            repairs = _checked_repairs(stated, outcome) if repair else ()
+    except BudgetError as error:
+        if error.diagnostic.code != "LA001":
+            raise
+        because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
+        raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", _CALL, because)) from None
     raise InadmissibleError(_diagnostic(stated, outcome, repairs), tuple(outcome), repairs)
 
 
@@ -94,19 +102,18 @@ def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs:
     return Diagnostic("LA400", "no TensorMap carries this tile", (shape,), because, None, shown)
 
 
-def _plan(problem: TensorMapProblem, clock: _Clock) -> TensorMapPlan | list[Violation]:
+def _plan(stated: TensorMapProblem) -> TensorMapPlan | list[Violation]:
     """Return the plan, or every rule that the problem breaks."""
+    clock.check("the search for a plan")
+    problem = seen(stated)
     hard = hard_violations(problem)
-    found = None if hard else _best(problem, clock)
-    if found is not None:
-        order = _CLASS_ORDER[found.oob], _CLASS_ORDER[problem.oob_required]
-        if order[0] <= order[1]:
+    if not hard:
+        found = _found(stated, problem)
+        if found is not None and _suffices(found):
             return found
-        text = f"out of bounds, the best plan is {found.oob}; {problem.oob_required} was required"
-        return [Violation("OOB_CLASS", text, "oob_required")]
-    if not hard and clock.undecided:  # candidates were left without a verdict: that is no proof of impossibility
-        because = f"{clock.undecided} candidate plans were neither proved nor refuted"
-        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", ("synthesize_tensormap",), because))
+        if found is not None:
+            text = f"out of bounds, the best plan is {found.oob}; {problem.oob_required} was required"
+            return [Violation("OOB_CLASS", text, "oob_required")]
     if hard and any(next(candidates(frame, problem.swizzle), None) for frame in frames(problem)):
         return hard  # a box exists: nothing structural is broken
     structural = structural_violations(problem)
@@ -115,89 +122,121 @@ def _plan(problem: TensorMapProblem, clock: _Clock) -> TensorMapPlan | list[Viol
     return [*hard, *structural]
 
 
-def _best(problem: TensorMapProblem, clock: _Clock) -> TensorMapPlan | None:
-    """Search plain elements under the requested swizzle; wider elements and equal swizzles where they can help."""
+def _suffices(plan: TensorMapPlan) -> bool:
+    return _CLASS_ORDER[plan.oob] <= _CLASS_ORDER[plan.problem.oob_required]
+
+
+def _found(stated: TensorMapProblem, problem: TensorMapProblem) -> TensorMapPlan | None:
+    """Return the best plan, also one of a class below the required; None where no map carries the tile."""
+    task = _Task(stated, replace(stated, oob_required="lost"))
+    best = _plain(variants(problem), task)
+    if best is None or best.oob != "exact" or len(best.issues) > 1:
+        best = _viewed(variants(problem), best, task)
+    if task.undecided and (best is None or not _suffices(best)):
+        because = f"{task.undecided} candidate plans were neither proved nor refuted"  # no proof of impossibility
+        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
+    return best
+
+
+def _plain(problems: Iterable[TensorMapProblem], task: _Task) -> TensorMapPlan | None:
+    """Search the plain frames of every variant of a problem."""
     best: TensorMapPlan | None = None
-    for swizzle in _swizzles(problem):
-        plain = list(frames(problem))
-        best = _better(best, _proved(problem, _collect(plain, swizzle, clock), clock))
-        if best is None or len(best.issues) > 1:
-            wide = [wider for frame in plain for wider in promotions(problem, frame)]
-            best = _better(best, _proved(problem, _collect(wide, swizzle, clock), clock))
-        if best is None or len(best.issues) > 1:
-            folded = list(dict.fromkeys(deeper_folds(problem)))[:MAX_FRAMES]
-            best = _better(best, _proved(problem, _collect(folded, swizzle, clock), clock))
+    for problem in problems:
+        found = [candidate for frame in frames(problem) for candidate in candidates(frame, problem.swizzle)]
+        best = _better(best, _proved(problem, found, task))
         if best is not None and len(best.issues) == 1:
             break
     return best
 
 
-def _swizzles(problem: TensorMapProblem) -> Iterator[str]:
-    """The requested swizzle, then those that agree with it on every address of the tile."""
-    if limits.swizzle_supported(problem.swizzle, problem.arch):
-        yield problem.swizzle
-    linear = problem.linear_offsets() * problem.element_bytes
-    wanted = problem.addresses()
-    for mode in hardware.SWIZZLES:
-        if mode == problem.swizzle or not limits.swizzle_supported(mode, problem.arch):
-            continue
-        if np.array_equal(hardware.apply_swizzle(mode, linear), wanted):
-            yield mode
+def _viewed(problems: Iterable[TensorMapProblem], best: TensorMapPlan | None, task: _Task) -> TensorMapPlan | None:
+    """Search every map for every box that could cost less in class or issues, the fewest issues first."""
+    found = _boxes(problems)
+    for forms, ratio, box in found:
+        thin = box.thin(forms.problem.swizzle, forms.problem.element_bytes)
+        if thin and best is not None and _suffices(best) and best.oob != "lost":
+            break
+        for wanted in ("exact", "weak"):
+            if best is None or _foreseen(forms.problem, wanted, box) < _cost(best)[:4]:
+                best = _better(best, _first_proved(forms, box, ratio, wanted, task))
+    if best is None and task.stated.direction == "load":
+        for forms, ratio, box in found:
+            best = best or _first_proved(forms, box, ratio, "lost", task)
+    return best
 
 
-def _collect(choices: list[Frame], swizzle: str, clock: _Clock) -> list[Candidate]:
-    found: list[Candidate] = []
-    for frame in choices:
-        for candidate in candidates(frame, swizzle):
-            clock.spend()
-            found.append(candidate)
-    return found
+def _first_proved(forms: Forms, box: Box, ratio: int, wanted: str, task: _Task) -> TensorMapPlan | None:
+    """Return the first view of a box that is proved, those of fewer dimensions first."""
+    for view in views(forms, box, ratio, wanted):
+        plan = _prove(assemble_view(task.stated, view), task)
+        if plan is not None:
+            return plan
+    return None
 
 
-def _guess(candidate: Candidate) -> str:
-    """A coordinate moved by two tile dimensions can only be right for tiles that start in bounds."""
-    return "weak" if any(len(axis.moves) > 1 for axis in candidate.frame.axes) else "exact"
+def _boxes(problems: Iterable[TensorMapProblem]) -> list[tuple[Forms, int, Box]]:
+    """Every box of every variant with the width of its elements, the fewest issues first, thin ones last."""
+    found = []
+    for problem in problems:
+        size = problem.element_bytes
+        wide = problem.dtype in limits.BIT_PRESERVING_DTYPES
+        wide &= problem.direction == "store" or problem.oob_fill == "ZERO"
+        below, above = room_for(problem)
+        long = above - below > limits.MAX_DIM * size
+        forms = Forms(problem, sights(problem))
+        for ratio in (1, 2, 4, 8):
+            if ratio == 1 or (wide and ratio * size <= 8):
+                for box in boxes(problem, problem.swizzle, ratio):
+                    if ratio == 1 or long or box.rows[0].count > limits.MAX_BOX:
+                        found.append((forms, ratio, box))
+
+    def order(entry: tuple[Forms, int, Box]) -> tuple[object, ...]:
+        forms, ratio, box = entry
+        thin = box.thin(forms.problem.swizzle, forms.problem.element_bytes)
+        return thin, box.issues, ratio, len(box.rows), -box.rows[0].count
+
+    return sorted(found, key=order)
 
 
-def _proved(problem: TensorMapProblem, found: list[Candidate], clock: _Clock) -> TensorMapPlan | None:
+def _foreseen(problem: TensorMapProblem, wanted: str, box: Box) -> tuple[object, ...]:
+    """The least cost of a plan of this class and box."""
+    short = _CLASS_ORDER[wanted] > _CLASS_ORDER[problem.oob_required]
+    return short, wanted == "lost", box.issues, _CLASS_ORDER[wanted]
+
+
+def _proved(problem: TensorMapProblem, found: list[Candidate], task: _Task) -> TensorMapPlan | None:
     """Return the best candidate that the checker proves."""
     best: TensorMapPlan | None = None
-    ranked = sorted(found, key=lambda c: (c.issues, _CLASS_ORDER[_guess(c)], c.rank, c.frame.ratio, -_box_volume(c)))
-    for attempt, candidate in enumerate(ranked):
-        settled = best is not None and (
-            best.oob == "exact"
-            or (best.oob == "weak" and (candidate.issues > len(best.issues) or _guess(candidate) == "weak"))
-        )
-        if settled or (best is not None and attempt >= MAX_PROOFS):
+    for candidate in sorted(found, key=lambda c: (c.issues, c.rank, -_box_volume(c))):
+        if best is not None and (best.oob == "exact" or (best.oob == "weak" and candidate.issues > len(best.issues))):
             break
-        clock.spend()
-        best = _better(best, _prove(problem, assemble(problem, candidate, _guess(candidate)), clock))
+        with contextlib.suppress(TargetRuleError):  # a map that the target refuses is no candidate
+            best = _better(best, _prove(assemble(task.stated, problem, candidate), task))
     return best
 
 
 def _box_volume(candidate: Candidate) -> int:
-    total = 1
-    for carried in candidate.carried:
-        total *= carried.extent
-    return total
+    return math.prod(carried.extent for carried in candidate.carried)
 
 
-def _prove(problem: TensorMapProblem, plan: TensorMapPlan, clock: _Clock) -> TensorMapPlan | None:
+def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
     """Return the plan with its certificate, its class set to what the checker found; None where it is not proved."""
-    lenient = plan.with_changes(problem=replace(problem, oob_required="lost"))
+    clock.check("the proof of a plan")
+    lenient = plan.with_changes(problem=task.lenient)
     verdict = check(lenient)
     if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
         lenient = lenient.with_changes(oob=verdict.witness["expected"])
         verdict = check(lenient)
     if not isinstance(verdict, Proved):
-        clock.undecided += isinstance(verdict, Unknown)
+        task.undecided += isinstance(verdict, Unknown)
         return None
-    stated = lenient.with_changes(problem=problem)
-    return stated.with_changes(certificate=dict(verdict.certificate) | {"digest": stated.digest()})
+    final = lenient.with_changes(problem=task.stated)
+    return final.with_changes(certificate=dict(verdict.certificate) | {"digest": final.digest()})
 
 
 def _cost(plan: TensorMapPlan) -> tuple[object, ...]:
     return (
+        not _suffices(plan),
         plan.oob == "lost",
         len(plan.issues),
         _CLASS_ORDER[plan.oob],
@@ -213,12 +252,11 @@ def _better(one: TensorMapPlan | None, two: TensorMapPlan | None) -> TensorMapPl
     return two if _cost(two) < _cost(one) else one
 
 
-def _checked_repairs(problem: TensorMapProblem, violations: list[Violation], clock: _Clock) -> tuple[Repair, ...]:
+def _checked_repairs(problem: TensorMapProblem, violations: list[Violation]) -> tuple[Repair, ...]:
     """Return the proposals whose repaired problem has a proved plan."""
     repairs = []
     for name, detail, repaired in proposals(problem, {violation.rule for violation in violations}):
-        clock.spend()
         with contextlib.suppress(BudgetError):  # a repair that cannot be confirmed in time is not shown
-            if isinstance(_plan(repaired, replace(clock, undecided=0)), TensorMapPlan):
+            if isinstance(_plan(repaired), TensorMapPlan):
                 repairs.append(Repair(name, detail, repaired.to_json()))
     return tuple(repairs)

@@ -13,6 +13,8 @@ import numpy as np
 from layoutalg.errors import Diagnostic, InfeasibleError, Repair
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.axes import Frame, plain_frame
+from layoutalg.synth.tensormap.boxes import tile_atoms
+from layoutalg.synth.tensormap.sight import sights
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
@@ -23,8 +25,24 @@ ALIGN = 16
 class InadmissibleError(InfeasibleError, ValueError):
     """No TensorMap plan for the problem; ``.violations`` says why and ``.repairs`` what would help.
 
-    The plans considered are one descriptor with any number of equal boxes, over views made by cutting, folding,
-    renormalising and widening the tensor's dimensions. Running out of budget among them is ``BudgetError`` instead.
+    What is proved: no plan of the following class carries the tile with the out-of-bounds class required. A search that
+    did not go through all of them raises ``BudgetError`` instead.
+
+    - One descriptor, interleave NONE, whose map stays within the tensor; at most ``limits.TILE_ISSUES`` equal boxes.
+    - The swizzle requested, or another one under which the requested addresses are a sum of strides; the element type
+      requested, or one of 2 to 8 bytes that carries the same bits.
+    - A box walks a prefix of the tile's digits in shared-memory order, one row per digit or per run of digits that
+      continue each other. Where a digit is longer than a box may be, its row is a divisor of it or, as the last row,
+      overlapping parts.
+    - The origin of each tile dimension, and each digit left to issues, moves one coordinate of the map: that of a row
+      (whose pitch may be walked by an element stride of 1 to 8), or one outside the box whose stride is the greatest
+      common divisor of what moves along it. Where only the origin 0 shows anything, the origin may move nothing.
+    - For a class better than lost: each tile dimension that a tile sees out of bounds fails there the test of some
+      coordinate, whatever the dimensions guarded before it add to that coordinate.
+
+    Outside the class, hence not excluded: elements that are never in bounds, or share one address (stride 0), in places
+    that only another swizzle or order gives them; a move spread over two coordinates; origins that show nothing pushed
+    out of bounds by steps that are no addresses.
     """
 
     def __init__(self, diagnostic: Diagnostic, violations: tuple[Violation, ...], repairs: tuple[Repair, ...]) -> None:
@@ -51,11 +69,9 @@ def hard_violations(problem: TensorMapProblem) -> list[Violation]:
         *_base(problem),
         *_fill(problem),
         *(_capacity(problem) or _injective(problem)),
-        *_negative(problem),
+        *_below(problem),
     ]
-    if problem.direction == "store":
-        found += [*_store(problem), *_store_start(problem)]
-    return found
+    return [*found, *_store_overlap(problem)] if problem.direction == "store" else found
 
 
 def _target(problem: TensorMapProblem) -> list[Violation]:
@@ -66,15 +82,12 @@ def _target(problem: TensorMapProblem) -> list[Violation]:
 
 
 def _base(problem: TensorMapProblem) -> list[Violation]:
-    size = problem.element_bytes
-    first = problem.base_elem_offset + sum(
-        low * stride for (low, _), stride in zip(problem.bounds, problem.global_strides, strict=True)
-    )
+    first = problem.base_elem_offset * problem.element_bytes
     if problem.base_align_bytes % ALIGN:
         text = f"the base is known to be aligned to {problem.base_align_bytes} bytes; a map needs {ALIGN}"
         return [Violation("BASE_ALIGN", text, "global.base_align_bytes")]
-    if first * size % ALIGN:
-        text = f"the first element in bounds stands {first * size} bytes from the base, not a multiple of {ALIGN}"
+    if first % ALIGN:
+        text = f"the tile at the origin 0 starts {first} bytes from the base, not a multiple of {ALIGN}"
         return [Violation("BASE_ALIGN", text, "base_elem_offset")]
     return []
 
@@ -118,27 +131,43 @@ def _collision_free(modes: list[tuple[int, int]]) -> bool:
     return not bool((values[1:] == values[:-1]).any())
 
 
-def _negative(problem: TensorMapProblem) -> list[Violation]:
+def _below(problem: TensorMapProblem) -> list[Violation]:
+    """An element in bounds before the tensor's base is one of foreign memory."""
+    if min(problem.global_strides) >= 0:
+        return []
+    ends = [
+        (sight.lowest * stride, sight.highest * stride)
+        for sight, stride in zip(sights(problem), problem.global_strides, strict=True)
+    ]
+    lowest = (problem.base_elem_offset + sum(map(min, ends))) * problem.element_bytes
     return [
         Violation(
-            "STRIDE_RANGE", f"stride {stride} of dimension {dim} is negative; a map walks upwards", "global.stride", dim
+            "STRIDE_RANGE",
+            f"stride {stride} of dimension {dim} is negative: its elements in bounds begin {-lowest} bytes before the "
+            "base, and a map walks upwards from an address at or after it",
+            "global.stride",
+            dim,
         )
         for dim, stride in enumerate(problem.global_strides)
-        if stride < 0
+        if stride < 0 and lowest < 0
     ]
 
 
-def _store(problem: TensorMapProblem) -> list[Violation]:
-    found = []
+def _store_overlap(problem: TensorMapProblem) -> list[Violation]:
     reaches = [  # no two elements in bounds are farther apart than the bounds
         (min(extent, (high - low - 1) // step + 1), step * abs(stride))
         for extent, step, stride, (low, high) in zip(
             problem.tile, problem.element_strides, problem.global_strides, problem.bounds, strict=True
         )
     ]
-    if not _collision_free(reaches):
-        text = "two tile elements have one global address, so a store would race with itself"
-        found.append(Violation("STORE_OVERLAP", text, "global.stride"))
+    if _collision_free(reaches):
+        return []
+    text = "two tile elements have one global address, so a store would race with itself"
+    return [Violation("STORE_OVERLAP", text, "global.stride")]
+
+
+def _store_chunk(problem: TensorMapProblem) -> list[Violation]:
+    found = []
     for dim, stride in enumerate(problem.global_strides):
         low, high = problem.bounds[dim]
         length = (high - low) * problem.element_bytes
@@ -168,7 +197,8 @@ def _store_start(problem: TensorMapProblem) -> list[Violation]:
 def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     """Return what keeps every box from being built."""
     frame = plain_frame(problem)
-    found = [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame), *_ranks(frame)]
+    found = [*_store_chunk(problem), *_store_start(problem)] if problem.direction == "store" else []
+    found += [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame), *_ranks(frame)]
     if not limits.swizzle_supported(problem.swizzle, problem.arch):
         text = f"swizzle {problem.swizzle} does not exist on {problem.arch}"
         found.insert(0, Violation("ARCH_ATOM", text, "smem.swizzle"))
@@ -238,11 +268,15 @@ def _cuts(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
 def _strides(problem: TensorMapProblem) -> list[Violation]:
     found = []
     size = problem.element_bytes
+    first = next(iter(tile_atoms(problem)), None)
     for dim, stride in enumerate(problem.global_strides):
         low, high = problem.bounds[dim]
-        if stride == 1 or (high - low == 1 and problem.tile[dim] == 1):
+        if high - low == 1 and problem.tile[dim] == 1:
             continue
-        if stride * size % ALIGN:
+        if stride == 1 and (first is None or first.step != 1 or first.dim == dim):
+            continue  # the inner dimension, or what should be
+        moves = problem.origin_multiple[dim], problem.element_strides[dim] if problem.tile[dim] > 1 else 0
+        if any(stride * move * size % ALIGN for move in moves):
             text = (
                 f"dimension {dim} has a pitch of {stride} x {size} = {stride * size} bytes, not a multiple of {ALIGN}"
             )

@@ -15,11 +15,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from layoutalg.ground import clock
+from layoutalg.ground.limits import TILE_ISSUES
 from layoutalg.synth.tensormap.axes import Axis, Digit, Frame
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
-MAX_ISSUES = 4096
 MAX_SPLITS = 4
 
 
@@ -81,13 +82,14 @@ def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
     """Yield the boxes of a frame under a swizzle; every one respects the limits of rank, box, span and alignment."""
     if not frame.digits or frame.digits[0].stride != 1 or len(frame.axes) > limits.MAX_RANK:
         return
-    if not all(_axis_ok(frame, axis) for axis in frame.axes):
-        return
     first = frame.digits[0]
     if frame.axes[first.axis].unit != 1 or first.place != 1:
         return
+    if not all(index == first.axis or _pitch_ok(frame, axis) for index, axis in enumerate(frame.axes)):
+        return
     stack = list(_inner(frame, swizzle))
     while stack:
+        clock.check("the search for a box")
         state = stack.pop()
         yield from _stop(frame, swizzle, state)
         stack.extend(_grow(frame, state))
@@ -100,10 +102,10 @@ def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
                 break
 
 
-def _axis_ok(frame: Frame, axis: Axis) -> bool:
-    """The byte stride of an axis is one the descriptor can hold (the inner axis has none)."""
+def _pitch_ok(frame: Frame, axis: Axis) -> bool:
+    """The byte stride of an axis that is not the inner one is one the descriptor can hold."""
     stride = axis.unit * frame.element_bytes
-    return axis.unit == 1 or (stride % 16 == 0 and 0 <= stride < limits.STRIDE_LIMIT_BYTES)
+    return stride % 16 == 0 and 0 <= stride < limits.STRIDE_LIMIT_BYTES
 
 
 def _inner(frame: Frame, swizzle: str) -> Iterator[_State]:
@@ -140,7 +142,7 @@ def _grow(frame: Frame, state: _State) -> Iterator[_State]:
     digit = state.rest[0]
     if digit.stride != state.next_stride:
         return
-    for cut, step in _starts(frame.axes[digit.axis], digit, state.carried):
+    for cut, step in _starts(digit, state.carried):
         for part in _parts(digit.extent, limits.MAX_BOX):
             if (part - 1) * step + 1 > limits.MAX_BOX or state.bytes * part > limits.MAX_BOX_BYTES:
                 continue
@@ -150,7 +152,7 @@ def _grow(frame: Frame, state: _State) -> Iterator[_State]:
                 yield _State(carried, rest, state.next_stride * part, state.bytes * part)
 
 
-def _starts(axis: Axis, digit: Digit, carried: tuple[Carried, ...]) -> Iterator[tuple[int, int]]:
+def _starts(digit: Digit, carried: tuple[Carried, ...]) -> Iterator[tuple[int, int]]:
     """Where on its axis a carried digit may begin: (cut, element stride)."""
     taken = [c.cut for c in carried if c.axis == digit.axis]
     if digit.place == 1:
@@ -159,7 +161,7 @@ def _starts(axis: Axis, digit: Digit, carried: tuple[Carried, ...]) -> Iterator[
         return
     if not taken and digit.place <= limits.MAX_ELEMENT_STRIDE:
         yield 1, digit.place
-    if axis.nested and digit.place not in taken:
+    if digit.place not in taken:
         yield digit.place, 1
 
 
@@ -187,7 +189,7 @@ def _stop(frame: Frame, swizzle: str, state: _State) -> Iterator[Candidate]:
     head = rest[0] if rest else None
     if head is None or head.stride != state.next_stride or head.extent <= limits.MAX_BOX:
         return
-    if (1, 1) not in _starts(frame.axes[head.axis], head, state.carried):
+    if (1, 1) not in _starts(head, state.carried):
         return
     for part, turns in _overlapping(head, frame.element_bytes):
         carried = (*state.carried, Carried(head.axis, 1, part, 1))
@@ -198,7 +200,7 @@ def _stop(frame: Frame, swizzle: str, state: _State) -> Iterator[Candidate]:
 
 def _loop(digit: Digit) -> Loop:
     return Loop(
-        digit.axis, tuple((c * digit.place, c * digit.stride) for c in range(min(digit.extent, MAX_ISSUES + 1)))
+        digit.axis, tuple((c * digit.place, c * digit.stride) for c in range(min(digit.extent, TILE_ISSUES + 1)))
     )
 
 
@@ -212,34 +214,12 @@ def _overlapping(digit: Digit, size: int) -> Iterator[tuple[int, tuple[tuple[int
 
 
 def _candidate(frame: Frame, swizzle: str, carried: tuple[Carried, ...], loops: list[Loop]) -> Iterator[Candidate]:
-    """Yield the candidate unless an issue would start off the destination alignment or a bound is passed."""
+    """Yield the candidate unless an issue would start off the destination alignment or a limit is passed."""
     size = frame.element_bytes
-    if math.prod(len(loop.turns) for loop in loops) > MAX_ISSUES:
+    if math.prod(len(loop.turns) for loop in loops) > TILE_ISSUES:
         return
     if any(offset * size % limits.SMEM_DESTINATION_ALIGN_BYTES for loop in loops for _, offset in loop.turns):
         return
     candidate = Candidate(frame, swizzle, carried, tuple(loops))
-    for index, axis in enumerate(frame.axes):
-        if -(-axis.extent // candidate.cuts()[index][-1]) > limits.MAX_DIM:
-            parted = _part_long_axis(candidate, index)
-            if parted is None:
-                return
-            candidate = parted
-    yield candidate
-
-
-def _part_long_axis(candidate: Candidate, index: int) -> Candidate | None:
-    """Cut an axis that is too long for one map dimension, where everything that moves it allows a cut."""
-    frame = candidate.frame
-    axis = frame.axes[index]
-    cut = math.gcd(axis.extent, axis.shift, *axis.steps)
-    below = candidate.cuts()[index][-1]
-    moved = sum((c.extent - 1) * c.element_stride * c.cut for c in candidate.carried if c.axis == index)
-    moved += sum(max(step for step, _ in loop.turns) for loop in candidate.loops if loop.axis == index)
-    parted = (*candidate.carried, Carried(index, cut, 1, 1))
-    fits = (
-        axis.nested and cut % below == 0 and moved < cut <= limits.MAX_DIM and -(-axis.extent // cut) <= limits.MAX_DIM
-    )
-    if not fits or axis.unit * cut * frame.element_bytes >= limits.STRIDE_LIMIT_BYTES or not _rank_ok(frame, parted):
-        return None
-    return Candidate(frame, candidate.swizzle, parted, candidate.loops)
+    if all(-(-a.extent // cuts[-1]) <= limits.MAX_DIM for a, cuts in zip(frame.axes, candidate.cuts(), strict=True)):
+        yield candidate

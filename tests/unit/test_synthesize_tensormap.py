@@ -107,26 +107,35 @@ def test_contiguous_modes_fold_beyond_rank_5():
     assert plan.oob == "exact"  # the folded dimensions are covered whole, so only the origin 0 exists along them
 
 
-def test_a_padded_rank_6_tensor_folds_by_the_common_divisor():
+def test_a_padded_rank_6_tensor_shares_the_inner_coordinate():
     shape = [6, 4, 3, 2, 8, 64]
     stride = [20000, 4800, 1600, 560, 64, 1]
     tile = [1, 1, 1, 1, 8, 64]
     modes = [[[1, 1]], [[1, 1]], [[1, 1]], [[1, 1]], [[8, 64]], [[64, 1]]]
-    plan = planned(problem(shape, stride, tile, modes, swizzle="128B"))
-    assert plan.oob == "weak"
-    error = refused(problem(shape, stride, tile, modes, swizzle="128B", oob_required="exact"))
-    assert [repair.name for repair in error.repairs] == ["fold"]
+    plan = planned(problem(shape, stride, tile, modes, swizzle="128B"), origins=40)
+    assert (plan.oob, len(plan.issues)) == ("exact", 1)  # rows of 64 and steps of 20000 cannot be taken for each other
 
 
-def test_a_fold_that_overhangs_is_lost_and_says_so():
+@pytest.mark.parametrize("direction", ["load", "store"])
+def test_a_padded_rank_6_tensor_that_overhangs_keeps_its_class(direction):
     shape = [5, 5, 3, 3, 7, 64]
     stride = [55296, 9216, 2304, 576, 72, 1]
     tile = [2, 2, 2, 2, 2, 64]
     modes = [[[2, 1024]], [[2, 512]], [[2, 256]], [[2, 128]], [[2, 64]], [[64, 1]]]
+    plan = planned(problem(shape, stride, tile, modes, swizzle="128B", direction=direction), origins=40)
+    assert (plan.oob, len(plan.issues)) == ("exact", 2)
+
+
+def test_more_overhanging_dimensions_than_a_map_has_are_lost_and_say_so():
+    shape = [3, 3, 3, 3, 3, 3, 64]
+    stride = [18464, 6152, 2048, 680, 224, 72, 1]
+    tile = [2, 2, 2, 2, 2, 2, 64]
+    modes = [*([[2, 64 << k]] for k in reversed(range(6))), [[64, 1]]]
     plan = planned(problem(shape, stride, tile, modes, swizzle="128B"))
     assert plan.oob == "lost"
     error = refused(problem(shape, stride, tile, modes, swizzle="128B", oob_required="weak"))
     assert error.violations[0].rule == "OOB_CLASS"
+    assert [repair.name for repair in error.repairs] == ["fold"]
     store = refused(problem(shape, stride, tile, modes, swizzle="128B", direction="store"))
     assert store.violations
 

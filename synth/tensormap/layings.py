@@ -1,0 +1,408 @@
+"""Which map dimension carries what: the ways to lay the moves of a tile along the lines of a map.
+
+Main definitions: ``Move``, ``Line``, ``Laying``, ``row_lines``, ``layings``.
+
+Notation: a line is a dimension of the map. A move is what starts copies elsewhere: the origin of a tile dimension, or
+an atom that the box leaves to a loop of issues. A part is what one tile dimension adds to one line.
+
+Main statements: ``layings`` goes through every choice of one line per move, a line's stride dividing the move's step:
+a row of the box, or a line outside the box whose stride is the greatest common divisor of what moves along it. Under
+the tightest extents the engine's test of a part is: the part stays in its own range, widened by the ranges of the other
+parts of the line. So another part on a line never helps, and a partial choice is given up as soon as a tile dimension
+that is seen out of bounds has no tests left to fail there, or the map leaves the tensor.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layoutalg.ground import clock
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.synth.tensormap.boxes import Box
+from layoutalg.synth.tensormap.sight import Form, Forms, Test
+from layoutalg.targets.nvidia.tensormap import limits
+
+ALIGN = limits.GLOBAL_ALIGN_BYTES
+Parts = dict[int, Form]
+"""Per tile dimension what it adds to one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Something that moves: an atom left to a loop, or (None) the origin; global elements and tile steps per count."""
+
+    dim: int
+    atom: int | None
+    step: int
+    tile_step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A dimension of the map.
+
+    Args:
+        stride_bytes: Its byte stride; of the innermost the bytes of one problem element.
+        box: Elements of the box.
+        element_stride: How the box walks it.
+        owner: The tile dimension whose coordinate it is, for stride 0 only.
+        unit: What one coordinate is in forms: the stride, or steps of the owner where that is 0.
+    """
+
+    stride_bytes: int
+    box: int
+    element_stride: int
+    owner: int | None
+    unit: int
+
+    def carries(self, move: Move, size: int) -> bool:
+        """Whether a move is a whole number of coordinates, and copies start at whole chunks of 16 bytes."""
+        if self.stride_bytes == 0:
+            return move.step == 0 and move.dim == self.owner and move.tile_step % self.unit == 0
+        step = move.step * size
+        return step != 0 and step % self.stride_bytes == 0 and step % ALIGN == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Laying:
+    """The lines of a map, what moves along each, and what every tile dimension adds to it."""
+
+    lines: tuple[Line, ...]
+    moves: tuple[tuple[Move, ...], ...]
+    parts: tuple[Parts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way to lay the moves of one tile dimension.
+
+    Args:
+        targets: Per move a row, None (not laid), or -1-k for the k-th line of its own.
+        own: How many lines of its own it has.
+        parts: What it adds, by row or -1-k.
+    """
+
+    targets: tuple[int | None, ...]
+    own: int
+    parts: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A line outside the box: the moves along it, what they add, whether it stands (stride 0), and its unit."""
+
+    moves: tuple[Move, ...]
+    parts: Parts
+    stands: bool
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Partial:
+    """A laying under construction."""
+
+    dims: tuple[int, ...]
+    rows: tuple[Parts, ...]
+    along: tuple[tuple[Move, ...], ...]
+    groups: tuple[_Group, ...]
+
+
+def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
+    """Return, per tile dimension, what moves where a copy carries this box, the longest steps first."""
+    moves: list[list[Move]] = [[] for _ in problem.tile]
+    for dim, multiple in enumerate(problem.origin_multiple):
+        if multiple:
+            moves[dim].append(Move(dim, None, multiple * problem.global_strides[dim], multiple))
+    for index in box.loops:
+        atom = box.atoms[index]
+        moves[atom.dim].append(Move(atom.dim, index, atom.step, atom.place * problem.element_strides[atom.dim]))
+    return [sorted(mine, key=lambda move: -move.tile_step) for mine in moves]
+
+
+def row_lines(problem: TensorMapProblem, box: Box) -> list[tuple[Line, ...]]:
+    """Return the lines of a box's rows, one choice of element strides after another, the plainest first."""
+    size = problem.element_bytes
+    moves = [move for mine in box_moves(problem, box) for move in mine]
+    choices: list[list[Line]] = []
+    for row in box.rows[1:]:
+        kept: dict[tuple[bool, ...], Line] = {}
+        for step in range(1, limits.MAX_ELEMENT_STRIDE + 1):
+            line = _row_line(problem, box, row.atoms, row.count, row.step * size, step)
+            if line is not None:
+                kept.setdefault(tuple(line.carries(move, size) for move in moves), line)
+        choices.append(list(kept.values()))
+    inner = Line(size, box.rows[0].count, 1, None, size)
+    found = [(inner, *rest) for rest in itertools.product(*choices)]
+    return sorted(found, key=lambda lines: sum(line.element_stride for line in lines))
+
+
+def _row_line(
+    problem: TensorMapProblem, box: Box, atoms: tuple[int, ...], count: int, step_bytes: int, step: int
+) -> Line | None:
+    """The line of a row walked by an element stride, None where the map cannot hold it."""
+    if (count - 1) * step + 1 > limits.MAX_BOX or step_bytes % (step * ALIGN):
+        return None
+    if step_bytes // step >= limits.STRIDE_LIMIT_BYTES:
+        return None
+    if step_bytes:
+        return Line(step_bytes // step, count, step, None, step_bytes // step)
+    owners = {box.atoms[index].dim for index in atoms}
+    first = box.atoms[atoms[0]]
+    unit = first.place * problem.element_strides[first.dim]
+    if unit % step:
+        return None
+    return Line(0, count, step, first.dim if len(owners) == 1 else None, unit // step)
+
+
+def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str) -> Iterator[Laying]:
+    """Yield the layings that may reach a class, those of fewer lines first.
+
+    Args:
+        forms: The problem, and what its tile dimensions add.
+        box: What one copy carries.
+        lines: The lines of its rows.
+        ratio: Problem elements in one map element.
+        wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
+    """
+    problem = forms.problem
+    moves = box_moves(problem, box)
+    free = [forms.guarded(dim, [], wanted) for dim in range(problem.rank)]
+    room = limits.MAX_RANK - len(lines)
+    ways: list[list[_Way]] = []
+    for dim, mine in enumerate(moves):
+        found = list(_ways(forms, box, lines, dim, mine, room))
+        if not free[dim]:
+            alone = [[(part, part.low, part.high) for part in way.parts.values()] for way in found]
+            found = [way for way, tests in zip(found, alone, strict=True) if forms.guarded(dim, tests, wanted)]
+        if not found:
+            return
+        ways.append(found)
+    order = sorted(range(problem.rank), key=lambda dim: (free[dim], len(ways[dim])))
+    inner = frozenset(box.atoms[index].dim for index in box.rows[0].atoms)
+    units = tuple(line.unit for line in lines)
+    ahead = _ahead(problem, order, ways)
+    search = _Search(forms, wanted, ratio, units, inner, room_for(problem), tuple(order), ways, moves, ahead)
+    start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
+    if not search.holds(start):
+        return
+    for count in range(max(0, free.count(False) - len(lines)), room + 1):
+        for done in search.laid(start, count):
+            extra = tuple(_group_line(group) for group in done.groups)
+            along = (*done.along, *(group.moves for group in done.groups))
+            yield Laying((*lines, *extra), along, (*done.rows, *(group.parts for group in done.groups)))
+
+
+def _ways(forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list[Move], room: int) -> Iterator[_Way]:
+    """Yield the ways to lay the moves of one tile dimension: rows of coarse strides first, then lines of its own."""
+    size = forms.problem.element_bytes
+
+    def lay(targets: tuple[int | None, ...], own: int) -> Iterator[tuple[tuple[int | None, ...], int]]:
+        if len(targets) == len(moves):
+            yield targets, own
+            return
+        move = moves[len(targets)]
+        rows = [at for at, line in enumerate(lines) if line.carries(move, size)]
+        for at in sorted(rows, key=lambda at: -lines[at].stride_bytes):
+            yield from lay((*targets, at), own)
+        if move.step * size % ALIGN == 0:
+            for group in range(min(own + 1, room)):
+                yield from lay((*targets, -1 - group), max(own, group + 1))
+        if move.step == 0 or (move.atom is None and forms.sights[move.dim].stays):
+            yield from lay((*targets, None), own)
+
+    for targets, own in lay((), 0):
+        parts: Parts = {}
+        for at in (*range(len(lines)), *(-1 - group for group in range(own))):
+            mine = [move for move, target in zip(moves, targets, strict=True) if target == at]
+            atoms = [move.atom for move in mine if move.atom is not None]
+            if at >= 0:
+                atoms += [index for index in box.rows[at].atoms if box.atoms[index].dim == dim]
+            if not mine and not atoms:
+                continue
+            part = forms.form(box, dim, tuple(atoms), any(move.atom is None for move in mine))
+            if part is None:
+                break
+            parts[at] = part
+        else:
+            yield _Way(targets, own, parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What one search for layings goes by.
+
+    Args:
+        forms: The problem, and what its tile dimensions add.
+        wanted: The class.
+        ratio: Problem elements in one map element.
+        units: What one coordinate is, per row of the box.
+        inner: The tile dimensions that the innermost row walks.
+        room: How far below and above the tile's first element a map may reach, in bytes.
+        order: The tile dimensions in the order in which they are laid.
+        ways: Per tile dimension.
+        moves: Per tile dimension.
+        ahead: Per length of a partial laying, what the dimensions still to lay add at least: (lowest, highest) byte.
+    """
+
+    forms: Forms
+    wanted: str
+    ratio: int
+    units: tuple[int, ...]
+    inner: frozenset[int]
+    room: tuple[int, int]
+    order: tuple[int, ...]
+    ways: list[list[_Way]]
+    moves: list[list[Move]]
+    ahead: list[tuple[int, int]]
+
+    def laid(self, partial: _Partial, count: int) -> Iterator[_Partial]:
+        """Yield the layings with ``count`` lines outside the box, one tile dimension laid after another."""
+        clock.check("the search for a map")
+        left = self.order[len(partial.dims) :]
+        if len(partial.groups) + sum(max(way.own for way in self.ways[dim]) for dim in left) < count:
+            return
+        if not left:
+            yield partial
+            return
+        dim = left[0]
+        stands = self.forms.problem.global_strides[dim] == 0
+        size = self.forms.problem.element_bytes
+        for way in self.ways[dim]:
+            for places in _places(way.own, [not stands and not group.stands for group in partial.groups], count):
+                grown = _grow(partial, dim, way, self.moves[dim], places, stands, size)
+                if self.holds(grown):
+                    yield from self.laid(grown, count)
+
+    def holds(self, partial: _Partial) -> bool:
+        """Whether the class can still be reached, and the map still stays within the tensor."""
+        strides = self.forms.problem.global_strides
+        every = [*partial.rows, *(group.parts for group in partial.groups)]
+        low, high = self.ahead[len(partial.dims)]
+        for parts in every:
+            for dim, part in parts.items():
+                if strides[dim]:
+                    low, high = low + part.low, high + part.high
+        if low < self.room[0] or high > self.room[1]:
+            return False
+        units = (*self.units, *(group.unit for group in partial.groups))
+        for parts, unit in zip(every, units, strict=True):
+            if sum(part.high - part.low for part in parts.values()) >= limits.MAX_DIM * unit * self.ratio:
+                return False
+        slack = alignment(self.forms.problem, every[0], self.ratio) if self.inner.issubset(partial.dims) else (0, 0)
+        return reaches(self.forms, partial.dims, every, slack, self.wanted)
+
+
+def _ahead(problem: TensorMapProblem, order: list[int], ways: list[list[_Way]]) -> list[tuple[int, int]]:
+    """Per length of a partial laying, the least that the rest adds below and above, whichever ways it goes."""
+    ahead = [(0, 0)]
+    for dim in reversed(order):
+        low, high = ahead[0]
+        if problem.global_strides[dim]:
+            low += max(sum(part.low for part in way.parts.values()) for way in ways[dim])
+            high += min(sum(part.high for part in way.parts.values()) for way in ways[dim])
+        ahead.insert(0, (low, high))
+    return ahead
+
+
+def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ...]]:
+    """Yield where the lines of a tile dimension's own go: distinct ones that exist, or new ones in order."""
+
+    def place(chosen: tuple[int, ...], new: int) -> Iterator[tuple[int, ...]]:
+        if len(chosen) == own:
+            yield chosen
+            return
+        if new < count:
+            yield from place((*chosen, new), new + 1)
+        for at, fits in enumerate(fitting):
+            if fits and at not in chosen:
+                yield from place((*chosen, at), new)
+
+    yield from place((), len(fitting))
+
+
+def _grow(
+    partial: _Partial, dim: int, way: _Way, moves: list[Move], places: tuple[int, ...], stands: bool, size: int
+) -> _Partial:
+    """Lay one more tile dimension."""
+    rows = tuple({**parts, dim: way.parts[at]} if at in way.parts else parts for at, parts in enumerate(partial.rows))
+    laid = list(zip(moves, way.targets, strict=True))
+    along = tuple((*mine, *(move for move, target in laid if target == at)) for at, mine in enumerate(partial.along))
+    groups = list(partial.groups)
+    for own, at in enumerate(places):
+        mine = tuple(move for move, target in laid if target == -1 - own)
+        unit = math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
+        part = {dim: way.parts[-1 - own]}
+        if at < len(groups):
+            joined = groups[at].parts | part
+            groups[at] = _Group((*groups[at].moves, *mine), joined, stands, math.gcd(unit, groups[at].unit))
+        else:
+            groups.append(_Group(mine, part, stands, unit))
+    return _Partial((*partial.dims, dim), rows, along, tuple(groups))
+
+
+def reaches(forms: Forms, dims: tuple[int, ...], every: list[Parts], slack: tuple[int, int], wanted: str) -> bool:
+    """Foresee the class: guard tile dimensions one after another, each by lines that only guarded ones share.
+
+    Args:
+        forms: The problem.
+        dims: The tile dimensions to guard.
+        every: What they add to each line.
+        slack: Bytes by which alignment widens the innermost line below and above.
+        wanted: The class.
+    """
+    guarded: set[int] = set()
+    pending = list(dims)
+    while pending and wanted != "lost":
+        found = [dim for dim in pending if forms.guarded(dim, _tests(dim, guarded, every, slack), wanted)]
+        if not found:
+            return False
+        guarded.update(found)
+        pending = [dim for dim in pending if dim not in guarded]
+    return True
+
+
+def _tests(dim: int, guarded: set[int], every: list[Parts], slack: tuple[int, int]) -> list[Test]:
+    """The tests that a tile dimension meets on lines it shares with guarded dimensions only."""
+    tests = []
+    for at, parts in enumerate(every):
+        if dim not in parts or any(other != dim and other not in guarded for other in parts):
+            continue
+        spread = sum(part.high - part.low for other, part in parts.items() if other != dim)
+        below, above = slack if at == 0 else (0, 0)
+        tests.append((parts[dim], parts[dim].low - spread - below, parts[dim].high + spread + above))
+    return tests
+
+
+def alignment(problem: TensorMapProblem, inner: Parts, ratio: int) -> tuple[int, int]:
+    """Return the bytes by which the innermost line is longer than what moves along it, below and above.
+
+    Start coordinates are whole chunks of 16 bytes, map elements whole, and the rows of a store whole chunks.
+    """
+    size = problem.element_bytes
+    low, high = sum(part.low for part in inner.values()), sum(part.high for part in inner.values()) + size
+    return low % ALIGN, -high % (ratio * size if problem.direction == "load" else ALIGN)
+
+
+def room_for(problem: TensorMapProblem) -> tuple[int, int]:
+    """Return the bytes from the tile's first element at the origin 0 to the tensor's first and last element.
+
+    Below, the map may not begin before the base: addresses are relative to it, and none is negative.
+    """
+    spans = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
+    below = max(sum(min(0, span) for span in spans), -problem.base_elem_offset)
+    return below * problem.element_bytes, sum(max(0, span) for span in spans) * problem.element_bytes
+
+
+def _group_line(group: _Group) -> Line:
+    """The line outside the box along which these moves go, finer where its stride would pass the limit."""
+    if group.stands:
+        return Line(0, 1, 1, group.moves[0].dim, group.unit)
+    stride = group.unit
+    if stride >= limits.STRIDE_LIMIT_BYTES:
+        least = stride // limits.STRIDE_LIMIT_BYTES + 1
+        fitting = (k for k in range(least, 64 * least) if stride % (k * ALIGN) == 0)
+        stride //= next(fitting, 1)
+    return Line(stride, 1, 1, None, stride)

@@ -1,0 +1,162 @@
+"""When a tile dimension is in bounds, over all tile origins at once, and what moving along it takes.
+
+Main definitions: ``Sight``, ``Form``, ``Forms``.
+
+Notation: along one tile dimension the origin is u times its lattice step, u an integer. For each tile coordinate t, the
+u at which it is in bounds are an interval. A form is what some of the moves of one tile dimension add to an address:
+a(t) + b * u, in bytes; where the dimension's stride is 0, in its own coordinates instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.synth.tensormap.boxes import Box
+from layoutalg.targets.nvidia.tensormap import limits
+
+IntArray = npt.NDArray[np.int64]
+FAR = 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """What moves of one tile dimension add: ``table[t] + slope * u``, and its range over everything in bounds."""
+
+    table: IntArray
+    slope: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """The lattice points u at which each tile coordinate t is in bounds: first[t] <= u <= last[t].
+
+    Args:
+        multiple: The lattice step of the origin; 0 where u is always 0.
+        first: Per tile coordinate the first lattice point that shows it, above ``last`` where none does.
+        last: Per tile coordinate the last one.
+        inside: First and last lattice point whose origin is itself in bounds.
+        starts: First and last lattice point from which copies must be able to start: those inside, or where there is
+            none, those whose tile touches the bounds.
+        lowest: The lowest coordinate in bounds that a tile shows; 0 where none does.
+        highest: The highest one.
+        ever: Whether anything is in bounds at all.
+    """
+
+    multiple: int
+    first: IntArray
+    last: IntArray
+    inside: tuple[int, int]
+    starts: tuple[int, int]
+    lowest: int
+    highest: int
+    ever: bool
+
+    @property
+    def stays(self) -> bool:
+        """Whether no origin but 0 shows anything."""
+        seen = self.first <= self.last
+        return bool((self.first[seen] == 0).all() and (self.last[seen] == 0).all())
+
+    def form(self, table: IntArray, slope: int) -> Form | None:
+        """Return the form with its range over everything in bounds, None where that leaves every address."""
+        seen = self.first <= self.last if self.ever else np.ones(self.first.size, dtype=np.bool_)
+        first, last = (self.first[seen], self.last[seen]) if self.ever else (np.zeros(1, np.int64),) * 2
+        reach = max(int(np.abs(first).max()), int(np.abs(last).max()))
+        if abs(slope) * reach > limits.ADDRESS_LIMIT:
+            return None
+        one, two = table[seen] + slope * first, table[seen] + slope * last
+        return Form(table, slope, int(min(one.min(), two.min())), int(max(one.max(), two.max())))
+
+    def guarded(self, tests: list[Test], *, weak: bool) -> bool:
+        """Whether every coordinate out of bounds fails one of the map's tests, for all origins or those in bounds."""
+        low = np.full(self.first.size, -FAR if self.multiple else 0, dtype=np.int64)
+        high = np.full(self.first.size, FAR if self.multiple else 0, dtype=np.int64)
+        if weak and self.multiple:
+            low[:], high[:] = self.inside
+        for form, bottom, top in tests:
+            slope = form.slope if self.multiple else 0
+            if slope == 0:
+                failing = (form.table < bottom) | (form.table > top)
+                high = np.where(failing, low - 1, high)
+                continue
+            one, two = bottom - form.table, top - form.table
+            if slope < 0:
+                one, two, slope = -two, -one, -slope
+            low, high = np.maximum(low, -(-one // slope)), np.minimum(high, two // slope)
+        return bool(((low > high) | ((low >= self.first) & (high <= self.last))).all())
+
+
+Test = tuple[Form, int, int]
+"""The engine moves an element only where low <= form <= high."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """A problem, what is seen of its tile dimensions, and their forms, computed once each."""
+
+    problem: TensorMapProblem
+    sights: tuple[Sight, ...]
+    _known: dict[tuple[int, tuple[tuple[int, int], ...], bool], Form | None] = field(default_factory=dict)
+    _guarded: dict[tuple[object, ...], bool] = field(default_factory=dict)
+
+    def form(self, box: Box, dim: int, atoms: tuple[int, ...], origin: bool) -> Form | None:
+        """Return what atoms and perhaps the origin of a tile dimension add, None where it leaves every address."""
+        mine = tuple(sorted((box.atoms[index].place, box.atoms[index].extent) for index in atoms))
+        key = (dim, mine, origin)
+        if key not in self._known:
+            self._known[key] = self._form(dim, mine, origin)
+        return self._known[key]
+
+    def _form(self, dim: int, digits: tuple[tuple[int, int], ...], origin: bool) -> Form | None:
+        problem = self.problem
+        unit = problem.global_strides[dim] * problem.element_bytes or 1
+        step = unit * problem.element_strides[dim]
+        if any(abs(step) * place * extent > limits.ADDRESS_LIMIT for place, extent in digits):
+            return None
+        t = np.arange(problem.tile[dim], dtype=np.int64)
+        table: IntArray = np.zeros(t.size, dtype=np.int64)
+        for place, extent in digits:
+            table = table + t // place % extent * (step * place)
+        return self.sights[dim].form(table, unit * problem.origin_multiple[dim] if origin else 0)
+
+    def guarded(self, dim: int, tests: list[Test], wanted: str) -> bool:
+        """Whether a tile dimension's coordinates out of bounds fail one of the tests, as a class wants it."""
+        if wanted == "lost":
+            return True
+        key = (dim, wanted, *((id(form), low, high) for form, low, high in tests))  # forms are kept, so ids are theirs
+        if key not in self._guarded:
+            self._guarded[key] = self.sights[dim].guarded(tests, weak=wanted == "weak")
+        return self._guarded[key]
+
+
+def sights(problem: TensorMapProblem) -> tuple[Sight, ...]:
+    """Return the sight of every tile dimension."""
+    return tuple(sight_of(problem, dim) for dim in range(problem.rank))
+
+
+def sight_of(problem: TensorMapProblem, dim: int) -> Sight:
+    """Return the sight of one tile dimension."""
+    (low, high), multiple = problem.bounds[dim], problem.origin_multiple[dim]
+    x = np.arange(problem.tile[dim], dtype=np.int64) * problem.element_strides[dim]
+    if multiple:
+        first, last = -((x - low) // multiple), (high - 1 - x) // multiple
+        inside = (-(-low // multiple), (high - 1) // multiple)
+    else:
+        seen = (x >= low) & (x < high)
+        first, last, inside = np.where(seen, 0, 1), np.zeros(x.size, dtype=np.int64), (0, 0)
+    seen = first <= last
+    ever = bool(seen.any())
+    lowest = int((x + multiple * first)[seen].min()) if ever else 0
+    highest = int((x + multiple * last)[seen].max()) if ever else 0
+    starts = inside
+    if inside[0] > inside[1]:
+        starts = (-((int(x[-1]) - low) // multiple), inside[1])
+    if starts[0] > starts[1]:
+        starts = (0, 0)
+    return Sight(multiple, first, last, inside, starts, lowest, highest, ever)

@@ -1,0 +1,136 @@
+"""Maps with everything laid along their dimensions, as tight as alignment allows, and the class foreseen for them.
+
+Main definitions: ``View``, ``views``.
+
+Main statements: among all maps with one laying, extents and starts as tight as the elements in bounds allow give the
+fewest elements in bounds of the map; so if this one moves foreign elements, all of them do.
+
+Implementation notes: a view's class is foreseen one tile dimension after another: one is guarded where its elements out
+of bounds fail the test of some line whatever the dimensions guarded before add to the coordinate. The checker decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.synth.tensormap.boxes import Box
+from layoutalg.synth.tensormap.layings import Laying, Line, Move, alignment, layings, reaches, room_for, row_lines
+from layoutalg.synth.tensormap.sight import Forms
+from layoutalg.targets.nvidia.tensormap import limits
+
+COORDINATE_LIMIT = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A map with its moves laid: what ``assemble`` makes a plan of.
+
+    Args:
+        problem: The variant of the problem that it is a view of.
+        box: What one copy carries.
+        ratio: Problem elements in one map element.
+        lines: The dimensions, rows of the box first.
+        factors: Per line, coordinates per count of every atom (of the innermost in problem elements).
+        slopes: Per line, coordinates per lattice step of the origin of each tile dimension.
+        starts: Per line the coordinate of the first tile element at the origin 0.
+        extents: Per line the extent.
+        base_bytes: The map's base address.
+        oob: The class foreseen.
+    """
+
+    problem: TensorMapProblem
+    box: Box
+    ratio: int
+    lines: tuple[Line, ...]
+    factors: tuple[dict[int, int], ...]
+    slopes: tuple[dict[int, int], ...]
+    starts: tuple[int, ...]
+    extents: tuple[int, ...]
+    base_bytes: int
+    oob: str
+
+
+def views(forms: Forms, box: Box, ratio: int, wanted: str) -> Iterator[View]:
+    """Yield the views of a box that are foreseen to reach a class, those of fewer dimensions first."""
+    for lines in row_lines(forms.problem, box):
+        for laying in layings(forms, box, lines, ratio, wanted):
+            view = _placed(forms, box, ratio, laying, wanted)
+            if view is not None:
+                yield view
+
+
+def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> View | None:
+    """Return the view with the tightest extents; None where it breaks a limit or misses the class."""
+    problem = forms.problem
+    size = problem.element_bytes
+    lines = laying.lines
+    if any(line.stride_bytes >= limits.STRIDE_LIMIT_BYTES for line in lines):
+        return None
+    lows = [sum(part.low for part in parts.values()) for parts in laying.parts]
+    highs = [sum(part.high for part in parts.values()) for parts in laying.parts]
+    slack = alignment(problem, laying.parts[0], ratio)
+    lows[0], highs[0] = lows[0] - slack[0], highs[0] + slack[1]
+    starts = [-low // line.unit for low, line in zip(lows, lines, strict=True)]
+    extents = [start + high // line.unit + 1 for start, high, line in zip(starts, highs, lines, strict=True)]
+    below = -sum(start * line.stride_bytes for start, line in zip(starts, lines, strict=True))
+    above = sum((n - 1) * line.stride_bytes for n, line in zip(extents, lines, strict=True)) + below
+    room = room_for(problem)
+    if below < room[0] or above > room[1] or max(extents[0] // ratio, *extents[1:], 1) > limits.MAX_DIM:
+        return None
+    if not reaches(forms, tuple(range(problem.rank)), list(laying.parts), slack, wanted):
+        return None
+    base = problem.base_elem_offset * size + below
+    factors, slopes = _factors(problem, box, laying)
+    if not _starts_in_range(forms, box, starts, factors, slopes):
+        return None
+    return View(problem, box, ratio, lines, factors, slopes, tuple(starts), tuple(extents), base, wanted)
+
+
+def _factors(
+    problem: TensorMapProblem, box: Box, laying: Laying
+) -> tuple[tuple[dict[int, int], ...], tuple[dict[int, int], ...]]:
+    """What every atom, and every origin, adds to every coordinate."""
+    factors: list[dict[int, int]] = [{} for _ in laying.lines]
+    slopes: list[dict[int, int]] = [{} for _ in laying.lines]
+    for at, row in enumerate(box.rows):
+        place = laying.lines[at].element_stride
+        for atom in row.atoms:
+            factors[at][atom] = place
+            place *= box.atoms[atom].extent
+    for at, (line, moves) in enumerate(zip(laying.lines, laying.moves, strict=True)):
+        for move in moves:
+            factor = _coordinates(move, problem.element_bytes) // line.unit
+            if move.atom is None:
+                slopes[at][move.dim] = factor
+            else:
+                factors[at][move.atom] = factor
+    return tuple(factors), tuple(slopes)
+
+
+def _coordinates(move: Move, size: int) -> int:
+    """A move in the terms of a form."""
+    return move.step * size or move.tile_step
+
+
+def _starts_in_range(
+    forms: Forms,
+    box: Box,
+    starts: list[int],
+    factors: tuple[dict[int, int], ...],
+    slopes: tuple[dict[int, int], ...],
+) -> bool:
+    """Whether start coordinates have 32 bits for all origins in bounds, and for a store none is negative."""
+    lowest = 0 if forms.problem.direction == "store" else -COORDINATE_LIMIT
+    for start, mine, slope in zip(starts, factors, slopes, strict=True):
+        low = high = start
+        for index, factor in mine.items():
+            reach = factor * (box.atoms[index].extent - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+        for dim, factor in slope.items():
+            ends = [factor * u for u in forms.sights[dim].starts]
+            low, high = low + min(ends), high + max(ends)
+        if not lowest <= low <= high < COORDINATE_LIMIT:
+            return False
+    return True
