@@ -139,7 +139,8 @@ def test_planted_faults_are_noticed():
             seen = bool(faults) or not outcome.at_least(plan.oob)
             noticed.setdefault(name, []).append(seen)
             assert judge_plan(document, mutant).kind == "wrong", (name, document)
-    always = {"offset", "bytes expected", "footprint", "alignment", "upper half", "an issue less", "base"}
+    always = {"offset", "bytes expected", "footprint", "alignment", "upper half", "an issue less"}
+    assert np.mean(noticed["base"]) > 0.9  # a tile that is never in bounds has no base to get wrong
     for name, flags in noticed.items():
         assert np.mean(flags) >= (1 if name in always else 0.6), (name, np.mean(flags), len(flags))
     assert set(noticed) >= {"strides swapped", "stride", "extent less", "swizzle", "an issue less"}
