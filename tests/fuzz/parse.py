@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fuzz.drive import contract, text_of
-from layoutalg.affine import ParametricLayout
 
 import layoutalg as la
+from layoutalg.affine import ParametricLayout
 
 SEEDS = [
     b"(4,8):(1,4)", b"4:1", b"((2,2),8):((1,16),2)", b"Sw<3,4,3>", b"Sw<3,4,3,byte>", b"Sw<3,4,3> o 0 o (64,64):(64,1)",
