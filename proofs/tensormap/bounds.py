@@ -56,15 +56,14 @@ class Boxes:
         return Boxes(low, high, self.holds)
 
 
-def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> tuple[str, str]:
-    """Return (out-of-bounds class, engine) of a plan.
+def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], wanted: Boxes) -> tuple[str, str]:
+    """Return (out-of-bounds class, engine) of a plan; ``wanted`` is ``requested_boxes`` of it.
 
     Raises:
         MismatchError: some element that the problem calls in bounds is not read or written by the engine.
         UndecidedError: folded modes that ISL does not decide within its quota, or whose answer samples contradict.
         BudgetError: LA001, LA003: folded modes that ISL does not decide in time.
     """
-    wanted = requested_boxes(plan, walked)
     must_cover(plan, walked, moves, wanted)
     if any(len(row) > 1 for row in moves):
         if presburger.foreign_at_an_edge(plan, walked, moves) is not None:
@@ -103,19 +102,18 @@ def in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
 def requested_boxes(plan: TensorMapPlan, walked: Walk) -> Boxes:
     """Return the problem's in-bounds boxes, over the dimensions that the origin moves."""
     problem = plan.problem
-    dims = [dim for dim in range(problem.rank) if problem.origin_multiple[dim]]
     low: dict[int, IntArray] = {}
     high: dict[int, IntArray] = {}
     holds = np.ones(walked.tile_coords[0].size, dtype=np.bool_)
-    for dim in range(problem.rank):
-        x = walked.tile_coords[dim] * problem.element_strides[dim]
+    for dim, axis in enumerate(walked.tile_coords):  # one interval per tile coordinate, then looked up
+        x = np.arange(problem.tile[dim], dtype=np.int64) * problem.element_strides[dim]
         bottom, top = problem.bounds[dim]
-        if dim in dims:
-            step = problem.origin_multiple[dim]
-            low[dim] = -((x - bottom) // step)
-            high[dim] = (top - 1 - x) // step
+        step = problem.origin_multiple[dim]
+        if step:
+            low[dim] = (-((x - bottom) // step))[axis]
+            high[dim] = ((top - 1 - x) // step)[axis]
         else:
-            holds &= (x >= bottom) & (x < top)
+            holds &= ((x >= bottom) & (x < top))[axis]
     return Boxes(low, high, holds)
 
 
@@ -148,8 +146,10 @@ def must_cover(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], w
     some = ~wanted.empty()
     if not some.any():
         return
-    low = {dim: np.where(some, axis, 0) for dim, axis in wanted.low.items()}
-    high = {dim: np.where(some, axis, 0) for dim, axis in wanted.high.items()}
+    low, high = wanted.low, wanted.high
+    if not some.all():
+        low = {dim: np.where(some, axis, 0) for dim, axis in low.items()}
+        high = {dim: np.where(some, axis, 0) for dim, axis in high.items()}
     for coordinate, extent, terms in zip(walked.coords, walked.extents, moves, strict=True):
         reach = sum(abs(step) * max(_reach(low[dim]), _reach(high[dim])) for dim, step in terms.items())
         if reach + _reach(coordinate) >= ADDRESS_LIMIT:

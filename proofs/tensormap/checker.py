@@ -21,6 +21,7 @@ decided twice, by ``decode`` and ``violations`` and by the array code of ``batch
 from __future__ import annotations
 
 import math
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ import numpy.typing as npt
 from layoutalg.errors import BudgetError, LayoutError
 from layoutalg.ground import clock
 from layoutalg.proofs.fields import instance, same_json
-from layoutalg.proofs.tensormap.bounds import classify_bounds
+from layoutalg.proofs.tensormap.bounds import Boxes, classify_bounds, requested_boxes
 from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
 from layoutalg.proofs.tensormap.presburger import sampled_origins
 from layoutalg.proofs.tensormap.swizzle import period_bytes
@@ -117,10 +118,11 @@ def _decide(plan: TensorMapPlan) -> tuple[Walk, str, str]:
     walked = walk(plan)
     clock.check("the proof of a plan")
     moves = coefficients(plan)
-    _check_global_addresses(plan, walked, moves)
+    boxes = requested_boxes(plan, walked)
+    _check_global_addresses(plan, walked, moves, boxes)
     _check_inner_alignment(plan, moves)
     _check_starts(plan, moves)
-    oob, engine = classify_bounds(plan, walked, moves)
+    oob, engine = classify_bounds(plan, walked, moves, boxes)
     _check_reach(plan)
     if plan.direction == "store":
         _check_store(plan, oob)
@@ -193,11 +195,11 @@ def _check_issues(plan: TensorMapPlan) -> None:
             )
 
 
-def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> None:
-    """Same global byte address for every walked element, at the origin 0 and along every lattice step.
+def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], boxes: Boxes) -> None:
+    """Same global byte address for every walked element, at every origin where the problem calls it in bounds.
 
-    An element that is out of bounds at every origin has no address, only the fill: that it is never moved is for the
-    bounds to say.
+    The difference of the two addresses is affine in the lattice point, and those points are a box: it is 0 on the box
+    iff it is 0 at one corner and constant along every side of more than one point.
     """
     problem = plan.problem
     size = problem.element_bytes
@@ -214,51 +216,51 @@ def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[
     expected = np.full(got.size, problem.base_elem_offset * size, dtype=np.int64)
     for dim, axis in enumerate(walked.tile_coords):
         expected += axis * (problem.element_strides[dim] * problem.global_strides[dim] * size)
-    seen = _ever_in_bounds(plan, walked)
-    row = first((got != expected) & seen)
+    wrong: npt.NDArray[np.bool_] = np.zeros(got.size, dtype=np.bool_)
+    difference: npt.NDArray[Any] = got - expected
+    some = ~boxes.empty()
+    for dim, low in boxes.low.items():
+        slope = sum(row.get(dim, 0) * step for row, step in zip(moves, walked.steps_bytes, strict=True))
+        slope -= problem.origin_multiple[dim] * problem.global_strides[dim] * size
+        if slope:  # not the same everywhere, so right at one point at most
+            wrong |= low < boxes.high[dim]
+            corner = np.where(some, low, 0)
+            if abs(slope) * max(abs(int(corner.min())), abs(int(corner.max()))) >= ADDRESS_LIMIT:
+                corner = corner.astype(object)
+            difference = difference + slope * corner
+    row = first(some & (wrong | (difference != 0).astype(np.bool_)))
     if row is not None:
-        raise MismatchError(
-            "wrong global element",
-            tile=walked.tile_at(row),
-            origin=[0] * problem.rank,
-            expected_byte=int(expected[row]),
-            got_byte=int(got[row]),
-        )
-    for dim, multiple in enumerate(problem.origin_multiple):
-        moved = sum(row.get(dim, 0) * step for row, step in zip(moves, walked.steps_bytes, strict=True))
-        wanted = multiple * problem.global_strides[dim] * size
-        if moved != wanted and bool(seen.any()) and not _origin_stays(plan, dim):
-            origin = [0] * problem.rank
-            origin[dim] = multiple
+        _report_address(plan, walked, moves, row, boxes)
+
+
+def _report_address(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], row: int, boxes: Boxes) -> NoReturn:
+    """Refute by an element and an origin at which its address is wrong: near 0, or a neighbour of that."""
+    problem = plan.problem
+    box = {dim: (int(boxes.low[dim][row]), int(boxes.high[dim][row])) for dim in boxes.low}
+    near = [0] * problem.rank
+    for dim, (low, high) in box.items():
+        near[dim] = min(max(0, low), high)
+    points = [near]
+    for dim, (_, high) in box.items():
+        points.append([*near[:dim], near[dim] + (1 if near[dim] < high else -1), *near[dim + 1 :]])
+    for u in points:
+        if not all(low <= u[dim] <= high for dim, (low, high) in box.items()):
+            continue
+        origin = [value * step for value, step in zip(u, problem.origin_multiple, strict=True)]
+        x = [o + t * step for o, t, step in zip(origin, walked.tile_at(row), problem.element_strides, strict=True)]
+        element = problem.base_elem_offset + sum(a * b for a, b in zip(x, problem.global_strides, strict=True))
+        got = plan.tensor_map.base_address
+        for axis, terms, step in zip(walked.coords, moves, walked.steps_bytes, strict=True):
+            got += (int(axis[row]) + sum(coefficient * u[dim] for dim, coefficient in terms.items())) * step
+        if got != element * problem.element_bytes:
             raise MismatchError(
                 "wrong global element",
-                tile=walked.tile_at(0),
+                tile=walked.tile_at(row),
                 origin=origin,
-                expected_byte=int(expected[0]) + wanted,
-                got_byte=int(got[0]) + moved,
+                expected_byte=element * problem.element_bytes,
+                got_byte=got,
             )
-
-
-def _ever_in_bounds(plan: TensorMapPlan, walked: Walk) -> npt.NDArray[np.bool_]:
-    """Which walked elements are in bounds at some origin of the lattice."""
-    problem = plan.problem
-    seen = np.ones(walked.coords[0].size, dtype=np.bool_)
-    for axis, step, (low, high), multiple in zip(
-        walked.tile_coords, problem.element_strides, problem.bounds, problem.origin_multiple, strict=True
-    ):
-        below, above = axis * step - low, high - 1 - axis * step  # in bounds where -below <= origin <= above
-        seen &= (above // multiple >= -(below // multiple)) if multiple else ((below >= 0) & (above >= 0))
-    return seen
-
-
-def _origin_stays(plan: TensorMapPlan, dim: int) -> bool:
-    """Whether no origin but 0 brings any coordinate of this dimension in bounds."""
-    problem = plan.problem
-    (low, high), step = problem.bounds[dim], problem.origin_multiple[dim]
-    if step == 0:
-        return True
-    reach = problem.element_strides[dim] * (problem.tile[dim] - 1)
-    return high - 1 < step and low - reach > -step
+    raise UndecidedError("a wrong global element is right where it is evaluated")
 
 
 def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:

@@ -105,7 +105,10 @@ def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, obj
         True
     """
     value = _plan(plan)
-    written = np.asarray(image)
+    try:
+        written = np.asarray(image)
+    except (ValueError, TypeError, OverflowError):
+        raise _malformed("image must be a one-dimensional integer array", type(image).__name__) from None
     if written.ndim != 1 or written.dtype.kind not in "iu":
         raise _malformed("image must be a one-dimensional integer array", f"{written.dtype}{list(written.shape)}")
     try:

@@ -66,7 +66,7 @@ def power(value: object, argument: str) -> int:
     number = integer(value, argument, 1)
     if number & (number - 1):
         below = 1 << (number.bit_length() - 1)
-        near = Repair("take a power of two", f"{argument} = {below} or {2 * below}")
+        near = Repair("take a power of two", f"{argument} = {shown(below)} or {shown(2 * below)}")
         raise malformed(argument, "must be a power of two", number, repairs=(near,))
     return number
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from layoutalg.errors import LayoutError
-from layoutalg.proofs.tensormap import check
+from layoutalg.proofs.tensormap import TensorMapProblem, check
 from layoutalg.proofs.tensormap.presburger import classify_by_isl
 from layoutalg.proofs.tensormap.walk import coefficients, walk
 from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
@@ -174,3 +176,50 @@ def test_claims_are_tight_on_every_class():
             for origin in random_origins(plan, rng, 4):
                 assert first_difference(plan, origin) is None
     assert {"exact", "weak"} <= seen
+
+
+def changes_of(problem: TensorMapProblem, rng: random.Random) -> dict[str, object]:
+    """One field of a problem changed, in the ways that a mistaken caller might."""
+    name = rng.choice([field.name for field in dataclasses.fields(problem)])
+    value = getattr(problem, name)
+    if isinstance(value, str):
+        return {name: rng.choice(NAMES.get(name, (value + "r", "64B", "NONE")))}
+    if isinstance(value, int):
+        return {name: rng.choice((value + 1, 2 * value, 0, value + 16, -1))}
+    entries = list(value)
+    at = rng.randrange(len(entries))
+    if name == "bounds":
+        low, high = entries[at]
+        entries[at] = rng.choice(((low + 1, high), (low, high - 1), (low, high + 1), (0, 1)))
+    elif name == "smem_modes":
+        modes = [list(mode) for mode in entries[at]]
+        modes[rng.randrange(len(modes))][rng.randrange(2)] *= rng.choice((2, 3))
+        entries[at] = modes
+    else:
+        entries[at] = rng.choice((entries[at] + 1, 2 * entries[at], entries[at] // 2, -entries[at], 0))
+    return {name: rng.choice((tuple(entries), tuple(entries), entries[:-1]))}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_changed_problem_is_refused_or_refuted_or_right_on_real_bytes(seed):
+    rng = random.Random(seed)
+    plans = random_plans(70 + seed, 25)
+    outcomes = Counter()
+    while outcomes.total() < 250:
+        plan = rng.choice(plans)
+        changes = changes_of(plan.problem, rng)
+        try:
+            problem = plan.problem.with_changes(**changes)
+        except LayoutError:
+            outcomes["refused"] += 1
+            continue
+        if problem == plan.problem:
+            continue
+        assert isinstance(check(plan.with_changes(problem=problem)), Refuted)  # the certificate is of another plan
+        claimed = plan.with_changes(problem=problem, certificate=None)
+        verdict = check(claimed)
+        outcomes[type(verdict).__name__] += 1
+        if isinstance(verdict, Proved) and tensor_bytes(claimed) <= MAX_TENSOR_BYTES:
+            for origin in random_origins(claimed, rng, 3):
+                assert first_difference(claimed, origin) is None, (changes, claimed.to_json(), origin)
+    assert min(outcomes["refused"], outcomes["Refuted"], outcomes["Proved"]) > 20, outcomes

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from layoutalg.errors import LayoutError
+from layoutalg.ground import clock
 from layoutalg.proofs import wgmma as wgmma_proofs
-from layoutalg.proofs.tensormap import TensorMapPlan, check
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check, presburger
+from layoutalg.proofs.tensormap.walk import coefficients, walk
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap
@@ -21,7 +23,7 @@ from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.tensormap import checks, encoding, execute, facts
 from layoutalg.targets.nvidia.wgmma import descriptor as wgmma_descriptor
 from layoutalg.targets.nvidia.wgmma import operand as wgmma_operand
-from layoutalg.verdict import Proved, Refuted
+from layoutalg.verdict import Proved, Refuted, Unknown
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,6 +142,73 @@ def test_stride_fields_that_are_not_read_are_found_by_changing_them():
         for swizzle in wgmma_facts.SWIZZLES:
             for rows in wgmma_facts.N_VALUES:
                 assert unread(rows, major, swizzle) == wgmma_facts.unread_fields(rows, major, swizzle)
+
+
+def folded_plan() -> TensorMapPlan:
+    """Rows of two dimensions in one map coordinate: right where tiles start in bounds, else rows of the neighbour."""
+    stated = problem("NONE") | {
+        "tile": [1, 1, 64],
+        "smem": {"modes": [[[1, 1]], [[1, 1]], [[64, 1]]], "swizzle": "NONE"},
+    }
+    stated["global"] = {"shape": [6, 4, 64], "stride": [256, 64, 1], "dtype": "bf16", "base_align_bytes": 256}
+    stated["origin_multiple"] = [1, 1, 0]
+    tm = tensormap.TensorMap("bf16", (64, 24), (128,), (64, 1))
+    origin_map = ((), ((0, 4, 1), (1, 1, 1)))
+    plan = TensorMapPlan(
+        TensorMapProblem.from_json(stated),
+        tm,
+        tensormap.encode(tm),
+        (Issue((0, 0), 0),),
+        origin_map,
+        128,
+        128,
+        128,
+        "weak",
+    )
+    return plan.with_changes(certificate=check(plan).certificate)
+
+
+def test_what_isl_says_is_not_believed(monkeypatch):
+    plan = folded_plan()
+    assert (plan.oob, plan.certificate["engine"]) == ("weak", "isl")
+    assert plan.certificate["sampled_origins"] >= 8
+    size = 3 + len([extent for extent in plan.problem.tile if extent > 1])
+    for answer in (
+        ("exact", None),
+        ("undecided", None),
+        ("weak", [0] * size),
+        ("lost", [0] * size),
+        ("lost", [9] * size),
+        ("uncovered", [0] * size),
+    ):
+        monkeypatch.setattr(presburger.worker, "run", lambda *_, said=answer: said)
+        verdict = check(plan)
+        assert isinstance(verdict, Unknown), (answer, verdict)
+
+
+def test_isl_that_does_not_answer_leaves_it_unknown(monkeypatch):
+    plan = folded_plan()
+
+    def spent(*_):
+        clock.out_of_time("a test", 1.0)
+
+    monkeypatch.setattr(presburger.worker, "run", spent)
+    verdict = check(plan)
+    assert isinstance(verdict, Unknown)
+    assert "1 s given are spent" in verdict.reason
+
+
+def test_samples_alone_see_a_wrong_class():
+    """Of every plan that folds, weak by ISL, a sampled origin shows that it is not exact."""
+    plan = folded_plan()
+    walked, moves = walk(plan), coefficients(plan)
+    foreign = 0
+    for index in range(presburger.sampled_origins(walked)):
+        u = presburger.sample(plan, walked, moves, index)
+        wanted, moved = presburger.bounds_at(plan, walked, moves, u)
+        assert not (wanted & ~moved).any()
+        foreign += bool((moved & ~wanted).any())
+    assert foreign
 
 
 def names_from_targets() -> set[str]:

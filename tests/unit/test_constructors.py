@@ -1,10 +1,15 @@
-"""Every public dataclass of proofs and targets: whatever its constructor is given, a valid value or a LayoutError."""
+"""Every public dataclass of proofs and targets: whatever its constructor is given, a valid value or a LayoutError.
+
+The same of the functions that ``targets`` exports.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import importlib
+import inspect
 import json
 import pickle
 import pkgutil
@@ -32,7 +37,7 @@ from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation
-from layoutalg.targets.nvidia import tensormap
+from layoutalg.targets.nvidia import banks, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.registry import H200, Device, Target, lookup
 
@@ -180,3 +185,57 @@ def test_random_mixtures_of_values_raise_layout_errors_alone(cls):
 def test_changes_name_fields(cls):
     with pytest.raises(LayoutError, match="has the fields"):
         VALUES[cls].with_changes(colour="red")
+
+
+FUNCTIONS = [
+    getattr(package, name)
+    for package in (tensormap, tensormap.batch, wgmma_facts, banks)
+    for name in sorted(vars(package))
+    if inspect.isfunction(getattr(package, name))
+    and not name.startswith(("_", "require_", "check", "malformed", "shown"))
+]
+MORE = (
+    "A", "B", "MN", "sm_90a", "sm_100a", "bf16", "u8", "load", "store", "enforced", "documented", "ZERO", "NAN", (0, 0),
+    (64, 64), 16, 32, 64, 128, [0] * 32, np.arange(32) * 4, np.zeros(2**14, np.uint8), np.arange(2**14, dtype=np.uint8),
+    np.zeros(2**14), tensormap.batch.to_row(PLAN.tensor_map), [tensormap.batch.to_row(PLAN.tensor_map)], PLAN.raw,
+    PLAN.tensor_map, tensormap.TensorMap("u8", (), (), ()), tensormap.TensorMap("tf32", (9, 9, 9), (5, 6), (3, 4, 5)),
+    tensormap.TensorMap("u6_align16", (128,), (), (128,)), wgmma_facts.MatrixDescriptor(2**18 - 16, 0, 0, 7, "64B"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: f"{function.__module__}.{function.__name__}")
+def test_functions_of_targets_raise_layout_errors_alone(function):
+    rng = random.Random(function.__name__)
+    parameters = inspect.signature(function).parameters.values()
+    for _ in range(400):
+        given, named = [], {}
+        for parameter in parameters:
+            optional = parameter.default is not parameter.empty
+            if optional and rng.random() < 0.5:
+                continue
+            value = rng.choice(MORE if rng.random() < 0.7 else WRONG)
+            if optional or parameter.kind is parameter.KEYWORD_ONLY:
+                named[parameter.name] = value
+            else:
+                given.append(value)
+        with contextlib.suppress(LayoutError):
+            function(*given, **named)
+
+
+@pytest.mark.parametrize("copy_tile", [tensormap.tile_load, tensormap.tile_store])
+def test_the_model_of_the_copy_engine_takes_its_kinds_or_raises_a_layout_error(copy_tile):
+    good = {
+        "tm": tensormap.TensorMap("u8", (16, 4), (16,), (16, 2)),
+        "coords": (0, 1),
+        "memory": np.zeros(64, np.uint8),
+        "image": np.zeros(256, np.uint8),
+        "smem_offset_bytes": 128,
+    }
+    assert copy_tile(**good) == 32
+    sizes = [np.zeros(n, np.uint8) for n in (0, 1, 31, 63)]
+    kinds = [np.zeros(64, kind) for kind in (np.int8, np.uint16, np.float32, bool, object, "S1")]
+    shapes = [np.zeros((8, 32), np.uint8), np.zeros(1024, np.uint8)[::2], np.broadcast_to(np.uint8(0), 256)]
+    for name in good:
+        for wrong in (*WRONG, *MORE, *sizes, *kinds, *shapes, (2**31, 0), (0, -(2**31) - 1), (8, 0), (0, 0, 0)):
+            with contextlib.suppress(LayoutError):
+                copy_tile(**(good | {name: wrong}))

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
-from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_PERIOD_BYTES, SWIZZLE_SPAN_BYTES
+from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_PERIOD_BYTES, SWIZZLE_SPAN_BYTES, require_map
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
     INTERLEAVE_CODES,
@@ -69,7 +69,7 @@ def to_row(tm: TensorMap) -> list[int]:
     """Return the 26 numbers of a map.
 
     Raises:
-        MalformedError: LA311, the rank is above 5, for which a row has no room.
+        MalformedError: LA300, not a ``TensorMap``; LA311, the rank is above 5, for which a row has no room.
 
     Example:
         >>> to_row(TensorMap("u8", (64,), (), (16,)))[:4]
@@ -78,6 +78,7 @@ def to_row(tm: TensorMap) -> list[int]:
     Laws: ``from_row(to_row(tm)) == tm``.
     Source: the parameters of ``cuTensorMapEncodeTiled``.
     """
+    require_map(tm, "to_row")
     rank = tm.rank
     if rank > MAX_RANK:
         raise malformed("LA311", "a row holds at most 5 modes", f"dims has {rank} entries")

@@ -73,10 +73,10 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
     """
     if not isinstance(tm, TensorMap):
         raise malformed("LA300", "violations needs a TensorMap", f"got a {type(tm).__name__}")
-    if evidence == "enforced":
+    if isinstance(evidence, str) and evidence == "enforced":
         require_measured(target)
         return enforced_violations(tm)
-    if evidence != "documented":
+    if not isinstance(evidence, str) or evidence != "documented":
         raise malformed("LA305", f"evidence {shown(evidence)} is not known", "evidence is 'enforced' or 'documented'")
     return _documented_violations(tm, lookup(target))
 

@@ -178,6 +178,7 @@ def loaded_counts(tm: TensorMap) -> tuple[int, ...]:
 
     Source: CUDA driver API 13.0, ``elementStrides``; measured on 1,000 loads.
     """
+    require_map(tm, "loaded_counts")
     _require_countable(tm, tm.element_strides[1:])
     return tuple(extent if mode == 0 else -(-extent // tm.element_strides[mode]) for mode, extent in enumerate(tm.box))
 
@@ -243,6 +244,7 @@ def box_bytes(tm: TensorMap) -> int:
 
     Source: encodings measured on NVIDIA H200, driver 580.159.04.
     """
+    require_map(tm, "box_bytes")
     _require_countable(tm, tm.element_strides)
     return element_bytes(tm.dtype) * math.prod(e // s for e, s in zip(tm.box, tm.element_strides, strict=True))
 
@@ -278,8 +280,15 @@ def swizzle_supported(mode: str, arch: str) -> bool:
     return "ATOM" not in mode or lookup(arch).compute_capability >= (10, 0)
 
 
+def require_map(tm: object, call: str) -> None:
+    """Raise LA300 unless the argument of ``call`` is a ``TensorMap``."""
+    if not isinstance(tm, TensorMap):
+        raise malformed("LA300", f"{call} needs a TensorMap", f"got a {type(tm).__name__}")
+
+
 def refuse_interleave(tm: TensorMap, call: str) -> None:
     """Raise LA304, rule INTERLEAVE_MODEL, for an interleaved map: how the engine lays it out was not understood."""
+    require_map(tm, call)
     if tm.interleave != "NONE":
         raise TargetRuleError(
             Diagnostic(

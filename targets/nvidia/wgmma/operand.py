@@ -139,7 +139,7 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
         base_offset: The descriptor's base offset.
 
     Raises:
-        MalformedError: LA354, no such swizzle mode.
+        MalformedError: LA350, no integers of 64 bits; LA354, no such swizzle mode.
 
     Example:
         >>> swizzle_phase(np.array([0, 128, 256]), "128B").tolist()
@@ -149,7 +149,12 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
 
     Source: measured.
     """
-    return addresses ^ (((addresses >> 7) - base_offset) % swizzle_rows(swizzle) << 4)
+    rows = swizzle_rows(swizzle)
+    offset = checked_integer("base_offset", base_offset, "swizzle_phase") % rows
+    if not isinstance(addresses, np.ndarray) or addresses.dtype.kind not in "iu":
+        raise malformed("LA350", "addresses are no array of integers", f"got {shown(addresses)}", "swizzle_phase")
+    given = addresses.astype(np.int64, copy=False)
+    return given ^ (((given >> 7) - offset) % rows << 4)
 
 
 def operand_offsets(
@@ -220,10 +225,10 @@ def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) 
 def _checked_shape(rows: int, k: int, element_bits: int) -> int:
     count = checked_integer("rows", rows, "operand_offsets")
     if count not in N_VALUES:
-        raise _not_measured(f"rows = {count}; rows are 64 for A, a multiple of 8 in 8..256 for B")
+        raise _not_measured(f"rows = {shown(count)}; rows are 64 for A, a multiple of 8 in 8..256 for B")
     for name, value, known in (("k", k, INSTRUCTION_K), ("element_bits", element_bits, ELEMENT_BITS)):
         if checked_integer(name, value, "operand_offsets") != known:
-            raise _not_measured(f"{name} = {value}; only {name} = {known} was")
+            raise _not_measured(f"{name} = {shown(value)}; only {name} = {known} was")
     return count
 
 

@@ -94,7 +94,7 @@ def instruction_rows(operand: str) -> tuple[int, ...]:
 
     Source: PTX ISA 9.1 section 9.7.15.
     """
-    if operand not in ("A", "B"):
+    if not isinstance(operand, str) or operand not in ("A", "B"):
         raise _operand_error(operand)
     return (INSTRUCTION_M,) if operand == "A" else N_VALUES
 
@@ -112,7 +112,7 @@ def operand_evidence(operand: str) -> str:
         >>> operand_evidence("A")
         'measured'
     """
-    if operand not in ("A", "B"):
+    if not isinstance(operand, str) or operand not in ("A", "B"):
         raise _operand_error(operand)
     return _EVIDENCE[operand]
 
@@ -140,7 +140,7 @@ def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
     """
     columns = checked_integer("n", n, "accumulator_coordinates")
     if columns not in N_VALUES:
-        because = f"n must be a multiple of 8 in 8..256, not {columns}"
+        because = f"n must be a multiple of 8 in 8..256, not {shown(columns)}"
         raise MalformedError(
             Diagnostic("LA359", "no such wgmma shape", ("accumulator_coordinates",), because, source=SHAPE_SOURCE)
         )
