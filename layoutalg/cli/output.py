@@ -166,7 +166,8 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
     """Open a target, or a part beside it; return the handle and the name of the part."""
     if direct:
         return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), None
-    if status is not None and not os.access(target, os.W_OK):
+    effective = os.access in os.supports_effective_ids
+    if status is not None and not os.access(target, os.W_OK, effective_ids=effective):
         raise PermissionError(0, "it is write-protected")
     part = os.path.join(os.path.dirname(target), f".layoutalg-{secrets.token_hex(8)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
