@@ -403,7 +403,7 @@ def test_a_write_protected_file_stays(tmp_path, monkeypatch, capsys):
     kept.chmod(0o444)
     if os.geteuid() == 0:  # nothing is write-protected for root
         monkeypatch.setattr(os, "supports_effective_ids", set())
-        monkeypatch.setattr(os, "access", lambda path, mode, **_: mode != os.W_OK)
+        monkeypatch.setattr(os, "access", lambda _, mode, **__: mode != os.W_OK)
     assert synth(kept) == USAGE
     assert "write-protected" in capsys.readouterr().err
     assert kept.read_text(encoding="utf-8") == "precious"
