@@ -288,6 +288,8 @@ def main() -> int:
     parser.add_argument("--isolation", type=int, default=24, help="subprocesses one group may use to isolate faults")
     parser.add_argument("--problems", default="plans.json", help="plans and products, as written by 'prepare'")
     parser.add_argument("--tiles", default=str(ROOT / "tests/data/real_tiles.json"), help="problems 'prepare' reads")
+    parser.add_argument("--random", type=int, default=0, help="plans of small random problems that 'prepare' adds")
+    parser.add_argument("--seed", type=int, default=0, help="of those random problems")
     parser.add_argument("--origins", type=int, default=8, help="tile origins per plan")
     parser.add_argument("--portion", type=int, default=64, help="plans per subprocess")
     parser.add_argument("--max-bytes", type=int, default=2**34, help="skip tensors larger than this")
@@ -300,7 +302,7 @@ def main() -> int:
     if arguments.what == "prepare":
         import device_problems
 
-        device_problems.prepare(arguments.tiles, arguments.problems)
+        device_problems.prepare(arguments.tiles, arguments.problems, arguments.random, arguments.seed)
         return 0
     campaign = Campaign(arguments)
     sections = {"all": ["wgmma", "store", "load", "problems", "matmul"], "probes": ["wgmma", "store", "load"]}.get(

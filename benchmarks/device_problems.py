@@ -10,7 +10,10 @@ agreeing.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +109,25 @@ def products() -> list[dict[str, Any]]:
     return found
 
 
-def prepare(tiles_path: str, out_path: str) -> None:
-    """Write the plans of a file of problems, loads and stores, and the matrix products, as JSON."""
+def random_plans(count: int, seed: int) -> list[dict[str, object]]:
+    """Return plans of small random problems, of all kinds that the tests draw."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from judges.planner_problems import random_problem
+
+    from layoutalg.errors import LayoutError
+    from layoutalg.synth.tensormap import synthesize_tensormap
+
+    plans: list[dict[str, object]] = []
+    number = seed
+    while len(plans) < count:
+        number += 1
+        with contextlib.suppress(LayoutError):
+            plans.append(synthesize_tensormap(random_problem(random.Random(number))).to_json())
+    return plans
+
+
+def prepare(tiles_path: str, out_path: str, count: int, seed: int) -> None:
+    """Write the plans of a file of problems, loads and stores, of random ones, and the matrix products, as JSON."""
     from layoutalg.errors import LayoutError
     from layoutalg.synth.tensormap import synthesize_tensormap
 
@@ -125,6 +145,7 @@ def prepare(tiles_path: str, out_path: str) -> None:
                 plans.append(synthesize_tensormap(problem).to_json())
             except LayoutError:
                 continue
+    plans += random_plans(count, seed)
     Path(out_path).write_text(json.dumps({"plans": plans, "products": products()}))
 
 
@@ -150,7 +171,7 @@ def spread(plan: TensorMapPlan, number: int) -> list[tuple[int, ...]]:
 def tensor_bytes(plan: TensorMapPlan) -> int:
     """Return the bytes from the base address to the tensor's end, rounded up to 16."""
     p = plan.problem
-    last = p.base_elem_offset + sum((n - 1) * s for n, s in zip(p.global_shape, p.global_strides, strict=True))
+    last = p.base_elem_offset + sum(max(0, (n - 1) * s) for n, s in zip(p.global_shape, p.global_strides, strict=True))
     return -(-(last + 1) * element_bytes(p.dtype) // 16) * 16
 
 
