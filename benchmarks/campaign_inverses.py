@@ -7,8 +7,8 @@ with itertools and shares no code with the library. Right inverses must return t
 inverses the least point of every value and nothing elsewhere, left inverses lead every value back.
 
 Prints one JSON line: per kind the ``right`` answers, the ``refused`` ones that the judge confirms (there is no such
-inverse), the ``needless`` ones by code (the judge finds the inverse, the library gave up), ``wrong`` answers, and the
-slowest answer in seconds. The run fails where an answer is wrong.
+inverse), the ``needless`` ones by code (the judge finds the inverse, the library gave up on at most 512 points),
+``wrong`` answers, and the slowest answer in seconds. The run fails where an answer is wrong.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from campaign_affine import EXTENTS, SIZES, Partial, Point, Table, Total, WrongE
 from layoutalg import promote, zmod
 from layoutalg.affine import ParametricLayout
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import AdmissibilityError, LayoutError, RepresentabilityError
+from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
 from layoutalg.zmod import IntegerLayout
 
 MOST = 150
 """Points of a layout that is drawn."""
+LISTED = 512
+"""Points of a text up to which giving up is needless."""
 PLACES = 40_000
 """Most places of the box around the values at which a guarded inverse is asked; beyond, the neighbours of values."""
 
@@ -275,9 +277,21 @@ def text_form(rng: random.Random) -> tuple[ParametricLayout, Table, str]:
             return residue_form(rng)
 
 
+def asked(inverse: Callable[[], ParametricLayout], table: Table) -> ParametricLayout | None:
+    """Return the inverse, None where the library gave up on more points than it lists."""
+    try:
+        return inverse()
+    except BudgetError:
+        if len(table) <= LISTED:
+            raise
+        return None
+
+
 def text_right(rng: random.Random) -> str:
     layout, table, name = text_form(rng)
-    found = layout.right_inverse()
+    found = asked(layout.right_inverse, table)
+    if found is None:
+        return "gave up on more points than are listed"
     if table:
         judge_guarded(found, least(table), name)
     return "right"
@@ -287,13 +301,15 @@ def text_inverse(rng: random.Random) -> str:
     layout, table, name = text_form(rng)
     injective = len(set(table.values())) == len(table)
     try:
-        found = layout.inverse()
+        found = asked(layout.inverse, table)
     except AdmissibilityError as error:
         witness: Any = error.diagnostic.witness
         expect(not injective and error.diagnostic.code == "LA792", f"{error.diagnostic.code} of {name}")
         first, second = (tuple(point.values()) for point in witness["points"])
         expect(first != second and table[first] == table[second] == witness["value"], f"{witness} of {name}")
         return "refused"
+    if found is None:
+        return "gave up on more points than are listed"
     expect(injective, f"an inverse of {name}, which is not injective")
     if table:
         judge_guarded(found, least(table), name)
@@ -335,6 +351,7 @@ def campaign(cases: int, seed: int, chosen: Iterable[str] = ()) -> dict[str, Any
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     said: list[dict[str, str]] = []
     slowest = (0.0, "")
+    one_case("text_right", "warm")  # starts the process that asks ISL
     for number, kind in enumerate(kinds):
         name = f"{seed}:{number}:{kind}"
         start = time.perf_counter()

@@ -29,7 +29,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from judges.planner_cases import Case, examine  # noqa: E402
 from judges.planner_problems import FEATURES, features, random_problem, shrink  # noqa: E402
 
-TROUBLE = ("wrong", "leaked", "needless", "understated", "budget")
+KINDS = ("right", "understated", "bettered", "refused", "needless", "budget", "wrong", "leaked")
+TROUBLE = ("wrong", "leaked", "needless", "understated", "bettered", "budget")
 
 
 def case(seed: int, number: int, rank: int | None, search: bool) -> tuple[int, Case, float]:
@@ -134,7 +135,9 @@ def main() -> int:
     times.sort()
     print(
         f"\n{sum(kinds.values())} problems: "
-        + ", ".join(f"{kinds[kind]} {kind}" for kind in ("right", "refused", "understated", "needless", "budget"))
+        + ", ".join(
+            f"{kinds[kind]} {kind}" for kind in ("right", "understated", "bettered", "refused", "needless", "budget")
+        )
         + f", {kinds['wrong']} wrong, {kinds['leaked']} leaked; {cut} searches cut; "
         + f"{sum(times):.0f} s, median {1000 * times[len(times) // 2]:.0f} ms, longest {times[-1]:.1f} s"
     )

@@ -45,49 +45,67 @@ def runs_text(function: Mapping[Vector, Vector], names: Sequence[str]) -> str:
 
 
 def cover(function: Mapping[Vector, Vector]) -> list[Run]:
-    """Return runs that hold every input once: always the longest that is left, then the one with the least start."""
-    rest = dict(sorted(function.items()))
+    """Return runs that hold every input once: always the longest that is left, then the one with the least start.
+
+    Example:
+        >>> [(run.value, run.count) for run in cover({(y,): (y % 3,) for y in range(6)})]
+        [((0,), 3), ((3,), 3)]
+    """
+    weights = _weights(function)
+    pairs = {_number(value + point, weights): (value, point) for value, point in function.items()}
+    order = sorted(pairs, key=pairs.__getitem__)
+    rest = set(order)
     heap = []
-    for value in rest:
+    for place in range(len(order)):
         clock.check("listing a function in runs")
-        run = _longest(rest, value)
-        heap.append((-run.count, value, run))
+        count, step = _longest(rest, order[place:])
+        heap.append((-count, place, step))
     heapq.heapify(heap)
     runs = []
     while heap:
         clock.check("listing a function in runs")
-        _, value, run = heapq.heappop(heap)
-        members = [_along(value, run.step, t) for t in range(run.count)]
-        if all(member in rest for member in members):
-            runs.append(run)
-            for member in members:
-                del rest[member]
-        elif value in rest:
+        count, place, step = heapq.heappop(heap)
+        start = order[place]
+        members = [start + t * step for t in range(-count)]
+        if rest.issuperset(members):
+            rest.difference_update(members)
+            (value, point), (other, goal) = pairs[start], pairs[members[-count > 1]]
+            runs.append(Run(value, point, _apart(value, other), _apart(point, goal), -count))
+        elif start in rest:
             # what is taken only shortens runs, so the longest still comes first
-            run = _longest(rest, value)
-            heapq.heappush(heap, (-run.count, value, run))
+            count, step = _longest(rest, [number for number in order[place:] if number in rest])
+            heapq.heappush(heap, (-count, place, step))
     return runs
 
 
-def _longest(rest: dict[Vector, Vector], value: Vector) -> Run:
-    """Return the longest run that starts at a value and ascends."""
-    point = rest[value]
-    best = Run(value, point, (0,) * len(value), (0,) * len(point), 1)
-    for other, goal in rest.items():
-        if other <= value:
-            continue
-        step = tuple([a - b for a, b in zip(other, value, strict=True)])
-        turn = tuple([a - b for a, b in zip(goal, point, strict=True)])
-        count = 1
-        while rest.get(_along(value, step, count)) == _along(point, turn, count):
+def _weights(function: Mapping[Vector, Vector]) -> Vector:
+    """Return weights under which sums tell inputs with their outputs apart, also one step outside of their box."""
+    rows = [value + point for value, point in function.items()]
+    weights, weight = [], 1
+    for column in reversed(list(zip(*rows, strict=True))):
+        weights.append(weight)
+        weight *= 4 * (max(column) - min(column)) + 1
+    return tuple(reversed(weights))
+
+
+def _number(row: Vector, weights: Vector) -> int:
+    return sum([a * weight for a, weight in zip(row, weights, strict=True)])
+
+
+def _longest(rest: set[int], ascending: Sequence[int]) -> tuple[int, int]:
+    """Return the length and the step of the longest run that starts at the first number and ascends."""
+    start, length, best = ascending[0], 1, 0
+    for other in ascending[1:]:
+        step, count = other - start, 2
+        while start + count * step in rest:
             count += 1
-        if count > best.count:
-            best = Run(value, point, step, turn, count)
-    return best
+        if count > length:
+            length, best = count, step
+    return length, best
 
 
-def _along(start: Vector, step: Vector, t: int) -> Vector:
-    return tuple([a + t * b for a, b in zip(start, step, strict=True)])
+def _apart(start: Vector, goal: Vector) -> Vector:
+    return tuple([b - a for a, b in zip(start, goal, strict=True)])
 
 
 def _piece(run: Run, names: Sequence[str]) -> str:

@@ -13,6 +13,8 @@ from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.ground import limits
 from layoutalg.ground.text import escaped
 
+_CHUNK = 2**20
+
 
 def read_text(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``.
@@ -43,7 +45,12 @@ def _standard_input() -> BinaryIO:
 
 
 def _read(file: BinaryIO) -> bytes:
-    return file.read(limits.DOCUMENT_BYTES + 1)
+    """Return what a file holds, one byte more than the limit where it holds more."""
+    parts, room = [], limits.DOCUMENT_BYTES + 1
+    while room and (part := file.read(min(room, _CHUNK))):
+        parts.append(part)
+        room -= len(part)
+    return b"".join(parts)
 
 
 def _refused(what: str, name: str, because: str) -> MalformedError:

@@ -1,9 +1,35 @@
-"""Foreign text in messages and on terminals: printable, and no longer than asked.
+"""Foreign text: on terminals printable and no longer than asked, as an expression read without a sound.
 
-Main definitions: ``escaped``. Values of any kind are shown by ``layoutalg.errors.shown``.
+Main definitions: ``escaped``, ``expression_tree``. Values of any kind are shown by ``layoutalg.errors.shown``.
 """
 
 from __future__ import annotations
+
+import ast
+import re
+
+_NUMBER = r"0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*"
+_FRACTION = r"[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*"
+_LOUD = re.compile(rf"\\|(?<![\w.])(?!(?:{_NUMBER})(?!\w))[0-9]|(?<!\w)(?:{_FRACTION})[^\W0-9_]")
+"""What makes Python's reader warn: a backslash, a number that runs into a name."""
+
+
+def expression_tree(text: str) -> ast.expr | None:
+    """Return the syntax tree of one Python expression; None where the text is not one. Nothing is ever evaluated.
+
+    Args:
+        text: Any text; the caller bounds its length.
+
+    Example:
+        >>> type(expression_tree(" M*(N + 1) ")).__name__, expression_tree("M*"), expression_tree("1if")
+        ('BinOp', None, None)
+    """
+    if _LOUD.search(text):
+        return None
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        return None
 
 
 def escaped(text: str, width: int | None = None) -> str:

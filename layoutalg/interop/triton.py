@@ -28,6 +28,7 @@ from typing import Any, NoReturn, TypeAlias
 from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
+from layoutalg.ground.text import expression_tree
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
 TritonDims: TypeAlias = list[tuple[str, int]]
@@ -280,12 +281,7 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
 
     Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
     """
-    try:
-        node = ast.parse(_short(text).strip(), mode="eval").body if isinstance(text, str) else None
-    except MalformedError:
-        raise
-    except _NO_LITERAL:
-        node = None
+    node = expression_tree(_short(text)) if isinstance(text, str) else None
     name = ""
     if isinstance(node, ast.Call):
         function = node.func

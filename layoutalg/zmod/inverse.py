@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground import clock
+from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.zmod.axes import same_function
 from layoutalg.zmod.closed import closed
 from layoutalg.zmod.compose import residue_form
@@ -35,10 +36,12 @@ from layoutalg.zmod.solve import Obstruction, solve_mod
 if TYPE_CHECKING:
     from layoutalg.affine import ParametricLayout
 
-LISTED_POINTS = 512
+LISTED_POINTS = 2048
 """Most points of a layout whose values are listed in runs."""
-FEW_PIECES = 64
-"""Runs in larger numbers are taken only where ISL has no answer."""
+SMALL_POINTS = 512
+"""Points of a layout that is listed in any number of runs."""
+FEW_PIECES, MANY_PIECES = 64, 256
+"""Runs of a larger layout: up to the first number they are the answer, up to the second where ISL has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +136,26 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
 
     names = output_names(layout)
     runs = listed(layout, names) if layout.size <= LISTED_POINTS else None
-    few = runs is not None and runs.count(";") < FEW_PIECES
+    pieces = 0 if runs is None else runs.count(";") + 1
     engines: list[tuple[str, Callable[[], str | None]]] = [
         ("one piece", lambda: closed(layout, names)),
         ("digits", lambda: _chained(layout, names)),
         ("isl", lambda: guarded(layout).right_inverse().text),
     ]
-    if runs is not None:
-        engines.insert(2 if few else 3, ("runs", lambda: runs))
+    if 0 < pieces <= MANY_PIECES or layout.size <= SMALL_POINTS:
+        engines.insert(2 if pieces <= FEW_PIECES else 3, ("runs", lambda: runs))
     tried: list[str] = []
-    for engine, find in engines:
-        try:
-            text = find()
-            if text is None:
-                continue
-            inverse = ParametricLayout(text, outputs=tuple(layout.in_dims))
-            return ImageInverse(inverse, confirmed(layout, inverse))
-        except (BudgetError, AdmissibilityError) as error:  # ISL's own errors say nothing about the layout
-            tried.append(f"{engine}: {error.diagnostic.code} {error.diagnostic.what}")
-        clock.check(f"the inverse of {layout}")
+    with clock.within(2 * ISL_SECONDS):
+        for engine, find in engines:
+            try:
+                clock.check(f"the inverse of {layout}")
+                text = find()
+                if text is None:
+                    continue
+                inverse = ParametricLayout(text, outputs=tuple(layout.in_dims))
+                return ImageInverse(inverse, confirmed(layout, inverse))
+            except (BudgetError, AdmissibilityError) as error:  # ISL's own errors say nothing about the layout
+                tried.append(f"{engine}: {error.diagnostic.code} {error.diagnostic.what}")
     raise BudgetError(
         Diagnostic(
             code="LA741",

@@ -105,6 +105,11 @@ class Forms:
     _known: dict[tuple[int, tuple[tuple[int, int], ...], bool], Form | None] = field(default_factory=dict)
     _guarded: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
+    @property
+    def blank(self) -> bool:
+        """Whether no tile ever shows anything, so that all of it is filled."""
+        return not all(sight.ever for sight in self.sights)
+
     def form(self, box: Box, dim: int, atoms: tuple[int, ...], origin: bool) -> Form | None:
         """Return what atoms and perhaps the origin of a tile dimension add, None where it leaves every address."""
         mine = tuple(sorted((box.atoms[index].place, box.atoms[index].extent) for index in atoms))
@@ -127,7 +132,7 @@ class Forms:
 
     def guarded(self, dim: int, tests: list[Test], wanted: str) -> bool:
         """Whether a tile dimension's coordinates out of bounds fail one of the tests, as a class wants it."""
-        if wanted == "lost":
+        if wanted == "lost" or self.blank:
             return True
         key = (dim, wanted, *((id(form), low, high) for form, low, high in tests))  # forms are kept, so ids are theirs
         if key not in self._guarded:

@@ -3,13 +3,15 @@
 Main definitions: ``variants``.
 
 Main statements: a variant differs in two things. *Unseen coordinates:* where one coordinate of a tile dimension that
-stays at the origin 0 is in bounds and all others never are, no pitch and no step is ever walked along it, so any will
-do. *Other swizzles:* where undoing another swizzle on the wanted addresses leaves a sum of strides, the tile is that
-swizzle of these strides. The checker proves every plan against the problem as it was stated.
+stays at the origin 0 is in bounds and all others never are, no pitch and no step is ever walked along it, so any pitch
+and any order of its digits will do; where a tile never shows anything, it is only filled. *Other swizzles:* where
+undoing another swizzle on the wanted addresses leaves a sum of strides, the tile is that swizzle of these strides. The
+checker proves every plan against the problem as it was stated.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
@@ -18,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.boxes import tile_atoms
-from layoutalg.synth.tensormap.sight import sight_of
+from layoutalg.synth.tensormap.layings import room_for
+from layoutalg.synth.tensormap.sight import Sight, sight_of
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -28,34 +30,39 @@ Digits = tuple[tuple[int, int], ...]
 
 
 def seen(problem: TensorMapProblem) -> TensorMapProblem:
-    """Return the problem with a plain pitch along every dimension of which one coordinate alone is ever in bounds."""
-    inner = next((atom.dim for atom in tile_atoms(problem) if atom.stride == 1), None)
+    """Return the problem with plain pitches where only one coordinate of a dimension, or nothing, is ever in bounds."""
     for dim in range(problem.rank):
-        wanted = _pitch(problem, dim, dim == inner)
-        if wanted != problem.global_strides[dim] * problem.element_strides[dim]:
-            problem = _straightened(problem, dim, wanted)
+        if not _plain(problem, dim) or problem.bounds[dim][0] > 0:
+            sight = sight_of(problem, dim)
+            if not sight.ever:
+                return _blank(problem)
+            if sight.lowest == sight.highest and (sight.multiple == 0 or sight.stays) and not _plain(problem, dim):
+                problem = _straightened(problem, dim, sight)
     return problem
 
 
-def _pitch(problem: TensorMapProblem, dim: int, inner: bool) -> int:
-    """A pitch between tile elements that a map can hold, the one stated where that can be."""
-    size = problem.element_bytes
-    grain = max(1, limits.GLOBAL_ALIGN_BYTES // size)
+def _plain(problem: TensorMapProblem, dim: int) -> bool:
+    """Whether a map can walk along a dimension: bytes where it runs innermost, else whole chunks below the limit."""
     pitch = problem.global_strides[dim] * problem.element_strides[dim]
-    if inner:
-        return 1
-    if 0 <= pitch * size < limits.STRIDE_LIMIT_BYTES and pitch % grain == 0:
-        return pitch
-    plain = -(-abs(pitch) // grain) * grain
-    return plain if plain * size < limits.STRIDE_LIMIT_BYTES else grain
+    if problem.tile[dim] > 1 and any(extent > 1 and stride == 1 for extent, stride in problem.smem_modes[dim]):
+        return pitch == 1
+    size = problem.element_bytes
+    return 0 <= pitch * size < limits.STRIDE_LIMIT_BYTES and pitch * size % limits.GLOBAL_ALIGN_BYTES == 0
 
 
-def _straightened(problem: TensorMapProblem, dim: int, pitch: int) -> TensorMapProblem:
-    """Give one dimension a pitch where one coordinate alone is seen; that one keeps its address."""
-    sight = sight_of(problem, dim)
-    if not sight.ever or sight.lowest != sight.highest or (sight.multiple and not sight.stays):
-        return problem
-    at = int(np.flatnonzero(sight.first <= sight.last)[0])
+def _straightened(problem: TensorMapProblem, dim: int, sight: Sight) -> TensorMapProblem:
+    """Let one dimension run in global as in shared memory; its only coordinate in bounds keeps its address."""
+    seen_at = int(np.flatnonzero(sight.first <= sight.last)[0])
+    place, values = 1, []
+    for extent, stride in problem.smem_modes[dim]:
+        values.append((stride, extent, seen_at // place % extent))
+        place *= extent
+    at, place = 0, 1
+    for _, extent, value in sorted(values):
+        at, place = at + place * value, place * extent
+    grain = max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes)
+    lowest = min((stride for stride, extent, _ in values if extent > 1), default=grain)
+    pitch = lowest if lowest % grain == 0 or lowest < grain else -(-lowest // grain) * grain
     offset = problem.base_elem_offset + problem.global_strides[dim] * sight.lowest - pitch * at
     if offset < 0:
         return problem
@@ -64,9 +71,30 @@ def _straightened(problem: TensorMapProblem, dim: int, pitch: int) -> TensorMapP
         base_elem_offset=offset,
         global_shape=_put(problem.global_shape, dim, at + 1),
         global_strides=_put(problem.global_strides, dim, pitch),
+        smem_modes=_put(problem.smem_modes, dim, tuple((extent, stride) for stride, extent, _ in sorted(values))),
         bounds=_put(problem.bounds, dim, (at, at + 1)),
         element_strides=_put(problem.element_strides, dim, 1),
         origin_multiple=_put(problem.origin_multiple, dim, 0),
+    )
+
+
+def _blank(problem: TensorMapProblem) -> TensorMapProblem:
+    """Return one row with the digits of a tile that is never in bounds, in shared-memory order."""
+    digits = sorted((stride, extent) for modes in problem.smem_modes for extent, stride in modes if extent > 1)
+    count = math.prod(problem.tile)
+    grain = max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes)
+    below, _ = room_for(problem)
+    first = problem.base_elem_offset + below // problem.element_bytes
+    return replace(
+        problem,
+        global_shape=(count + 1,),
+        global_strides=(1,),
+        tile=(count,),
+        smem_modes=(tuple((extent, stride) for stride, extent in digits) or ((1, 1),),),
+        base_elem_offset=-(-first // grain) * grain,
+        bounds=((count, count + 1),),
+        element_strides=(1,),
+        origin_multiple=(0,),
     )
 
 

@@ -11,6 +11,7 @@ of bounds fail the test of some line whatever the dimensions guarded before add 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,6 +67,8 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
     problem = forms.problem
     size = problem.element_bytes
     lines = laying.lines
+    if forms.blank:
+        return _blank(problem, box, ratio, laying)
     if any(line.stride_bytes >= limits.STRIDE_LIMIT_BYTES for line in lines):
         return None
     lows = [sum(part.low for part in parts.values()) for parts in laying.parts]
@@ -86,6 +89,16 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
     if not _starts_in_range(forms, box, starts, factors, slopes):
         return None
     return View(problem, box, ratio, lines, factors, slopes, tuple(starts), tuple(extents), base, wanted)
+
+
+def _blank(problem: TensorMapProblem, box: Box, ratio: int, laying: Laying) -> View:
+    """A view of a tile that is never in bounds: every copy starts beyond the one chunk that the map has."""
+    nothing: tuple[dict[int, int], ...] = ({},) * len(laying.lines)
+    chunk = math.lcm(ratio, max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes))
+    rest = len(laying.lines) - 1
+    starts, extents = (chunk, *(0,) * rest), (chunk, *(1,) * rest)
+    base = problem.base_elem_offset * problem.element_bytes
+    return View(problem, box, ratio, laying.lines, nothing, nothing, starts, extents, base, "exact")
 
 
 def _factors(

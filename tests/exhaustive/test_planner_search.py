@@ -38,7 +38,7 @@ def test_every_answer_is_right_and_every_refusal_is_needed(first: int):
     for number in range(first, first + 50):
         case = examine(problem(number))
         shown = (number, case.kind, case.label, case.detail)
-        assert case.kind in ("right", "refused", "needless"), shown
+        assert case.kind in ("right", "bettered", "refused", "needless"), shown
         assert case.kind != "needless" or case.label in KEPT, shown
 
 
@@ -139,7 +139,8 @@ def test_planted_faults_are_noticed():
             seen = bool(faults) or not outcome.at_least(plan.oob)
             noticed.setdefault(name, []).append(seen)
             assert judge_plan(document, mutant).kind == "wrong", (name, document)
-    always = {"offset", "bytes expected", "footprint", "alignment", "upper half", "an issue less", "base"}
+    always = {"offset", "bytes expected", "footprint", "alignment", "upper half", "an issue less"}
+    assert np.mean(noticed["base"]) > 0.9  # a tile that is never in bounds has no base to get wrong
     for name, flags in noticed.items():
         assert np.mean(flags) >= (1 if name in always else 0.6), (name, np.mean(flags), len(flags))
     assert set(noticed) >= {"strides swapped", "stride", "extent less", "swizzle", "an issue less"}

@@ -21,10 +21,10 @@ never in bounds, addresses are taken as the problem's formula goes on, or evicte
 5. *Dimensions that are not walked* have a box of 1; what matters is how starts move. This is the part where a class of
    maps is searched instead of all: the displacement of issues and of origins along one tile dimension is carried by one
    dimension of the map (walked, innermost, new, or shared with another tile dimension) or by two (quotient and
-   remainder of a stride); or one new dimension carries the displacement of all issues. The stride of a new dimension is
-   the greatest common divisor of what it carries, or a displacement itself where a remainder goes elsewhere. Where a
-   dimension of the tile has one origin only with anything in bounds, other origins may instead push any coordinate out
-   of bounds (*evict*).
+   remainder of a stride, or any two walked ones); or one new dimension carries the displacement of all issues. The
+   stride of a new dimension is the greatest common divisor of what it carries, or a displacement itself where a
+   remainder goes elsewhere. Where a dimension of the tile has one origin only with anything in bounds, other origins
+   may instead push any coordinate out of bounds (*evict*).
 
 What is found was run through ``planner_judge`` for every origin of its window; so it is a plan, whatever the arguments
 above. What is not found may still exist outside of 5: displacements spread over three dimensions, or other issues
@@ -432,6 +432,8 @@ class _Choice:
     low: int | None = None
     stride: int | None = None
     evict: bool = False
+    diagonal: tuple[tuple[int, int], ...] = ()
+    """The move of one origin step where it is spread over two dimensions: (dimension, amount)."""
 
 
 NEW = 100
@@ -558,16 +560,32 @@ def _options(
         whole = [j for j, s in enumerate(fixed) if s and all(v % s == 0 for v in values)]
         each = abs(mover.bytes_each)
         natural = [j for j in whole if (0 < each <= geometry.walked[j - 1] if j else each == statement.size)]
-        answer += [((0 if j in natural else 2) + 3 * evict, _Choice(j, evict=evict)) for j in reversed(whole)]
-        answer.append((1 + 3 * evict, _Choice(NEW, evict=evict)))
-        for low in whole:
-            answer += [(2 + 3 * evict, _Choice(NEW, low, v, evict)) for v in values[:3] if v < engine.STRIDE_LIMIT]
+        extra = 3 * evict
+        answer += [(extra + (0 if j in natural else 2), _Choice(j, evict=evict)) for j in reversed(whole)]
+        answer.append((extra + 1, _Choice(NEW, evict=evict)))
+        if not evict:
             answer += [
-                (3 + 3 * evict, _Choice(j, low, None, evict))
-                for j, s in enumerate(fixed)
-                if j != low and s > fixed[low]
+                (4, _Choice(pair[0][0], pair[1][0], diagonal=pair)) for pair in _diagonals(geometry, mover, fixed)
             ]
+        for low in whole:
+            answer += [(extra + 2, _Choice(NEW, low, v, evict)) for v in values[:3] if v < engine.STRIDE_LIMIT]
+            bigger = [j for j, s in enumerate(fixed) if j != low and s > fixed[low]]
+            answer += [(extra + 3, _Choice(j, low, None, evict)) for j in bigger]
     return answer
+
+
+def _diagonals(
+    geometry: Geometry, mover: _Mover, fixed: tuple[int, ...]
+) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Ways to spread an origin step over two walked dimensions, up to twice the box along the first."""
+    step = mover.step_bytes()
+    sign = -1 if step < 0 else 1
+    for first, second in itertools.combinations([j for j, s in enumerate(fixed) if s and step], 2):
+        grain = 16 // fixed[0] if first == 0 else 1
+        for amount in range(grain, 2 * geometry.counts[first] + 1, grain):
+            rest = step - sign * amount * fixed[first]
+            if rest and rest % fixed[second] == 0:
+                yield (first, sign * amount), (second, rest // fixed[second])
 
 
 def _build(
@@ -625,6 +643,8 @@ def _build(
             evicted.append((mover.dim, mover.live or 0))
             continue
         row = split(mover.step_bytes(), mover.step, high, choice.low)
+        if choice.diagonal:
+            row = [dict(choice.diagonal).get(j, 0) for j in range(rank)]
         if row is None or row[0] * statement.size % 16:
             return None
         moves[mover.dim] = row

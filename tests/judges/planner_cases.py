@@ -16,6 +16,7 @@ import numpy as np
 
 from judges import planner_judge as judges
 from judges import tma_engine as engine
+from judges.map_search import search_maps
 from layoutalg.errors import BudgetError, LayoutError
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
@@ -30,8 +31,8 @@ class Case:
     """What became of one problem.
 
     Args:
-        kind: ``right``, ``understated`` (right, and better than stated), ``refused``, ``needless`` (refused although a
-            plan exists), ``budget``, ``wrong``, ``leaked``.
+        kind: ``right``, ``understated`` (right, and better than stated), ``bettered`` (right, but a plan of a better
+            class exists), ``refused``, ``needless`` (although a plan exists), ``budget``, ``wrong``, ``leaked``.
         label: The class of a plan, the rule of a refusal, what was wrong.
         detail: Numbers for a reader.
         document: The problem.
@@ -56,7 +57,12 @@ def examine(document: Mapping[str, Any], *, search: bool = True) -> Case:
         return Case("leaked", f"{type(error).__name__} {error.diagnostic.code}", document, {"text": str(error)})
     except Exception as error:
         return Case("leaked", type(error).__name__, document, {"text": traceback.format_exc()})
-    return judge_plan(document, plan)
+    case = judge_plan(document, plan)
+    if search and case.kind == "right" and plan.oob != "exact":
+        better = search_maps(judges.Statement.read(document)).answer()
+        if better is not None and judges.CLASSES.index(better.verdict) < judges.CLASSES.index(plan.oob):
+            return Case("bettered", f"stated {plan.oob}, found {better.verdict}", document, better.to_json())
+    return case
 
 
 def judge_plan(document: Mapping[str, Any], plan: TensorMapPlan) -> Case:
@@ -141,8 +147,6 @@ def starts_of(statement: judges.Statement, plan: TensorMapPlan, origins: judges.
 def _refusal(document: Mapping[str, Any], rule: str, search: bool) -> Case:
     if not search:
         return Case("refused", rule, document)
-    from judges.map_search import search_maps
-
     searched = search_maps(judges.Statement.read(document))
     found = searched.answer()
     if found is None:

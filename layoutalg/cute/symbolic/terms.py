@@ -31,6 +31,7 @@ import numpy as np
 
 from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.ground import clock, limits
+from layoutalg.ground.text import expression_tree
 from layoutalg.inttuple import malformed
 
 Monomial: TypeAlias = tuple[tuple[str, int], ...]
@@ -574,10 +575,10 @@ def parsed(text: str, argument: str, kind: str) -> ast.expr:
     if len(text) > limits.TERM_CHARACTERS:
         rule = f"must have at most {limits.TERM_CHARACTERS} characters"
         raise malformed(argument, rule, f"{len(text)} characters", "LA620")
-    try:
-        return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        raise malformed(argument, f"must be {kind}", text, "LA620") from error
+    tree = expression_tree(text)
+    if tree is None:
+        raise malformed(argument, f"must be {kind}", text, "LA620")
+    return tree
 
 
 class Reader:

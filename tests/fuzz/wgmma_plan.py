@@ -1,0 +1,27 @@
+"""wgmma operand plans as JSON, and what the checker says of them."""
+
+from __future__ import annotations
+
+import json
+
+from fuzz.drive import contract, json_of
+from fuzz.wgmma_problem import PROBLEMS
+
+from layoutalg.errors import LayoutError
+from layoutalg.proofs.wgmma import OperandPlan, check
+from layoutalg.synth.wgmma import synthesize_wgmma
+from layoutalg.verdict import Proved, Refuted, Unknown
+
+JSON = True
+SEEDS = []
+for _problem in PROBLEMS:
+    try:
+        SEEDS.append(json.dumps(synthesize_wgmma(_problem).to_json()).encode())
+    except LayoutError:
+        continue
+
+
+def target(data: bytes) -> None:
+    plan = contract(OperandPlan.from_json, OperandPlan.to_json, json_of(data))
+    if plan is not None:
+        assert isinstance(check(plan), Proved | Refuted | Unknown)
