@@ -137,6 +137,8 @@ def _search(search: Search) -> None:
     window = search.windows[-1]
     if statement.base_align % 16 or judges.contradiction(statement, window):
         return
+    if statement.storing and not statement.in_bounds(window).any():
+        return  # no origin that a store may start at
     live, lives = _live(statement, window)
     if not live.any():
         _nothing(search)

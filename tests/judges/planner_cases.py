@@ -7,6 +7,8 @@ Implementation notes: the only file of this folder that calls the library.
 
 from __future__ import annotations
 
+import itertools
+import math
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -94,6 +96,7 @@ def run_plan(statement: judges.Statement, plan: TensorMapPlan) -> tuple[judges.O
     if plan.hex != plan.raw.hex():
         faults.append("hex is not raw")
     origins = statement.window()
+    origins = np.unique(np.concatenate([origins, _aliases(statement, plan, origins)]), axis=0)
     starts = starts_of(statement, plan, origins)
     offsets = [issue.smem_offset_bytes for issue in plan.issues]
     if not plan.issues or plan.expect_tx_bytes != len(plan.issues) * tm.bytes_moved:
@@ -125,6 +128,24 @@ def run_plan(statement: judges.Statement, plan: TensorMapPlan) -> tuple[judges.O
             if wrong:
                 faults.append(f"a wrong byte: origin {origin}, {wrong}")
     return outcome, faults
+
+
+def _aliases(statement: judges.Statement, plan: TensorMapPlan, origins: judges.Ints) -> judges.Ints:
+    """Return far origins that leave a shared coordinate where it is: along two tile dimensions that both move it."""
+    unit = np.diag([m or 0 for m in statement.multiples]).astype(np.int64)
+    zero = np.zeros((1, statement.rank), dtype=np.int64)
+    moves = starts_of(statement, plan, unit)[0] - starts_of(statement, plan, zero)[0]
+    _, inside = statement.wanted(origins)
+    near = origins[inside.any(axis=1)]
+    near = near[:: max(1, len(near) // 8)]
+    found = [zero[:0]]
+    for row in moves.T.tolist():
+        for a, b in itertools.combinations([dim for dim, move in enumerate(row) if move], 2):
+            divisor = math.gcd(row[a], row[b])
+            shift = row[b] // divisor * unit[a] - row[a] // divisor * unit[b]
+            if np.abs(shift).max() < 1 << 40:
+                found += [near + k * shift for k in (-2, -1, 1, 2)]
+    return np.concatenate(found)
 
 
 def _coordinates(plan: TensorMapPlan, origin: list[int]) -> tuple[tuple[int, ...], ...] | None:
