@@ -128,7 +128,7 @@ def _suffices(plan: TensorMapPlan) -> bool:
 
 def _found(stated: TensorMapProblem, problem: TensorMapProblem) -> TensorMapPlan | None:
     """Return the best plan, also one of a class below the required; None where no map carries the tile."""
-    task = _Task(stated, replace(stated, oob_required="lost"))
+    task = _Task(stated, stated if stated.oob_required == "lost" else replace(stated, oob_required="lost"))
     best = _plain(variants(problem), task)
     if best is None or best.oob != "exact" or len(best.issues) > 1:
         best = _viewed(variants(problem), best, task)
@@ -222,7 +222,7 @@ def _box_volume(candidate: Candidate) -> int:
 def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
     """Return the plan with its certificate, its class set to what the checker found; None where it is not proved."""
     clock.check("the proof of a plan")
-    lenient = plan.with_changes(problem=task.lenient)
+    lenient = plan if task.lenient is task.stated else plan.with_changes(problem=task.lenient)
     verdict = check(lenient)
     if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
         lenient = lenient.with_changes(oob=verdict.witness["expected"])
@@ -230,8 +230,11 @@ def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
     if not isinstance(verdict, Proved):
         task.undecided += isinstance(verdict, Unknown)
         return None
-    final = lenient.with_changes(problem=task.stated)
-    return final.with_changes(certificate=dict(verdict.certificate) | {"digest": final.digest()})
+    certificate = dict(verdict.certificate)
+    if task.lenient is not task.stated:
+        lenient = lenient.with_changes(problem=task.stated)
+        certificate["digest"] = lenient.digest()
+    return lenient.with_changes(certificate=certificate)
 
 
 def _cost(plan: TensorMapPlan) -> tuple[object, ...]:

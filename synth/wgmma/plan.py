@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from layoutalg.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
+from layoutalg.ground import clock
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.reading import Table, base_phases, differences, linear_addresses
 from layoutalg.synth.wgmma.refusal import refusal
@@ -43,6 +44,7 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandP
         MalformedError: LA010, LA361: the problem is malformed.
         InadmissibleOperandError: LA370, no measured mode reads this layout; ``.reasons`` says why in words, the
             diagnostic's witness is the first element where the closest candidate differs, with both addresses.
+        BudgetError: LA001, a deadline of ``ground.clock`` has passed.
 
     Complexity: O(elements) for each of at most 30 (major, mode, base offset), times the ways to split N where the full
     N does not fit.
@@ -87,6 +89,7 @@ def find(problem: OperandProblem) -> OperandPlan | None:
     for rows in _row_choices(problem):
         for major in hardware.MAJORS:
             for swizzle in modes:
+                clock.check("the search for descriptors")
                 tiles = _derive(problem, linear, rows, major, swizzle)
                 if tiles is not None:
                     return _assemble(problem, rows, major, swizzle, tiles)
@@ -121,6 +124,7 @@ def _derive(
 
     solved: dict[tuple[int, int], InstructionTile] = {}
     for base_offset in offsets:
+        clock.check("the search for descriptors")
         found: list[InstructionTile] = []
         for corner in corners:
             tile = solve(corner, base_offset)
