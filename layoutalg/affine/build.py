@@ -13,7 +13,8 @@ from layoutalg.affine import relations
 from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.notation import malformed, prepared
 from layoutalg.affine.parametric import ParametricLayout
-from layoutalg.affine.points import ParametricSet
+from layoutalg.affine.points import VALUE_BITS, ParametricSet
+from layoutalg.errors import shown
 
 
 def from_pieces(
@@ -45,14 +46,16 @@ def from_pieces(
         if not isinstance(names, tuple | list) or not all(
             isinstance(name, str) and name.isidentifier() for name in names
         ):
-            raise malformed("LA785", "these are no names", argument, f"{argument} must be identifiers, not {names!r}")
+            raise malformed(
+                "LA785", "these are no names", argument, f"{argument} must be identifiers, not {shown(names)}"
+            )
     if len({*axes, *params}) < len(axes) + len(params):
         because = f"a name may occur once in {[*axes, *params]}"
         raise malformed("LA785", "two axes or parameters have one name", "axes", because)
     head, point = f"[{', '.join(params)}] -> ", f"[{', '.join(axes)}]"
     if not isinstance(pieces, Iterable):
         raise malformed(
-            "LA785", "there are no pieces", "pieces", f"pieces must be pairs (guard, values), not {pieces!r}"
+            "LA785", "there are no pieces", "pieces", f"pieces must be pairs (guard, values), not {shown(pieces)}"
         )
     listed = [_piece(entry) for entry in pieces]
     if not listed:
@@ -131,8 +134,10 @@ def tiled(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
 def _digits(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
     """Return the map from digits to the axes of a layout."""
     _parametric(layout)
-    if axis not in layout.axes:
-        raise malformed("LA785", "this is not an axis", layout.text, f"the axes are {list(layout.axes)}, not {axis!r}")
+    if not isinstance(axis, str) or axis not in layout.axes:
+        raise malformed(
+            "LA785", "this is not an axis", layout.text, f"the axes are {list(layout.axes)}, not {shown(axis)}"
+        )
     _positive("tile", tile)
     names = [part for name in layout.axes for part in ((f"{axis}_tile", f"{axis}_in") if name == axis else (name,))]
     if len({*names, *layout.params}) < len(names) + len(layout.params):
@@ -269,6 +274,6 @@ def _positive(argument: str, value: object, least: int = 1) -> None:
     import numpy as np
 
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:  # type: ignore[operator]
-        because = f"{argument} must be an integer of at least {least}, not {value!r}"
+    if not whole or not least <= value < 2**VALUE_BITS:  # type: ignore[operator]
+        because = f"{argument} must be an integer of at least {least} and below 2**{VALUE_BITS}, not {shown(value)}"
         raise malformed("LA785", "an argument is out of range", argument, because)

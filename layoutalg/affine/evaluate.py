@@ -15,6 +15,23 @@ from layoutalg.affine import isl
 SAFE = 2**62
 
 
+def integers(value: object) -> npt.NDArray[np.int64] | None:
+    """Return a number, a list or an array of integers as an array (of Python integers where 64 bits do not do).
+
+    Example:
+        >>> integers([1, 2]), integers([]), integers(1.5), integers([[1], [2, 3]])
+        (array([1, 2]), array([], dtype=int64), None, None)
+    """
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):  # rows of different lengths, for one
+        return None
+    if isinstance(value, (list, tuple)) and not array.size:  # numpy reads an empty list as floats
+        array = array.astype(np.int64)
+    exact = array.dtype.kind in "iu" or (array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat))
+    return array if exact else None
+
+
 def evaluate(
     pieces: Sequence[isl.Piece],
     digits: Sequence[npt.NDArray[np.int64]],

@@ -19,13 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.affine import isl
-from layoutalg.affine.evaluate import SAFE, evaluate, reach
+from layoutalg.affine.evaluate import SAFE, evaluate, integers, reach
 from layoutalg.affine.notation import whole
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground import clock, memory
 from layoutalg.ground.operators import then
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 TABLE_POINTS = 2**24
+CHUNK = 2**18
+OBJECT_BYTES = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,15 @@ class PiecewiseLayout:
             >>> PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 7 }").apply({"i": 5})
             {'y0': 1}
         """
-        if set(coords) != set(self.in_dims):
-            raise _malformed("coords", f"the axes are {list(self.in_dims)}", sorted(map(str, coords)))
+        if not isinstance(coords, Mapping) or set(coords) != set(self.in_dims):
+            raise _malformed("coords", f"must map each of {list(self.in_dims)} to integers", coords)
         values = [_checked(coords[name], name, extent) for name, extent in self.inputs]
         scalar = all(isinstance(coords[name], (int, np.integer)) for name, _ in self.inputs)
-        answers = self._evaluate(np.broadcast_arrays(*values) if values else [])
+        try:
+            digits = np.broadcast_arrays(*values) if values else []
+        except ValueError:
+            raise _malformed("coords", "must have shapes that fit", [np.shape(value) for value in values]) from None
+        answers = self._evaluate(digits)
         if scalar:
             return {name: int(answer.item()) for name, answer in zip(self.out_dims, answers, strict=True)}
         return dict(zip(self.out_dims, answers, strict=True))
@@ -135,7 +142,7 @@ class PiecewiseLayout:
         """Return the values over all flat indices: shape (size,) for one output, else (size, outputs).
 
         Raises:
-            BudgetError: LA224, more than 2**24 points.
+            BudgetError: LA224, more than 2**24 points; LA002, a table that takes too much memory.
 
         Example:
             >>> PiecewiseLayout("{ [i] -> [i, floor(i/2)] : 0 <= i < 3 }").table().tolist()
@@ -150,21 +157,20 @@ class PiecewiseLayout:
                     because=f"{self.size} points; tables go up to {TABLE_POINTS}",
                 )
             )
-        rest = np.arange(self.size, dtype=np.int64)
-        digits = []
-        for _, extent in self.inputs:
-            rest, digit = np.divmod(rest, extent)
-            digits.append(digit)
-        answers = self._evaluate(digits)
-        if not self.inputs:
-            answers = [answer.reshape(1) for answer in answers]
-        return (
-            answers[0]
-            if len(answers) == 1
-            else np.stack(answers, axis=-1)
-            if answers
-            else np.empty((self.size, 0), int)
-        )
+        width = len(self.out_dims)
+        wide = reach(isl.pieces(self.text), [extent for _, extent in self.inputs]) >= SAFE
+        memory.reserve(f"the table of {self.text[:200]}", self.size * width, OBJECT_BYTES if wide else 8)
+        table = np.empty((self.size, width), dtype=object if wide else np.int64)
+        for start in range(0, self.size, CHUNK):
+            clock.check(f"the table of {self.text[:200]}")
+            rest = np.arange(start, min(self.size, start + CHUNK), dtype=np.int64)
+            digits = []
+            for _, extent in self.inputs:
+                rest, digit = np.divmod(rest, extent)
+                digits.append(digit)
+            for place, answer in enumerate(self._evaluate(digits)):
+                table[start : start + CHUNK, place] = answer
+        return table[:, 0] if width == 1 else table
 
     def is_equal(self, other: PiecewiseLayout) -> bool:
         """Return whether both are the same function on the same box; axis and output names do not matter.
@@ -270,11 +276,8 @@ def flat_link(extents: Sequence[int]) -> str:
 
 def _checked(value: object, name: str, extent: int) -> npt.NDArray[np.int64]:
     """Return a coordinate as an array, refused unless it holds integers in [0, extent)."""
-    array = np.asarray(value)
-    if isinstance(value, (list, tuple)) and not array.size:  # numpy reads an empty list as floats
-        array = array.astype(np.int64)
-    exact = array.dtype.kind in "iu" or (array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat))
-    if not exact:
+    array = integers(value)
+    if array is None:
         raise _malformed("coords", f"{name} must hold integers", value)
     if array.size and (int(array.min()) < 0 or int(array.max()) >= extent):
         worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
@@ -289,6 +292,6 @@ def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
             what="this does not fit a piecewise layout",
             where=(argument,),
             because=f"{rule}, not {shown(actual)}",
-            witness={"actual": actual},
+            witness={"actual": actual if type(actual) is int else shown(actual)},
         )
     )

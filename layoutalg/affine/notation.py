@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
 
 TEXT_LIMIT = 200_000
 NESTING_LIMIT = 500
@@ -34,8 +34,8 @@ def malformed(
     code: str, what: str, text: object, because: str, witness: dict[str, object] | None = None
 ) -> MalformedError:
     """Return the error for a text or an argument."""
-    shown = text if isinstance(text, str) else repr(text)
-    return MalformedError(Diagnostic(code=code, what=what, where=(shown[:200],), because=because, witness=witness))
+    where = text[:200] if isinstance(text, str) else shown(text)
+    return MalformedError(Diagnostic(code=code, what=what, where=(where,), because=because, witness=witness))
 
 
 def prepared(text: object, argument: str) -> str:

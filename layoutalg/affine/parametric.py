@@ -24,11 +24,13 @@ from layoutalg.affine.chain import chain_inverse, digit_inverse
 from layoutalg.affine.layout import PiecewiseLayout
 from layoutalg.affine.notation import malformed
 from layoutalg.affine.points import ParametricSet, checked_values, evaluated, point_arrays
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.errors import AdmissibilityError, Diagnostic, shown
+from layoutalg.ground import clock, memory
 from layoutalg.ground.operators import then
 
 Numbers: TypeAlias = "int | npt.NDArray[np.int64]"
 GIVEN = " given "
+CHUNK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class ParametricLayout:
         names = found.outputs if self.outputs is None else self.outputs
         valid = isinstance(names, tuple) and all(isinstance(name, str) and name.isidentifier() for name in names)
         if not valid or len(set(names)) != len(found.outputs) or len(names) != len(found.outputs):
-            because = f"outputs must be {len(found.outputs)} distinct identifiers, not {names!r}"
+            because = f"outputs must be {len(found.outputs)} distinct identifiers, not {shown(names)}"
             raise malformed("LA785", "these are no names of outputs", found.text, because)
         for name, value in (("text", found.text), ("context", found.context), ("outputs", names)):
             object.__setattr__(self, name, value)
@@ -162,13 +164,19 @@ class ParametricLayout:
                 **values,
                 **{n: int(array[at]) for n, array in zip(self.axes, arrays, strict=True)},
             }
-            raise malformed("LA788", "a point lies outside the guards", self.text, f"no piece holds at {point}", point)
+            raise malformed(
+                "LA788", "a point lies outside the guards", self.text, f"no piece holds at {shown(point)}", point
+            )
         if all(isinstance(coords[name], (int, np.integer)) for name in self.axes):
             return {name: int(answer.item()) for name, answer in zip(self.out_dims, answers, strict=True)}
         return dict(zip(self.out_dims, answers, strict=True))
 
     def at(self, **values: int) -> tuple[int, ...]:
         """Return the outputs at one point; axes and parameters by name."""
+        for name, value in values.items():
+            if np.ndim(value):
+                because = f"{name} must be one integer, not {shown(value)}"
+                raise malformed("LA785", "a coordinate is no integer", self.text, because)
         coords = {name: value for name, value in values.items() if name in self.axes}
         rest = {name: value for name, value in values.items() if name not in self.axes}
         return tuple(int(value) for value in self.apply(coords, **rest).values())
@@ -181,7 +189,7 @@ class ParametricLayout:
 
         Raises:
             AdmissibilityError: LA786, an unbounded domain.
-            BudgetError: LA224, a bounding box of more than 2**24 points.
+            BudgetError: LA224, a bounding box of more than 2**24 points; LA002, a table that takes too much memory.
 
         Example:
             >>> points, image = ParametricLayout("[N] -> { [i] -> [i, 2i] : 0 <= i < N }").table(N=2)
@@ -189,13 +197,17 @@ class ParametricLayout:
             ([[0], [1]], [[0, 0], [1, 2]])
         """
         points = self.domain.subs(**self._own(values, self.domain)).points()
-        coords = {name: points[:, position] for position, name in enumerate(self.axes)}
-        if not self.axes:
-            answers = [np.full(len(points), value) for value in self.at(**values)] if len(points) else []
-        else:
+        width = len(self.out_dims)
+        memory.reserve(f"the table of {self.text[:200]}", len(points) * (width + len(self.axes)), 8)
+        parts = [np.empty((0, width), dtype=np.int64)]
+        for start in range(0, len(points), CHUNK):
+            clock.check(f"the table of {self.text[:200]}")
+            rows = points[start : start + CHUNK]
+            coords = {name: rows[:, position] for position, name in enumerate(self.axes)}
             answers, _ = self._evaluate(coords, values)
-        image = np.stack(answers, axis=-1) if answers else np.empty((len(points), len(self.out_dims)), dtype=np.int64)
-        return points, image
+            columns = [np.broadcast_to(answer, len(rows)) for answer in answers]
+            parts.append(np.stack(columns, axis=-1) if columns else np.empty((len(rows), 0), dtype=np.int64))
+        return points, np.concatenate(parts)
 
     def __matmul__(self, inner: ParametricLayout) -> ParametricLayout:
         """Return ``self`` after ``inner``; outputs meet axes by position.
@@ -376,7 +388,7 @@ class ParametricLayout:
         same = isinstance(other, ParametricLayout) and len(self.axes) == len(other.axes)
         if not same or len(self.out_dims) != len(other.out_dims):
             because = f"the layout has {len(self.axes)} axes and {len(self.out_dims)} outputs"
-            raise malformed("LA785", "the layouts have different axes", str(other), because)
+            raise malformed("LA785", "the layouts have different axes", other, because)
 
     def _set(self, points: ParametricSet | str) -> ParametricSet:
         chosen = points if isinstance(points, ParametricSet) else ParametricSet(points)

@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from layoutalg.affine import counting, isl, reading, relations, small
 from layoutalg.affine.confirm import doubted
-from layoutalg.affine.evaluate import SAFE, evaluate, reach
+from layoutalg.affine.evaluate import SAFE, evaluate, integers, reach
 from layoutalg.affine.notation import malformed
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.ground import clock, memory
 
 if TYPE_CHECKING:
@@ -152,6 +152,8 @@ class ParametricSet:
     def __contains__(self, point: object) -> bool:
         """Return whether a tuple of integers is a point of this set, which must have no parameters left."""
         if not isinstance(point, tuple) or len(point) != len(self.axes):
+            return False
+        if not all(isinstance(value, (int, np.integer)) for value in point):
             return False
         return bool(self.contains(dict(zip(self.axes, point, strict=True))))
 
@@ -357,7 +359,7 @@ class ParametricSet:
 
     def _same(self, other: ParametricSet) -> ParametricSet:
         if not isinstance(other, ParametricSet) or len(other.axes) != len(self.axes):
-            raise malformed("LA785", "the sets have different axes", str(other), f"the axes are {list(self.axes)}")
+            raise malformed("LA785", "the sets have different axes", other, f"the axes are {list(self.axes)}")
         return other
 
     def _unbounded(self, axis: str, here: str) -> AdmissibilityError:
@@ -426,7 +428,7 @@ def checked_values(
         raise malformed("LA785", "these are not the parameters", where, because, witness)
     for name, value in values.items():
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            because = f"{name} must be an integer, not {value!r}"
+            because = f"{name} must be an integer, not {shown(value)}"
             raise malformed("LA785", "a parameter value is no integer", where, because, {name: value})
         if abs(int(value)).bit_length() > VALUE_BITS:
             because = f"{name} must have a magnitude below 2**{VALUE_BITS}"
@@ -443,16 +445,13 @@ def point_arrays(
         MalformedError: LA785, a missing or unknown axis, no integers, shapes that do not broadcast.
     """
     if not isinstance(coords, Mapping) or set(coords) != set(axes):
-        shown = sorted(map(str, coords)) if isinstance(coords, Mapping) else repr(coords)
-        raise malformed("LA785", "these are not the axes", where, f"the axes are {list(axes)}, not {shown}")
+        names = sorted(map(shown, coords)) if isinstance(coords, Mapping) else shown(coords)
+        raise malformed("LA785", "these are not the axes", where, f"the axes are {list(axes)}, not {names}")
     arrays = []
     for name in axes:
-        array = np.asarray(coords[name])
-        exact = array.dtype.kind in "iu" or (
-            array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat)
-        )
-        if not exact:
-            because = f"{name} must hold integers, not {str(coords[name])[:80]}"
+        array = integers(coords[name])
+        if array is None:
+            because = f"{name} must hold integers, not {shown(coords[name])}"
             raise malformed("LA785", "a coordinate is no integer", where, because)
         arrays.append(array.astype(object) if array.dtype.kind != "i" else array.astype(np.int64))
     try:
