@@ -130,8 +130,9 @@ def a_map(context: islpy.Context, text: str) -> islpy.Map:
 def a_function(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     """Return the function of a single-valued relation.
 
-    ISL's own way to it loses points of some unions whose hull has a stride or a floor, so what it returns is compared
-    with the relation; the second way takes one disjoint conjunction at a time, the last is by optimisation.
+    ISL's own way to it, and its lexicographic optimum as a function, lose points of some unions: a floor that holds for
+    one conjunction is taken to hold for all. So what it returns is compared with the relation; the second way takes one
+    disjoint conjunction at a time.
 
     Args:
         relation: The relation, single-valued.
@@ -142,7 +143,6 @@ def a_function(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     ways: tuple[Any, ...] = (
         lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
         lambda: _by_parts(relation),
-        relation.lexmin_pw_multi_aff,
     )
     for way in ways[route:]:
         try:

@@ -22,6 +22,7 @@ from layoutalg.affine.confirm import Judged, held, judged, moved, valued
 from layoutalg.affine.explicit import a_function, a_map, explicit, settled
 from layoutalg.affine.meaning import Array, Meaning, UnreadError, read
 from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def read_function(text: str, operations: int | None = None) -> Function:
     return _read_function(text, operations)
 
 
-@kept()
+@kept(limits.ISL_CACHE_BYTES)
 def _read_function(text: str, operations: int | None) -> Function:
     def judge(found: Function) -> None:
         confirm.function_of(found.text, confirm.meant(text))
@@ -441,7 +442,7 @@ def _apart(context: islpy.Context, left: str, right: str, links: tuple[str, str]
     return None if difference.is_empty() else _point(difference.domain())
 
 
-@kept()
+@kept(limits.ISL_CACHE_BYTES)
 def pieces(text: str) -> tuple[Piece, ...]:
     """Return the pieces of a canonical function text as plain numbers.
 

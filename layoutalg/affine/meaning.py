@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import clock
+from layoutalg.ground import clock, limits
 from layoutalg.ground.cache import kept
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -157,7 +157,7 @@ class Meaning:
         return answers, covered, torn
 
 
-@kept()
+@kept(limits.ISL_CACHE_BYTES)
 def read(text: str) -> Meaning:
     """Return the meaning of a text.
 
@@ -170,7 +170,10 @@ def read(text: str) -> Meaning:
         >>> values[0].tolist(), covered.tolist()
         ([0, 0, 0], [True, True, False])
     """
-    return _Reader(text).meaning()
+    try:
+        return _Reader(text).meaning()
+    except RecursionError:
+        raise UnreadError("it nests too deeply") from None
 
 
 class _Reader:

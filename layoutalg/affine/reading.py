@@ -27,6 +27,7 @@ from layoutalg.affine.explicit import (
     written_set,
 )
 from layoutalg.affine.notation import malformed, not_affine, prepared, whole
+from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def read_function(text: object, given: str = "") -> Reading:
     return _read_function(written, prepared(given, "context"))
 
 
-@kept()
+@kept(limits.ISL_CACHE_BYTES)
 def _read_function(written: str, given: str) -> Reading:
     def judge(found: Reading) -> None:
         meant, context = confirm.meant(written), confirm.meant(_conditions(given))
@@ -192,7 +193,7 @@ def read_set(text: object) -> Reading:
     return _read_set(whole(text))
 
 
-@kept()
+@kept(limits.ISL_CACHE_BYTES)
 def _read_set(written: str) -> Reading:
     def judge(found: Reading) -> None:
         meant = confirm.meant(written)

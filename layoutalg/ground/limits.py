@@ -151,6 +151,9 @@ SWIZZLE_STACK: Final = 64
 
 # ISL
 
+ISL_CACHE_BYTES: Final = 4 * 2**20
+"""bytes: texts and their readings that one reader of ISL texts keeps"""
+
 ISL_OPERATIONS: Final = 500_000
 """operations: one question to ISL where no process can be started to ask it in"""
 ATTRIBUTE_CHARACTERS: Final = 100_000
