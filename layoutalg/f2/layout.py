@@ -232,6 +232,7 @@ class LinearLayout:
             if not 0 <= value < 1 << bits:
                 raise self._out_of_domain(f"{name} must be in [0, {1 << bits})", int(value))
             return int(value)
+        memory.reserve_items("the coordinates of a linear layout", value)
         try:
             array = np.asarray(value)
             if not array.size and isinstance(value, (tuple, list)):

@@ -1,6 +1,6 @@
 """Bounding answers by the bytes they take, before they are made.
 
-Main definitions: ``reserve``.
+Main definitions: ``reserve``, ``reserve_items``.
 """
 
 from __future__ import annotations
@@ -34,3 +34,27 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         because = f"{count} entries of {bytes_each} bytes are more than the limit of {limit} bytes"
         witness: dict[str, object] = {"bytes": count * bytes_each, "limit_bytes": limit}
         raise BudgetError(Diagnostic("LA002", "this answer would take too much memory", (what,), because, witness))
+
+
+def reserve_items(what: str, values: object, limit: int = limits.TABLE_BYTES) -> None:
+    """Raise where a sequence has more entries than an array may; a range is a few bytes that become an array.
+
+    Args:
+        what: What would be made, for the message.
+        values: Anything; what has no length is let pass.
+        limit: Limit in bytes.
+
+    Raises:
+        BudgetError: LA002, with the bytes and the limit.
+
+    Example:
+        >>> reserve_items("coordinates", range(10)), reserve_items("coordinates", 3)
+        (None, None)
+    """
+    try:
+        count = len(values)  # type: ignore[arg-type]
+    except TypeError:
+        return
+    except OverflowError:  # more than Python counts
+        count = 2**63
+    reserve(what, count, 8, limit)

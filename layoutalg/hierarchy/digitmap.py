@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.f2 import matrix
-from layoutalg.ground import limits
+from layoutalg.ground import limits, memory
 from layoutalg.hierarchy import digits
 from layoutalg.hierarchy.digits import IntArray, Modes, Stride, coalesce, placed, shared_bits, split_at, weights
 from layoutalg.hierarchy.levels import integer, malformed
@@ -162,6 +162,7 @@ def indices(index: npt.ArrayLike, size: int) -> IntArray:
         >>> indices([2, 0], 3).tolist(), indices([], 3).tolist()
         ([2, 0], [])
     """
+    memory.reserve_items("the indices of a map", index)
     try:
         array = np.asarray(index)
     except Exception as error:

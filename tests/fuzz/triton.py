@@ -57,5 +57,9 @@ def target(data: bytes) -> None:
         except LayoutError as error:
             refused(error)
             continue
-        if not value.constant and max(value.in_bits, value.out_bits) <= 64:
-            contract(lambda pair: triton.from_bases(*pair), triton.to_bases, (bases, names))
+        try:
+            triton.to_bases(value)
+        except RepresentabilityError as error:
+            refused(error)
+            continue
+        contract(lambda pair: triton.from_bases(*pair), triton.to_bases, (bases, names))
