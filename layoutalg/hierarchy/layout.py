@@ -68,10 +68,14 @@ class Guard:
             answer *= bound
         return answer
 
-    def holds(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return the predicate at an array of flat indices, each inside the guarded box."""
+    def holds(self, index: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the predicate at an array of flat indices, each inside the guarded box.
+
+        Raises:
+            MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
+        """
         rest = self.map.apply(index)
-        inside = np.ones(index.shape, dtype=bool)
+        inside = np.ones(rest.shape, dtype=bool)
         for bound, (_, extent) in zip(self.bounds, self.box.axes, strict=True):
             rest, coordinate = np.divmod(rest, extent)
             inside &= coordinate < bound

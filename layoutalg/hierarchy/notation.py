@@ -33,7 +33,7 @@ from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.digits import Modes, Stride
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
-from layoutalg.hierarchy.levels import Box
+from layoutalg.hierarchy.levels import Box, require
 from layoutalg.tokens import Grammar, Tokens
 
 Value = TypeVar("Value")
@@ -52,11 +52,15 @@ _GRAMMAR = Grammar(
 def layout_text(layout: HierarchicalLayout) -> str:
     """Return the text of a layout; what ``str`` prints.
 
+    Raises:
+        MalformedError: LA750, not a hierarchical layout.
+
     Example:
         >>> swizzled = DigitMap(((4, 1), (2, (1, 4)), (3, 8)), (4,))
         >>> layout_text(HierarchicalLayout(Box.of(col=4, row=6), Box.of(x=24), swizzled))
         'col 4:1, row (2,3):(4^1,8) ^ (4) -> x:24'
     """
+    require(layout, HierarchicalLayout, "layout")
     by_axis = layout.digits() if layout.source.axes else None
     if by_axis is not None and isinstance(layout.map, DigitMap):
         axes = ", ".join(f"{name} {_digits_text(modes)}" for name, modes in by_axis.items())
