@@ -71,8 +71,16 @@ def _kinds(owner: type) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, hints[field.name]) for field in dataclasses.fields(owner))
 
 
+def _aimed_at(kind: Any) -> Any:
+    """The kind that an alias stands for; ``numpy.typing.NDArray`` is one from numpy 2.5 on."""
+    while hasattr(alias := typing.get_origin(kind) or kind, "__value__"):
+        kind = alias.__value__
+    return kind
+
+
 def _as(kind: Any, value: object) -> object:
     """The value as that kind, or ``_WRONG``."""
+    kind = _aimed_at(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is bool:
         return bool(value) if isinstance(value, (bool, np.bool_)) else _WRONG
@@ -114,6 +122,7 @@ def _as_tuple(arguments: tuple[Any, ...], value: object) -> object:
 
 def _said(kind: Any, plural: bool = False) -> str:
     """The kind in words."""
+    kind = _aimed_at(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind in _NOUNS:
         return _NOUNS[kind][plural]
