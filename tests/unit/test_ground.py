@@ -167,3 +167,11 @@ def test_a_model_that_does_not_hold_is_refused(monkeypatch):
     monkeypatch.setattr(asked.z3, "is_true", lambda _: False)
     with pytest.raises(BudgetError, match="LA005"):
         solver.solve(asked, "a constant", [x])
+
+
+def test_a_model_too_long_to_read_is_a_named_error():
+    asked = solver.session()
+    x, y = asked.z3.Ints("x y", asked.context)
+    asked.solver.add(y == 10**3_000, x == y * 10**3_000)
+    with pytest.raises(BudgetError, match="LA005"):
+        solver.solve(asked, "a long number", [x])
