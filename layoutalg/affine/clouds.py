@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg.affine.meaning import SAFE, Array, Meaning
+from layoutalg.affine.meaning import Array, Meaning
 from layoutalg.affine.spans import Span, box
+from layoutalg.affine.truth import SAFE
 from layoutalg.ground import clock
 
 POINTS = 2**13

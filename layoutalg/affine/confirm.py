@@ -18,9 +18,10 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from layoutalg.affine.budget import solve
+from layoutalg.affine.clauses import Atom, Clause, Linear
 from layoutalg.affine.clouds import Cloud, clouds, modest, together
 from layoutalg.affine.explicit import parsed
-from layoutalg.affine.meaning import Array, Atom, Clause, Linear, Meaning, UnreadError, read
+from layoutalg.affine.meaning import Array, Meaning, UnreadError, read
 from layoutalg.errors import BudgetError, Diagnostic
 
 T = TypeVar("T")
@@ -91,11 +92,11 @@ def function_like(
     cloud = together((found, inputs), *((meaning, inputs) for meaning in near), width=inputs, also=also)
     values, covered, torn = found.values(cloud.given(found), cloud.places)
     expected, defined = wanted(cloud)
-    _equal("defined or not", covered, defined, cloud)
-    _equal("two values", torn, np.zeros_like(torn), cloud)
+    same("defined or not", covered, defined, cloud)
+    same("two values", torn, np.zeros_like(torn), cloud)
     for value, other in zip(values, expected, strict=True):
-        _equal("another value", np.where(covered, value, 0), np.where(covered, other, 0), cloud)
-    return _how(cloud)
+        same("another value", np.where(covered, value, 0), np.where(covered, other, 0), cloud)
+    return how(cloud)
 
 
 def function_of(
@@ -118,7 +119,7 @@ def function_of(
 
         def wanted(cloud: Cloud) -> Values:
             values, covered, torn = meant.values(cloud.given(meant), cloud.places)
-            _equal("two values", torn & allowed(cloud), np.zeros_like(torn), cloud)
+            same("two values", torn & allowed(cloud), np.zeros_like(torn), cloud)
             shape = cloud.shape
             return [np.broadcast_to(value, shape) for value in values], np.broadcast_to(covered & allowed(cloud), shape)
 
@@ -127,15 +128,15 @@ def function_of(
     values, covered = valued(found, cloud)
     pair = Cloud(cloud.params, (*cloud.places, *moved(cloud, values, covered).places), cloud.count, False)
     inside = held(meant, pair) & allowed(cloud)
-    _equal("a value that is none", covered & ~inside, np.zeros_like(covered), cloud)
+    same("a value that is none", covered & ~inside, np.zeros_like(covered), cloud)
     width = meant.inputs + meant.outputs
     cloud = together((meant, None), width=width, also=[found, *also])  # and nothing is left out
     inside = held(meant, cloud) & allowed(cloud)
     values, covered, _ = found.values(cloud.given(found), cloud.places[: meant.inputs])
     for value, place in zip(values, cloud.places[meant.inputs :], strict=True):
         covered = covered & np.asarray(value == place, dtype=bool)
-    _equal("a value that is missing", inside & ~covered, np.zeros_like(inside), cloud)
-    return _how(cloud)
+    same("a value that is missing", inside & ~covered, np.zeros_like(inside), cloud)
+    return how(cloud)
 
 
 def judged(question: str, judge: Callable[[], object]) -> None:
@@ -186,8 +187,11 @@ def meant(text: str) -> Meaning:
     try:
         return read(text)
     except UnreadError:
-        is_map = "->" in text.partition("{")[2]
-        return read(solve(text, parsed, None, text, is_map))
+        pass
+    try:
+        return read(solve(text, parsed, None, text, "->" in text.partition("{")[2]))
+    except UnreadError as error:
+        unjudged(text, str(error))
 
 
 def set_like(
@@ -197,8 +201,8 @@ def set_like(
     found = read(text)
     width = _width(found, near)
     cloud = together((found, None), *((meaning, None) for meaning in near), width=width, also=also)
-    _equal("a point or not", held(found, cloud), wanted(cloud), cloud)
-    return _how(cloud)
+    same("a point or not", held(found, cloud), wanted(cloud), cloud)
+    return how(cloud)
 
 
 def _width(found: Meaning, near: Sequence[Meaning]) -> int:
@@ -228,7 +232,7 @@ def image_like(
         taken = [np.broadcast_to(value, covered.shape)[covered].reshape(-1) for value in values]
         images = Cloud(cloud.params, tuple(taken), int(covered.sum()), False)
         if images.count:
-            _equal("a value that is missing", held(found, images), np.ones(images.shape, dtype=bool), images)
+            same("a value that is missing", held(found, images), np.ones(images.shape, dtype=bool), images)
         points, exact = points + cloud.count, exact and cloud.exact and not cloud.params
         if cloud.exact:
             values_known = set(zip(*(line.tolist() for line in taken), strict=True)) if taken else set()
@@ -257,24 +261,24 @@ def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
         start = picked(cloud, covered, cloud.places).places
         back, inside, torn = found.values(images.given(found), images.places)
         true = np.ones(images.shape, dtype=bool)
-        _equal("a value without a point", np.broadcast_to(inside & ~torn, true.shape), true, images)
+        same("a value without a point", np.broadcast_to(inside & ~torn, true.shape), true, images)
         back = [np.broadcast_to(line, true.shape) for line in back]
         if least:
             there, defined = valued(function, Cloud(images.params, tuple(back), images.count, False))
-            _equal("a point outside", defined, true, images)
+            same("a point outside", defined, true, images)
             for value, image in zip(there, images.places, strict=True):
-                _equal("a point with another value", value, image, images)
-            _equal("a point that is not the least", _after(back, start), ~true, images)
+                same("a point with another value", value, image, images)
+            same("a point that is not the least", comes_after(back, start), ~true, images)
         else:
             for line, origin in zip(back, start, strict=True):
-                _equal("another point", line, origin, images)
+                same("another point", line, origin, images)
     every = together((found, function.outputs), width=function.outputs, also=[function])
     back, inside = valued(found, every)
     there, covered = valued(function, moved(every, back, inside))
-    _equal("a value that is none", inside & ~covered, np.zeros_like(inside), every)
+    same("a value that is none", inside & ~covered, np.zeros_like(inside), every)
     for value, place in zip(there, every.places, strict=True):
-        _equal("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
-    return Judged(cloud.count, _how(cloud).exact and every.exact)
+        same("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
+    return Judged(cloud.count, how(cloud).exact and every.exact)
 
 
 def no_point(
@@ -283,8 +287,8 @@ def no_point(
     """Confirm that nothing holds at any point of the boxes of some texts; see ``function_like``."""
     cloud = together(*((meaning, width) for meaning in near), width=width, also=also)
     found = wanted(cloud)
-    _equal("a point", np.asarray(found), np.zeros_like(found), cloud)
-    return _how(cloud)
+    same("a point", np.asarray(found), np.zeros_like(found), cloud)
+    return how(cloud)
 
 
 def held(meaning: Meaning, cloud: Cloud) -> Array:
@@ -315,11 +319,12 @@ def picked(cloud: Cloud, chosen: Array, values: Sequence[Array]) -> Cloud:
     return Cloud(params, taken, int(chosen.sum()), False)
 
 
-def _how(cloud: Cloud) -> Judged:
+def how(cloud: Cloud) -> Judged:
+    """Return how a cloud judges."""
     return Judged(cloud.count, cloud.exact and not cloud.params)
 
 
-def _after(first: Sequence[Array], second: Sequence[Array]) -> Array:
+def comes_after(first: Sequence[Array], second: Sequence[Array]) -> Array:
     """Return where the first points come after the second ones in lexicographic order."""
     answer = np.zeros(np.shape(first[0]) if first else (), dtype=bool)
     same = np.ones_like(answer)
@@ -329,7 +334,8 @@ def _after(first: Sequence[Array], second: Sequence[Array]) -> Array:
     return answer
 
 
-def _equal(what: str, found: Array, wanted: Array, cloud: Cloud) -> None:
+def same(what: str, found: Array, wanted: Array, cloud: Cloud) -> None:
+    """Raise at the first point where two arrays differ."""
     wrong = np.asarray(found != wanted, dtype=bool)
     if not wrong.any():
         return
@@ -337,61 +343,6 @@ def _equal(what: str, found: Array, wanted: Array, cloud: Cloud) -> None:
     point = [int(np.broadcast_to(place, wrong.shape)[at]) for place in cloud.places]
     params = {name: int(np.broadcast_to(value, wrong.shape)[at]) for name, value in cloud.params.items()}
     raise DisagreementError(what, {**params, "at": tuple(point)})
-
-
-def injective(function: Meaning) -> Judged:
-    """Confirm that no two of the points compared have one value."""
-    points, exact = 0, True
-    for cloud in clouds((function, function.inputs), width=function.inputs):
-        values, covered = valued(function, cloud)
-        seen: dict[tuple[int, ...], tuple[int, ...]] = {}
-        lines = [value[covered].tolist() for value in values]
-        places = [place[covered].tolist() for place in cloud.places]
-        count = int(covered.sum())
-        for index in range(count):
-            value, point = tuple(line[index] for line in lines), tuple(place[index] for place in places)
-            if seen.setdefault(value, point) != point:
-                raise DisagreementError("two points have one value", {**cloud.params, "at": (seen[value], point)})
-        points, exact = points + cloud.count, exact and cloud.exact and not cloud.params
-    return Judged(points, exact)
-
-
-def optimum_of(text: str, points: Meaning, largest: bool) -> Judged:
-    """Confirm that a function without inputs gives a point of a set that none of the points compared comes before."""
-    found = read(text)
-    seen, exact = 0, True
-    for cloud in clouds((points, None), width=points.outputs, also=[found]):
-        best, defined, _ = found.values(cloud.given(found), ())
-        members = held(points, cloud)
-        if not defined.all():
-            _equal("a point where there is no optimum", members, np.zeros_like(members), cloud)
-            continue
-        one = Cloud(cloud.params, tuple(np.asarray(value).reshape(1) for value in best), 1, False)
-        _equal("an optimum outside the set", held(points, one), np.ones(one.shape, dtype=bool), one)
-        lines = [np.broadcast_to(value, cloud.shape) for value in best]
-        better = _after(cloud.places, lines) if largest else _after(lines, cloud.places)
-        _equal("a better point", members & better, np.zeros_like(members), cloud)
-        seen, exact = seen + cloud.count, exact and cloud.exact and not cloud.params
-    return Judged(seen, exact)
-
-
-def extents_of(text: str, points: Meaning) -> Judged:
-    """Confirm the extents of a box by counting, wherever all points of the set are listed."""
-    found = read(text)
-    seen, exact = 0, True
-    for cloud in clouds((points, None), width=points.outputs, also=[found]):
-        sizes, defined, _ = found.values(cloud.given(found), ())
-        members = held(points, cloud)
-        total = 1
-        for size in sizes:
-            total *= int(size)
-        count = int(members.sum())
-        if not defined.all():
-            _equal("a point of an empty box", members, np.zeros_like(members), cloud)
-        elif cloud.exact and count != total:
-            raise DisagreementError(f"{count} points, not {total}", cloud.params)
-        seen, exact = seen + cloud.count, exact and cloud.exact and not cloud.params
-    return Judged(seen, exact)
 
 
 def value_at(text: str, params: Mapping[str, Any], point: Iterable[Any]) -> tuple[int, ...] | None:
@@ -439,40 +390,8 @@ def as_inputs(meaning: Meaning) -> Meaning:
     return Meaning(meaning.params, True, meaning.outputs, 0, clauses, meaning.weight)
 
 
-def total_on(text: str, extents: Sequence[int]) -> Judged:
-    """Confirm that a function is defined exactly on a box from the origin."""
-    box = " and ".join(["0 = 0", *(f"0 <= x{k} < {extent}" for k, extent in enumerate(extents))])
-    whole = read(f"{{ [{', '.join(f'x{k}' for k in range(len(extents)))}] : {box} }}")
-    found = read(text)
-    return no_point(lambda cloud: valued(found, cloud)[1] != held(whole, cloud), [whole, as_set(found)], len(extents))
-
-
 def related(side: Meaning, cloud: Cloud) -> Values:
     """Return the values of a map at points, and where it has one; of a relation with one output by bounded search."""
     if all(clause.by_values(side.inputs) for clause in side.clauses):
         return valued(side, cloud)
     raise UnreadError("values that only a condition gives")
-
-
-def left_inverse_of(text: str, function: Meaning, extents: Sequence[int]) -> Judged:
-    """Confirm the function from values to flat indices, 0 between the values."""
-    found = read(text)
-    points, exact = 0, True
-    for cloud in clouds((function, function.inputs), width=function.inputs):
-        values, covered = valued(function, cloud)
-        index, weight = np.zeros(cloud.shape, dtype=object), 1
-        for place, extent in zip(cloud.places, extents, strict=True):
-            index, weight = index + weight * place.astype(object), weight * extent
-        images = Cloud({}, tuple(value[covered] for value in values), int(covered.sum()), False)
-        back, defined = valued(found, images)
-        _equal("a value without an index", defined, np.ones_like(defined), images)
-        _equal("another index", back[0], index[covered], images)
-        taken = set(images.places[0].tolist())
-        for every in clouds((found, 1), width=1):
-            back, defined = valued(found, every)
-            zero = np.array([value not in taken for value in every.places[0].tolist()]) & defined
-            if cloud.exact:
-                _equal("an index of no value", np.where(zero, back[0], 0), np.zeros_like(back[0]), every)
-            exact = exact and every.exact
-        points, exact = points + cloud.count, exact and cloud.exact
-    return Judged(points, exact)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.affine import isl
+from layoutalg.affine.piece import Form, Piece, Region
 
 SAFE = 2**62
 
@@ -33,7 +33,7 @@ def integers(value: object) -> npt.NDArray[np.int64] | None:
 
 
 def evaluate(
-    pieces: Sequence[isl.Piece],
+    pieces: Sequence[Piece],
     digits: Sequence[npt.NDArray[np.int64]],
     shape: tuple[int, ...],
     outputs: int,
@@ -62,7 +62,7 @@ def evaluate(
 
 
 def floor_values(
-    floors: Sequence[isl.Form], digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
+    floors: Sequence[Form], digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> list[npt.NDArray[np.int64]]:
     """Return the values of the floors, each of which may mention the ones before."""
     known: list[npt.NDArray[np.int64]] = []
@@ -72,7 +72,7 @@ def floor_values(
 
 
 def form_value(
-    form: isl.Form,
+    form: Form,
     digits: Sequence[npt.NDArray[np.int64]],
     floors: Sequence[npt.NDArray[np.int64]],
     shape: tuple[int, ...],
@@ -87,7 +87,7 @@ def form_value(
 
 
 def holds(
-    region: isl.Region, digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
+    region: Region, digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> npt.NDArray[np.bool_]:
     """Return where a conjunction holds."""
     floors = floor_values(region.floors, digits, shape, dtype)
@@ -98,7 +98,7 @@ def holds(
     return inside
 
 
-def reach(pieces: Sequence[isl.Piece], extents: Sequence[int]) -> int:
+def reach(pieces: Sequence[Piece], extents: Sequence[int]) -> int:
     """Return a bound on the magnitude of every intermediate number, so that 64-bit arithmetic can be trusted.
 
     Args:
@@ -107,7 +107,7 @@ def reach(pieces: Sequence[isl.Piece], extents: Sequence[int]) -> int:
     """
     worst = 0
 
-    def bound(form: isl.Form, floors: Sequence[int]) -> int:
+    def bound(form: Form, floors: Sequence[int]) -> int:
         nonlocal worst
         parts = [abs(a) * max(n - 1, 0) for a, n in zip(form.dims, extents, strict=True)]
         parts += [abs(a) * q for a, q in zip(form.floors, floors, strict=False)]

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.affine import confirm, questions, small, spans
+from layoutalg.affine import confirm, judges, questions, small, spans
 from layoutalg.affine.budget import solve, solve_here
 from layoutalg.affine.clouds import Cloud, clouds
-from layoutalg.affine.confirm import DisagreementError, held, judged, moved, plainly, valued
+from layoutalg.affine.confirm import DisagreementError, held, judged, plainly, valued
 from layoutalg.affine.explicit import Witness
 from layoutalg.affine.meaning import Array, Meaning, UnreadError, read
 from layoutalg.errors import BudgetError
@@ -47,7 +47,7 @@ def collision(text: str, axes: Sequence[str]) -> Witness | None:
 
     def judge() -> None:
         if found is None:
-            confirm.injective(read(text))
+            judges.injective(read(text))
             return
         params, points, value = found["params"], found["points"], found["value"]
         for point in points:  # type: ignore[attr-defined]
@@ -215,85 +215,8 @@ def on_maps(operation: str, *texts: str) -> str:
     return plainly(
         question,
         lambda plain: solve(question, questions.on_maps, None, operation, plain, *texts),
-        lambda found: _judge(operation, found, [read(text) for text in texts]),
+        lambda found: judges.operation_like(operation, found, [read(text) for text in texts]),
     )
-
-
-def _judge(operation: str, found: str, operands: Sequence[Meaning]) -> object:
-    """Compare the answer of an operation, point by point, with what it should be."""
-    first, other = operands[0], operands[-1]
-
-    def both(cloud: Cloud) -> tuple[list[Array], Array, list[Array], Array]:
-        return (*valued(first, cloud), *valued(other, cloud))
-
-    def either(cloud: Cloud) -> confirm.Values:
-        mine, covered, theirs, also = both(cloud)
-        return [np.where(covered, a, b) for a, b in zip(mine, theirs, strict=True)], covered | also
-
-    def agreed(cloud: Cloud) -> confirm.Values:
-        mine, covered, theirs, also = both(cloud)
-        same = covered & also
-        for a, b in zip(mine, theirs, strict=True):
-            same = same & np.asarray(a == b, dtype=bool)
-        return mine, same
-
-    def cut(keep: Callable[[Cloud, list[Array], Array], Array]) -> Callable[[Cloud], confirm.Values]:
-        def wanted(cloud: Cloud) -> confirm.Values:
-            values, covered = valued(first, cloud)
-            return values, covered & keep(cloud, values, covered)
-
-        return wanted
-
-    def inner(cloud: Cloud) -> tuple[Cloud, Array]:
-        values, covered = valued(other, cloud)
-        return moved(cloud, values, covered), covered
-
-    def composed(cloud: Cloud) -> confirm.Values:
-        there, covered = inner(cloud)
-        values, also = valued(first, there)
-        return values, covered & also
-
-    def outside(cloud: Cloud) -> Array:
-        there, covered = inner(cloud)
-        return covered & ~valued(first, there)[1]
-
-    def function(wanted: Callable[[Cloud], confirm.Values], *near: Meaning) -> object:
-        return confirm.function_like(found, wanted, near, operands)
-
-    def points(wanted: Callable[[Cloud], Array], *near: Meaning) -> object:
-        return confirm.set_like(found, wanted, near, operands)
-
-    match operation:
-        case "union":
-            return function(either, first, other)
-        case "intersect":
-            return function(agreed, first)
-        case "restrict":
-            return function(cut(lambda cloud, *_: held(other, cloud)), first)
-        case "remove":
-            return function(cut(lambda cloud, *_: ~held(other, cloud)), first)
-        case "within":
-            return function(cut(lambda cloud, values, covered: held(other, moved(cloud, values, covered))), first)
-        case "after":
-            return function(composed, other)
-        case "constant_set":
-            return function(lambda cloud: ([], held(first, cloud)), confirm.as_inputs(first))
-        case "domain":
-            return points(lambda cloud: valued(first, cloud)[1], confirm.as_set(first))
-        case "outside":
-            return points(outside, confirm.as_set(other))
-        case "range":
-            return confirm.image_like(found, first)
-        case "image":
-            return confirm.image_like(
-                found, first, lambda cloud: held(other, cloud), [other], [confirm.as_inputs(other)]
-            )
-        case "union_set":
-            return points(lambda cloud: held(first, cloud) | held(other, cloud), first, other)
-        case "intersect_set":
-            return points(lambda cloud: held(first, cloud) & held(other, cloud), first)
-        case _:
-            return points(lambda cloud: held(first, cloud) & ~held(other, cloud), first)
 
 
 def turned(text: str, names: Sequence[str], least: bool) -> str:
@@ -312,7 +235,7 @@ def turned(text: str, names: Sequence[str], least: bool) -> str:
         '{ [y] -> [(3y)] : 0 <= y <= 2 }'
     """
     question = f"the inverse of {text}"
-    function = read(text)
+    function = confirm.meant(text)
     because: DisagreementError | None = None
     unread: UnreadError | None = None
     gave_up: BudgetError | None = None
@@ -437,7 +360,7 @@ def extreme(text: str, largest: bool, axes: Sequence[str]) -> str | Witness:
 
     def judge() -> None:
         if isinstance(found, str):
-            confirm.optimum_of(found, read(text), largest)
+            judges.optimum_of(found, read(text), largest)
         else:
             _member(text, *found)
 
@@ -456,7 +379,7 @@ def flat_extents(text: str, terms: str, names: Sequence[str]) -> str | None:
     question = f"the extents of {text}"
     found = solve(question, questions.flat_extents, None, text, terms, tuple(names))
     if found is not None:
-        judged(question, lambda: confirm.extents_of(found, read(text)))
+        judged(question, lambda: judges.extents_of(found, read(text)))
     return found
 
 
@@ -465,7 +388,7 @@ def extents(text: str) -> str | None:
     question = f"the extents of {text}"
     found = solve(question, questions.extents, None, text)
     if found is not None:
-        judged(question, lambda: confirm.extents_of(found, read(text)))
+        judged(question, lambda: judges.extents_of(found, read(text)))
     return found
 
 
@@ -478,7 +401,7 @@ def partial_tiles(text: str, position: int, tile: int) -> str:
         tile: Its extent.
     """
     question = "full tiles"
-    points = read(text)
+    points = confirm.meant(text)
 
     def ragged(cloud: Cloud) -> Array:
         inside, whole = held(points, cloud), np.ones(1, dtype=bool)

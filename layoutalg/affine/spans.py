@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from layoutalg.affine.meaning import Atom, Clause, Condition, Linear, Meaning
+from layoutalg.affine.clauses import Atom, Clause, Condition, Linear
+from layoutalg.affine.meaning import Meaning
 from layoutalg.ground import clock
 
 Span: TypeAlias = "tuple[int | None, int | None]"
