@@ -58,7 +58,7 @@ def assemble(
         oob_fill=problem.oob_fill if problem.direction == "load" else "ZERO",
         base_address=base * problem.element_bytes,
     )
-    terms = tuple(_terms(candidate, dim) for dim in dims)
+    terms = tuple(_terms(stated, problem, candidate, dim) for dim in dims)
     return _plan(stated, tensor_map, _issues(candidate, dims), terms, "exact")
 
 
@@ -84,7 +84,7 @@ def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128
         whole = 1 if position else ratio
         row = []
         for dim, slope in sorted(view.slopes[at].items()):
-            bottom = problem.origin_multiple[dim] * whole
+            bottom = stated.origin_multiple[dim] * whole
             common = math.gcd(slope, bottom)
             row.append((dim, slope // common, bottom // common))
         terms.append(tuple(row))
@@ -174,11 +174,18 @@ def _ordered(candidate: Candidate) -> list[_Dim]:
     return ordered
 
 
-def _terms(candidate: Candidate, dim: _Dim) -> tuple[OriginTerm, ...]:
+def _terms(
+    stated: TensorMapProblem, problem: TensorMapProblem, candidate: Candidate, dim: _Dim
+) -> tuple[OriginTerm, ...]:
     """The origin moves the last part of its axis; the cut divides every lattice step, so nothing carries below."""
     if dim.above is not None:
         return ()
-    return tuple((tile_dim, top, bottom * dim.cut) for tile_dim, top, bottom in candidate.frame.axes[dim.axis].moves)
+    terms = []
+    for at, top, bottom in candidate.frame.axes[dim.axis].moves:
+        mine, theirs = problem.origin_multiple[at], stated.origin_multiple[at]  # one step of the lattice in either
+        common = math.gcd(mine, theirs)
+        terms.append((at, top * mine // common, bottom * dim.cut * theirs // common))
+    return tuple(terms)
 
 
 def _issues(candidate: Candidate, dims: list[_Dim]) -> tuple[Issue, ...]:

@@ -42,7 +42,7 @@ class InadmissibleError(InfeasibleError, ValueError):
 
     Outside the class, hence not excluded: elements that are never in bounds, or share one address (stride 0), in places
     that only another swizzle or order gives them; a move spread over two coordinates; origins that show nothing pushed
-    out of bounds by steps that are no addresses; pitches of a dimension whose only coordinate in bounds is seen from
+    out along a coordinate of another dimension; pitches of a dimension whose only coordinate in bounds is seen from
     several origins; stores whose elements in bounds are seen only from origins out of bounds, or meet at one address
     without ever being in bounds together.
     """

@@ -3,8 +3,9 @@
 Main definitions: ``variants``.
 
 Main statements: a variant differs in two things. *Unseen coordinates:* where one coordinate of a tile dimension that
-stays at the origin 0 is in bounds and all others never are, no pitch and no step is ever walked along it, so any pitch
-and any order of its digits will do; where a tile never shows anything, it is only filled. *Other swizzles:* where
+stays at the origin 0 is in bounds and all others never are, nothing is ever walked along it, so any pitch and any order
+of its digits will do; where only the origin 0 shows anything, so will any step of the others that leads out
+of bounds; where a tile never shows anything, it is only filled. *Other swizzles:* where
 undoing another swizzle on the wanted addresses leaves a sum of strides, the tile is that swizzle of these strides. The
 checker proves every plan against the problem as it was stated.
 """
@@ -36,22 +37,38 @@ def seen(problem: TensorMapProblem) -> TensorMapProblem:
             sight = sight_of(problem, dim)
             if not sight.ever:
                 return _blank(problem)
-            if sight.lowest == sight.highest and (sight.multiple == 0 or sight.stays) and not _plain(problem, dim):
+            stays = sight.multiple == 0 or sight.stays
+            if stays and sight.lowest == sight.highest and not _plain(problem, dim):
                 problem = _straightened(problem, dim, sight)
+            elif stays and sight.multiple:
+                problem = replace(
+                    problem, origin_multiple=_put(problem.origin_multiple, dim, _up(problem, sight.multiple))
+                )
     return problem
+
+
+def _up(problem: TensorMapProblem, count: int) -> int:
+    """A number of elements rounded up to whole chunks."""
+    grain = max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes)
+    return -(-count // grain) * grain
 
 
 def _plain(problem: TensorMapProblem, dim: int) -> bool:
     """Whether a map can walk along a dimension: bytes where it runs innermost, else whole chunks below the limit."""
+    size = problem.element_bytes
     pitch = problem.global_strides[dim] * problem.element_strides[dim]
+    if problem.global_strides[dim] * problem.origin_multiple[dim] * size % limits.GLOBAL_ALIGN_BYTES:
+        return False
     if problem.tile[dim] > 1 and any(extent > 1 and stride == 1 for extent, stride in problem.smem_modes[dim]):
         return pitch == 1
-    size = problem.element_bytes
     return 0 <= pitch * size < limits.STRIDE_LIMIT_BYTES and pitch * size % limits.GLOBAL_ALIGN_BYTES == 0
 
 
 def _straightened(problem: TensorMapProblem, dim: int, sight: Sight) -> TensorMapProblem:
-    """Let one dimension run in global as in shared memory; its only coordinate in bounds keeps its address."""
+    """Let one dimension run in global as in shared memory; its only coordinate in bounds keeps its address.
+
+    An origin that moves shows it at 0 alone, and steps over the tile in whole chunks.
+    """
     seen_at = int(np.flatnonzero(sight.first <= sight.last)[0])
     place, values = 1, []
     for extent, stride in problem.smem_modes[dim]:
@@ -60,9 +77,9 @@ def _straightened(problem: TensorMapProblem, dim: int, sight: Sight) -> TensorMa
     at, place = 0, 1
     for _, extent, value in sorted(values):
         at, place = at + place * value, place * extent
-    grain = max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes)
-    lowest = min((stride for stride, extent, _ in values if extent > 1), default=grain)
-    pitch = lowest if lowest % grain == 0 or lowest < grain else -(-lowest // grain) * grain
+    chunk = _up(problem, 1)
+    lowest = min((stride for stride, extent, _ in values if extent > 1), default=chunk)
+    pitch = lowest if lowest < chunk else _up(problem, lowest)
     offset = problem.base_elem_offset + problem.global_strides[dim] * sight.lowest - pitch * at
     if offset < 0:
         return problem
@@ -74,7 +91,7 @@ def _straightened(problem: TensorMapProblem, dim: int, sight: Sight) -> TensorMa
         smem_modes=_put(problem.smem_modes, dim, tuple((extent, stride) for stride, extent, _ in sorted(values))),
         bounds=_put(problem.bounds, dim, (at, at + 1)),
         element_strides=_put(problem.element_strides, dim, 1),
-        origin_multiple=_put(problem.origin_multiple, dim, 0),
+        origin_multiple=_put(problem.origin_multiple, dim, _up(problem, problem.tile[dim]) if sight.multiple else 0),
     )
 
 
@@ -82,7 +99,6 @@ def _blank(problem: TensorMapProblem) -> TensorMapProblem:
     """Return one row with the digits of a tile that is never in bounds, in shared-memory order."""
     digits = sorted((stride, extent) for modes in problem.smem_modes for extent, stride in modes if extent > 1)
     count = math.prod(problem.tile)
-    grain = max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes)
     below, _ = room_for(problem)
     first = problem.base_elem_offset + below // problem.element_bytes
     return replace(
@@ -91,7 +107,7 @@ def _blank(problem: TensorMapProblem) -> TensorMapProblem:
         global_strides=(1,),
         tile=(count,),
         smem_modes=(tuple((extent, stride) for stride, extent in digits) or ((1, 1),),),
-        base_elem_offset=-(-first // grain) * grain,
+        base_elem_offset=_up(problem, first),
         bounds=((count, count + 1),),
         element_strides=(1,),
         origin_multiple=(0,),

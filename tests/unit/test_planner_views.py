@@ -127,6 +127,13 @@ def test_the_pitch_of_a_single_row_does_not_matter():
     assert seen(straight) == straight
 
 
+def test_an_origin_that_shows_nothing_steps_over_the_tile():
+    falling = problem([1, 16], [-16, 1], "f16", [1, 8], [[[1, 32]], [[8, 1]]], "64B", origin_multiple=[2, 8])
+    odd = problem([6, 2], [2, 1], "u64", [5, 2], [[[5, 2]], [[2, 1]]], direction="store", origin_multiple=[1, 3])
+    for document in (falling, odd):
+        assert planned(document).oob == "exact"
+
+
 def test_a_tile_that_is_never_in_bounds_is_filled():
     more = {"bounds": [[5, 8], 64], "origin_multiple": [0, 16]}
     document = problem([8, 64], [64, 1], "f16", [4, 16], [[[4, 16]], [[16, 1]]], "32B", **more)
