@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel
+from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
 from layoutalg.codegen.launch import download, from_dlpack, load_tile, place_map, run, upload
 from layoutalg.codegen.simulate import shared_image
 from layoutalg.codegen.validate import default_origins, validate
@@ -85,7 +86,7 @@ def test_a_kernel_refuses_an_origin_that_its_plan_refuses() -> None:
     )  # fmt: skip
     kernel = load_kernel(panels)
     memory = upload(np.full(64 * 256 * 2, 7, dtype=np.uint8))
-    for origin, wanted in (((0, 64), 1), ((0, 32), 3), ((0, 0), 1)):
+    for origin, wanted in (((0, 128), 1), ((0, 64), 3), ((0, 32), 3), ((1, 0), 3), ((0, 0), 1)):
         image, status = np.full(kernel.image_bytes, 9, dtype=np.uint8), np.zeros(1, dtype=np.int32)
         run(kernel, [place_map(panels.raw, memory.pointer), *origin, image, status])
         assert status[0] == wanted
@@ -95,9 +96,9 @@ def test_a_kernel_refuses_an_origin_that_its_plan_refuses() -> None:
 def test_a_device_tensor_is_used_in_place() -> None:
     memory = np.random.default_rng(1).integers(0, 256, 200 * 96 * 2, dtype=np.uint8)
     tensor = upload(memory)
-    image, status = load_tile(plan(), tensor, (150, 64))
+    image, status = load_tile(plan(), tensor, (128, 64))
     assert status == 1
-    assert np.array_equal(image, shared_image(plan(), memory, (150, 64)))
+    assert np.array_equal(image, shared_image(plan(), memory, (128, 64)))
     assert np.array_equal(download(tensor, 0, memory.size), memory)
 
 
@@ -130,6 +131,24 @@ def test_a_product_is_exact(dtype: str) -> None:
     run(kernel, [raw, 64, 0, raw, 128, 0, product, status])
     assert status[0] == 1
     assert np.array_equal(product, values[64:128, :64] @ values[128:192, :64].T)
+
+
+def test_threads_validate_at_one_time() -> None:
+    plans = [plan(direction, dtype) for direction in ("load", "store") for dtype in ("bf16", "f16", "u16")]
+    with ThreadPoolExecutor(16) as pool:
+        reports = list(pool.map(lambda made: validate(made, device="cuda"), plans * 4))
+    assert all(reports), next(str(report) for report in reports if not report)
+
+
+def test_a_store_from_below_the_tensor_is_refused_by_its_kernel() -> None:
+    made = plan("store")
+    kernel = store_kernel(made)
+    memory = upload(np.full(200 * 96 * 2, 7, dtype=np.uint8))
+    for origin, wanted in (((0, 0), 1), ((-64, 0), 3), ((0, -64), 3), ((64, 0), 1)):
+        status = np.zeros(1, dtype=np.int32)
+        image = np.full(kernel.image_bytes, 9, dtype=np.uint8)
+        run(kernel, [place_map(made.raw, memory.pointer), *origin, image, status])
+        assert status[0] == wanted
 
 
 def test_a_table_of_many_copies() -> None:
