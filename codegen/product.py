@@ -21,13 +21,13 @@ from layoutalg.codegen.kernel import KernelSource, checked_int
 from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.runner import status_text
 from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
+from layoutalg.ground import limits
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 
 LARGEST = 8
 """Values are integers of [-8, 8]: products of up to 2^17 terms stay exact in float."""
-MAX_MEMORY_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ def _memory(plan: TensorMapPlan, rng: np.random.Generator) -> npt.NDArray[np.uin
     problem = plan.problem
     last = sum((n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
     count = problem.base_elem_offset + last + 1
-    if 2 * count > MAX_MEMORY_BYTES:
-        because = f"{2 * count} bytes > {MAX_MEMORY_BYTES}"
+    if 2 * count > limits.PRODUCT_BYTES:
+        because = f"{2 * count} bytes > {limits.PRODUCT_BYTES}"
         raise MalformedError(
             Diagnostic("LA542", "the tensor is too large for this test", ("validate_product",), because)
         )

@@ -29,7 +29,7 @@ from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments
 from layoutalg.codegen.simulate import POISON
 from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
-from layoutalg.ground import clock
+from layoutalg.ground import clock, limits
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -37,7 +37,6 @@ from layoutalg.verdict import Refuted, Unknown
 
 MAX_FILLED_BYTES = 2**26
 """Memory up to this size is random throughout; larger memory only where a tile's elements lie."""
-MAX_MEMORY_BYTES = 2**36
 MAX_ALIGN_BYTES = 2**16
 """Memory is aligned like the tensor's base up to here; no copy depends on more."""
 STORE_MARGIN_BYTES = 4096
@@ -287,8 +286,8 @@ def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.ran
     size = element_bytes(problem.dtype)
     reaches = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
     total = (problem.base_elem_offset + sum(reach for reach in reaches if reach > 0) + 1) * size
-    if total > MAX_MEMORY_BYTES:
-        because = f"{total} bytes > {MAX_MEMORY_BYTES}"
+    if total > limits.VALIDATED_BYTES:
+        because = f"{total} bytes > {limits.VALIDATED_BYTES}"
         raise MalformedError(Diagnostic("LA541", "the tensor is too large to model", ("validate",), because))
     first = problem.base_elem_offset + sum(reach for reach in reaches if reach < 0)
     if first < 0:

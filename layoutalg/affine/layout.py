@@ -22,11 +22,10 @@ from layoutalg.affine import isl
 from layoutalg.affine.evaluate import SAFE, evaluate, integers, reach
 from layoutalg.affine.notation import whole
 from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
-from layoutalg.ground import clock, memory
+from layoutalg.ground import clock, limits, memory
 from layoutalg.ground.operators import then
 
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
-TABLE_POINTS = 2**24
 CHUNK = 2**18
 OBJECT_BYTES = 48
 
@@ -148,13 +147,13 @@ class PiecewiseLayout:
             >>> PiecewiseLayout("{ [i] -> [i, floor(i/2)] : 0 <= i < 3 }").table().tolist()
             [[0, 0], [1, 0], [2, 1]]
         """
-        if self.size > TABLE_POINTS:
+        if self.size > limits.PIECEWISE_POINTS:
             raise BudgetError(
                 Diagnostic(
                     code="LA224",
                     what="the table of this layout is too large",
                     where=(self.text[:200],),
-                    because=f"{self.size} points; tables go up to {TABLE_POINTS}",
+                    because=f"{self.size} points; tables go up to {limits.PIECEWISE_POINTS}",
                 )
             )
         width = len(self.out_dims)

@@ -9,21 +9,14 @@ from __future__ import annotations
 import re
 
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground import limits
 
-TEXT_LIMIT = 200_000
-NESTING_LIMIT = 500
-DIGIT_LIMIT = 300
-QUOTIENT_LIMIT = 200
-AXES_LIMIT = 400
-NAME_LIMIT = 200
-COMPLEMENT_LIMIT = 100
-"""Negated quantifiers in one text; ISL's time doubles with every few of them."""
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
 _PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
-_NAME = re.compile(rf"[A-Za-z_]\w{{{NAME_LIMIT}}}")
+_NAME = re.compile(rf"[A-Za-z_]\w{{{limits.ISL_NAME}}}")
 _COMPLEMENT = re.compile(r"(?:\bnot\b|!)[\s(]*exists\b")
 _NO_INTEGER = re.compile(r"\brat\s*:|\b(?:nan|infty|infinity)\b", re.IGNORECASE)
 _HEAD = re.compile(r"\s*(?:\[[^\[\]{}]*\]\s*->\s*)?\{")
@@ -58,12 +51,14 @@ def prepared(text: object, argument: str) -> str:
     """
     if not isinstance(text, str):
         raise malformed("LA780", "this is not ISL text", text, f"{argument} must be a str")
-    if len(text) > TEXT_LIMIT:
-        because = f"{argument} has {len(text)} characters; the limit is {TEXT_LIMIT}"
+    if len(text) > limits.ISL_CHARACTERS:
+        because = f"{argument} has {len(text)} characters; the limit is {limits.ISL_CHARACTERS}"
         raise malformed("LA780", "this ISL text is too long", text, because)
     _encoded(text, argument)
-    if _NAME.search(text) or len(_COMPLEMENT.findall(text)) > COMPLEMENT_LIMIT:
-        because = f"names have at most {NAME_LIMIT} characters, and {COMPLEMENT_LIMIT} 'not exists' may occur"
+    if _NAME.search(text) or len(_COMPLEMENT.findall(text)) > limits.ISL_COMPLEMENTS:
+        because = (
+            f"names have at most {limits.ISL_NAME} characters, and {limits.ISL_COMPLEMENTS} 'not exists' may occur"
+        )
         raise malformed("LA780", "this ISL text is too long", text, because)
     foreign = _NO_INTEGER.search(text)
     if foreign is not None:
@@ -74,15 +69,15 @@ def prepared(text: object, argument: str) -> str:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
     deepest = max(deepest, _prefixes(text))  # ISL's parser recurses into signs too; deep recursion ends the process
-    if deepest > NESTING_LIMIT or "\0" in text:
-        because = f"{argument} nests {deepest} brackets or signs; the limit is {NESTING_LIMIT}, and no NUL may occur"
+    if deepest > limits.ISL_DEPTH or "\0" in text:
+        because = f"{argument} nests {deepest} brackets or signs; the limit is {limits.ISL_DEPTH}, and no NUL may occur"
         raise malformed("LA780", "this ISL text cannot be read safely", text, because)
     widest = max((found[0].count(",") for found in re.finditer(r"\[[^\[\]]*", text)), default=0)
-    if widest >= AXES_LIMIT:
-        because = f"a tuple of {argument} has {widest + 1} entries; the limit is {AXES_LIMIT}"
+    if widest >= limits.ISL_AXES:
+        because = f"a tuple of {argument} has {widest + 1} entries; the limit is {limits.ISL_AXES}"
         raise BudgetError(Diagnostic(code="LA222", what="ISL gave up", where=(text[:200],), because=because))
-    if len(_QUOTIENT_SIGN.findall(text)) > QUOTIENT_LIMIT or re.search(rf"\d{{{DIGIT_LIMIT + 1}}}", text):
-        because = f"at most {QUOTIENT_LIMIT} div or // and {DIGIT_LIMIT} digits in a number"
+    if len(_QUOTIENT_SIGN.findall(text)) > limits.ISL_QUOTIENTS or re.search(rf"\d{{{limits.ISL_DIGITS + 1}}}", text):
+        because = f"at most {limits.ISL_QUOTIENTS} div or // and {limits.ISL_DIGITS} digits in a number"
         raise malformed("LA780", "this ISL text is too long", text, because)
     while found := _QUOTIENT_SIGN.search(text):
         quotient = _QUOTIENT.match(text, len(text[: found.start()].rstrip()))

@@ -30,12 +30,8 @@ from layoutalg.cli.exits import (
 )  # fmt: skip
 from layoutalg.cli.output import OutputError, flush, say, say_json, silence, tell
 from layoutalg.errors import MalformedError
-from layoutalg.ground import clock
+from layoutalg.ground import clock, limits
 from layoutalg.ground.text import escaped
-
-BUDGET_SECONDS = 30.0
-RUN_SECONDS = 120.0
-"""For a document that is compiled and run."""
 
 
 class _TerminatedError(BaseException):
@@ -107,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--device", default="auto", choices=("auto", "cuda", "host", "simulator"))
 
     for command in (explain, tensormap, check, validate, demo):
-        seconds = RUN_SECONDS if command in (validate, demo) else BUDGET_SECONDS
+        seconds = limits.RUN_SECONDS if command in (validate, demo) else limits.COMMAND_SECONDS
         command.add_argument(
             "--budget", type=_seconds, default=seconds, help=f"seconds for each document (default {seconds:g})"
         )

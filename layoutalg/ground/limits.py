@@ -181,3 +181,43 @@ TILE_ISSUES: Final = 4_096
 
 PLAN_SECONDS: Final = 30.0
 """seconds: one tensor-map plan, repairs included, where the caller states no time"""
+
+# texts of ISL
+
+ISL_CHARACTERS: Final = 200_000
+"""characters: the text of a set or a map in ISL's notation"""
+
+ISL_DEPTH: Final = 500
+"""levels: brackets and signs inside one another in such a text"""
+
+ISL_DIGITS: Final = 300
+"""digits: one number in such a text"""
+
+ISL_QUOTIENTS: Final = 200
+"""quotients: ``div`` and ``//`` in such a text"""
+
+ISL_AXES: Final = 400
+"""entries: one tuple in such a text"""
+
+ISL_NAME: Final = 200
+"""characters: one name in such a text"""
+
+ISL_COMPLEMENTS: Final = 100
+"""quantifiers: negated ones in such a text; ISL's time doubles with every few of them"""
+
+PIECEWISE_POINTS: Final = 2**24
+"""points: the table of a piecewise layout"""
+
+# validation and the command line
+
+VALIDATED_BYTES: Final = 2**36
+"""bytes: address space for the tensor of a validation; only what tiles touch is filled above 2^26"""
+
+PRODUCT_BYTES: Final = 2**28
+"""bytes: one operand's tensor in the validation of a tile product"""
+
+COMMAND_SECONDS: Final = 30.0
+"""seconds: one document of ``explain``, ``synth`` and ``check`` where ``--budget`` states no time"""
+
+RUN_SECONDS: Final = 120.0
+"""seconds: one document of ``validate`` and ``demo``, which compile and run, where ``--budget`` states no time"""
