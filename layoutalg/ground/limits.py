@@ -93,6 +93,9 @@ CONDITIONS: Final = 500
 DECISION_STEPS: Final = 5_000
 """steps: monomials touched while one condition on symbolic sizes is decided by intervals and congruences"""
 
+DECISION_MS: Final = 1_000
+"""milliseconds: one decision about a condition on symbolic sizes where the caller states no time"""
+
 SYMBOLIC_SECONDS: Final = 20.0
 """seconds: one operation on symbolic layouts"""
 

@@ -1,4 +1,4 @@
-"""Values of every wrong kind, given to all functions and methods of the piecewise family: answered or refused by name."""
+"""Wrong values for all functions and methods of the piecewise family are answered or refused by name."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ class Odd:
 
 JUNK: list[Any] = [
     None, 5, -1, 1.5, True, "x", "", [], [1], (), (1, "a"), {}, {"i": 1}, {"i": "x", "j": 1}, {1: 2},
-    {"i": None, "j": 1}, {"i": [1, 2], "j": [1, 2, 3]}, {"i": [[1], [2, 3]], "j": 1}, {"i": {1}, "j": 0}, {"i": 2**70, "j": 1},
-    {"i": np.array(["a"]), "j": 1}, {"i": np.array([1.0]), "j": 1}, {"i": np.arange(5), "j": np.arange(3)},
+    {"i": None, "j": 1}, {"i": [1, 2], "j": [1, 2, 3]}, {"i": [[1], [2, 3]], "j": 1}, {"i": {1}, "j": 0},
+    {"i": 2**70, "j": 1}, {"i": np.array(["a"]), "j": 1}, {"i": np.array([1.0]), "j": 1},
+    {"i": np.arange(5), "j": np.arange(3)},
     {"i": Odd(), "j": Odd()}, {"i": 10**5000, "j": 0}, {"i": "9" * 5000, "j": 0}, b"x", Odd(), np.array([1, 2]),
     float("nan"), 10**5000, object, len, P, L, S, "{ [i, j] }", "{ [i] -> [i] }", "\ud800",
 ]  # fmt: skip

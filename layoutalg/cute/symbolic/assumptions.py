@@ -327,7 +327,7 @@ class Assumptions:
                 return entry
         return None
 
-    def decide(self, claim: object, timeout_ms: float = 200) -> Decision:
+    def decide(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> Decision:
         """Return whether a condition follows, with the engine that decided and the sizes that show it.
 
         Args:
@@ -347,7 +347,7 @@ class Assumptions:
 
         return decide(self, condition(claim), timeout_ms)
 
-    def entails(self, claim: object, timeout_ms: float = 200) -> bool | None:
+    def entails(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> bool | None:
         """Return True where the claim always holds, False where it never holds, None where neither was shown.
 
         Example:

@@ -69,7 +69,7 @@ class Decision:
     reason: str
 
 
-def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = 200) -> Decision:
+def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = limits.DECISION_MS) -> Decision:
     """Return whether ``claim`` follows from ``assumptions``; see ``Decision``.
 
     Args:
@@ -181,7 +181,7 @@ def find_sizes(
     assumptions: Assumptions,
     claim: Condition | None,
     wanted: bool,
-    timeout_ms: float = 200,
+    timeout_ms: float = limits.DECISION_MS,
     names: frozenset[str] = frozenset(),
 ) -> Sizes | None:
     """Return sizes that meet the assumptions at which ``claim`` has the truth value ``wanted``; None where none found.
