@@ -39,7 +39,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -65,6 +65,10 @@ class Found:
     tm: engine.Map
     issues: tuple[tuple[tuple[int, ...], int], ...]
     moves: tuple[tuple[int, ...], ...]
+    vacuous: bool = False
+    """Whether no origin has anything in bounds: such a tile may be refused."""
+    evades: bool = False
+    """Whether a store is exact only because it cannot start at origins above 0 that have something in bounds."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON-ready data; ``moves`` holds one row per tile dimension, for one lattice step."""
@@ -92,6 +96,8 @@ class Geometry:
     """Global byte of each issue's first element at the origin 0."""
     firsts: tuple[int, ...]
     """Tile element at each issue's start."""
+    dead: tuple[bool, ...]
+    """Which issues have no element that is ever in bounds: they may start anywhere beyond the map."""
 
 
 @dataclass
@@ -172,7 +178,7 @@ def _nothing(search: Search) -> None:
         outcome = judges.judge(statement, tm, starts, geometry.offsets, search.windows[-1])
         if outcome.verdict != "wrong":
             issues = tuple((coords, offset) for offset in geometry.offsets)
-            search.best = Found(outcome.verdict, tm, issues, ((0,) * rank,) * statement.rank)
+            search.best = Found(outcome.verdict, tm, issues, ((0,) * rank,) * statement.rank, True)
             return
 
 
@@ -339,6 +345,7 @@ def _steps(
                 tuple(16 * start for start in kept),
                 tuple(members[start] for start in kept),
                 tuple(table[start].first for start in kept),
+                tuple(not any(rows[start + r * pitch].live for r in range(math.prod(counts))) for start in kept),
             )
 
 
@@ -363,6 +370,8 @@ def _fit(box: Sequence[_Chunk | None], index: judges.Ints, counts: tuple[int, ..
             steps.append(16 if step is None else step)
         if all(step >= 0 and step % 16 == 0 for step in steps):
             yield tuple(steps)
+    if not any(row is not None and row.live for row in box):
+        yield (16,) * len(counts)
 
 
 def _reference(box: Sequence[_Chunk | None], index: judges.Ints, steps: tuple[int, ...]) -> int | None:
@@ -393,6 +402,8 @@ class Candidate:
     starts: tuple[tuple[int, ...], ...]
     moves: tuple[tuple[int, ...], ...]
     evicted: tuple[tuple[int, int], ...]
+    dead: tuple[bool, ...] = ()
+    """Issues that are pushed out of bounds for every origin."""
 
     def key(self) -> tuple[object, ...]:
         """Return the candidate without the order of its dimensions."""
@@ -400,7 +411,7 @@ class Candidate:
             self.strides, self.steps, zip(*self.starts, strict=True), zip(*self.moves, strict=True), strict=True
         )
         first, *rest = columns
-        return (first, tuple(sorted(rest)), self.evicted)
+        return (first, tuple(sorted(rest)), self.evicted, self.dead)
 
 
 @dataclass(frozen=True)
@@ -443,12 +454,19 @@ NEW = 100
 
 def _candidates(statement: judges.Statement, geometry: Geometry, lives: list[list[int]]) -> Iterator[Candidate]:
     choices = [_element_strides(step, count) for step, count in zip(geometry.walked, geometry.counts[1:], strict=True)]
-    variants = [
-        (movers, (statement.size, *(s // e for s, e in zip(geometry.walked, steps, strict=True))), (1, *steps))
-        for movers in _movers(statement, geometry, lives)
+    everywhere = replace(geometry, dead=(False,) * len(geometry.dead))  # issues of no element, placed like the others
+    plans = [
+        _plans(
+            statement,
+            variant,
+            (statement.size, *(s // e for s, e in zip(geometry.walked, steps, strict=True))),
+            (1, *steps),
+            movers,
+        )
+        for variant in dict.fromkeys((geometry, everywhere))
+        for movers in _movers(statement, variant, lives)
         for steps in itertools.product(*choices)
     ]
-    plans = (_plans(statement, geometry, fixed, steps, movers) for movers, fixed, steps in variants)
     seen = set()
     for batch in itertools.zip_longest(*plans):  # every variant takes its turn
         for candidate in batch:
@@ -470,9 +488,11 @@ def _element_strides(step: int, count: int) -> list[int]:
 def _movers(statement: judges.Statement, geometry: Geometry, lives: list[list[int]]) -> list[list[_Mover]]:
     """What moves: by tile dimension; and with the issues' displacement as one mover of its own."""
     natural = statement.wanted(np.zeros((1, statement.rank), dtype=np.int64))[0][0]
-    firsts = np.array(geometry.firsts)
+    alive = geometry.dead.index(False)
+    firsts = np.array([geometry.firsts[alive] if d else f for f, d in zip(geometry.firsts, geometry.dead, strict=True)])
+    addresses = [geometry.addresses[alive] if d else a for a, d in zip(geometry.addresses, geometry.dead, strict=True)]
     units = statement.coordinates[:, firsts] * np.array(statement.steps)[:, None]
-    gaps = {int(natural[f]) - a for f, a in zip(firsts, geometry.addresses, strict=True)}
+    gaps = {int(natural[f]) - a for f, a in zip(firsts, addresses, strict=True)}
     none = (0,) * len(firsts)
     plain = []
     for dim, step in enumerate(statement.multiples):
@@ -481,7 +501,7 @@ def _movers(statement: judges.Statement, geometry: Geometry, lives: list[list[in
             single = lives[dim][0] if step and len(lives[dim]) == 1 else None
             plain.append(_Mover(dim, step, row, statement.strides[dim] * statement.size, (), single))
     answer = [plain] if len(gaps) == 1 else []
-    lump = tuple(a - geometry.addresses[0] for a in geometry.addresses)
+    lump = tuple(a - addresses[0] for a in addresses)
     if any(lump) or len(gaps) > 1:
         alone = [_Mover(m.dim, m.step, none, m.bytes_each, (), m.live) for m in plain if m.step]
         answer.append([_Mover(None, 0, none, 0, lump), *alone])
@@ -652,12 +672,17 @@ def _build(
         moves[mover.dim] = row
     if any(start[0] * statement.size % 16 for start in starts):
         return None
+    if (evicted or any(geometry.dead)) and rank < engine.MAX_RANK and all(map(any, zip(*moves, strict=True))):
+        rank += 1  # a dimension that nothing moves, to push what has to be out of bounds
+        strides.append(16)
+        starts, moves = [[*start, 0] for start in starts], [[*move, 0] for move in moves]
     return Candidate(
         tuple(strides),
         (*steps, *(1,) * (rank - len(steps))),
         tuple(map(tuple, starts)),
         tuple(map(tuple, moves)),
         tuple(evicted),
+        geometry.dead,
     )
 
 
@@ -694,11 +719,14 @@ class _View:
         multiples = np.array([m or 1 for m in statement.multiples], dtype=np.int64)
         self.points = origins // multiples
 
-    def place(self, candidate: Candidate) -> tuple[list[judges.Ints], list[int], list[int], judges.Ints] | None:
-        """Return coordinates (origin, issue, element), their tightest ranges, and the moves with evictions."""
+    def place(
+        self, candidate: Candidate
+    ) -> tuple[list[judges.Ints], list[int], list[int], judges.Ints, judges.Ints] | None:
+        """Return coordinates (origin, issue, element), their ranges, the moves with evictions, the starts of issues."""
         rank = len(candidate.strides)
+        firsts = np.array(candidate.starts, dtype=np.int64)
         moves = np.array(candidate.moves, dtype=np.int64).reshape(self.statement.rank, rank)
-        starts = (self.points @ moves)[:, None, :] + np.array(candidate.starts, dtype=np.int64)
+        starts = (self.points @ moves)[:, None, :] + firsts
         axes, low, high = [], [], []
         for j in range(rank):
             y = starts[:, :, j, None]
@@ -724,14 +752,20 @@ class _View:
             push = (push + -push % grain) * 64 ** (k // len(idle))
             moves[dim, j] += push
             axes[j] = axes[j] + (push * (self.points[:, dim] - live))[:, None, None]
-        return axes, low, high, moves
+        if any(candidate.dead):
+            j = idle[0]
+            away = np.where(candidate.dead, high[j] + 1 - firsts[:, j], 0)
+            away += -away % grain
+            firsts[:, j] += away
+            axes[j] = axes[j] + away[:, None]
+        return axes, low, high, moves, firsts
 
     def verdict(self, candidate: Candidate) -> int:
         """Return the class of a candidate as a number; the full judge has the last word."""
         placed = self.place(candidate)
         if placed is None:
             return 3
-        axes, low, high, _ = placed
+        axes, low, high, _, _ = placed
         if max(h - lo for lo, h in zip(low, high, strict=True)) >= engine.DIM_LIMIT or self.base(candidate, low) < 0:
             return 3
         got = np.zeros(self.address.shape, dtype=np.int64)
@@ -739,9 +773,7 @@ class _View:
         for y, least, most, stride in zip(axes, low, high, candidate.strides, strict=True):
             got += y * stride
             moved &= (y >= least) & (y <= most)
-        got += self.geometry.addresses[0] - sum(
-            c * s for c, s in zip(candidate.starts[0], candidate.strides, strict=True)
-        )
+        got += self.base(candidate, [0] * len(low))
         first, end = self.statement.memory
         foreign = moved & ~self.inside
         if self.statement.storing:
@@ -756,15 +788,16 @@ class _View:
 
     def base(self, candidate: Candidate, low: Sequence[int]) -> int:
         """Return the base address that puts every coordinate's range at 0."""
-        columns = zip(low, candidate.starts[0], candidate.strides, strict=True)
-        return self.geometry.addresses[0] + sum((lo - c) * s for lo, c, s in columns)
+        alive = self.geometry.dead.index(False)
+        columns = zip(low, candidate.starts[alive], candidate.strides, strict=True)
+        return self.geometry.addresses[alive] + sum((lo - c) * s for lo, c, s in columns)
 
     def found(self, candidate: Candidate) -> Found | None:
         """Return the plan with the judge's class."""
         placed = self.place(candidate)
         if placed is None:
             return None
-        _, low, high, moves = placed
+        _, low, high, moves, firsts = placed
         rank = len(candidate.strides)
         counts = (*self.geometry.counts, *(1,) * (rank - len(self.geometry.counts)))
         box = (counts[0], *((n - 1) * e + 1 for n, e in zip(counts[1:], candidate.steps[1:], strict=True)))
@@ -776,7 +809,7 @@ class _View:
         shift = np.array(low, dtype=np.int64)
         for dim, live in candidate.evicted:
             shift = shift + moves[dim] * live
-        issues = np.array(candidate.starts, dtype=np.int64) - shift
+        issues = firsts - shift
         starts = [self.points @ moves + issue for issue in issues]
         outcome = judges.judge(self.statement, tm, starts, self.geometry.offsets, self.origins)
         verdict = outcome.verdict
@@ -784,7 +817,14 @@ class _View:
             verdict = "weak"
         coords = [tuple(int(c) for c in issue) for issue in issues]
         rows = tuple(tuple(int(v) for v in row) for row in moves)
-        return Found(verdict, tm, tuple(zip(coords, self.geometry.offsets, strict=True)), rows)
+        evades = verdict == "exact" and not self._reaches(starts)
+        return Found(verdict, tm, tuple(zip(coords, self.geometry.offsets, strict=True)), rows, evades=evades)
+
+    def _reaches(self, starts: Sequence[judges.Ints]) -> bool:
+        """Whether a store starts wherever an origin at or above 0 has something in bounds."""
+        expressed = judges.expressed(self.statement, starts, len(self.origins))
+        needed = self.inside.any(axis=(1, 2)) & (self.origins >= 0).all(axis=1)
+        return not (needed & ~expressed).any()
 
     def _private(self, moves: judges.Ints) -> bool:
         """Whether every moving tile dimension alone moves some coordinate.

@@ -62,7 +62,11 @@ def examine(document: Mapping[str, Any], *, search: bool = True) -> Case:
     case = judge_plan(document, plan)
     if search and case.kind == "right" and plan.oob != "exact":
         better = search_maps(judges.Statement.read(document)).answer()
-        if better is not None and judges.CLASSES.index(better.verdict) < judges.CLASSES.index(plan.oob):
+        if (
+            better is not None
+            and not better.evades
+            and judges.CLASSES.index(better.verdict) < judges.CLASSES.index(plan.oob)
+        ):
             return Case("bettered", f"stated {plan.oob}, found {better.verdict}", document, better.to_json())
     return case
 
@@ -113,7 +117,7 @@ def run_plan(statement: judges.Statement, plan: TensorMapPlan) -> tuple[judges.O
     for row in np.flatnonzero(~expressed)[:: max(1, int((~expressed).sum()) // ORIGINS_IN_BYTES)]:
         if _coordinates(plan, origins[row].tolist()) is not None:
             faults.append(f"coordinates answers where the engine faults: {origins[row].tolist()}")
-    sample = np.flatnonzero(expressed if outcome.verdict == "exact" else statement.in_bounds(origins))
+    sample = np.flatnonzero(expressed if plan.oob == "exact" else statement.in_bounds(origins))
     last = len(sample) - 1
     chosen = [sample[k * last // ORIGINS_IN_BYTES] for k in range(ORIGINS_IN_BYTES + 1)] if last >= 0 else []
     for row in dict.fromkeys(int(r) for r in chosen):
@@ -170,6 +174,6 @@ def _refusal(document: Mapping[str, Any], rule: str, search: bool) -> Case:
         return Case("refused", rule, document)
     searched = search_maps(judges.Statement.read(document))
     found = searched.answer()
-    if found is None:
+    if found is None or found.vacuous or (found.evades and searched.statement.required == "exact"):
         return Case("refused", rule, document, {"cut": searched.cut, "trials": searched.trials})
     return Case("needless", rule, document, found.to_json())
