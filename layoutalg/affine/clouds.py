@@ -18,7 +18,7 @@ import numpy as np
 
 from layoutalg.affine.meaning import Array, Meaning
 from layoutalg.affine.spans import Span, box
-from layoutalg.affine.truth import SAFE
+from layoutalg.affine.truth import SAFE, positions
 from layoutalg.ground import clock
 
 POINTS = 2**13
@@ -166,7 +166,7 @@ def _grid(lines: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
     """Return all points of a box of (start, length) per axis, the last axis fastest."""
     if not lines:
         return ()
-    axes = np.indices([length for _, length in lines]).reshape(len(lines), -1)
+    axes = positions([length for _, length in lines])
     return tuple(
         axis.astype(_kind(start, start + length)) + start for axis, (start, length) in zip(axes, lines, strict=True)
     )

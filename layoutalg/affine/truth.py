@@ -8,6 +8,7 @@ divisibility; others by trying all values that interval arithmetic leaves for th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,19 @@ def atoms_at(
         else:
             known.append(params.get(atom.name))
     return known
+
+
+def positions(lengths: Sequence[int]) -> list[Array]:
+    """Return all points of a box, one array per axis, the last axis fastest; numpy itself takes up to 64 axes.
+
+    Example:
+        >>> [line.tolist() for line in positions([2, 1, 3])]
+        [[0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 1, 2, 0, 1, 2]]
+    """
+    wide = [length for length in lengths if length != 1]
+    lines = iter(np.indices(wide).reshape(len(wide), -1) if wide else ())
+    still = np.zeros(math.prod(lengths), dtype=np.int64)
+    return [still if length == 1 else next(lines) for length in lengths]
 
 
 def _reach(value: Array) -> int:
@@ -262,7 +276,7 @@ def _tried_some(
         if size <= 1 or count > TRIES:
             raise UnreadError("too many values of quantified integers")
         return _halved(clause, names, inner, known, shape, size)
-    grid = np.indices([high - low + 1 for low, high in lines]).reshape(len(lines), -1)
+    grid = positions([high - low + 1 for low, high in lines])
     longer = (*shape, 1)
     fuller: list[Array | None] = []
     for place, value in enumerate(known):
@@ -277,7 +291,7 @@ def _tried_some(
     for place, atom in enumerate(clause.atoms):
         if fuller[place] is None and atom.sums:
             fuller[place] = _rounded(atom, fuller)
-    return np.asarray(_decided(clause, inner, fuller, (*shape, grid.shape[1])).any(axis=-1), dtype=bool)
+    return np.asarray(_decided(clause, inner, fuller, (*shape, len(grid[0]))).any(axis=-1), dtype=bool)
 
 
 def _halved(
@@ -301,7 +315,8 @@ def _rounded(atom: Atom, known: Sequence[Array | None]) -> Array | None:
     if atom.kind == "floor":
         return np.asarray(parts[0] // atom.sums[0].denominator)
     if atom.kind == "mod":
-        return np.asarray(parts[0] % atom.modulus)
+        value = parts[0] if atom.modulus < SAFE else parts[0].astype(object)
+        return np.asarray(value % atom.modulus)
     answer = parts[0]
     for other in parts[1:]:
         answer = np.minimum(answer, other) if atom.kind == "min" else np.maximum(answer, other)

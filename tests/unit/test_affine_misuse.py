@@ -105,3 +105,18 @@ def test_wrong_values_are_answered_or_refused_by_name(name: str) -> None:
             json.dumps(error.diagnostic.to_json())
             refused += 1
     assert refused > len(JUNK) // 4, "nearly everything was taken"
+
+
+def test_moduli_beyond_64_bits_are_exact() -> None:
+    wide = ParametricLayout(f"{{ [i] -> [i // 2, (3i) % {2**63}] : 0 <= i < {2**63} }}")
+    assert [wide.at(i=i) for i in (5, 2**62, 2**63 - 1)] == [
+        (i // 2, 3 * i % 2**63) for i in (5, 2**62, 2**63 - 1)
+    ]  # fmt: skip
+    assert ParametricSet(f"{{ [x, y] : 0 <= x < 3 and 0 <= y < 3 and (3x + y) mod {10**30} = 0 }}").count() == 1
+
+
+def test_more_axes_than_arrays_have() -> None:
+    names = [f"x{k}" for k in range(80)]
+    points = ParametricSet(f"{{ [{', '.join(names)}] : {' and '.join(f'{n} = 1' for n in names)} }}")
+    assert points.sample() == dict.fromkeys(names, 1)
+    assert ParametricLayout("{ [] -> " + "[3]" * 101 + " }").at() == (3,) * 101
