@@ -101,6 +101,7 @@ def main() -> int:
         return int(found.kind in ("wrong", "leaked"))
     counts: Counter[tuple[str, str]] = Counter()
     kinds: Counter[str] = Counter()
+    causes: Counter[object] = Counter()
     by_feature: dict[str, Counter[str]] = defaultdict(Counter)
     examples: dict[tuple[str, str, str], list[tuple[int, Case]]] = defaultdict(list)
     times = []
@@ -108,6 +109,7 @@ def main() -> int:
     rows = []
     for number, found, seconds in results(arguments):
         counts[found.kind, found.label] += 1
+        causes[found.detail.get("cause", "")] += 1
         kinds[found.kind] += 1
         times.append(seconds)
         cut += bool(found.detail.get("cut"))
@@ -122,7 +124,11 @@ def main() -> int:
         Path(arguments.out).write_text("".join(rows), encoding="utf-8")
     for (kind, label), count in sorted(counts.items()):
         print(f"{kind:12} {count:6}  {label}")
-    print()
+    print(
+        "needless by cause:",
+        ", ".join(f"{count} {name}" for name, count in causes.items() if name) or "none",
+        end="\n\n",
+    )
     for name in FEATURES:
         if by_feature[name]:
             print(f"{name:16}", ", ".join(f"{kind} {count}" for kind, count in sorted(by_feature[name].items())))

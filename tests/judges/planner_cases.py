@@ -1,6 +1,6 @@
 """One problem through the planner, and what the judges say of the answer.
 
-Main definitions: ``Case``, ``examine``, ``judge_plan``, ``best_class``.
+Main definitions: ``Case``, ``examine``, ``judge_plan``, ``run_plan``, ``cause``.
 
 Implementation notes: the only file of this folder that calls the library.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from judges import planner_judge as judges
 from judges import tma_engine as engine
-from judges.map_search import search_maps
+from judges.map_search import Found, search_maps
 from layoutalg.errors import BudgetError, LayoutError
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
@@ -176,4 +176,16 @@ def _refusal(document: Mapping[str, Any], rule: str, search: bool) -> Case:
     found = searched.answer()
     if found is None or found.vacuous or (found.evades and searched.statement.required == "exact"):
         return Case("refused", rule, document, {"cut": searched.cut, "trials": searched.trials})
-    return Case("needless", rule, document, found.to_json())
+    return Case("needless", rule, document, {"cause": cause(searched.statement, found), **found.to_json()})
+
+
+def cause(statement: judges.Statement, found: Found) -> str:
+    """Return what is odd about a problem that was refused although this plan carries it; ``plain`` where nothing is."""
+    _, inside = statement.wanted(statement.window())
+    if not inside.any(axis=0).all():
+        return "dead elements"
+    if any(np.count_nonzero(row) > 1 for row in found.moves):
+        return "two coordinates"
+    if found.tm.swizzle != statement.swizzle and 0 in found.tm.strides:
+        return "permuted copies"
+    return "plain"
