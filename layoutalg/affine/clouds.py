@@ -184,7 +184,7 @@ def _length(span: Span, side: int) -> int:
 
 def _drawn(span: Span, source: Random) -> int:
     low, high = span
-    if low is not None and high is not None:
+    if low is not None and high is not None and low <= high:
         near = min(8, high - low)
         return source.choice((source.randint(low, high), low + source.randint(0, near), high - source.randint(0, near)))
     step = source.choice((source.randint(0, 16), source.randint(0, 300), 2 ** source.randint(0, 24)))

@@ -11,6 +11,8 @@ import re
 from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.ground import limits
 
+_POWER = re.compile(r"(?<![\w)^])\d{1,19}\s*\^\s*\d{1,2}(?!\s*[\^\d])")
+"""ISL computes powers while it reads, however large."""
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -79,6 +81,9 @@ def prepared(text: object, argument: str) -> str:
     if len(_QUOTIENT_SIGN.findall(text)) > limits.ISL_QUOTIENTS or re.search(rf"\d{{{limits.ISL_DIGITS + 1}}}", text):
         because = f"at most {limits.ISL_QUOTIENTS} div or // and {limits.ISL_DIGITS} digits in a number"
         raise malformed("LA780", "this ISL text is too long", text, because)
+    if text.count("^") > len(_POWER.findall(text)):
+        because = f"a power is a number to the power of at most 99, not {text[max(0, text.find('^') - 20) :][:40]!r}"
+        raise malformed("LA780", "this ISL text cannot be read safely", text, because)
     while found := _QUOTIENT_SIGN.search(text):
         quotient = _QUOTIENT.match(text, len(text[: found.start()].rstrip()))
         if quotient is None or int(quotient[1]) == 0:

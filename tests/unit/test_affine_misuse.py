@@ -120,3 +120,25 @@ def test_more_axes_than_arrays_have() -> None:
     points = ParametricSet(f"{{ [{', '.join(names)}] : {' and '.join(f'{n} = 1' for n in names)} }}")
     assert points.sample() == dict.fromkeys(names, 1)
     assert ParametricLayout("{ [] -> " + "[3]" * 101 + " }").at() == (3,) * 101
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ [i] -> [13^99999999999999999999] }", "{ [i] -> [9^9^9^9] }", "{ [i] -> [(9^99)^99] : 0 <= i < 3 }",
+        "{ [i, j] -> [13>" + "9" * 80 + "^" + "9" * 80 + "] }", "{ [i] : i < 2 ^ 100 }", "{ [i] : i < 2^i }",
+    ],
+)  # fmt: skip
+def test_powers_are_bounded_before_they_are_computed(text: str) -> None:
+    for reader in (ParametricLayout, ParametricSet):
+        with pytest.raises(LayoutError):
+            print(reader(text))
+
+
+def test_a_small_power_is_a_number() -> None:
+    assert ParametricSet("{ [i] : 0 <= i < 2^4 }").count() == 16
+
+
+def test_a_value_that_is_not_an_integer_is_no_point() -> None:
+    assert ParametricSet("{ [9223372036854775807 / 26] }").is_empty()
+    assert ParametricSet("{ [] -> [9223372036854775807 / 26] }").is_empty()
