@@ -1,9 +1,10 @@
 """One driver for all fuzz targets.
 
 A target is a module in this folder with ``SEEDS`` (valid inputs), optionally ``WORDS`` (pieces that its grammar knows)
-and ``target(data: bytes) -> None``. Its contract: ``data`` is read to a value whose text or JSON reads back to an equal
-value, or it is refused with a ``LayoutError``; both within 2 seconds and 200 MB. Anything else is a finding: another
-exception, an unequal value, a crash, more time or memory.
+and ``LIMIT`` (more seconds, where several questions go to ISL), and ``target(data: bytes) -> None``. Its contract:
+``data`` is read to a value whose text or JSON reads back to an equal value, or it is refused with a ``LayoutError``;
+both within 2 seconds and 200 MB. Anything else is a finding: another exception, an unequal value, a crash, more time or
+memory.
 
 Long runs (each finding is written as a file; a crash or a hang ends one process, and the run goes on behind it)::
 
@@ -239,6 +240,7 @@ def _hang(*_: object) -> None:
 def judged(name: str, data: bytes, limit: float = SECONDS) -> str | None:
     """Run one input; return what is wrong, or None. Time is measured up to three times, and the least counts."""
     target = module_of(name).target
+    limit = max(limit, getattr(module_of(name), "LIMIT", 0.0))
     took = []
     for _ in range(3):
         before, start = peak(), time.monotonic()

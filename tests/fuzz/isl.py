@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuzz.drive import contract, text_of
 
 from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.ground import limits
 
 SEEDS = [
     b"{ [i, j] -> [8i + j] : 0 <= i < 4 and 0 <= j < 8 }", b"[N] -> { [i] -> [2i] : 0 <= i < N }",
@@ -18,6 +19,8 @@ WORDS = [
     "floor(", "mod ", " div ", "//", "%", "exists (e : ", " and ", " or ", "not ", "false", "true", "max(", "-> [",
     "; ", "[N] -> ", "N", ">= ", "<= ", "!= ", "rat: ", "infty", "@", "A[i]", "<<", ">>=", "i'",
 ]  # fmt: skip
+
+LIMIT = 3 * 1.5 * limits.ISL_SECONDS  # three readers, each with the usual time of a question to ISL
 
 
 def target(data: bytes) -> None:

@@ -6,6 +6,7 @@ from fuzz.drive import contract, text_of
 
 import layoutalg as la
 from layoutalg.affine import ParametricLayout
+from layoutalg.ground import limits
 
 SEEDS = [
     b"(4,8):(1,4)", b"4:1", b"((2,2),8):((1,16),2)", b"Sw<3,4,3>", b"Sw<3,4,3,byte>", b"Sw<3,4,3> o 0 o (64,64):(64,1)",
@@ -34,6 +35,8 @@ WORDS = [
     "%",
     "_",
 ]
+
+LIMIT = 1.5 * limits.ISL_SECONDS  # the usual time of a question to ISL
 
 
 def read(text: str) -> object:
