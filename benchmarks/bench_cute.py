@@ -17,7 +17,7 @@ from typing import Any
 
 from layoutalg import cute
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 
 LAYOUTS: dict[str, tuple[Any, Any]] = {
     "row tile (128,64)": ((128, 64), (64, 1)),

@@ -12,12 +12,12 @@ from typing import Any
 import bridge_judges as judge
 import numpy as np
 
-from layoutalg.affine import PiecewiseLayout
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import BudgetError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import BudgetError
 from layoutalg.hierarchy import BitMap, Box, DigitMap, Guard, HierarchicalLayout, TableMap
-from layoutalg.zmod import IntegerLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
 
 SAMPLED = 6  # coordinates at which islpy itself reads a piecewise answer
 

@@ -38,13 +38,13 @@ from bridge_sources import WrongError, built, read, require  # noqa: E402
 
 import layoutalg as la  # noqa: E402
 from layoutalg import convert, promote  # noqa: E402
-from layoutalg.affine import PiecewiseLayout  # noqa: E402
+from layoutalg.bridges.equal import ENGINES  # noqa: E402
 from layoutalg.cute import ComposedLayout, CuteLayout  # noqa: E402
-from layoutalg.equal import ENGINES  # noqa: E402
-from layoutalg.errors import BudgetError, LayoutError  # noqa: E402
 from layoutalg.f2 import LinearLayout  # noqa: E402
-from layoutalg.verdict import Proved, Refuted  # noqa: E402
-from layoutalg.zmod import IntegerLayout  # noqa: E402
+from layoutalg.ground.errors import BudgetError, LayoutError  # noqa: E402
+from layoutalg.ground.verdict import Proved, Refuted  # noqa: E402
+from layoutalg.integer import IntegerLayout  # noqa: E402
+from layoutalg.piecewise import PiecewiseLayout  # noqa: E402
 
 BRIDGES = {
     "cute": convert.to_cute,

@@ -25,13 +25,13 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from campaign_affine import EXTENTS, SIZES, Partial, Point, Table, Total, WrongError, expect
+from campaign_piecewise import EXTENTS, SIZES, Partial, Point, Table, Total, WrongError, expect
 
-from layoutalg import promote, zmod
-from layoutalg.affine import ParametricLayout
+from layoutalg import integer, promote
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
-from layoutalg.zmod import IntegerLayout
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import ParametricLayout
 
 MOST = 150
 """Points of a layout that is drawn."""
@@ -119,8 +119,8 @@ def integer_form(rng: random.Random) -> tuple[IntegerLayout, Table]:
 
 def integer_right(rng: random.Random) -> str:
     layout, table = integer_form(rng)
-    found = zmod.right_inverse(layout)
-    if isinstance(found, zmod.ImageInverse):
+    found = integer.right_inverse(layout)
+    if isinstance(found, integer.ImageInverse):
         judge_guarded(found.layout, least(table), str(layout))
         return "right"
     seen = set()
@@ -135,7 +135,7 @@ def integer_right(rng: random.Random) -> str:
 
 def integer_image(rng: random.Random) -> str:
     layout, table = integer_form(rng)
-    judge_guarded(zmod.image_inverse(layout).layout, least(table), str(layout))
+    judge_guarded(integer.image_inverse(layout).layout, least(table), str(layout))
     return "right"
 
 
@@ -143,14 +143,14 @@ def integer_left(rng: random.Random) -> str:
     """The inverse of an injective layout leads every value back; of another it is refused with a collision."""
     layout, table = integer_form(rng)
     injective = len(set(table.values())) == len(table)
-    verdict = zmod.injective(layout)
+    verdict = integer.injective(layout)
     expect(bool(verdict) == injective, f"injective({layout})")
     if not injective:
         witness: Any = verdict.witness  # type: ignore[union-attr]
         first, second = (tuple(witness[side].values()) for side in ("first", "second"))
         expect(first != second and table[first] == table[second], f"the collision {witness} of {layout}")
         return "refused"
-    found = zmod.image_inverse(layout).layout
+    found = integer.image_inverse(layout).layout
     coords: Any = {axis: np.array([v[k] for v in table.values()]) for k, axis in enumerate(found.axes)}
     back = np.stack(list(found.apply(coords).values()), -1).tolist()
     expect([tuple(point) for point in back] == list(table), f"left inverse of {layout}")

@@ -114,7 +114,7 @@ def random_plans(count: int, seed: int) -> list[dict[str, object]]:
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     from judges.planner_problems import random_problem
 
-    from layoutalg.errors import LayoutError
+    from layoutalg.ground.errors import LayoutError
     from layoutalg.synth.tensormap import synthesize_tensormap
 
     plans: list[dict[str, object]] = []
@@ -128,7 +128,7 @@ def random_plans(count: int, seed: int) -> list[dict[str, object]]:
 
 def prepare(tiles_path: str, out_path: str, count: int, seed: int) -> None:
     """Write the plans of a file of problems, loads and stores, of random ones, and the matrix products, as JSON."""
-    from layoutalg.errors import LayoutError
+    from layoutalg.ground.errors import LayoutError
     from layoutalg.synth.tensormap import synthesize_tensormap
 
     document = json.loads(Path(tiles_path).read_text())

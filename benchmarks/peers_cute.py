@@ -139,7 +139,7 @@ def judge_ours(task: tuple[str, int, int]) -> tuple[str, dict[str, int]]:
     """Run and judge one chunk of cases of one operation through this library alone."""
     operation, count, seed = task
     from layoutalg import cute
-    from layoutalg.errors import LayoutError
+    from layoutalg.ground.errors import LayoutError
 
     def build(modes: Modes) -> Any:
         return cute.CuteLayout(*parts(modes))

@@ -21,7 +21,7 @@ from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.codegen.runner import status_text
 from layoutalg.codegen.simulate import shared_image, store_memory
-from layoutalg.errors import LayoutError, MissingExtraError
+from layoutalg.ground.errors import LayoutError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]

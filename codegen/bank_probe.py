@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError
 
 KINDS = {"load": (8, 16, 32, 64, 128), "store": (8, 16, 32, 64, 128), "ldmatrix": (128,), "stmatrix": (128,)}
 """Accesses that can be probed, with their bits per lane."""

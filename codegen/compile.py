@@ -12,8 +12,8 @@ import functools
 import re
 
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import limits
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 
 
 class CompileError(LayoutError):

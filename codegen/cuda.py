@@ -19,7 +19,7 @@ from layoutalg.codegen.kernel import KernelSource, checked_int, checked_name
 from layoutalg.codegen.plans import image_bytes, launchable
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
-from layoutalg.errors import Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment
 
 Words = npt.NDArray[np.uint32]

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen.kernel import KernelSource, checked_arguments, checked_int
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground import limits
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 

@@ -22,7 +22,7 @@ from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource, checked_arguments, checked_int
 from layoutalg.codegen.plans import origin_arguments
-from layoutalg.errors import DeviceMismatchError, Diagnostic, MalformedError, MissingExtraError
+from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Sequence
 
 from layoutalg.codegen.kernel import checked_int
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 

@@ -11,7 +11,7 @@ References: PTX ISA 9.1, sections on mbarrier, cp.async.bulk.tensor and wgmma.
 
 from __future__ import annotations
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError
 
 _LOAD = """\
 __device__ __forceinline__ void la_tma_load_{rank}d(

@@ -20,8 +20,8 @@ from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource, checked_int
 from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.runner import status_text
-from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.ground import limits
+from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 HEAD_INTS = 4

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen.plans import image_bytes, launchable, origin_arguments
-from layoutalg.errors import DeviceMismatchError, Diagnostic
+from layoutalg.ground.errors import DeviceMismatchError, Diagnostic
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia import tensormap

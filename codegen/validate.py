@@ -28,12 +28,12 @@ from layoutalg.codegen.kernel import checked_int
 from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments
 from layoutalg.codegen.simulate import POISON
-from layoutalg.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.ground.memory import reserve
+from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap import element_bytes
-from layoutalg.verdict import Refuted, Unknown
 
 MAX_FILLED_BYTES = 2**26
 """Memory up to this size is random throughout; larger memory only where a tile's elements lie."""

@@ -16,11 +16,12 @@ if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checko
     _checkout.install()
 
 if TYPE_CHECKING:
-    from layoutalg import affine, convert, cute, f2, hierarchy, promote, zmod
-    from layoutalg.affine import ParametricLayout, PiecewiseLayout
+    from layoutalg import convert, cute, f2, hierarchy, integer, piecewise
+    from layoutalg.bridges import promote
+    from layoutalg.bridges.equal import equivalent
     from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
-    from layoutalg.equal import equivalent
-    from layoutalg.errors import (
+    from layoutalg.f2 import LinearLayout
+    from layoutalg.ground.errors import (
         AdmissibilityError,
         BudgetError,
         DeviceMismatchError,
@@ -33,45 +34,46 @@ if TYPE_CHECKING:
         RepresentabilityError,
         TargetRuleError,
     )
-    from layoutalg.f2 import LinearLayout
+    from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
     from layoutalg.hierarchy import HierarchicalLayout
+    from layoutalg.integer import IntegerLayout
     from layoutalg.notation import parse
-    from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
-    from layoutalg.zmod import IntegerLayout
+    from layoutalg.piecewise import ParametricLayout, PiecewiseLayout
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AdmissibilityError": "layoutalg.errors",
-    "BudgetError": "layoutalg.errors",
+    "AdmissibilityError": "layoutalg.ground.errors",
+    "BudgetError": "layoutalg.ground.errors",
     "ComposedLayout": "layoutalg.cute",
     "CuteLayout": "layoutalg.cute",
-    "DeviceMismatchError": "layoutalg.errors",
-    "Diagnostic": "layoutalg.errors",
+    "DeviceMismatchError": "layoutalg.ground.errors",
+    "Diagnostic": "layoutalg.ground.errors",
     "HierarchicalLayout": "layoutalg.hierarchy",
-    "InfeasibleError": "layoutalg.errors",
-    "IntegerLayout": "layoutalg.zmod",
-    "LayoutError": "layoutalg.errors",
+    "InfeasibleError": "layoutalg.ground.errors",
+    "IntegerLayout": "layoutalg.integer",
+    "LayoutError": "layoutalg.ground.errors",
     "LinearLayout": "layoutalg.f2",
-    "MalformedError": "layoutalg.errors",
-    "MissingExtraError": "layoutalg.errors",
+    "MalformedError": "layoutalg.ground.errors",
+    "MissingExtraError": "layoutalg.ground.errors",
     "NestMorphism": "layoutalg.cute",
     "PaddedMorphism": "layoutalg.cute",
-    "ParametricLayout": "layoutalg.affine",
-    "PiecewiseLayout": "layoutalg.affine",
-    "Proved": "layoutalg.verdict",
-    "Refuted": "layoutalg.verdict",
-    "Repair": "layoutalg.errors",
-    "RepresentabilityError": "layoutalg.errors",
+    "ParametricLayout": "layoutalg.piecewise",
+    "PiecewiseLayout": "layoutalg.piecewise",
+    "Proved": "layoutalg.ground.verdict",
+    "Refuted": "layoutalg.ground.verdict",
+    "Repair": "layoutalg.ground.errors",
+    "RepresentabilityError": "layoutalg.ground.errors",
     "Swizzle": "layoutalg.cute",
-    "TargetRuleError": "layoutalg.errors",
+    "TargetRuleError": "layoutalg.ground.errors",
     "TupleMorphism": "layoutalg.cute",
-    "Unknown": "layoutalg.verdict",
-    "Verdict": "layoutalg.verdict",
-    "equivalent": "layoutalg.equal",
+    "Unknown": "layoutalg.ground.verdict",
+    "Verdict": "layoutalg.ground.verdict",
+    "equivalent": "layoutalg.bridges.equal",
     "parse": "layoutalg.notation",
 }
-_MODULES = ("affine", "convert", "cute", "f2", "hierarchy", "promote", "zmod")
+_MODULES = {name: f"layoutalg.{name}" for name in ("convert", "cute", "f2", "hierarchy", "integer", "piecewise")}
+_MODULES["promote"] = "layoutalg.bridges.promote"
 
 __all__ = [
     "AdmissibilityError",
@@ -100,21 +102,21 @@ __all__ = [
     "TupleMorphism",
     "Unknown",
     "Verdict",
-    "affine",
     "convert",
     "cute",
     "equivalent",
     "f2",
     "hierarchy",
+    "integer",
     "parse",
+    "piecewise",
     "promote",
-    "zmod",
 ]
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        return importlib.import_module(f"layoutalg.{name}")
+        return importlib.import_module(_MODULES[name])
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'layoutalg' has no attribute {name!r}")

@@ -17,7 +17,7 @@ Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4
 elements: the values of such a layout are coordinates, nested like the profile where one is written.
 
 A text that begins with ``F2`` is a linear layout, read by ``layoutalg.f2.notation``; one with ``Z`` an integer layout,
-read by ``layoutalg.zmod.notation``; one with ``{`` a piecewise layout and one with ``[`` (parameters) or
+read by ``layoutalg.integer.notation``; one with ``{`` a piecewise layout and one with ``[`` (parameters) or
 ``given`` (a context) a parametric one, read by ISL. A hierarchical layout begins with an axis and its digits,
 ``lane 8:2``, or with a box of named axes, ``[lane:8]``, and is read by ``layoutalg.hierarchy.notation``.
 
@@ -35,12 +35,12 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 from layoutalg.cute.basis import Basis, BasisLike, Path
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.inttuple import INT_LIMIT, IntTuple
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.offset import OffsetLayout
 from layoutalg.cute.swizzle import Swizzle, Unit
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS, SWIZZLE_STACK, TUPLE_DEPTH, TUPLE_MODES
-from layoutalg.inttuple import INT_LIMIT, IntTuple
 
 Value = TypeVar("Value")
 Operand: TypeAlias = CuteLayout | ComposedLayout | CoordinateLayout
@@ -89,11 +89,11 @@ def parse(text: str) -> Any:
         if start.startswith("F2"):
             return importlib.import_module("layoutalg.f2.notation").parse_linear(text)
         if start.startswith("Z"):
-            return importlib.import_module("layoutalg.zmod.notation").parse_integer(text)
+            return importlib.import_module("layoutalg.integer.notation").parse_integer(text)
         if start.startswith("[") or (start.startswith("{") and " given " in start):
-            return importlib.import_module("layoutalg.affine").ParametricLayout.parse(text)
+            return importlib.import_module("layoutalg.piecewise").ParametricLayout.parse(text)
         if start.startswith("{"):
-            return importlib.import_module("layoutalg.affine").PiecewiseLayout(text)
+            return importlib.import_module("layoutalg.piecewise").PiecewiseLayout(text)
     return parse_cute(text)
 
 

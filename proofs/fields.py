@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 T = TypeVar("T")
 INT_LIMIT = 2**63

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.limits import PROBLEM_RANK
+from layoutalg.ground.verdict import Proved, Verdict
 from layoutalg.proofs.fields import instance, integer, malformed
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.walk import walk
@@ -25,7 +26,6 @@ from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma import handoff as wgmma_handoff
 from layoutalg.targets.nvidia.wgmma import ARCH as WGMMA_ARCH
 from layoutalg.targets.nvidia.wgmma import checked_major, has_wgmma
-from layoutalg.verdict import Proved, Verdict
 
 
 @dataclass(frozen=True, slots=True)

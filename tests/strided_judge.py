@@ -13,7 +13,7 @@ from functools import cache
 from hypothesis import strategies as st
 
 from layoutalg.cute import CuteLayout
-from layoutalg.inttuple import IntTuple, flatten, unflatten
+from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 
 Flat = Sequence[tuple[int, int]]
 

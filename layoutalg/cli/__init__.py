@@ -29,8 +29,8 @@ from layoutalg.cli.exits import (
     exit_code,
 )  # fmt: skip
 from layoutalg.cli.output import OutputError, flush, say, say_json, silence, tell
-from layoutalg.errors import MalformedError
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.text import escaped
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from layoutalg.cli.exits import INTERNAL, PROVED, UNKNOWN, exit_code
 from layoutalg.cli.files import read_documents
 from layoutalg.cli.output import Answers, OutputError, Result, answer_file, progress, tell
-from layoutalg.errors import Diagnostic, LayoutError, shown
 from layoutalg.ground import clock
+from layoutalg.ground.errors import Diagnostic, LayoutError, shown
 
 Answer = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"

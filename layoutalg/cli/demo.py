@@ -19,14 +19,14 @@ from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.validate import ValidationReport, validate
-from layoutalg.document import Reader
-from layoutalg.errors import LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import clock
+from layoutalg.ground.document import Reader
+from layoutalg.ground.errors import LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.handoff import operand_view, prove_handoff
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
-from layoutalg.verdict import Proved
 
 SCHEMA = "layoutalg/real-tiles/1"
 OPERAND_DTYPES = ("f16", "bf16")

@@ -8,7 +8,7 @@ ends otherwise has a code of its own. Over a list the largest code of its docume
 
 from __future__ import annotations
 
-from layoutalg.errors import BudgetError, DeviceMismatchError, InfeasibleError, LayoutError, MalformedError
+from layoutalg.ground.errors import BudgetError, DeviceMismatchError, InfeasibleError, LayoutError, MalformedError
 
 PROVED = 0
 REFUTED = 1

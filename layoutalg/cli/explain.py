@@ -18,10 +18,10 @@ from layoutalg.cli.files import read_document
 from layoutalg.cli.output import say, say_json
 from layoutalg.cli.plans import PROBLEM_SCHEMA, checked, plan_lines, schema_of
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
-from layoutalg.document import malformed
-from layoutalg.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
+from layoutalg.ground.document import malformed
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError, shown
 from layoutalg.notation import parse
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json

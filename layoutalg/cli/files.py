@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from typing import BinaryIO
 
-from layoutalg.document import Documents, load_json, split_json
-from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.ground import limits
+from layoutalg.ground.document import Documents, load_json, split_json
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.text import escaped
 
 _CHUNK = 2**20

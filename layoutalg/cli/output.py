@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError, plain
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, plain
 from layoutalg.ground.text import escaped
 
 Result = dict[str, object]

@@ -13,13 +13,13 @@ from layoutalg.cli.batch import Answer, each
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cute.certificate import SCHEMA as FUNCTORIALITY_SCHEMA
 from layoutalg.cute.certificate import check_functoriality
-from layoutalg.document import malformed
-from layoutalg.errors import BudgetError, LayoutError, MalformedError, shown
+from layoutalg.ground.document import malformed
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
+from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs import wgmma
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.verdict import Proved, Refuted, Verdict
 
 PROBLEM_SCHEMA = "layoutalg/tensormap-problem/"
 

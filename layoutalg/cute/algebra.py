@@ -15,17 +15,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, overload
 
-from layoutalg import inttuple
-from layoutalg.cute import radix
+from layoutalg.cute import inttuple, radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import STRICT, Parity
+from layoutalg.cute.inttuple import IntTuple, malformed, validate
 from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.operand import NARROW, RECENT, plain, swizzled, weight
 from layoutalg.cute.radix import Flat
-from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.ground import limits
 from layoutalg.ground.cache import remembered
-from layoutalg.inttuple import IntTuple, malformed, validate
+from layoutalg.ground.errors import Diagnostic, MalformedError
 
 if TYPE_CHECKING:
     from layoutalg.cute.coordinates import CoordinateLayout

@@ -21,12 +21,12 @@ from layoutalg.cute.basis import Path, graft_ints
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.coordinates import CoordinateLayout, clash, common_ends, seen_from
+from layoutalg.cute.inttuple import IntTuple, flatten, shape_text
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import operand_refusal, plain
 from layoutalg.cute.radix import Flat, IntArray
-from layoutalg.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
-from layoutalg.inttuple import IntTuple, flatten, shape_text
 
 
 def at_coordinates(layout: CuteLayout | ComposedLayout, coordinates: CoordinateLayout) -> CuteLayout | ComposedLayout:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from layoutalg.cute.inttuple import IntTuple, integer, malformed, shape_text
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
-from layoutalg.inttuple import IntTuple, integer, malformed, shape_text
 
 Path: TypeAlias = tuple[int, ...]
 BasisTuple: TypeAlias = "Basis | tuple[BasisTuple, ...]"

@@ -21,8 +21,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.verdict import Proved, Refuted
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.verdict import Proved, Refuted
 
 if TYPE_CHECKING:
     from layoutalg.cute.nest_morphism import NestMorphism

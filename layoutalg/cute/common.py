@@ -12,12 +12,12 @@ from math import gcd
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.inttuple import IntTuple, flatten, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import plain
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.tilers import refusal
-from layoutalg.errors import AdmissibilityError, Diagnostic
-from layoutalg.inttuple import IntTuple, flatten, integer, malformed, shape_text, validate
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 EVENTS = 4096
 

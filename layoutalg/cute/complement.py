@@ -19,12 +19,12 @@ from math import gcd
 from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.conventions import STRICT, Parity, check_parity
+from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, malformed, product, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import NARROW, RECENT, plain, weight
 from layoutalg.cute.shapes import ceil_div
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.cache import remembered
-from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, malformed, product, shape_text, validate
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 
 
 def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parity = "strict") -> CuteLayout:

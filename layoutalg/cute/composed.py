@@ -21,13 +21,13 @@ from typing import ClassVar, TypeAlias, cast
 import numpy as np
 
 from layoutalg.cute import radix
+from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, integer, malformed
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.limits import CUTE_POINTS, SWIZZLE_STACK
 from layoutalg.ground.operators import then
-from layoutalg.inttuple import INT_LIMIT, IntTuple, integer, malformed
 
 Inner: TypeAlias = "CuteLayout | ComposedLayout"
 

@@ -21,13 +21,20 @@ from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
+from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
 from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.operand import NARROW, RECENT, weight
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.ground.cache import remembered
-from layoutalg.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
+from layoutalg.ground.errors import (
+    AdmissibilityError,
+    BudgetError,
+    Diagnostic,
+    MalformedError,
+    RepresentabilityError,
+    shown,
+)
 
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
@@ -75,7 +82,8 @@ def composition(
         AdmissibilityError: LA120, ``inner`` leaves the domain of ``outer``.
         RepresentabilityError: LA121, one mode alone is not strided; LA122, the modes do not add up; LA124 or LA643, a
             swizzle stands between two layouts and the whole has no form with one swizzle on the outside; LA640, the
-            product of two swizzles is none. ``layoutalg.promote.composition`` gives the function in another family.
+            product of two swizzles is none. ``layoutalg.promote.composition`` gives the function in
+            another family.
         BudgetError: LA125 or LA644, undecided: carries may cancel, or a function that is not affine over F2 has more
             than 2^20 points.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, cast
 
-from layoutalg.inttuple import malformed
+from layoutalg.cute.inttuple import malformed
 
 Parity: TypeAlias = Literal["strict", "cute_cpp", "pycute"]
 """Whose convention answers: the exact contract, CuTe C++, or the pure-Python module of CUTLASS."""

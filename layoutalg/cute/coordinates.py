@@ -38,14 +38,14 @@ from layoutalg.cute.basis import (
 )
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
+from layoutalg.cute.inttuple import IntTuple, depth, flatten, malformed, rank, shape_text, unflatten, validate
 from layoutalg.cute.inverse import right_inverse
 from layoutalg.cute.layout import TABLE_ENTRY, Coords, CuteLayout
 from layoutalg.cute.operand import plain
 from layoutalg.cute.radix import Flat, IntArray
-from layoutalg.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground import memory
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.operators import then
-from layoutalg.inttuple import IntTuple, depth, flatten, malformed, rank, shape_text, unflatten, validate
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -11,10 +11,9 @@ References: CuTe ``crd2idx``, ``idx2crd``, ``crd2crd``.
 
 from __future__ import annotations
 
-from layoutalg import inttuple
+from layoutalg.cute import inttuple
 from layoutalg.cute.conventions import Parity, check_parity
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.inttuple import (
+from layoutalg.cute.inttuple import (
     IntTuple,
     compact_col_major,
     congruent,
@@ -26,6 +25,7 @@ from layoutalg.inttuple import (
     shape_text,
     validate,
 )
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 
 
 def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None, parity: Parity = "strict") -> int:

@@ -23,6 +23,7 @@ from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.operand import operand_refusal, weight
 from layoutalg.cute.parity import complement_as, composition_as, padded_shape
@@ -39,9 +40,8 @@ from layoutalg.cute.tilers import (
     tiler_text,
     within,
 )
-from layoutalg.errors import AdmissibilityError, RepresentabilityError
 from layoutalg.ground.cache import remembered
-from layoutalg.inttuple import IntTuple
+from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 
 Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
 

@@ -19,13 +19,13 @@ from typing import TypeAlias
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import Broken, GaveUpError, factor_run, first_interaction
+from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.errors import MalformedError
 from layoutalg.f2.split import one_swizzle
 from layoutalg.ground import clock
-from layoutalg.inttuple import IntTuple, flatten
+from layoutalg.ground.errors import MalformedError
 
 Fit: TypeAlias = "CuteLayout | ComposedLayout"
 
@@ -90,7 +90,7 @@ def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
         >>> over_table(np.array([0, 1, 5]), 3) is None
         True
     """
-    from layoutalg.affine import recognize
+    from layoutalg.piecewise import recognize
 
     if not len(values) & (len(values) - 1):
         form = recognize.linear(values)
@@ -109,7 +109,7 @@ def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
 
 
 def _strided_forms(values: IntArray) -> Iterator[tuple[tuple[int, int, int], Flat]]:
-    from layoutalg.affine import recognize
+    from layoutalg.piecewise import recognize
 
     modes = recognize.strided(values)
     if not isinstance(modes, recognize.Departure):

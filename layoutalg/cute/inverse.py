@@ -22,8 +22,8 @@ from layoutalg.cute.complement import divisible_chain
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import NARROW, RECENT, swizzled, weight
-from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.cache import remembered
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 DRIFT_TRIALS = 4096
 SEARCHED = 64

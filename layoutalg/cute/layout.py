@@ -24,11 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 import numpy as np
 
 from layoutalg.cute import radix
-from layoutalg.cute.radix import Flat, IntArray
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.ground import memory
-from layoutalg.ground.operators import then
-from layoutalg.inttuple import (
+from layoutalg.cute.inttuple import (
     INT_LIMIT,
     IntTuple,
     compact_col_major,
@@ -42,6 +38,10 @@ from layoutalg.inttuple import (
     shape_text,
     validate,
 )
+from layoutalg.cute.radix import Flat, IntArray
+from layoutalg.ground import memory
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.operators import then
 
 QUICK = 2**20
 """Entries of an array that need no thought."""

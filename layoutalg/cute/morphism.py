@@ -23,13 +23,13 @@ from typing import overload
 from layoutalg.cute import radix
 from layoutalg.cute.certificate import certify_functoriality, check_functoriality
 from layoutalg.cute.composition import composition
+from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text
 from layoutalg.cute.nest_morphism import NestMorphism
 from layoutalg.cute.padded_morphism import PaddedMorphism
 from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
 from layoutalg.cute.realize import Tractability, is_tractable
 from layoutalg.cute.tuple_morphism import TupleMorphism
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, Repair
-from layoutalg.inttuple import IntTuple, flatten, product, shape_text
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, Repair
 
 __all__ = [
     "MutualRefinement",

@@ -20,6 +20,19 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast, overload
 
+from layoutalg.cute.inttuple import (
+    IntTuple,
+    compact_col_major,
+    crd2idx,
+    flatten,
+    idx2crd,
+    integer,
+    malformed,
+    rank,
+    shape_text,
+    unflatten,
+    validate,
+)
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.morphism_inverse import TransposeInverses
 from layoutalg.cute.pointed import (
@@ -41,19 +54,6 @@ from layoutalg.cute.pointed import (
 from layoutalg.cute.radix import IntArray
 from layoutalg.cute.tuple_morphism import TupleMorphism
 from layoutalg.ground.operators import then
-from layoutalg.inttuple import (
-    IntTuple,
-    compact_col_major,
-    crd2idx,
-    flatten,
-    idx2crd,
-    integer,
-    malformed,
-    rank,
-    shape_text,
-    unflatten,
-    validate,
-)
 
 if TYPE_CHECKING:
     from layoutalg.cute.padded_morphism import PaddedMorphism

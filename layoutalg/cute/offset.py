@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.inttuple import INT_LIMIT, integer, malformed
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.errors import Diagnostic, MalformedError
-from layoutalg.inttuple import INT_LIMIT, integer, malformed
+from layoutalg.ground.errors import Diagnostic, MalformedError
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

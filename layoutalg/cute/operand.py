@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 _HINTS = {
     "str": "layoutalg.parse reads text",
@@ -49,7 +49,7 @@ def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayou
     Example:
         >>> plain("(4,8):(1,4)", "nullspace")
         Traceback (most recent call last):
-        layoutalg.errors.MalformedError: LA192 the operand does not fit the operation
+        layoutalg.ground.errors.MalformedError: LA192 the operand does not fit the operation
           in     nullspace
           since  layout must be a CuteLayout, not '(4,8):(1,4)'; layoutalg.parse reads text
     """

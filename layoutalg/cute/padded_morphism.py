@@ -30,6 +30,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
+from layoutalg.cute.inttuple import (
+    INT_LIMIT,
+    IntTuple,
+    congruent,
+    flatten,
+    integer,
+    malformed,
+    shape_text,
+    unflatten,
+    validate,
+)
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.nest_morphism import NestMorphism
 from layoutalg.cute.pointed import (
@@ -46,18 +57,7 @@ from layoutalg.cute.pointed import (
 )
 from layoutalg.cute.radix import IntArray
 from layoutalg.cute.realize import is_tractable, moving_modes
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, RepresentabilityError
-from layoutalg.inttuple import (
-    INT_LIMIT,
-    IntTuple,
-    congruent,
-    flatten,
-    integer,
-    malformed,
-    shape_text,
-    unflatten,
-    validate,
-)
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, RepresentabilityError
 
 
 @dataclass(frozen=True, slots=True)

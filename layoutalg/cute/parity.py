@@ -25,13 +25,13 @@ from layoutalg.cute.complement import complement, divisible_chain
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import plain
 from layoutalg.cute.radix import Flat
 from layoutalg.cute.shapes import ceil_div
 from layoutalg.cute.tilers import Tiler, as_layout, by_mode, read_tiler, tiler_text
-from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
-from layoutalg.inttuple import IntTuple, product, shape_text, validate
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError
 
 
 def composition_as(outer: CuteLayout, inner: Tiler, parity: Parity = "strict") -> CuteLayout:

@@ -16,6 +16,7 @@ from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.divide import zipped_divide
+from layoutalg.cute.inttuple import idx2crd, integer, malformed
 from layoutalg.cute.inverse import left_inverse
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.offset import OffsetLayout
@@ -23,8 +24,7 @@ from layoutalg.cute.operand import plain, swizzled
 from layoutalg.cute.shapes import product_each
 from layoutalg.cute.slicing import Coord, slice_and_offset
 from layoutalg.cute.tilers import Tiler, refusal, tiler_text, within
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError
-from layoutalg.inttuple import idx2crd, integer, malformed
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
 
 @overload

@@ -19,9 +19,7 @@ from itertools import accumulate
 from operator import mul
 from typing import TypeAlias, TypeVar
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
-from layoutalg.ground.limits import TUPLE_MODES
-from layoutalg.inttuple import (
+from layoutalg.cute.inttuple import (
     INT_LIMIT,
     IntTuple,
     flatten,
@@ -31,6 +29,8 @@ from layoutalg.inttuple import (
     shape_text,
     validate,
 )
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import TUPLE_MODES
 
 Map: TypeAlias = "tuple[int | None, ...]"
 

@@ -22,6 +22,7 @@ from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
 from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.divide import Split, flat, logical_divide, tiled, unzip
+from layoutalg.cute.inttuple import INT_LIMIT, malformed
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import swizzled, weight
 from layoutalg.cute.parity import composition_as, cosize_as
@@ -36,9 +37,8 @@ from layoutalg.cute.tilers import (
     tiler_text,
     within,
 )
-from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.ground.cache import remembered
-from layoutalg.inttuple import INT_LIMIT, malformed
+from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 
 Block: TypeAlias = "CuteLayout | ComposedLayout"
 Operand = TypeVar("Operand", CuteLayout, ComposedLayout)

@@ -24,11 +24,11 @@ from itertools import pairwise
 from math import gcd
 from typing import Literal, TypeAlias, get_args
 
+from layoutalg.cute.inttuple import malformed
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.nest_morphism import NestMorphism
 from layoutalg.cute.pointed import SOURCE
-from layoutalg.errors import Diagnostic, RepresentabilityError
-from layoutalg.inttuple import malformed
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 
 Kind: TypeAlias = Literal["tractable", "padded", "interleaved", "overlapping", "negative", "empty"]
 

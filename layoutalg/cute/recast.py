@@ -19,11 +19,11 @@ from typing import overload
 
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.inttuple import integer, malformed, unflatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import plain, swizzled
 from layoutalg.cute.tilers import refusal
-from layoutalg.errors import Diagnostic, RepresentabilityError
-from layoutalg.inttuple import integer, malformed, unflatten
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 
 
 @overload

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from layoutalg import inttuple
+from layoutalg.cute import inttuple
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.inttuple import IntTuple, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import swizzled
 from layoutalg.cute.tilers import AnyLayout, lift
 from layoutalg.ground.limits import TUPLE_MODES
-from layoutalg.inttuple import IntTuple, integer, malformed, shape_text, validate
 
 Operand = TypeVar("Operand", CuteLayout, ComposedLayout)
 

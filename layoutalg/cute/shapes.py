@@ -7,7 +7,7 @@ References: CuTe documentation of NVIDIA CUTLASS (``ceil_div``, ``product_each``
 
 from __future__ import annotations
 
-from layoutalg.inttuple import IntTuple, extents, flatten, malformed, product, validate
+from layoutalg.cute.inttuple import IntTuple, extents, flatten, malformed, product, validate
 
 
 def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:

@@ -16,14 +16,14 @@ from typing import TypeAlias, overload
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.inttuple import IntTuple, flatten, integer, product, shape_text, validate
+from layoutalg.cute.inttuple import unflatten as nest
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.offset import OffsetLayout
 from layoutalg.cute.operand import swizzled
 from layoutalg.cute.tilers import refusal
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH
-from layoutalg.inttuple import IntTuple, flatten, integer, product, shape_text, validate
-from layoutalg.inttuple import unflatten as nest
 
 Coord: TypeAlias = "int | tuple[Coord, ...] | None"
 

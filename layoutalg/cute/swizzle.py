@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast, overload
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.cute.inttuple import integer, malformed
 from layoutalg.cute.layout import CuteLayout, index_array
 from layoutalg.cute.radix import IntArray
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.operators import then
-from layoutalg.inttuple import integer, malformed
 
 if TYPE_CHECKING:
     from layoutalg.cute.composed import ComposedLayout

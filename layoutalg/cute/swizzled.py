@@ -25,12 +25,12 @@ from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import Broken, GaveUpError, factor_run
 from layoutalg.cute.fit import IDENTITY, over_f2, over_table
+from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
-from layoutalg.inttuple import IntTuple, flatten, unflatten
 
 Cute: TypeAlias = "CuteLayout | ComposedLayout"
 Affine: TypeAlias = tuple[tuple[int, ...], int]
@@ -388,7 +388,7 @@ def family_after(outer: Cute, inner: Cute) -> str:
         >>> family_after(CuteLayout(8), CuteLayout(8)), family_after(CuteLayout(8), CuteLayout(6))
         ('a linear', 'a piecewise')
     """
-    from layoutalg.affine import recognize
+    from layoutalg.piecewise import recognize
 
     if inner.size & (inner.size - 1):
         return "a piecewise"

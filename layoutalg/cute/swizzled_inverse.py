@@ -25,8 +25,8 @@ from layoutalg.cute.fit import IDENTITY, over_f2, over_table
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzled import POINTS, Affine, Cute, affine, after, first_leaving, simplify
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 
 Turned: TypeAlias = tuple[CuteLayout, int, int, Flat]
 """``|L|`` without nesting, ``low``, and ``flip`` as a constant and a digit list with weights of either sign."""
@@ -44,7 +44,7 @@ def right_inverse_of(layout: ComposedLayout) -> Cute:
 
     Raises:
         AdmissibilityError: LA131, empty.
-        RepresentabilityError: LA643, no CuTe form; ``layoutalg.promote.right_inverse`` gives the function.
+        RepresentabilityError: LA643, no CuTe form; ``layoutalg.bridges.promote.right_inverse`` gives the function.
         BudgetError: LA644 or LA648, not decided.
 
     Example:
@@ -281,7 +281,7 @@ def _no_form(name: str, layout: ComposedLayout) -> RepresentabilityError:
             what="the inverse is not shape:stride behind at most one swizzle",
             where=(f"{name}({layout})",),
             because="no swizzle leaves a strided layout",
-            source=f"layoutalg.promote.{name} gives the function",
+            source=f"layoutalg.bridges.promote.{name} gives the function",
         )
     )
 

@@ -12,11 +12,11 @@ References: CuTe ``upcast``, ``downcast``.
 from __future__ import annotations
 
 from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.inttuple import integer, malformed
 from layoutalg.cute.recast import downcast, upcast
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.swizzled import Cute, simplify
-from layoutalg.errors import AdmissibilityError, Diagnostic, RepresentabilityError
-from layoutalg.inttuple import integer, malformed
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
 
 def upcast_composed(layout: ComposedLayout, count: int) -> Cute:

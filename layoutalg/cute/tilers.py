@@ -18,11 +18,11 @@ from typing import TypeAlias, TypeVar
 
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.inttuple import INT_LIMIT, integer
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import operand_refusal
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH
-from layoutalg.inttuple import INT_LIMIT, integer
 
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 

@@ -13,14 +13,7 @@ from layoutalg.cute import radix
 from layoutalg.cute.algebra import coalesce, make_layout
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import Parity, check_parity
-from layoutalg.cute.layout import QUICK, CuteLayout
-from layoutalg.cute.operand import plain, swizzled
-from layoutalg.cute.product import blocked_product
-from layoutalg.cute.reshape import append
-from layoutalg.cute.shapes import ceil_div, product_each
-from layoutalg.cute.tilers import refusal, within
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError
-from layoutalg.inttuple import (
+from layoutalg.cute.inttuple import (
     IntTuple,
     compact_col_major,
     congruent,
@@ -32,6 +25,13 @@ from layoutalg.inttuple import (
     unflatten,
     validate,
 )
+from layoutalg.cute.layout import QUICK, CuteLayout
+from layoutalg.cute.operand import plain, swizzled
+from layoutalg.cute.product import blocked_product
+from layoutalg.cute.reshape import append
+from layoutalg.cute.shapes import ceil_div, product_each
+from layoutalg.cute.tilers import refusal, within
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteLayout:

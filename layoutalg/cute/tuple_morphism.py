@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from layoutalg.cute.inttuple import IntTuple, crd2idx, flatten, idx2crd, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import Coords, CuteLayout
 from layoutalg.cute.morphism_inverse import TransposeInverses
 from layoutalg.cute.pointed import (
@@ -42,9 +43,8 @@ from layoutalg.cute.pointed import (
     transpose,
 )
 from layoutalg.cute.radix import IntArray
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.operators import then
-from layoutalg.inttuple import IntTuple, crd2idx, flatten, idx2crd, integer, malformed, shape_text, validate
 
 if TYPE_CHECKING:
     from layoutalg.cute.nest_morphism import NestMorphism

@@ -16,7 +16,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import check_name, integer, log2, unpack, width
 from layoutalg.f2.build import identity_1d
@@ -24,6 +23,7 @@ from layoutalg.f2.checked import bad_argument, columns_of, flag, linear, move, m
 from layoutalg.f2.divide import _fits, _outside, _room, divide_left
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.ground import limits, memory
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 _T = TypeVar("_T")
 VECTOR_BITS = 128

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground import limits
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 Axes: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.f2.axes import Axes, fields, integer, resized
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 Moves = list[tuple[int, int, int]]
 """Per field of a packed integer: lowest bit, mask of its width, new lowest bit."""

@@ -14,10 +14,10 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from layoutalg.errors import AdmissibilityError
 from layoutalg.f2.axes import Axes, fields, unpack
 from layoutalg.f2.checked import as_names, bad_argument, field, gather, linear, move, moves, place, refuse, restricted
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.ground.errors import AdmissibilityError
 
 
 def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:

@@ -20,7 +20,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import (
     Axes,
@@ -37,6 +36,7 @@ from layoutalg.f2.axes import (
 )
 from layoutalg.ground import memory
 from layoutalg.ground.cache import kept
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
 Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"

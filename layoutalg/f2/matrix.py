@@ -24,8 +24,8 @@ from sys import byteorder
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.ground import clock, limits, memory
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 TABLE_OUTPUT_BITS = 63
 

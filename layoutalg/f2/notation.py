@@ -7,9 +7,9 @@ Notation: ``F2[lane=(1,0)(0,1), warp= -> row:2, col:2] ^ (1,0)``; blanks are fre
 
 from __future__ import annotations
 
-from layoutalg.errors import shown
 from layoutalg.f2.layout import LinearLayout
-from layoutalg.tokens import Grammar, Tokens
+from layoutalg.ground.errors import shown
+from layoutalg.ground.tokens import Grammar, Tokens
 
 _GRAMMAR = Grammar(
     ("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201", "this is not the text of a linear layout"

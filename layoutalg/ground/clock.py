@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NoReturn
 
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def check(what: str) -> None:
         >>> with within(0):
         ...     check("a search")
         Traceback (most recent call last):
-        layoutalg.errors.BudgetError: LA001 the time is up
+        layoutalg.ground.errors.BudgetError: LA001 the time is up
           in     a search
           since  the 0 s given are spent
           at     seconds=0.0

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 
 def checked_kinds(value: Any, code: str) -> None:
@@ -42,7 +42,7 @@ def checked_kinds(value: Any, code: str) -> None:
         Pair(name='box', sizes=(64, 8))
         >>> Pair("box", "64")
         Traceback (most recent call last):
-        layoutalg.errors.MalformedError: LA374 a field is malformed
+        layoutalg.ground.errors.MalformedError: LA374 a field is malformed
           in     Pair.sizes
           since  sizes must be a tuple of integers of 64 bits, not '64'
     """

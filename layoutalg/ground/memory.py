@@ -5,8 +5,8 @@ Main definitions: ``reserve``, ``reserve_items``.
 
 from __future__ import annotations
 
-from layoutalg.errors import BudgetError, Diagnostic
 from layoutalg.ground import limits
+from layoutalg.ground.errors import BudgetError, Diagnostic
 
 
 def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BYTES) -> None:
@@ -25,7 +25,7 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         >>> reserve("a table", 2**20, 8)
         >>> reserve("a table", 2**40, 8)
         Traceback (most recent call last):
-        layoutalg.errors.BudgetError: LA002 this answer would take too much memory
+        layoutalg.ground.errors.BudgetError: LA002 this answer would take too much memory
           in     a table
           since  1099511627776 entries of 8 bytes are more than the limit of 1073741824 bytes
           at     bytes=8796093022208, limit_bytes=1073741824

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 
 def then(inner: object, outer: object) -> Any:
@@ -24,7 +24,7 @@ def then(inner: object, outer: object) -> Any:
         >>> from layoutalg.cute import CuteLayout
         >>> then(CuteLayout(4), "4:1")
         Traceback (most recent call last):
-        layoutalg.errors.MalformedError: LA192 these values do not compose
+        layoutalg.ground.errors.MalformedError: LA192 these values do not compose
           in     then
           since  nothing composes a CuteLayout with '4:1'; layoutalg.parse reads text
     """

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutalg.errors import BudgetError, Diagnostic
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import BudgetError, Diagnostic
 
 _OVERRUN = 0.1
 """Seconds after z3's own limit at which it is interrupted."""

@@ -1,6 +1,6 @@
 """Foreign text: on terminals printable and no longer than asked, as an expression read without a sound.
 
-Main definitions: ``escaped``, ``expression_tree``. Values of any kind are shown by ``layoutalg.errors.shown``.
+Main definitions: ``escaped``, ``expression_tree``. Values of any kind are shown by ``layoutalg.ground.errors.shown``.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
-from layoutalg.errors import BudgetError, Diagnostic, LayoutError
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError
 from layoutalg.hierarchy.digitmap import (
     DigitMap,
     as_columns,

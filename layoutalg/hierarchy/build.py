@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout

@@ -23,9 +23,9 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.f2 import matrix
 from layoutalg.ground import limits, memory
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.hierarchy import digits
 from layoutalg.hierarchy.digits import IntArray, Modes, Stride, coalesce, placed, shared_bits, split_at, weights
 from layoutalg.hierarchy.levels import integer, malformed

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import BitMap, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap, check_points, indices

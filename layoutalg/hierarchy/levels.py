@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.ground import limits
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
 """One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that

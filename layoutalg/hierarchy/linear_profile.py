@@ -5,9 +5,9 @@ Main definitions: ``conversion_profile``.
 
 from __future__ import annotations
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import LinearLayout, matrix, solve
 from layoutalg.f2.axes import fields
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy.levels import CUTS, malformed, require
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap, canonical, compose, identity, local
 from layoutalg.hierarchy.digitmap import DigitMap, check_points
 from layoutalg.hierarchy.digits import chained, coalesce, shared_bits, split_at, weights

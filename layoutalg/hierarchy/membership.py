@@ -19,14 +19,14 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection, BitMap
 from layoutalg.hierarchy.digitmap import DigitMap, assemble
 from layoutalg.hierarchy.digits import IntArray, Modes, Stride, digit_extent, placed, split_at, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import block_size, integer, require, same_levels
-from layoutalg.verdict import Proved, Refuted, Verdict
 
 Uniformity: TypeAlias = Literal["uniform", "xor", "add", "table"]
 

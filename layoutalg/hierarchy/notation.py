@@ -27,14 +27,14 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import TypeVar
 
-from layoutalg.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.tokens import Grammar, Tokens
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.digits import Modes, Stride
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
 from layoutalg.hierarchy.levels import Box, require
-from layoutalg.tokens import Grammar, Tokens
 
 Value = TypeVar("Value")
 

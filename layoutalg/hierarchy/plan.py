@@ -22,8 +22,8 @@ from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.hierarchy.bijection import BitMap
 from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
 from layoutalg.hierarchy.digits import Stride, aligned, placed, weights

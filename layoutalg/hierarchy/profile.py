@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection, BitMap
 from layoutalg.hierarchy.digitmap import DigitMap

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, shown
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, shown
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
 from layoutalg.hierarchy.levels import block_size, cut_level, require, same_levels

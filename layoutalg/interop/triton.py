@@ -25,9 +25,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.ground.text import expression_tree
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]

@@ -6,10 +6,10 @@ Main definitions: ``proved_operand``, ``PRODUCTS``.
 from __future__ import annotations
 
 from layoutalg.codegen.product import Operand
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.handoff import operand_view, prove_handoff
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_modes, synthesize_wgmma
-from layoutalg.verdict import Proved
 
 PRODUCTS: tuple[tuple[str, str, str, str, int, int, int], ...] = (
     ("K", "128B", "K", "128B", 64, 64, 64),

@@ -14,8 +14,8 @@ from typing import Literal
 from hypothesis import strategies as st
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
-from layoutalg.inttuple import IntTuple
 from layoutalg.testing.problems import random_problem
 
 

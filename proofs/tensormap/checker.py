@@ -26,8 +26,9 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import BudgetError, LayoutError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, LayoutError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.fields import instance, same_json
 from layoutalg.proofs.tensormap.bounds import Boxes, classify_bounds, requested_boxes
 from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
@@ -45,7 +46,6 @@ from layoutalg.proofs.tensormap.walk import (
 )
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
-from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 
 SCHEMA = "layoutalg/certificate/1"
 CLAIMS = {

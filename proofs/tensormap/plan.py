@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.document import Reader
-from layoutalg.document import malformed as malformed_node
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.document import Reader
+from layoutalg.ground.document import malformed as malformed_node
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.fields import certificate, changed, instance, integer, integers, items, malformed, text
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -139,7 +139,7 @@ class TensorMapPlan:
             ((64, 128),)
             >>> plan.coordinates((-64, 64))
             Traceback (most recent call last):
-            layoutalg.errors.MalformedError: LA421 no start coordinates express this origin
+            layoutalg.ground.errors.MalformedError: LA421 no start coordinates express this origin
               since  a store cannot start at the coordinates (64, -64): the device faults on a negative one
         """
         place = integers("origin", origin)

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.document import Reader
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.document import Reader
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import (
     MODE_DIGITS,
     PROBLEM_EXTENT,
@@ -168,7 +168,7 @@ class TensorMapProblem:
             ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
             >>> problem.with_changes(tile=(128, 64))
             Traceback (most recent call last):
-            layoutalg.errors.MalformedError: LA372 this is not a TensorMap problem
+            layoutalg.ground.errors.MalformedError: LA372 this is not a TensorMap problem
               in     TensorMapProblem.smem_modes/0
               since  the extents must multiply to the tile extent 128, not [[64, 64]]
         """

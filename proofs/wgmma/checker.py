@@ -22,13 +22,13 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.fields import same_json
 from layoutalg.proofs.wgmma import reading
 from layoutalg.proofs.wgmma.operand import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
-from layoutalg.verdict import Proved, Refuted, Unknown, Verdict
 
 ENGINE = "table"
 CERTIFICATE_SCHEMA = "layoutalg/certificate/1"

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from layoutalg.document import Reader, malformed
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground import limits
+from layoutalg.ground.document import Reader, malformed
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.proofs.fields import certificate, changed, instance, integer, integers, items, plain, text
 from layoutalg.proofs.fields import malformed as malformed_field
 from layoutalg.targets.nvidia import wgmma as hardware

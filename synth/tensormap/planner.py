@@ -17,9 +17,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from layoutalg.errors import BudgetError, Diagnostic, Repair, TargetRuleError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Diagnostic, Repair, TargetRuleError
 from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.problem import problem_from
 from layoutalg.synth.tensormap.assemble import assemble, assemble_view
@@ -34,7 +35,6 @@ from layoutalg.synth.tensormap.variants import seen, variants
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import limits
-from layoutalg.verdict import Proved, Refuted, Unknown
 
 _CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
 _CALL = ("synthesize_tensormap",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, InfeasibleError, Repair
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, Repair
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.axes import Frame, plain_frame
 from layoutalg.synth.tensormap.boxes import tile_atoms

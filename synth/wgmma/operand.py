@@ -8,7 +8,7 @@ References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts).
 
 from __future__ import annotations
 
-from layoutalg.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
 

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.reading import Table, base_phases, differences, linear_addresses
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.nvidia import wgmma as hardware
-from layoutalg.verdict import Proved
 
 K = hardware.INSTRUCTION_K
 Steps = tuple[tuple[int, int], ...]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.operand import canonical_operand
 from layoutalg.synth.wgmma.reading import Table, axis_bytes, base_phases, differences, linear_addresses

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from layoutalg.errors import Repair
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Repair
 from layoutalg.targets.layouts.amd_instructions import CALCULATOR, WAVE32, WAVE64
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
 from layoutalg.targets.layouts.tile import (

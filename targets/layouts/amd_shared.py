@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.targets.layouts.shared import phased_shared
 from layoutalg.targets.layouts.tile import Tile, dims, integer, malformed, power
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layoutalg.errors import AdmissibilityError, Diagnostic
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.targets.layouts.tile import (
     LOWERING_SOURCE,
     Vector,

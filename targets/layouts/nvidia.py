@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layoutalg.affine import PiecewiseLayout
-from layoutalg.errors import Diagnostic, Repair, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, Repair, RepresentabilityError
+from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
 from layoutalg.targets.layouts.tile import Tile, cga_bases, flag, integer, malformed, power, powers
 from layoutalg.targets.nvidia.wgmma import shapes as wgmma_shapes

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.affine import PiecewiseLayout
-from layoutalg.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.shared import SHARED_AXES
 from layoutalg.targets.layouts.tile import (
     Tile,

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, Repair
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, Repair
 from layoutalg.targets.layouts.tile import (
     Tile,
     Vector,

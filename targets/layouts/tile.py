@@ -21,8 +21,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, Repair, shown
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, Repair, shown
 from layoutalg.ground.kinds import checked_kinds
 
 Vector: TypeAlias = tuple[int, ...]

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, Repair, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, Repair, RepresentabilityError
 from layoutalg.targets.layouts.tile import (
     Vector,
     cga_bases,

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg import f2
-from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 
 BANKS = 32
 WORD_BYTES = 4

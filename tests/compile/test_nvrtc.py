@@ -11,7 +11,7 @@ from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store
 from layoutalg.codegen.fragments import matrix_move_kernel, mma_kernel, wgmma_register_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import runner_kernel
-from layoutalg.errors import MalformedError, MissingExtraError
+from layoutalg.ground.errors import MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.layouts.nvidia_instructions import MMA

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.codegen.bank_probe import KINDS as PROBED
-from layoutalg.errors import MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia import banks
 
 with np.load(Path(__file__).parents[1] / "data/measured/banks_dev.npz") as stored:

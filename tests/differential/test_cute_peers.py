@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from layoutalg.cute import CuteLayout, Swizzle, coalesce, complement, composition, left_inverse, right_inverse
-from layoutalg.errors import AdmissibilityError, LayoutError, RepresentabilityError
-from layoutalg.inttuple import IntTuple
+from layoutalg.cute.inttuple import IntTuple
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, RepresentabilityError
 from layoutalg.notation import parse_cute
 
 HAS_PEER = importlib.util.find_spec("tensor_layouts") is not None

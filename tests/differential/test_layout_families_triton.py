@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import layoutalg
-from layoutalg.errors import LayoutError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import LayoutError
 from layoutalg.interop import triton as interop
 from layoutalg.targets.layouts import amd, amd_shared, blocked, cga, nvidia, padding, scales, shared, tile, tmem
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
-from layoutalg.verdict import Proved
 
 DATA = Path(__file__).parents[1] / "data" / "measured" / "plans_dev.json"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from judges.planner_cases import judge_plan
 
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import TensorMapPlan, check
-from layoutalg.verdict import Proved
 
 DATA = Path(__file__).parents[1] / "data" / "measured" / "plans_random_dev.json.gz"
 STRIDE = 23

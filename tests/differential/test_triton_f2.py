@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from layoutalg import f2
-from layoutalg.errors import AdmissibilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError
 
 HERE = Path(__file__).parent
 WHICH = ("facts", "apply", "sum", "compose", "inverse", "right_inverse", "one_d", "minimal", "same")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutalg.errors import TargetRuleError
+from layoutalg.ground.errors import TargetRuleError
 from layoutalg.targets.nvidia import wgmma
 
 DATA = Path(__file__).parents[1] / "data" / "measured" / "wgmma_b_dev.npz"

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from layoutalg import convert
+from layoutalg.bridges.equal import ENGINES, equivalent
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.equal import ENGINES, equivalent
-from layoutalg.errors import RepresentabilityError
-from layoutalg.verdict import Proved, Refuted
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.verdict import Proved, Refuted
 
 Layout = CuteLayout | ComposedLayout
 

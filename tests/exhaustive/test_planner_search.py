@@ -20,7 +20,7 @@ from judges.planner_cases import examine, judge_plan, run_plan
 from judges.planner_judge import CLASSES, Statement, contradiction
 from judges.planner_problems import random_problem
 
-from layoutalg.errors import Diagnostic
+from layoutalg.ground.errors import Diagnostic
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 

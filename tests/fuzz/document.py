@@ -7,8 +7,8 @@ from functools import partial
 
 from fuzz.drive import contract, refused, text_of
 
-from layoutalg.document import load_json, split_json
-from layoutalg.errors import LayoutError
+from layoutalg.ground.document import load_json, split_json
+from layoutalg.ground.errors import LayoutError
 
 SEEDS = [
     b'{"schema": "layoutalg/tensormap-problem/1", "tile": [64, 64], "global": {"dtype": "bf16"}}',

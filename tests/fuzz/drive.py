@@ -46,7 +46,7 @@ if __name__ == "__main__":
     # in place of this folder, whose names are those of other modules
     sys.path[:1] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 
 TARGETS = (
     "parse",

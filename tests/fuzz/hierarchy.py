@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuzz.drive import contract, text_of
 
-from layoutalg.errors import RepresentabilityError
+from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.notation import parse_hierarchical
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuzz.drive import contract, text_of
 
-from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout
 from layoutalg.ground import limits
+from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
 
 SEEDS = [
     b"{ [i, j] -> [8i + j] : 0 <= i < 4 and 0 <= j < 8 }", b"[N] -> { [i] -> [2i] : 0 <= i < N }",

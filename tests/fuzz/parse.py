@@ -5,8 +5,8 @@ from __future__ import annotations
 from fuzz.drive import contract, text_of
 
 import layoutalg as la
-from layoutalg.affine import ParametricLayout
 from layoutalg.ground import limits
+from layoutalg.piecewise import ParametricLayout
 
 SEEDS = [
     b"(4,8):(1,4)", b"4:1", b"((2,2),8):((1,16),2)", b"Sw<3,4,3>", b"Sw<3,4,3,byte>", b"Sw<3,4,3> o 0 o (64,64):(64,1)",

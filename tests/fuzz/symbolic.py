@@ -6,7 +6,7 @@ from fuzz.drive import contract, refused, text_of
 
 from layoutalg.cute.symbolic import Assumptions, condition, term
 from layoutalg.cute.symbolic.assumptions import conditions
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 
 SEEDS = [
     b"M*N/64 - 3", b"(M + 1)*(M - 1)", b"2*M/64 + 1", b"M**2*K/(3*N)", b"-M + +N", b"M % 16 == 0", b"N >= 64",

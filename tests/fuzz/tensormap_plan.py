@@ -8,9 +8,9 @@ from functools import cache
 from fuzz.drive import contract, json_of
 from fuzz.tensormap_problem import FIRST
 
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.synth import synthesize_tensormap
-from layoutalg.verdict import Proved, Refuted, Unknown
 
 JSON = True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fuzz.drive import contract, json_of, refused, text_of
 
-from layoutalg.errors import LayoutError, RepresentabilityError
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.interop import triton
 
 SEEDS = [

@@ -7,10 +7,10 @@ import json
 from fuzz.drive import contract, json_of
 from fuzz.wgmma_problem import PROBLEMS
 
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.wgmma import OperandPlan, check
 from layoutalg.synth.wgmma import synthesize_wgmma
-from layoutalg.verdict import Proved, Refuted, Unknown
 
 JSON = True
 SEEDS = []

@@ -19,10 +19,10 @@ import numpy as np
 from judges import planner_judge as judges
 from judges import tma_engine as engine
 from judges.map_search import Found, search_maps
-from layoutalg.errors import BudgetError, LayoutError
+from layoutalg.ground.errors import BudgetError, LayoutError
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.verdict import Proved
 
 ORIGINS_IN_BYTES = 3
 MAX_MEMORY = 1 << 22

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg import convert, promote
-from layoutalg.affine import PiecewiseLayout
+from layoutalg.bridges.equal import ENGINES, equivalent
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.equal import ENGINES, equivalent
-from layoutalg.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.hierarchy import BitMap, Box, DigitMap, Guard, HierarchicalLayout, TableMap
-from layoutalg.verdict import Proved, Refuted, Unknown
-from layoutalg.zmod import IntegerLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
 
 SIZES = (1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12, 16, 16, 18)
 BRIDGES: dict[str, Callable[[Any], Any]] = {

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import convert
-from layoutalg.affine import PiecewiseLayout
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import BudgetError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import BudgetError, RepresentabilityError
+from layoutalg.piecewise import PiecewiseLayout
 
 strides = st.one_of(st.integers(-9, 20), st.integers(0, 6).map(lambda k: 1 << k))
 offsets = st.one_of(st.just(0), st.integers(-20, 40), st.integers(0, 6).map(lambda k: 1 << k))

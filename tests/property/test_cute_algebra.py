@@ -25,8 +25,8 @@ from layoutalg.cute import (
     right_inverse,
 )
 from layoutalg.cute import filter as drop_zeros
-from layoutalg.errors import AdmissibilityError
-from layoutalg.inttuple import IntTuple, idx2crd, unflatten
+from layoutalg.cute.inttuple import IntTuple, idx2crd, unflatten
+from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.notation import parse
 
 QUICK = settings(max_examples=200, deadline=None)

@@ -18,8 +18,8 @@ from layoutalg.cute import (
     idx2crd,
     make_identity_layout,
 )
-from layoutalg.errors import LayoutError, RepresentabilityError
-from layoutalg.inttuple import IntTuple, flatten
+from layoutalg.cute.inttuple import IntTuple, flatten
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
 
 QUICK = settings(max_examples=60, deadline=None)
 

@@ -31,7 +31,7 @@ from layoutalg.cute import (
     zipped_divide,
     zipped_product,
 )
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 
 Table = npt.NDArray[np.int64]
 Flat = tuple[tuple[int, int], ...]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from layoutalg import cute
 from layoutalg.cute import CuteLayout, composition, make_layout, radix
 from layoutalg.cute.certificate import _digest
+from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 from layoutalg.cute.morphism import (
     NestMorphism,
     PaddedMorphism,
@@ -28,8 +29,7 @@ from layoutalg.cute.morphism import (
     weak_composite,
 )
 from layoutalg.cute.pointed import Map
-from layoutalg.errors import AdmissibilityError, LayoutError, RepresentabilityError
-from layoutalg.inttuple import IntTuple, flatten, unflatten
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, RepresentabilityError
 
 QUICK = settings(max_examples=60, deadline=None)
 EXTENTS = st.sampled_from([1, 2, 2, 3, 3, 4, 5])

@@ -12,11 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from layoutalg import cute
+from layoutalg.bridges.equal import equivalent
 from layoutalg.cute import Basis, ComposedLayout, CoordinateLayout, CuteLayout, OffsetLayout, Swizzle
 from layoutalg.cute.basis import graft, leaf_paths
-from layoutalg.equal import equivalent
-from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
-from layoutalg.inttuple import flatten
+from layoutalg.cute.inttuple import flatten
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
 from layoutalg.notation import parse
 from layoutalg.testing.strategies import composed_layouts, cute_layouts, swizzles
 

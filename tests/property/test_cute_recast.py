@@ -21,8 +21,8 @@ from layoutalg.cute import (
     upcast,
 )
 from layoutalg.cute import filter as drop_zeros
-from layoutalg.errors import RepresentabilityError
-from layoutalg.inttuple import flatten
+from layoutalg.cute.inttuple import flatten
+from layoutalg.ground.errors import RepresentabilityError
 
 QUICK = settings(max_examples=60, deadline=None)
 

@@ -41,8 +41,8 @@ from layoutalg.cute import (
 )
 from layoutalg.cute import filter as drop_zeros
 from layoutalg.cute import slice as keep
-from layoutalg.errors import AdmissibilityError, RepresentabilityError
-from layoutalg.inttuple import IntTuple, flatten
+from layoutalg.cute.inttuple import IntTuple, flatten
+from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 
 QUICK = settings(max_examples=60, deadline=None)
 

@@ -26,14 +26,14 @@ from layoutalg.cute import (
     zipped_divide,
 )
 from layoutalg.cute import slice as cut
+from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.radix import IntArray
 from layoutalg.cute.slicing import slice_and_offset
 from layoutalg.cute.swizzled import (
     first_leaving,
     simplify,
 )
-from layoutalg.errors import AdmissibilityError, RepresentabilityError
-from layoutalg.inttuple import IntTuple, flatten
+from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 
 EVERY = [
     Swizzle(0, 0, 0),

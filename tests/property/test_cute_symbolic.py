@@ -21,7 +21,7 @@ from layoutalg import cute
 from layoutalg.cute import CuteLayout
 from layoutalg.cute import symbolic as sym
 from layoutalg.cute.symbolic import Assumptions, SymbolicLayout
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 
 NAMES = ("M", "N", "K", "P")
 LIMIT = 6_000

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import convert
-from layoutalg.affine import PiecewiseLayout
+from layoutalg.bridges.equal import ENGINES, Budget, equivalent
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.equal import ENGINES, Budget, equivalent
-from layoutalg.errors import BudgetError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
-from layoutalg.verdict import Proved, Refuted, Unknown
+from layoutalg.ground.errors import BudgetError, RepresentabilityError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
+from layoutalg.piecewise import PiecewiseLayout
 
 AnyLayout = CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout
 strides = st.one_of(st.integers(-5, 12), st.integers(0, 5).map(lambda k: 1 << k))

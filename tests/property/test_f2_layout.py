@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutalg.errors import AdmissibilityError, MalformedError
 from layoutalg.f2 import LinearLayout, parse_linear
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 
 NAMES = ("register", "lane", "warp", "x")
 axes = st.permutations(NAMES).flatmap(

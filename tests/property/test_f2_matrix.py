@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import AdmissibilityError
 from layoutalg.f2 import carry, matrix, split
+from layoutalg.ground.errors import AdmissibilityError
 
 columns_of = st.integers(1, 6).flatmap(lambda rows: st.lists(st.integers(0, 2**rows - 1), max_size=6))
 any_integer = st.one_of(st.integers(-40, 40), st.integers(0, 7).map(lambda k: 1 << k), st.integers(-(2**40), 2**40))

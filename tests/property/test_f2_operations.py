@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import f2
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError
 from layoutalg.f2 import LinearLayout, Subspace
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError
 
 NAMES = ("register", "lane", "warp")
 OUTS = ("row", "col", "lane")
@@ -368,7 +368,7 @@ def test_concat(data: st.DataObject) -> None:
 
 @CASES
 @given(layouts(), st.data())
-def test_affine_operations(layout: LinearLayout, data: st.DataObject) -> None:
+def test_piecewise_operations(layout: LinearLayout, data: st.DataObject) -> None:
     ins, outs = layout.in_dims, layout.out_dims
     move_in = {n: data.draw(st.integers(0, s - 1)) for n, s in ins.items() if data.draw(st.booleans())}
     move_out = {n: data.draw(st.integers(0, s - 1)) for n, s in outs.items() if data.draw(st.booleans())}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import pytest
 
 from layoutalg import f2
-from layoutalg.errors import BudgetError
 from layoutalg.f2 import ColumnAction, LinearLayout, Subspace, parse_linear
+from layoutalg.ground.errors import BudgetError
 
 BITS = 200
 INS = (("register", 60), ("lane", 70), ("warp", 70))

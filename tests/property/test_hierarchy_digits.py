@@ -11,7 +11,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import LayoutError, RepresentabilityError
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.hierarchy import (
     CUTS,
     Box,

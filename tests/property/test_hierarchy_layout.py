@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import AdmissibilityError, MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.hierarchy import (
     BitMap,
     Box,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import AdmissibilityError, MalformedError
 from layoutalg.f2 import LinearLayout, solve
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.hierarchy import Box, HierarchicalLayout, conversion_profile, hierarchy, level_profile
 from layoutalg.hierarchy.bijection import BitMap
 from layoutalg.hierarchy.levels import MECHANISMS

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import AdmissibilityError
+from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.hierarchy import (
     CUTS,
     MECHANISMS,

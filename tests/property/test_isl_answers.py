@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout
-from layoutalg.affine.meaning import read
-from layoutalg.affine.runs import runs_text
-from layoutalg.affine.small import function_points
-from layoutalg.errors import BudgetError, MalformedError
+from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.piecewise.meaning import read
+from layoutalg.piecewise.runs import runs_text
+from layoutalg.piecewise.small import function_points
 
 SIDE = range(-4, 8)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import LayoutError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.interop import triton as interop
 from layoutalg.targets.layouts import amd, amd_shared, blocked, cga, nvidia, padding, scales, shared, tmem
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.targets.layouts import amd, amd_shared, cga, nvidia, padding, scales, tmem
 
 EXAMPLES = settings(max_examples=12, deadline=None)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.errors import MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.targets.nvidia import banks
 
 

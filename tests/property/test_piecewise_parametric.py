@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.affine import (
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
+from layoutalg.piecewise import (
     ParametricLayout,
     ParametricSet,
     addresses,
@@ -24,7 +25,6 @@ from layoutalg.affine import (
     padded,
     tiled,
 )
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError
 
 Point = tuple[int, ...]
 Table = dict[Point, Point]

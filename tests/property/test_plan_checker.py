@@ -13,10 +13,10 @@ from collections import Counter
 
 import pytest
 
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
 from layoutalg.targets.nvidia import tensormap
-from layoutalg.verdict import Proved, Refuted
 
 SIZE = 8  # bytes of u64, so that a row of 16 elements is 128 bytes
 SPAN = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}

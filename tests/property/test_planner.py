@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.tensormap import TensorMapProblem, check
 from layoutalg.proofs.tensormap.presburger import classify_by_isl
 from layoutalg.proofs.tensormap.walk import coefficients, walk
 from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
 from layoutalg.testing.problems import random_problem
 from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
-from layoutalg.verdict import Proved, Refuted
 
 MAX_TENSOR_BYTES = 1 << 26
 

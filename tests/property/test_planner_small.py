@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from judges.planner_problems import random_problem
 
-from layoutalg.errors import BudgetError, MalformedError
+from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
 from layoutalg.testing.simulation import first_difference, tensor_bytes
-from layoutalg.verdict import Proved
 
 MAX_TENSOR_BYTES = 1 << 22
 

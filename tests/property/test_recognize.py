@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import convert
-from layoutalg.affine.recognize import swizzled_forms
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
-from layoutalg.errors import MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
+from layoutalg.piecewise.recognize import swizzled_forms
 
 EVERY = [
     Swizzle(bits, base, sign * far)

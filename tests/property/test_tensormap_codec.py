@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import Diagnostic, LayoutError, TargetRuleError
+from layoutalg.ground.errors import Diagnostic, LayoutError, TargetRuleError
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap, batch, decode, encode, violations
 

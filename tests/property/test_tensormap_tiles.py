@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap, tile_load, tile_store
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.errors import MalformedError, TargetRuleError
+from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.targets.nvidia import wgmma
 
 units = st.integers(0, (1 << 14) - 1)

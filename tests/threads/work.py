@@ -24,13 +24,13 @@ from pathlib import Path
 import numpy as np
 
 import layoutalg as la
-from layoutalg import convert, cute, f2, hierarchy, promote, zmod
-from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg import convert, cute, f2, hierarchy, integer, promote
 from layoutalg.cute import CuteLayout
 from layoutalg.cute import symbolic as sym
-from layoutalg.errors import BudgetError
 from layoutalg.ground import worker
+from layoutalg.ground.errors import BudgetError
 from layoutalg.interop import triton
+from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.tensormap import TensorMapProblem, check
 from layoutalg.synth import synthesize_tensormap
@@ -97,8 +97,8 @@ def isl_all(k: int) -> object:
 
 def zmod_all(k: int) -> object:
     layout = la.parse(f"Z[i:{3 + k}=(1,2), j:4=({3 + k},1) -> p, q%{5 + k}]")
-    inverse = zmod.right_inverse(la.parse(f"Z[i:{2 + k}=(1), j:3=({2 + k}) -> p]"))
-    return [str(zmod.injective(layout)), str(inverse), str(zmod.kernel_lattice(layout))]
+    inverse = integer.right_inverse(la.parse(f"Z[i:{2 + k}=(1), j:3=({2 + k}) -> p]"))
+    return [str(integer.injective(layout)), str(inverse), str(integer.kernel_lattice(layout))]
 
 
 def bridges_all(k: int) -> object:

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import layoutalg as la
-from layoutalg import convert, cute, equal, promote, smt
-from layoutalg.affine import PiecewiseLayout, isl
-from layoutalg.convert.values import values_at
+from layoutalg import convert, cute, promote
+from layoutalg.bridges import equal, smt
+from layoutalg.bridges.equal import Budget, equivalent
+from layoutalg.bridges.values import values_at
 from layoutalg.cute import CuteLayout, OffsetLayout
-from layoutalg.equal import Budget, equivalent
-from layoutalg.errors import LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout
-from layoutalg.verdict import Proved, Refuted, Unknown
+from layoutalg.piecewise import PiecewiseLayout, isl
 
 TILE = cute.local_tile(la.parse("(8,8):(1,8)"), (4, 4), (1, 1))
 

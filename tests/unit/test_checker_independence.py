@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutalg.errors import LayoutError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check, presburger
 from layoutalg.proofs.tensormap.walk import coefficients, walk
@@ -23,7 +24,6 @@ from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.tensormap import checks, encoding, execute, facts
 from layoutalg.targets.nvidia.wgmma import descriptor as wgmma_descriptor
 from layoutalg.targets.nvidia.wgmma import operand as wgmma_operand
-from layoutalg.verdict import Proved, Refuted, Unknown
 
 ROOT = Path(__file__).parents[2]
 

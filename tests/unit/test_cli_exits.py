@@ -20,7 +20,14 @@ import pytest
 
 from layoutalg.cli import exits, main
 from layoutalg.cli.exits import EXIT_CODES, INTERNAL, INTERRUPTED, OUTPUT, PROVED, REFUTED, TERMINATED, UNKNOWN, USAGE
-from layoutalg.errors import BudgetError, Diagnostic, InfeasibleError, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import (
+    BudgetError,
+    Diagnostic,
+    InfeasibleError,
+    LayoutError,
+    MalformedError,
+    MissingExtraError,
+)
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import synthesize_wgmma

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layoutalg.codegen import fragments
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment
 
 

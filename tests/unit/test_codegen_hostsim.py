@@ -16,8 +16,8 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.codegen.runner import STATUS_ORIGIN, runner_kernel, runner_tables
-from layoutalg.errors import BudgetError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 

@@ -13,7 +13,7 @@ from layoutalg.codegen import launch
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import DeviceInfo, device, from_dlpack, place_map, run, upload
 from layoutalg.codegen.plans import origin_arguments
-from layoutalg.errors import DeviceMismatchError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import DeviceMismatchError, MalformedError, MissingExtraError
 from layoutalg.synth.tensormap import synthesize_tensormap
 
 KERNEL = KernelSource(

@@ -14,7 +14,7 @@ from layoutalg.codegen.fragments import matrix_move_kernel, mma_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.codegen.prelude import wgmma_prelude
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.synth.tensormap import synthesize_tensormap
 
 PLAN = synthesize_tensormap(

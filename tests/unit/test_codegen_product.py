@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layoutalg.codegen.product import Operand, product_kernel, validate_product, wgmma_tiles
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.testing.operands import PRODUCTS, proved_operand
 
 

@@ -7,7 +7,7 @@ import pytest
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import runner_kernel, runner_smem_bytes, runner_tables
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 

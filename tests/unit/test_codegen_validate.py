@@ -10,7 +10,7 @@ import pytest
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.launch import device
 from layoutalg.codegen.validate import default_origins, validate
-from layoutalg.errors import BudgetError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import BudgetError, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap

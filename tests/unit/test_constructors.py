@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 from layoutalg import proofs, synth, targets
-from layoutalg.errors import LayoutError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from layoutalg import convert
-from layoutalg.affine import PiecewiseLayout
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import BudgetError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout, parse_linear
-from layoutalg.zmod import IntegerLayout
+from layoutalg.ground.errors import BudgetError, MalformedError, RepresentabilityError
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
 
 
 @pytest.mark.parametrize(

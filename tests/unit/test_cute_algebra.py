@@ -18,7 +18,7 @@ from layoutalg.cute import (
     make_layout,
     right_inverse,
 )
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.notation import parse_cute
 
 

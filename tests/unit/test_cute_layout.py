@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 
 
 def test_default_stride_is_compact_column_major() -> None:

@@ -12,12 +12,12 @@ import pytest
 
 import layoutalg as la
 from layoutalg import cute
-from layoutalg.affine.notation import _prefixes
 from layoutalg.cute import CuteLayout, make_identity_layout
-from layoutalg.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.f2.notation import parse_linear
 from layoutalg.ground import limits
 from layoutalg.ground.cache import bytes_of, remembered
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.piecewise.notation import _prefixes
 
 LONG = [
     "{" + "1" * 50_000,

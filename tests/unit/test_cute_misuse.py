@@ -29,7 +29,7 @@ from layoutalg.cute import (
     make_identity_layout,
 )
 from layoutalg.cute.symbolic import SymbolicLayout
-from layoutalg.errors import LayoutError, MalformedError
+from layoutalg.ground.errors import LayoutError, MalformedError
 
 
 class Rude:

@@ -24,8 +24,8 @@ from layoutalg.cute.morphism import (
     mutual_refinement,
     weak_composite,
 )
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
-from layoutalg.verdict import Proved, Refuted
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.verdict import Proved, Refuted
 
 MODULES = ("certificate", "morphism", "nest_morphism", "padded_morphism", "pointed", "realize", "tuple_morphism")
 F = TupleMorphism((4, 8), (8, 4), (1, 0))

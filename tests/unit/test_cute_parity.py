@@ -31,7 +31,7 @@ from layoutalg.cute import (
 )
 from layoutalg.cute import slice as cut
 from layoutalg.cute.conventions import Parity
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 
 LAYOUT = CuteLayout((8, 4, 2), (1, 8, 32))
 SWIZZLED = ComposedLayout(Swizzle(2, 2, 2), 0, CuteLayout((8, 8), (8, 1)))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 
 
 def bitwise(bits: int, base: int, shift: int, value: int) -> int:

@@ -11,7 +11,7 @@ from layoutalg.cute.fit import over_table
 from layoutalg.cute.slicing import slice_and_offset
 from layoutalg.cute.swizzled import after, lift, simplify
 from layoutalg.cute.swizzled_recast import downcast_composed, upcast_composed
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.notation import parse_cute
 
 

@@ -15,7 +15,7 @@ import pytest
 from layoutalg.cute import CuteLayout
 from layoutalg.cute import symbolic as sym
 from layoutalg.cute.symbolic import Assumptions, Condition, Decision, SideCondition, SymbolicLayout, condition, term
-from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = vars(sym)

@@ -26,7 +26,7 @@ from layoutalg.cute import (
     zipped_divide,
     zipped_product,
 )
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.notation import parse
 
 

@@ -43,7 +43,7 @@ from layoutalg.cute import (
     upcast,
 )
 from layoutalg.cute import slice as keep
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.notation import parse
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.document import Reader, load_json, split_json
-from layoutalg.errors import MalformedError
 from layoutalg.ground import limits
+from layoutalg.ground.document import Reader, load_json, split_json
+from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.proofs.wgmma import OperandProblem
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from layoutalg import convert
-from layoutalg.affine import PiecewiseLayout
+from layoutalg.bridges.equal import Budget, equivalent
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.equal import Budget, equivalent
-from layoutalg.errors import MalformedError
 from layoutalg.f2 import LinearLayout
-from layoutalg.verdict import Proved, Refuted, Unknown
+from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
+from layoutalg.piecewise import PiecewiseLayout
 
 
 def test_huge_layouts_are_decided_by_normal_form() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutalg.errors import Diagnostic, Repair, plain, shown
+from layoutalg.ground.errors import Diagnostic, Repair, plain, shown
 
 deep: list = []
 for _ in range(5_000):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError
 from layoutalg.f2 import LinearLayout, matrix, parse_linear
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 
 
 def test_the_wgmma_accumulator_layout_reaches_every_element_once() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.errors import BudgetError
 from layoutalg.f2 import LinearLayout, solutions
 from layoutalg.f2 import layout as layout_module
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import BudgetError
 from layoutalg.hierarchy import DigitMap
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.errors import BudgetError, LayoutError
 from layoutalg.f2 import ColumnAction, LinearLayout, SolutionSet, Subspace
 from layoutalg.ground import limits
+from layoutalg.ground.errors import BudgetError, LayoutError
 
 HUGE = 10**5000
 """More digits than Python prints."""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.errors import AdmissibilityError, LayoutError, MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError
 
 MMA = LinearLayout.from_bases(
     {
@@ -78,7 +78,7 @@ def test_lanes_first_may_cross_warps_and_local_does_not() -> None:
     assert found.choose(("warp", "lane")) == found.choose("local")
 
 
-def test_affine_parts_are_carried() -> None:
+def test_piecewise_parts_are_carried() -> None:
     flipped = f2.flip_out(line("i", [1, 2], 4), "o")
     assert f2.right_inverse(flipped).offset == {"i": 3}
     assert (flipped * f2.flip_out(line("i", [1], 2), "o")).offset == {"o": 7}

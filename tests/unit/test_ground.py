@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from layoutalg.errors import BudgetError, MalformedError
 from layoutalg.ground import clock, memory, solver, worker
+from layoutalg.ground.errors import BudgetError, MalformedError
 
 
 @pytest.fixture(autouse=True)

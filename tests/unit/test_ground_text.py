@@ -7,7 +7,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.document import malformed
+from layoutalg.ground.document import malformed
 from layoutalg.ground.text import escaped
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.ground.tokens import Grammar, Tokens
 from layoutalg.hierarchy import (
     BitMap,
     Box,
@@ -30,7 +31,6 @@ from layoutalg.hierarchy import (
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.membership import wreath_form
-from layoutalg.tokens import Grammar, Tokens
 
 TILE = Box.of(col=64, row=96)
 SWIZZLED = regroup(Box.of(x=64 * 96), Box.of(x=64 * 96)) @ HierarchicalLayout(

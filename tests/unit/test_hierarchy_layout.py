@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.hierarchy import (
     BitMap,
     Box,

@@ -16,7 +16,7 @@ import pytest
 import layoutalg as la
 from layoutalg import hierarchy
 from layoutalg.cute import CuteLayout
-from layoutalg.errors import LayoutError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.hierarchy import notation
 
 

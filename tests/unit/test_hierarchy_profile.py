@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import (
     BitMap,
     Box,

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutalg.errors import LayoutError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
+from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError
 from layoutalg.interop import triton
 
 LONG = limits.ATTRIBUTE_CHARACTERS - 2_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutalg import inttuple
-from layoutalg.errors import AdmissibilityError, MalformedError
+from layoutalg.cute import inttuple
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 
 
 def test_numpy_integers_become_ints() -> None:

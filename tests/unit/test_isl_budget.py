@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout, budget, isl, meaning
-from layoutalg.errors import AdmissibilityError, BudgetError
 from layoutalg.ground import clock, worker
+from layoutalg.ground.errors import AdmissibilityError, BudgetError
+from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout, budget, isl, meaning
 
 FLOORS = "{ [i] -> [" + " + ".join(f"floor(i/{k})" for k in range(2, 80)) + "] : 0 <= i < 1000 }"
 MANY = "{ [i] -> [i] : " + " or ".join(f"i = {3 * k}" for k in range(5000)) + " }"

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout, isl, questions, relations
-from layoutalg.affine.chain import digit_inverse
-from layoutalg.affine.confirm import DisagreementError, function_of, inverse_of
-from layoutalg.affine.meaning import UnreadError, read
-from layoutalg.affine.spans import box
-from layoutalg.errors import BudgetError
+from layoutalg.ground.errors import BudgetError
+from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout, isl, questions, relations
+from layoutalg.piecewise.chain import digit_inverse
+from layoutalg.piecewise.confirm import DisagreementError, function_of, inverse_of
+from layoutalg.piecewise.meaning import UnreadError, read
+from layoutalg.piecewise.spans import box
 
 DROPPED = "{ [a,b,c] -> [6a+b+2c, (2a+8b+2c) mod 12] : 0<=a<4 and 0<=b<3 and 0<=c<4 }"
 LOST = (
@@ -90,7 +90,7 @@ def test_a_wrong_answer_of_isl_is_refused(
 ) -> None:
     action()
     monkeypatch.setattr(questions, question, answer)
-    monkeypatch.setattr("layoutalg.affine.small.everywhere", lambda *_: None)
+    monkeypatch.setattr("layoutalg.piecewise.small.everywhere", lambda *_: None)
     with pytest.raises(BudgetError) as caught:
         action()
     assert caught.value.diagnostic.code == "LA793"

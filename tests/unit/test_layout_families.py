@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.interop import triton as interop
 from layoutalg.targets.layouts import amd, amd_instructions, blocked, cga, nvidia, padding, shared, tile, tmem
 from layoutalg.targets.nvidia import wgmma

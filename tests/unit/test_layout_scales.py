@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import layoutalg
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.interop import triton as interop
 from layoutalg.targets.layouts import (
     amd,

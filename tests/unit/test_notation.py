@@ -8,7 +8,7 @@ import types
 import pytest
 
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, OffsetLayout, Swizzle, make_identity_layout
-from layoutalg.errors import AdmissibilityError, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.notation import parse
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.affine import ParametricLayout, ParametricSet, PiecewiseLayout, isl
 from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.errors import BudgetError, MalformedError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout, isl
 
 
 def test_pieces_with_floors_are_evaluated_as_isl_means_them() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.affine import (
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+from layoutalg.piecewise import (
     ParametricLayout,
     ParametricSet,
     PiecewiseLayout,
@@ -21,8 +22,7 @@ from layoutalg.affine import (
     padded,
     tiled,
 )
-from layoutalg.affine.chain import chain_inverse
-from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+from layoutalg.piecewise.chain import chain_inverse
 
 TILES = ParametricLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }", "N >= 1")
 LINE = ParametricLayout("[N] -> { [i] -> [2i] : 0 <= i < N }")

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, TargetRuleError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, TargetRuleError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs import wgmma
 from layoutalg.proofs.handoff import OperandView, operand_view, prove_handoff
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
@@ -17,7 +18,6 @@ from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.wgmma import require_wgmma
-from layoutalg.verdict import Proved, Refuted, Unknown
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 

@@ -9,15 +9,15 @@ import time
 
 import pytest
 
-from layoutalg.errors import BudgetError, MalformedError
 from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.tensormap import check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, synthesize_tensormap
 from layoutalg.synth.tensormap import planner
 from layoutalg.synth.tensormap.boxes import boxes
 from layoutalg.synth.tensormap.variants import seen, variants
 from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
-from layoutalg.verdict import Proved, Unknown
 
 
 def problem(shape, stride, dtype, tile, modes, swizzle="NONE", direction="load", **more):

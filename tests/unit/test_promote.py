@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import promote
-from layoutalg.affine import PiecewiseLayout, isl
-from layoutalg.convert import piecewise, to_piecewise
+from layoutalg.bridges import piecewise
+from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
-from layoutalg.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.notation import parse_cute
+from layoutalg.piecewise import PiecewiseLayout, isl
 
 
 @pytest.mark.parametrize(

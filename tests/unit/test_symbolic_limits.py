@@ -29,8 +29,8 @@ from layoutalg.cute.symbolic import (
 from layoutalg.cute.symbolic import decide as decide_module
 from layoutalg.cute.symbolic.assumptions import conditions, divisible
 from layoutalg.cute.symbolic.facts import facts_of
-from layoutalg.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.ground import clock, limits, solver
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 
 SLOW_TEXTS = [
     "((((((9)**16)**16)**16)**16)**16)**16",

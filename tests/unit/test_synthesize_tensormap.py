@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from layoutalg.errors import BudgetError, MalformedError
+from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.testing.simulation import first_difference, random_origins
-from layoutalg.verdict import Proved
 
 
 def problem(shape, stride, tile, modes, dtype="bf16", swizzle="NONE", direction="load", align=256, **more):
@@ -339,8 +339,8 @@ def test_an_origin_that_no_coordinate_expresses_is_refused():
 
 
 def test_candidates_without_a_verdict_are_no_proof_of_impossibility(monkeypatch):
+    from layoutalg.ground.verdict import Unknown
     from layoutalg.synth.tensormap import planner
-    from layoutalg.verdict import Unknown
 
     monkeypatch.setattr(planner, "check", lambda _: Unknown("for this test"))
     with pytest.raises(BudgetError, match="neither proved nor refuted"):

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import FIELDS, TensorMap, batch, decode, encode
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from layoutalg.errors import MalformedError, TargetRuleError
+from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap, tile_load, tile_store
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap
 

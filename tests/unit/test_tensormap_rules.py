@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from layoutalg.errors import MalformedError, TargetRuleError
+from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap, violations
 from layoutalg.targets.registry import TARGETS, lookup

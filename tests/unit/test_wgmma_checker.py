@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.wgmma import OperandProblem, check, handoff, requested_addresses
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.nvidia import wgmma
-from layoutalg.verdict import Proved, Refuted
 
 
 def plan_of(operand="A", shape=(64, 32), **options):

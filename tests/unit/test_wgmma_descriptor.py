@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.wgmma import MatrixDescriptor, decode
 

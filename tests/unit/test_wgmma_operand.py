@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutalg.errors import MalformedError, TargetRuleError
+from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.wgmma import MatrixDescriptor, operand_offsets
 

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from layoutalg.errors import InfeasibleError, MalformedError
+from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.wgmma import check
 from layoutalg.synth.wgmma import (
     InadmissibleOperandError,

@@ -21,6 +21,7 @@ from fractions import Fraction
 from math import gcd
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from layoutalg.cute.inttuple import malformed
 from layoutalg.cute.symbolic.terms import (
     ONE,
     Reader,
@@ -36,9 +37,8 @@ from layoutalg.cute.symbolic.terms import (
     trusted,
     value_at,
 )
-from layoutalg.errors import Diagnostic, MalformedError
 from layoutalg.ground import limits
-from layoutalg.inttuple import malformed
+from layoutalg.ground.errors import Diagnostic, MalformedError
 
 if TYPE_CHECKING:
     from layoutalg.cute.symbolic.decide import Decision

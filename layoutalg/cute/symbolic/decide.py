@@ -30,9 +30,9 @@ from layoutalg.cute.symbolic.facts import (
     never_integral,
 )
 from layoutalg.cute.symbolic.terms import Term, WorkDoneError, metered, value_at
-from layoutalg.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground import clock, limits, solver
 from layoutalg.ground.cache import kept
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 
 if TYPE_CHECKING:
     from layoutalg.cute.symbolic.assumptions import Assumptions, Condition

@@ -32,9 +32,9 @@ from layoutalg.cute.symbolic.terms import (
     trusted,
     value_at,
 )
-from layoutalg.errors import MalformedError
 from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
+from layoutalg.ground.errors import MalformedError
 
 if TYPE_CHECKING:
     from layoutalg.cute.symbolic.assumptions import Assumptions, Condition

@@ -21,7 +21,7 @@ from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
 from layoutalg.cute.symbolic.decide import decide
 from layoutalg.cute.symbolic.ledger import Ledger, at_least, equal
 from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, trusted
-from layoutalg.errors import AdmissibilityError, Diagnostic, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
 Flat: TypeAlias = tuple[tuple[Term, Term], ...]
 Digit: TypeAlias = tuple[int, Term, Term]

@@ -14,7 +14,7 @@ from typing import Any
 from layoutalg.cute.symbolic.assumptions import Condition
 from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, leaves, product_of, text_of
 from layoutalg.cute.symbolic.terms import ZERO, Term, term, trusted
-from layoutalg.errors import Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError
 
 
 class _Digits:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from layoutalg.cute.inttuple import integer, malformed
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition
 from layoutalg.cute.symbolic.index import offset_expression, offset_term
@@ -31,9 +32,8 @@ from layoutalg.cute.symbolic.ledger import (
     text_of,
 )
 from layoutalg.cute.symbolic.terms import ONE, Term, TermLike, names_of, sizes_do_not_fit, sizes_of, term, whole_at
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground import clock, limits
-from layoutalg.inttuple import integer, malformed
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 
 __all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
 

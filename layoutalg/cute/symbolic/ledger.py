@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from layoutalg.cute.inttuple import malformed
 from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition, contradiction
 from layoutalg.cute.symbolic.decide import decide, decide_quickly, find_sizes
 from layoutalg.cute.symbolic.terms import ONE, Term, term
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
-from layoutalg.inttuple import malformed
 
 MERGE_MS = 250
 """Limit for questions whose answer only makes a result shorter, in milliseconds."""

@@ -27,8 +27,8 @@ from layoutalg.cute.symbolic.follow import Flat, Link, chain, follow, merged, no
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, int_nest, symbolic
 from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, equal, graft, leaves, product_of
 from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, TermLike, names_of, term
-from layoutalg.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 
 P = ParamSpec("P")

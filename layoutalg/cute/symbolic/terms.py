@@ -29,10 +29,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.cute.inttuple import malformed
 from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.ground.text import expression_tree
-from layoutalg.inttuple import malformed
 
 Monomial: TypeAlias = tuple[tuple[str, int], ...]
 """Pairs of a name and its exponent, sorted by name; no exponent is 0."""

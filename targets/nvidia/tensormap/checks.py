@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from layoutalg.errors import Diagnostic, TargetRuleError, shown
+from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_SPAN_BYTES
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, DType, TensorMap, malformed

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, TargetRuleError
+from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.targets.nvidia.tensormap.facts import element_bytes
 from layoutalg.targets.nvidia.tensormap.fields import (
     CONVERTING_DTYPES,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from layoutalg.errors import MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, require_accepted, require_measured
 from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_PERIOD_BYTES, box_bytes

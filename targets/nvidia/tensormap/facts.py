@@ -17,7 +17,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, TargetRuleError
+from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, SWIZZLE_CODES, TensorMap, checked_name, malformed
 from layoutalg.targets.registry import lookup
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.kinds import checked_kinds
 
 _INT_LIMIT = 1 << 63

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from layoutalg.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 UNIT_BYTES = 16
 ADDRESS_LIMIT_BYTES = 1 << 18

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, TargetRuleError, shown
+from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.wgmma.descriptor import (
     ADDRESS_LIMIT_BYTES,

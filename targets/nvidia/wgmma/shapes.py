@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.errors import Diagnostic, MalformedError, TargetRuleError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, TargetRuleError, shown
 from layoutalg.targets.nvidia.wgmma.descriptor import checked_integer
 from layoutalg.targets.registry import lookup
 
@@ -61,7 +61,7 @@ def require_wgmma(target: str) -> None:
         >>> require_wgmma("sm_90a")
         >>> require_wgmma("sm_100a")
         Traceback (most recent call last):
-        layoutalg.errors.TargetRuleError: LA373 sm_100a has no wgmma
+        layoutalg.ground.errors.TargetRuleError: LA373 sm_100a has no wgmma
           since  wgmma needs sm_90a
           see    PTX ISA 9.1 section 9.7.15 (matrix shape: m64nNk16 for .f16 and .bf16, N = 8..256 step 8)
 

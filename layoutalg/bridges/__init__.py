@@ -1,0 +1,1 @@
+"""From one family to another: conversions, equality and composition across families."""

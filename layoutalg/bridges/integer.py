@@ -1,0 +1,230 @@
+"""Layouts as affine maps over Z or Z/m on boxes of any extents: exact, or refused with a coordinate.
+
+Main definitions: ``to_integer``.
+
+Main statements: over Z, a function of the flat coordinate has such a form exactly when it is a constant plus a strided
+layout. A map ``M x xor c`` over F2 is one exactly when its columns have disjoint supports (``layoutalg.f2.carry``), and
+then a column M_j is the stride ``(c xor M_j) - c``. On a given box, a table is affine modulo some m exactly when the
+greatest common divisor of its departures from the affine map through the origin and the unit points exceeds all values;
+any box splits into one whose extents are primes, so trying every order of the prime factors decides every box.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.cute_integer import from_cute
+from layoutalg.bridges.linear import to_linear, value_at
+from layoutalg.bridges.lower import lowered, one_piece, total
+from layoutalg.bridges.operand import CONFIRM_POINTS, AnyFamily, Given, checked, undecided
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground import clock
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.integer import IntegerLayout, coalesced
+from layoutalg.integer.matrix import transpose
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise import recognize as tables
+
+BOXES = 64
+"""Most boxes of prime extents on which a modulus is sought."""
+MODULAR_SPAN = 2**38
+"""Largest value of a table in which a modulus is sought."""
+SAMPLED = 128
+"""Points of a table that are looked at before all of them."""
+
+
+def to_integer(layout: Given) -> IntegerLayout:
+    """Return the layout as ``x -> A x + b`` on a box, modulo some m where that helps; the flat coordinate is the same.
+
+    Mathematically: the axes ``c0, c1, ...`` are digits of the flat coordinate, fastest first; the output is ``offset``.
+    An integer layout comes back as it is; a piecewise layout of one piece, affine or residues of affine forms, keeps
+    its box and its outputs.
+
+    Args:
+        layout: Any total layout of any family. The output of a linear layout is the packed one, of a hierarchical one
+            the flat index of its target. With several outputs: an integer layout, or one affine piece.
+
+    Raises:
+        RepresentabilityError: LA660, not affine over Z on any box: the witness is the first coordinate where the
+            constant plus strides that the earlier values force fails, with both values, or two coordinates x and y
+            where f(x + y) is not f(x) + f(y) - f(0). The reason says whether moduli were sought as well: they are for
+            tables of at most 2**20 points, values in [0, 2**38) and a size with at most 64 orders of its prime factors;
+            then the refusal proves that there is none. LA661, a partial tile has no value at the witness.
+        BudgetError: LA233, not decided: swizzles that do not collapse, or several pieces, on more than 2**20 points.
+        MalformedError: LA234, not a layout.
+
+    Complexity: linear in the number of digits or bits where algebra decides, else O(N) per box.
+
+    Example:
+        >>> print(to_integer(CuteLayout((4, 3), (1, 5))))
+        Z[c0:4=(1), c1:3=(5) -> offset]
+        >>> print(to_integer(LinearLayout.from_bases({"i": [(3,), (2,)]}, {"o": 4})))
+        Z[c0:4=(3) -> offset%4]
+        >>> to_integer(LinearLayout.from_bases({"i": [(1,), (3,)]}, {"o": 4}))
+        Traceback (most recent call last):
+            ...
+        layoutalg.ground.errors.RepresentabilityError: LA660 the layout is not affine over the integers on any box
+          in     to_integer(F2[i=(1)(3) -> o:4])
+          since  output bit 0 depends on input bits 0 and 1; no modulus helps
+          at     x=1, y=2, f(x+y)=2, f(x)+f(y)-f(0)=4
+    """
+    layout = checked(layout, "to_integer")
+    where = f"to_integer({layout})"
+    total(layout, where)
+    if isinstance(layout, IntegerLayout):
+        return layout
+    if isinstance(layout, PiecewiseLayout):
+        return _from_pieces(layout, where)
+    layout = lowered(layout)
+    if isinstance(layout, IntegerLayout):
+        return layout
+    if isinstance(layout, CuteLayout):
+        return from_cute(layout)
+    if isinstance(layout, ComposedLayout) and not any(swizzle.bits for swizzle, _ in layout.stages):
+        return _strided(layout.base.flat, sum(offset for _, offset in layout.stages))
+    if isinstance(layout, LinearLayout):
+        return _from_linear(layout, where)
+    if layout.size > CONFIRM_POINTS:
+        return _large(layout)
+    if not layout.size:
+        return _strided(((0, 0),), 0)
+    return _from_values(layout, layout.table(), where)
+
+
+def _strided(modes: Sequence[tuple[int, int]], offset: int, modulus: int = 0) -> IntegerLayout:
+    inputs = [(f"c{place}", extent) for place, (extent, _) in enumerate(modes)]
+    return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], offset, modulus=modulus)
+
+
+def _merged(layout: IntegerLayout) -> IntegerLayout:
+    modes = coalesced(layout)
+    inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(modes))
+    rows = transpose(tuple(column for _, column in modes), len(layout.outputs))
+    return IntegerLayout(inputs, layout.outputs, rows, layout.offset)
+
+
+def _from_linear(layout: LinearLayout, where: str) -> IntegerLayout:
+    """Return a linear layout on its bits, coalesced."""
+    constant, seen = layout.constant, 0
+    for column in layout.columns:
+        if seen & column:
+            break
+        seen |= column
+    else:
+        return _merged(_strided([(2, (constant ^ column) - constant) for column in layout.columns], constant))
+    found, moduli = None, "moduli were not sought"
+    if layout.size <= CONFIRM_POINTS and layout.out_bits <= MODULAR_SPAN.bit_length() - 1:
+        found, moduli = _modular(layout.table(), [2] * layout.in_bits), "no modulus helps"
+    if found is not None:
+        return found
+    high = next(k for k in range(layout.in_bits) if any(c & layout.columns[k] for c in layout.columns[:k]))
+    low = next(k for k in range(high) if layout.columns[k] & layout.columns[high])
+    bit = (layout.columns[low] & layout.columns[high]).bit_length() - 1
+    x, y = 1 << low, 1 << high
+    added = layout.at(x) + layout.at(y) - constant
+    witness: dict[str, object] = {"x": x, "y": y, "f(x+y)": layout.at(x | y), "f(x)+f(y)-f(0)": added}
+    raise _refused(where, f"output bit {bit} depends on input bits {low} and {high}; {moduli}", witness)
+
+
+def _large(layout: AnyFamily) -> IntegerLayout:
+    """Return a stack of swizzles that collapses by algebra on more points than are enumerated."""
+    if layout.size & (layout.size - 1):
+        raise undecided(layout, "the swizzles do not collapse by algebra")
+    try:
+        linear = to_linear(layout)
+    except RepresentabilityError as error:
+        raise undecided(layout, f"the swizzles do not collapse by algebra ({error.diagnostic.what})") from error
+    return _from_linear(linear, f"to_integer({layout})")
+
+
+def _from_pieces(layout: PiecewiseLayout, where: str) -> IntegerLayout:
+    """Return one affine piece on its own box, else what the values say."""
+    found = one_piece(layout)
+    if found is not None:
+        return found
+    if layout.size > CONFIRM_POINTS:
+        raise undecided(layout, "pieces and floors are read point by point")
+    if len(layout.out_dims) == 1:
+        return _from_values(layout, layout.table(), where)
+    witness: dict[str, object] = {"outputs": layout.out_dims}
+    raise _refused(where, "several outputs are taken from a single affine piece only", witness)
+
+
+def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: str) -> IntegerLayout:
+    """Return a table as a constant plus strides, or modulo some m on a box of prime extents."""
+    modes = tables.strided(values)
+    if not isinstance(modes, tables.Departure):
+        return _strided(modes, int(values[0]))
+    moduli = "moduli were not sought"
+    if int(values.min()) >= 0 and int(values.max()) < MODULAR_SPAN:
+        moduli = "no modulus helps"
+        for count, box in enumerate(_prime_boxes(len(values))):
+            clock.check("a modulus of a table")
+            if count == BOXES:
+                moduli = f"moduli were sought on {BOXES} boxes only"
+                break
+            found = _modular(values, box)
+            if found is not None:
+                return found
+    at = modes.coordinate
+    witness: dict[str, object] = {"coordinate": at, "value": value_at(layout, at), "strided": modes.forced}
+    raise _refused(where, f"f({at}) = {witness['value']}, strided it would be {modes.forced}; {moduli}", witness)
+
+
+def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout | None:
+    """Return the table modulo the largest m for which it is affine on the box, or None."""
+    origin, top = int(values[0]), int(values.max())
+    weights = [math.prod(box[:place]) for place in range(len(box))]
+    strides = [int(values[weight]) - origin for weight in weights]
+    # an odd step sees every digit; a few departures with a small common divisor settle most boxes
+    for step in (len(values) // SAMPLED | 1, 1):
+        index = np.arange(0, len(values), step, dtype=np.int64)
+        departure = values[::step] - origin
+        for weight, extent, stride in zip(weights, box, strides, strict=True):
+            departure = departure - index // weight % extent * stride
+        m = int(np.gcd.reduce(departure))
+        if 0 < m <= top or step == 1:
+            break
+    if m <= top:
+        return None
+    return _merged(_strided([*zip(box, strides, strict=True)], origin, m))
+
+
+def _prime_boxes(size: int) -> Iterator[list[int]]:
+    """Yield the orders of the prime factors of a size, each once."""
+    counts: dict[int, int] = {}
+    rest, prime = size, 2
+    while rest > 1:
+        if prime * prime > rest:
+            prime = rest
+        while rest % prime == 0:
+            counts[prime] = counts.get(prime, 0) + 1
+            rest //= prime
+        prime += 1
+    return _orders(counts)
+
+
+def _orders(counts: dict[int, int]) -> Iterator[list[int]]:
+    if not counts:
+        yield []
+    for prime in counts:
+        left = {other: count - (other == prime) for other, count in counts.items()}
+        for tail in _orders({other: count for other, count in left.items() if count}):
+            yield [prime, *tail]
+
+
+def _refused(where: str, because: str, witness: dict[str, object]) -> RepresentabilityError:
+    return RepresentabilityError(
+        Diagnostic(
+            code="LA660",
+            what="the layout is not affine over the integers on any box",
+            where=(where,),
+            because=because,
+            witness=witness,
+        )
+    )

@@ -1,0 +1,271 @@
+"""Layouts as affine maps over F2: exact, or refused with a coordinate that shows why.
+
+Main definitions: ``to_linear``, ``linear_form``, ``value_at``.
+
+Main statements: whether a CuTe layout or a stack of swizzles over one is affine over F2 is decided by algebra, without
+enumeration (``layoutalg.f2.carry`` holds the lemma and its proof): with extents that are powers of two, offset o and
+strides d, exactly when the integers ``(o + d 2^j) xor o`` have pairwise disjoint bits. A swizzle is invertible and
+linear, so it neither helps nor harms. A sum modulo 2^k obeys the same lemma on k bits, except that supports may also
+meet in the top bit k - 1, whose carry is dropped: the word in the proof has k bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.lower import lowered, total
+from layoutalg.bridges.operand import (
+    CONFIRM_POINTS,
+    AnyFamily,
+    Given,
+    LinearForm,
+    checked,
+    flat_index,
+    one_output,
+    undecided,
+)
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.f2.carry import shifted, sum_of_bits
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.integer.compose import residue_form
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise import recognize as tables
+
+
+def to_linear(layout: Given) -> LinearLayout:
+    """Return the layout as one affine map over F2 from the flat coordinate ``i`` to ``offset``.
+
+    Mathematically: with x the flat coordinate, the value is ``M x xor c``; the answer has one input axis ``i`` of the
+    layout's size and one output axis ``offset`` of the least power of two that holds every value (for a linear layout:
+    of its codomain, packed).
+
+    Args:
+        layout: Any layout of any family; offsets in elements. A piecewise or integer layout needs a single output;
+            the value of a hierarchical one is the flat index of its target.
+
+    Raises:
+        RepresentabilityError: LA230, not affine over F2: the witness is the first coordinate ``x xor y`` where
+            ``f(x xor y)`` is not ``f(x) xor f(y) xor f(0)``, with both values. LA231, the size is not a power of two.
+            LA232, a value is negative; the witness is the first such coordinate. LA661, a partial tile has no value at
+            the witness.
+        BudgetError: LA233, not decided on more than 2**20 points: a stack of swizzles with carries that might cancel, a
+            piecewise layout, or residues of a modulus that wraps and is no power of two.
+        MalformedError: LA234, not a layout, or not one output.
+
+    Example:
+        >>> print(to_linear(CuteLayout((2, 4), (12, 1))))
+        F2[i=(12)(1)(2) -> offset:16]
+        >>> to_linear(CuteLayout((4, 4), (1, 2)))
+        Traceback (most recent call last):
+            ...
+        layoutalg.ground.errors.RepresentabilityError: LA230 the layout is not affine over F2
+          in     to_linear((4,4):(1,2))
+          since  f(6) = 4, but f(4) xor f(2) xor f(0) = 0; layoutalg.convert.to_piecewise holds it exactly
+          at     x=4, y=2, f(x^y)=4, f(x)^f(y)^f(0)=0
+
+    Source: the carry-free lemma of ``layoutalg.f2.carry``.
+    """
+    layout = checked(layout, "to_linear")
+    where = f"to_linear({layout})"
+    size = layout.size
+    _one_power_of_two(layout, where)
+    form = linear_form(layout)
+    if isinstance(form, tables.Departure):
+        raise _not_linear(layout, where, form.coordinate)
+    columns, constant = form
+    negative = [0] if constant < 0 else [1 << bit for bit, column in enumerate(columns) if column < 0]
+    if negative:
+        value = constant ^ (columns[negative[0].bit_length() - 1] if negative[0] else 0)
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA232",
+                what="the layout has a negative value",
+                where=(where,),
+                because=f"f({negative[0]}) = {value}, and an F2 map takes values in [0, 2**n)",
+                witness={"coordinate": negative[0], "value": value},
+            )
+        )
+    bits = max((value.bit_length() for value in (constant, *columns)), default=0)
+    if isinstance(layout, LinearLayout):
+        bits = layout.out_bits
+    return LinearLayout((("i", size.bit_length() - 1),), (("offset", bits),), columns, constant)
+
+
+def _one_power_of_two(layout: AnyFamily, where: str) -> None:
+    """Refuse a partial tile, several outputs, and a size that is not a power of two (LA231)."""
+    total(layout, where)
+    one_output(layout, where)
+    size = layout.size
+    if size < 1 or size & (size - 1):
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA231",
+                what="the size of the layout is not a power of two",
+                where=(where,),
+                because=f"an F2 map has 2**n points, the layout has {size}"
+                + ("; layoutalg.convert.to_piecewise holds it exactly" if size else ""),
+                witness={"size": size},
+            )
+        )
+
+
+def linear_form(layout: Given) -> LinearForm | tables.Departure:
+    """Return (columns, constant) over F2 of the flat coordinate, or the first departure from every such form.
+
+    Columns and constant are two's complement integers, so negative values are included.
+
+    Args:
+        layout: A total layout of one output whose size is a power of two.
+
+    Raises:
+        MalformedError: LA234, not a layout, or not one output.
+        RepresentabilityError: LA231, the size is not a power of two; LA661, a partial tile.
+        BudgetError: LA233, not decided; see ``to_linear``.
+
+    Example:
+        >>> linear_form(CuteLayout((2, 2), (1, -2)))
+        ((1, -2), 0)
+        >>> linear_form(CuteLayout((2, 2), (1, 3)))
+        Departure(coordinate=3, value=4, forced=2)
+    """
+    layout = checked(layout, "linear_form")
+    _one_power_of_two(layout, f"linear_form({layout})")
+    layout = lowered(layout)
+    if isinstance(layout, LinearLayout):
+        return layout.columns, layout.constant
+    if isinstance(layout, IntegerLayout):
+        return _integer(layout)
+    if isinstance(layout, HierarchicalLayout):
+        return tables.linear(layout.table())
+    if isinstance(layout, PiecewiseLayout):
+        if layout.size > CONFIRM_POINTS:
+            raise undecided(layout, "a piecewise layout is read point by point")
+        return _object_linear(layout.table())
+    flat = layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat
+    addends = [stride << bit for extent, stride in flat for bit in range(extent.bit_length() - 1)]
+    stages = list(reversed(layout.stages)) if isinstance(layout, ComposedLayout) else []
+    constant = stages[0][1] if stages else 0
+    columns = sum_of_bits(constant, addends)
+    for position, (swizzle, offset) in enumerate(stages):
+        if position and columns is not None:
+            answer = shifted(columns, constant, offset)
+            columns, constant = (None, 0) if answer is None else answer
+        if columns is None:
+            return _departure(layout, len(addends), any(later for _, later in stages[position + 1 :]))
+        columns = tuple(swizzle(column) for column in columns)
+        constant = swizzle(constant)
+    return _departure(layout, len(addends), False) if columns is None else (columns, constant)
+
+
+def _departure(layout: CuteLayout | ComposedLayout, bits: int, open_end: bool) -> LinearForm | tables.Departure:
+    """Return where a layout with a carry inside is not affine.
+
+    Later swizzles cannot mend a carry, later offsets (``open_end``) could: then its values decide.
+    """
+    if open_end and layout.size <= CONFIRM_POINTS:
+        return tables.linear(layout.table())
+    found = _first_pair(layout.__call__, bits)
+    if found is None:
+        raise undecided(layout, "the carries of the inner offsets might cancel in the outer ones")
+    return found
+
+
+def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
+    """Return the columns of ``(sum of row x + b) mod m``, or a departure: the least one, except where m is no power of
+    two and the table is too large, when it is the least coordinate with two bits set."""
+    row, b, m = layout.matrix[0], layout.offset[0], layout.moduli[0]
+    form = residue_form(row, b, m, layout.extents)
+    if form is not None:
+        (row, b), m = form, 0
+    addends = [a << bit for a, n in zip(row, layout.extents, strict=True) for bit in range(n.bit_length() - 1)]
+    if not m:
+        columns = sum_of_bits(b, addends)
+        if columns is not None:
+            return columns, b
+    elif not m & (m - 1):
+        below = (m >> 1) - 1
+        masked = [((b + a) ^ b) & (m - 1) for a in addends]
+        if sum_of_bits(0, [column & below for column in masked]) is not None:
+            return tuple(masked), b
+    elif layout.size <= CONFIRM_POINTS and m < 2**62:
+        return _object_linear(layout.table())
+    found = _first_pair(lambda index: layout.at(index)[0], len(addends))
+    if found is None:
+        raise undecided(layout, f"residues modulo {m} are read point by point, as 62-bit numbers")
+    return found
+
+
+def _object_linear(table: npt.NDArray[np.int64]) -> LinearForm | tables.Departure:
+    """Return the form of a table whose values may be Python integers of any size."""
+    if table.dtype != object:
+        return tables.linear(table)
+    constant = table[0]
+    forced, columns = table[:1], []
+    while len(forced) < len(table):
+        columns.append(int(table[len(forced)] ^ constant))
+        forced = np.concatenate([forced, forced ^ columns[-1]])
+    wrong = np.flatnonzero(forced != table)
+    if wrong.size:
+        return tables.Departure(int(wrong[0]), int(table[wrong[0]]), int(forced[wrong[0]]))
+    return tuple(columns), int(constant)
+
+
+def _first_pair(value: Callable[[int], int], bits: int) -> tables.Departure | None:
+    """Return the least coordinate with two bits set where ``value`` is not affine over F2."""
+    origin = value(0)
+    units = [value(1 << bit) for bit in range(bits)]
+    for high in range(bits):
+        for low in range(high):
+            found, forced = value(1 << high | 1 << low), units[high] ^ units[low] ^ origin
+            if found != forced:
+                return tables.Departure(1 << high | 1 << low, found, forced)
+    return None
+
+
+def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> RepresentabilityError:
+    """Return the refusal at a coordinate all of whose predecessors agree with an affine map."""
+    x = 1 << (coordinate.bit_length() - 1)
+    y = coordinate ^ x
+    value = value_at(layout, coordinate)
+    forced = value_at(layout, x) ^ value_at(layout, y) ^ value_at(layout, 0)
+    return RepresentabilityError(
+        Diagnostic(
+            code="LA230",
+            what="the layout is not affine over F2",
+            where=(where,),
+            because=f"f({coordinate}) = {value}, but f({x}) xor f({y}) xor f(0) = {forced}; "
+            "layoutalg.convert.to_piecewise holds it exactly",
+            witness={"x": x, "y": y, "f(x^y)": value, "f(x)^f(y)^f(0)": forced},
+        )
+    )
+
+
+def value_at(layout: Given, index: int) -> int:
+    """Return the value at a flat coordinate: packed for a linear layout, the flat target of a hierarchical one, the
+    single output of a piecewise or integer one.
+
+    Args:
+        layout: A layout of one output.
+        index: In [0, size).
+
+    Raises:
+        MalformedError: LA234, not a layout, not one output, or not a coordinate of it.
+
+    Example:
+        >>> value_at(CuteLayout((2, 2), (1, 8)), 3)
+        9
+    """
+    layout = checked(layout, "value_at")
+    one_output(layout, "value_at")
+    index = flat_index(index, layout.size)
+    if isinstance(layout, LinearLayout | HierarchicalLayout):
+        return layout.at(index)
+    if isinstance(layout, PiecewiseLayout | IntegerLayout):
+        return layout.at(index)[0]
+    return layout(index)

@@ -1,0 +1,209 @@
+"""Layouts in a simpler family, wherever algebra alone shows that they belong there.
+
+Main definitions: ``lowered``, ``one_piece``, ``excluded``, ``unwrapped``, ``total``.
+
+Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
+power of two, and a residue that does not
+wrap on its box is affine over Z (``layoutalg.integer.compose.residue_form``). An axis whose extent is a multiple of the
+period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic axes of any length unwrap as well. The form
+``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the residue of ``g a x + g b + r`` modulo ``g m``,
+which is how ISL writes residues whose terms have the common factor g.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from layoutalg.bridges.operand import AnyFamily
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute.inttuple import IntTuple
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.hierarchy import DigitMap, HierarchicalLayout
+from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.mapping import unswizzled
+from layoutalg.integer import IntegerLayout
+from layoutalg.integer.compose import residue_form
+from layoutalg.piecewise import PiecewiseLayout
+
+if TYPE_CHECKING:
+    from layoutalg.piecewise.isl import Form
+
+Modes = tuple[tuple[int, int], ...]
+
+
+def excluded(layout: HierarchicalLayout) -> int | None:
+    """Return a flat coordinate outside some guard, None for a total layout.
+
+    Example:
+        >>> from layoutalg.hierarchy import Box, Guard
+        >>> box = Box.of(i=4)
+        >>> guard = Guard(DigitMap(((4, 1),)), box, (3,))
+        >>> excluded(HierarchicalLayout(box, box, DigitMap(((4, 1),)), (guard,)))
+        3
+    """
+    for guard in layout.guards:
+        weight = 1
+        for bound, (_, extent) in zip(guard.bounds, guard.box.axes, strict=True):
+            if bound < extent:
+                return maps.inverse(guard.map).at(bound * weight)
+            weight *= extent
+    return None
+
+
+def total(layout: AnyFamily, where: str) -> None:
+    """Refuse a partial tile (LA661): every other family is total on its box. The witness is a coordinate left out."""
+    if not isinstance(layout, HierarchicalLayout) or layout.is_total:
+        return
+    at = excluded(layout)
+    raise RepresentabilityError(
+        Diagnostic(
+            code="LA661",
+            what="a partial tile has no form in another family",
+            where=(where,),
+            because=f"it has no value at {at}, which a guard excludes; the other families are total on their box",
+            witness={"coordinate": at},
+        )
+    )
+
+
+def unwrapped(layout: IntegerLayout) -> tuple[tuple[Modes, ...], int] | None:
+    """Return digits over Z of every axis and the constant of the single output, or None where a modulus still wraps.
+
+    Example:
+        >>> unwrapped(IntegerLayout.from_strides({"i": 12}, (3,), 1, modulus=9))
+        ((((3, 3), (4, 0)),), 1)
+    """
+    row, m = layout.matrix[0], layout.moduli[0]
+    axes: list[list[tuple[int, int]]] = []
+    for extent, stride in zip(layout.extents, row, strict=True):
+        period = m // math.gcd(stride, m) if m else 0
+        if m and extent > period and extent % period == 0:
+            axes.append([(period, stride), (extent // period, 0)])
+        else:
+            axes.append([(extent, stride)])
+    flat = [mode for axis in axes for mode in axis]
+    form = residue_form([stride for _, stride in flat], layout.offset[0], m, [extent for extent, _ in flat])
+    if form is None:
+        return None
+    strides = iter(form[0])
+    return tuple(tuple((extent, next(strides)) for extent, _ in axis) for axis in axes), form[1]
+
+
+def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
+    """Return a piecewise layout of a single piece, whose outputs are affine or residues, on its own box; else None.
+
+    Example:
+        >>> print(one_piece(PiecewiseLayout("{ [i] -> [(4i + 1) mod 16] : 0 <= i < 9 }")))
+        Z[i:9=(4) -> y0%16] + (1)
+    """
+    if ";" in layout.text:
+        return None
+    from layoutalg.piecewise import isl
+
+    pieces = isl.pieces(layout.text)
+    forms = [_affine_or_residue(*output) for output in pieces[0].outputs] if len(pieces) == 1 else [None]
+    read = [form for form in forms if form is not None]
+    if len(read) != len(forms):
+        return None
+    outputs = tuple((name, modulus) for name, (_, modulus) in zip(layout.out_dims, read, strict=True))
+    return IntegerLayout(
+        layout.inputs, outputs, tuple(form.dims for form, _ in read), tuple(form.constant for form, _ in read)
+    )
+
+
+def _affine_or_residue(floors: tuple[Form, ...], value: Form) -> tuple[Form, int] | None:
+    """Return an affine form and its modulus, 0 for none, or None."""
+    used = [place for place, factor in enumerate(value.floors) if factor]
+    if value.denominator != 1 or len(used) > 1:
+        return None
+    if not used:
+        return value, 0
+    inner, modulus = floors[used[0]], -value.floors[used[0]]
+    factor, rest = divmod(modulus, inner.denominator)
+    matches = (
+        modulus > 0
+        and rest == 0
+        and not any(inner.floors)
+        and value.dims == tuple(factor * a for a in inner.dims)
+        and 0 <= value.constant - factor * inner.constant < factor
+    )
+    return (value, modulus) if matches else None
+
+
+def lowered(layout: AnyFamily) -> AnyFamily:
+    """Return an integer or hierarchical layout, or one affine piece, as a CuTe layout (behind an offset) or a linear
+    layout; the same flat function, one top-level mode or input axis per axis.
+
+    Left as they are: layouts with several outputs, wrapping moduli, partial tiles, tables, digits with mixed bits in a
+    size that is no power of two, and numbers beyond 64 bits; one piece of these is an integer layout.
+
+    Example:
+        >>> print(lowered(IntegerLayout.from_strides({"i": 4, "j": 3}, (-1, 4), 3)))
+        Sw<0,0,0> o 3 o (4,3):(-1,4)
+    """
+    if isinstance(layout, HierarchicalLayout) and layout.is_total and isinstance(layout.map, DigitMap):
+        return _from_digits(layout, layout.map)
+    if isinstance(layout, PiecewiseLayout):
+        layout = one_piece(layout) or layout
+    if isinstance(layout, IntegerLayout) and len(layout.outputs) == 1:
+        if not layout.size:
+            return CuteLayout(0, 0)
+        form = unwrapped(layout)
+        return layout if form is None else _strided(*form) or layout
+    return layout
+
+
+def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
+    """Return a digit map as strides, over F2 or as a swizzle of strides, or as it is where other bits are mixed."""
+    if not mapping.is_plain:
+        bits = maps.as_bits(mapping)
+        if bits is None:
+            return _from_swizzle(layout, mapping)
+        inputs = tuple((name, extent.bit_length() - 1) for name, extent in layout.source.axes)
+        return LinearLayout(inputs, (("offset", len(bits.columns)),), bits.columns, bits.constant)
+    axes = tuple(_plain(modes) for modes in (layout.digits() or {}).values()) or tuple(
+        (mode,) for mode in _plain(mapping.modes)
+    )
+    found = _strided(axes, mapping.offset)
+    if found is not None:
+        return found
+    # there is no bound on the numbers of an integer layout
+    modes = _plain(mapping.modes)
+    inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(modes))
+    return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], mapping.offset)
+
+
+def _from_swizzle(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
+    """Return one swizzle in front of strides where that is what mixes the bits, else the layout as it is."""
+    found = unswizzled(mapping)
+    if found is None:
+        return layout
+    swizzle, plain = found
+    inner = _from_digits(HierarchicalLayout(layout.source, layout.target, plain), plain)
+    if isinstance(inner, CuteLayout):
+        return ComposedLayout(swizzle, 0, inner)
+    return ComposedLayout(swizzle, inner.offset, inner.inner) if isinstance(inner, ComposedLayout) else layout
+
+
+def _plain(modes: Iterable[tuple[int, int | tuple[int, ...]]]) -> Modes:
+    """Return the modes of a plain digit map, all of whose strides are integers."""
+    return tuple((extent, stride) for extent, stride in modes if isinstance(stride, int))
+
+
+def _strided(axes: tuple[Modes, ...], offset: int) -> CuteLayout | ComposedLayout | None:
+    """Return one mode per axis behind an offset, or None beyond 64 bits."""
+    shapes: list[IntTuple] = []
+    steps: list[IntTuple] = []
+    for axis in axes or (((1, 0),),):
+        # no point sees the stride of an extent 1, however large it is
+        modes = tuple((extent, stride if extent > 1 else 0) for extent, stride in axis or ((1, 0),))
+        shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
+        steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))
+    try:
+        plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
+        return ComposedLayout(Swizzle(0, 0, 0), offset, plain) if offset else plain
+    except LayoutError:
+        return None

@@ -1,0 +1,325 @@
+"""Layouts as piecewise quasi-affine functions on their digits.
+
+Main definitions: ``to_piecewise``, ``arithmetic_runs``, ``runs_text``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.digits import digit_system, map_text, stage_text
+from layoutalg.bridges.integer import to_integer
+from layoutalg.bridges.linear import to_linear
+from layoutalg.bridges.lower import lowered, total
+from layoutalg.bridges.operand import AnyFamily, Given, checked
+from layoutalg.bridges.strided import recognize
+from layoutalg.bridges.values import sampled_coordinates, values_at
+from layoutalg.cute import ComposedLayout, CuteLayout, radix
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.hierarchy import DigitMap, HierarchicalLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.integer.guarded import isl_text
+from layoutalg.piecewise import PiecewiseLayout
+
+RUNS = 64
+"""Most runs of a table, or bands of a stack of swizzles, that become pieces."""
+LISTED = 2**12
+"""Most points of a stack of swizzles, or residues of its offsets, that are listed."""
+
+
+def to_piecewise(layout: Given) -> PiecewiseLayout:
+    """Return the layout as a piecewise quasi-affine function on its digits; always possible in principle.
+
+    The digits are called ``c0, c1, ...``: the modes of a CuTe layout, the box of an integer layout, which keeps its
+    outputs and moduli. Of a linear layout, and of a stack of swizzles that is affine over F2 on the bits it touches,
+    the input bits that are xored with others are digits of their own and the runs between them one digit each. Another
+    stack keeps its modes, with one piece per band of inner offsets that it moves by the same number, at most 64 bands;
+    with more bands, up to 4096 points and 64 arithmetic runs it has one piece per run of its flat coordinate ``i``;
+    beyond, it keeps its modes under floors. A hierarchical layout gets its digits, with mixed bits as above; a table
+    the form it is recognised to have, else one piece per arithmetic run of its flat coordinate. The output is
+    ``offset`` unless the layout names its own; the flat coordinate is the same.
+
+    Args:
+        layout: Any total layout with at least one point.
+
+    Raises:
+        BudgetError: LA222, ISL's operation quota ran out; LA662, a table of more than 64 arithmetic runs; LA745, the
+            answer of ISL does not have the values of the layout (compared at all of at most 4096 points, else at some).
+        RepresentabilityError: LA236, the layout is empty; LA661, a partial tile has no value at the witness.
+        MalformedError: LA234, not a layout.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> print(to_piecewise(CuteLayout((3, 8), (8, 1))))
+        { [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 }
+    """
+    layout = checked(layout, "to_piecewise")
+    where = f"to_piecewise({layout})"
+    if isinstance(layout, PiecewiseLayout):
+        return layout
+    if layout.size == 0:
+        raise RepresentabilityError(
+            Diagnostic(code="LA236", what="the layout is empty", where=(where,), because="it has no coordinate at all")
+        )
+    total(layout, where)
+    found = _made(layout, where)
+    # the text has been through ISL
+    few = layout.size <= LISTED
+    index = np.arange(layout.size, dtype=np.int64) if few else sampled_coordinates(layout.size)
+    if found.size != layout.size or (values_at(found, index) != values_at(layout, index)).any():
+        because = "its values are not those of the layout, so it is not returned"
+        raise BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (where,), because))
+    return found
+
+
+def _made(layout: AnyFamily, where: str) -> PiecewiseLayout:
+    """Return ``to_piecewise`` of a total layout that is not empty, unconfirmed."""
+    if isinstance(layout, PiecewiseLayout):
+        return layout
+    if isinstance(layout, HierarchicalLayout):
+        found = lowered(layout)
+        if not isinstance(found, HierarchicalLayout):
+            return _made(found, where)
+        return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
+    if isinstance(layout, ComposedLayout) and not any(swizzle.bits for swizzle, _ in layout.stages):
+        layout = to_integer(layout)
+    if isinstance(layout, IntegerLayout):
+        return _from_integer(layout)
+    if isinstance(layout, LinearLayout):
+        return _from_bits(layout.columns, layout.constant)
+    if isinstance(layout, ComposedLayout):
+        return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
+    return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))
+
+
+def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:
+    """Return a stack of swizzles that is affine over F2 below its greatest period P; else None.
+
+    A stack g has g(x + P) = g(x) + P, so digits whose strides are multiples of P stay whole.
+    """
+    period = max(swizzle.period for swizzle, _ in layout.stages)
+    bits: list[int] = []
+    places: list[tuple[int, int] | None] = []
+    for extent, stride in layout.base.flat:
+        while extent % 2 == 0 and stride % period:
+            bits.append(stride)
+            places.append(None)
+            extent, stride = extent // 2, 2 * stride
+        if extent > 1 and stride % period:
+            return None
+        places.append((extent, stride))
+    low = layout.rebase(CuteLayout((2,) * len(bits), tuple(bits)) if bits else CuteLayout(1, 0))
+    try:
+        linear = to_linear(low)
+    except (RepresentabilityError, BudgetError):
+        return None
+    return _from_bits(linear.columns, linear.constant, places)
+
+
+def _from_bits(
+    columns: Sequence[int], constant: int, places: Sequence[tuple[int, int] | None] | None = None
+) -> PiecewiseLayout:
+    """Return ``M x xor constant`` plus strides. The digits are the bits that meet others, and runs of what does not.
+
+    Args:
+        columns: One per bit.
+        constant: Not negative.
+        places: The digits in the order of the flat coordinate: None for the next bit, else (extent, stride).
+    """
+    once = twice = 0
+    for column in columns:
+        once, twice = once | column, twice | once & column
+    mixed = 0
+    for column in columns:
+        mixed |= column if column & twice else 0
+    rest = iter(columns)
+    digits: list[Digit] = []
+    for place in places if places is not None else [None] * len(columns):
+        column = next(rest) if place is None else 0
+        extent, stride = place or (2, (constant ^ column) - constant)
+        flips = tuple(1 << row for row in range(column.bit_length()) if column >> row & 1) if column & mixed else ()
+        if digits and not flips and not digits[-1].flips and digits[-1].extent * digits[-1].stride == stride:
+            digits[-1] = Digit(digits[-1].extent * extent, digits[-1].stride)
+        elif extent > 1:
+            digits.append(Digit(extent, 0 if flips else stride, flips))
+    ones = [1 << row for row in range(mixed.bit_length()) if constant & mixed & 1 << row]
+    return _from_digits(digits, constant & ~mixed, ones)
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """A digit that adds its stride, or flips the parities of these weights."""
+
+    extent: int
+    stride: int
+    flips: tuple[int, ...] = ()
+
+
+def _from_digits(digits: Sequence[Digit], constant: int, ones: Iterable[int]) -> PiecewiseLayout:
+    """Return constant + strides + weight * (sum of the digits that flip it, modulo 2), ``ones`` being 1 at first."""
+    parities: dict[int, list[str]] = {weight: ["1"] for weight in ones}
+    terms = [str(constant)]
+    for place, digit in enumerate(digits):
+        terms += [f"{digit.stride}*c{place}"] if digit.stride else []
+        for weight in digit.flips:
+            parities.setdefault(weight, []).append(f"c{place}")
+    for weight, parts in parities.items():
+        if len(parts) == 1 or (len(parts) == 2 and parts[0] == "1"):
+            terms.append(f"{weight}*{parts[0]}" if len(parts) == 1 else f"{weight} - {weight}*{parts[1]}")
+        else:
+            terms.append(f"{weight}*(({' + '.join(parts)}) mod 2)")
+    point = ", ".join(f"c{place}" for place in range(len(digits)))
+    box = " and ".join(["0 = 0", *(f"0 <= c{place} < {digit.extent}" for place, digit in enumerate(digits))])
+    return PiecewiseLayout(f"{{ [{point}] -> [{' + '.join(terms)}] : {box} }}", ("offset",))
+
+
+def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
+    """Return a digit map whose bits are mixed."""
+    modes = mapping.pieces()
+    shared = {weight for _, stride in modes if isinstance(stride, tuple) for weight in stride}
+    digits, constant, ones = [], 0, set(mapping.flips)
+    for extent, stride in modes:
+        if isinstance(stride, tuple):
+            digits.append(Digit(extent, 0, stride))
+        elif abs(stride) in shared:
+            digits.append(Digit(extent, 0, (abs(stride),)))
+            ones ^= {abs(stride)} if stride < 0 else set()
+        else:
+            digits.append(Digit(extent, stride))
+            constant -= (extent - 1) * min(stride, 0)
+    return _from_digits(digits, constant, sorted(ones))
+
+
+def _from_integer(layout: IntegerLayout) -> PiecewiseLayout:
+    """Return an integer layout with the same box, outputs and moduli."""
+    names = [f"c{place}" for place in range(len(layout.inputs))]
+    return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
+
+
+def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
+    """Return a stack of swizzles as its inner offset v plus a number per band of v modulo the greatest period P.
+
+    A stack g has g(x + P) = g(x) + P, so g(x) - x is a function of x modulo P. Residues that v does not reach belong to
+    the band before them. None where there are more than ``RUNS`` bands, or too many residues to list.
+    """
+    period = max(swizzle.period for swizzle, _ in layout.stages)
+    inner = layout.base
+    if layout.size > LISTED:
+        unit = gcd(period, *(stride for _, stride in inner.flat))
+        if period // unit > LISTED:
+            return None
+        inner = CuteLayout(period // unit, unit)
+    try:
+        moved = layout.rebase(inner).table().tolist()
+    except MalformedError:  # a whole period leaves the signed 64-bit range, the layout does not
+        return None
+    moves = {v % period: value - v for v, value in zip(inner.table().tolist(), moved, strict=True)}
+    starts: list[tuple[int, int]] = []
+    for residue, move in sorted(moves.items()):
+        if not starts or starts[-1][1] != move:
+            starts.append((residue if starts else 0, move))
+    if len(starts) > RUNS:
+        return None
+    names, value, box = _modes(layout.base)
+    low, high = radix.span(layout.base.flat)
+    block = low - low % period
+    residue_text = f"{value} + {-block}" if high < block + period else f"(({value}) mod {period})"
+    stops = [start for start, _ in starts[1:]]
+    bands: dict[int, list[str]] = {}
+    for (start, move), stop in zip(starts, [*stops, period], strict=True):
+        bands.setdefault(move, []).append(f"{start} <= {residue_text} < {stop}")
+    pieces = (f"[{names}] -> [{value} + {move}] : {box} and ({' or '.join(band)})" for move, band in bands.items())
+    return _within_quota(f"{{ {'; '.join(pieces)} }}")
+
+
+def _from_runs(layout: ComposedLayout) -> PiecewiseLayout | None:
+    """Return a small stack of swizzles run by run; None where it has too many points or runs."""
+    if layout.size > LISTED:
+        return None
+    runs = arithmetic_runs(layout.table())
+    return _within_quota(runs_text(runs)) if len(runs) <= RUNS else None
+
+
+def _within_quota(text: str) -> PiecewiseLayout | None:
+    """Return the layout of a text; None where ISL's quota runs out."""
+    try:
+        return PiecewiseLayout(text, ("offset",))
+    except BudgetError:
+        return None
+
+
+def _from_table(layout: HierarchicalLayout, where: str) -> PiecewiseLayout:
+    """Return a tabulated bijection as a swizzle, strides or bits where it has them, else run by run."""
+    table = layout.table()
+    try:
+        return to_piecewise(recognize(table))
+    except (RepresentabilityError, BudgetError):
+        pass  # a form of many parities may be over ISL's quota where the runs are not
+    runs = arithmetic_runs(table)
+    if len(runs) > RUNS:
+        stop = runs[-1][1]
+        raise BudgetError(
+            Diagnostic(
+                code="LA662",
+                what="the table has too many pieces",
+                where=(where[:200],),
+                because=f"more than {RUNS} arithmetic runs on its first {stop} of {len(table)} points",
+                witness={"runs": len(runs), "points": stop},
+            )
+        )
+    return PiecewiseLayout(runs_text(runs), ("offset",))
+
+
+Run = tuple[int, int, int, int]
+
+
+def arithmetic_runs(table: npt.NDArray[np.int64]) -> list[Run]:
+    """Return the arithmetic runs (start, stop, step, value at 0) of a table, at most one more than ``RUNS``.
+
+    A run takes all it can, two points or more.
+    """
+    runs: list[Run] = []
+    start, size = 0, len(table)
+    steps = np.diff(table)
+    while start < size and len(runs) <= RUNS:
+        step = int(steps[start]) if start < size - 1 else 0
+        broken = np.flatnonzero(steps[start:] != step)
+        stop = size if not broken.size else start + int(broken[0]) + 1
+        runs.append((start, stop, step, int(table[start]) - step * start))
+        start = stop
+    return runs
+
+
+def runs_text(runs: Sequence[Run]) -> str:
+    """Return the function of a flat index ``i`` that runs make up.
+
+    Example:
+        >>> runs_text(arithmetic_runs(np.array([0, 3, 6, 1])))
+        '{ [i] -> [3*i + 0] : 0 <= i < 3; [i] -> [0*i + 1] : 3 <= i < 4 }'
+    """
+    text = "; ".join(f"[i] -> [{step}*i + {base}] : {start} <= i < {stop}" for start, stop, step, base in runs)
+    return f"{{ {text} }}"
+
+
+def _modes(layout: CuteLayout) -> tuple[str, str, str]:
+    """Return the names of the modes, the offset and the box as ISL text."""
+    modes = [(f"c{place}", extent, stride) for place, (extent, stride) in enumerate(layout.flat)]
+    value = " + ".join(["0", *(f"{stride}*{name}" for name, _, stride in modes)])
+    box = " and ".join(["0 = 0", *(f"0 <= {name} < {extent}" for name, extent, _ in modes)])
+    return ", ".join(name for name, _, _ in modes), value, box
+
+
+def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
+    """Return a stack of swizzles on the modes of its CuTe layout, every bit that meets another a floor modulo 2."""
+    from layoutalg.piecewise import isl
+
+    names, value, box = _modes(layout.base)
+    stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
+    text = isl.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
+    return PiecewiseLayout(text, ("offset",))

@@ -1,0 +1,173 @@
+"""Asking z3 whether two functions on digits differ.
+
+Main definitions: ``first_difference``, ``Question``.
+
+Implementation notes: every variable is a bounded integer, every fact is linear (floors are variables with two
+inequalities). The session belongs to the question, ends in time, and its models are checked (``ground.solver``); that
+there is no difference is for the caller to confirm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from layoutalg.bridges.digits import DigitSystem, Sum
+from layoutalg.bridges.refine import Joint
+from layoutalg.ground import clock, solver
+from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.integer.matrix import integer, malformed
+from layoutalg.piecewise.isl import Form, Piece
+from layoutalg.piecewise.layout import PiecewiseLayout
+
+_WHAT = "this question for z3 is malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Do two functions differ somewhere on their joint digits?
+
+    Args:
+        joint: The joint digits.
+        left: One function on its own digits; its variables must not clash with those of ``right``.
+        right: The other function.
+
+    Raises:
+        MalformedError: LA744, a field of another type.
+    """
+
+    joint: Joint
+    left: DigitSystem | PiecewiseLayout
+    right: DigitSystem | PiecewiseLayout
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.joint, Joint):
+            raise malformed("joint", "must be a Joint", self.joint, "LA744", _WHAT)
+        for name in ("left", "right"):
+            if not isinstance(getattr(self, name), DigitSystem | PiecewiseLayout):
+                raise malformed(name, "must be digits or a piecewise layout", getattr(self, name), "LA744", _WHAT)
+
+
+def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
+    """Return None where the functions agree everywhere, else joint digits where they differ.
+
+    Raises:
+        MalformedError: LA744, not a question, or not a positive number of milliseconds.
+        BudgetError: LA225, z3 did not decide within the time.
+
+    Example:
+        >>> from layoutalg.bridges.digits import digit_system
+        >>> from layoutalg.bridges.refine import joint_digits
+        >>> from layoutalg.cute import CuteLayout
+        >>> left, right = digit_system(CuteLayout((2, 2), (1, 2)), "f"), digit_system(CuteLayout(4, 1), "g")
+        >>> first_difference(Question(joint_digits((2, 2), (4,)), left, right), 1000) is None
+        True
+    """
+    if not isinstance(question, Question):
+        raise malformed("question", "must be a Question", question, "LA744", _WHAT)
+    limit = integer(milliseconds, "milliseconds", "LA744", _WHAT)
+    if limit < 1:
+        raise malformed("milliseconds", "must be positive", limit, "LA744", _WHAT)
+    asked = solver.session("QF_LIA")
+    writer = _Writer(asked.z3, asked.context, asked.solver)
+    for name, extent in question.joint.digits:
+        writer.declare(name, 0, extent - 1)
+    for equation in question.joint.equations:
+        asked.solver.add(writer.sum(equation) == 0)
+    left = writer.function(question.left, question.joint.left)
+    right = writer.function(question.right, question.joint.right)
+    asked.solver.add(asked.z3.Or([a != b for a, b in zip(left, right, strict=True)]))
+    names = [name for name, _ in question.joint.digits]
+    given = clock.left(limit / 1000)
+    try:
+        found = solver.solve(asked, "equality on digits", [writer.names[name] for name in names], given)
+    except BudgetError as error:
+        if error.diagnostic.code != "LA001":
+            raise
+        because = f"no answer within {given * 1000:.0f} ms"
+        diagnostic = Diagnostic("LA225", "z3 gave up", ("equality on digits",), because, {"milliseconds": limit})
+        raise BudgetError(diagnostic) from None
+    return None if found is None else dict(zip(names, found, strict=True))
+
+
+class _Writer:
+    """Turns sums, systems and pieces into z3 terms."""
+
+    def __init__(self, z3: Any, context: Any, solver: Any) -> None:
+        self.z3, self.context, self.solver = z3, context, solver
+        self.names: dict[str, Any] = {}
+
+    def declare(self, name: str, low: int, high: int) -> None:
+        self.names[name] = self.z3.Int(name, self.context)
+        self.solver.add(self.names[name] >= low, self.names[name] <= high)
+
+    def number(self, value: int) -> Any:
+        return self.z3.IntVal(value, self.context)
+
+    def sum(self, value: Sum, own: Mapping[str, Any] | None = None) -> Any:
+        """Return a sum as a term; ``own`` gives the digits of one side."""
+        scope = self.names if own is None else {**self.names, **own}
+        return self.z3.Sum([self.number(value.constant), *(scope[name] * a for name, a in value.terms)])
+
+    def function(self, function: DigitSystem | PiecewiseLayout, digits: Sequence[Sum]) -> list[Any]:
+        """Return the outputs of a function whose digits are the given sums of joint digits."""
+        terms = [self.sum(digit) for digit in digits]
+        if isinstance(function, DigitSystem):
+            own = {name: term for (name, _), term in zip(function.digits, terms, strict=True)}
+            for variable in function.variables:
+                self.declare(variable.name, variable.low, variable.high)
+            for equation in function.equations:
+                self.solver.add(self.sum(equation, own) == 0)
+            return [self.sum(function.value, own)]
+        return self.pieces(_pieces(function.text), terms)
+
+    def pieces(self, pieces: Sequence[Piece], digits: Sequence[Any]) -> list[Any]:
+        count = len(pieces[0].outputs)
+        outputs = [self.number(0) for _ in range(count)]
+        for piece in pieces:
+            clock.check("writing a question for z3")
+            inside = self.z3.Or(
+                [
+                    self.z3.And(
+                        [
+                            (self.value(form, digits, floors) == 0)
+                            if equal
+                            else (self.value(form, digits, floors) >= 0)
+                            for form, equal in region.constraints
+                        ]
+                        or [self.z3.BoolVal(True, self.context)]
+                    )
+                    for region in piece.regions
+                    for floors in [self.floors(region.floors, digits)]
+                ]
+            )
+            for position, (definitions, form) in enumerate(piece.outputs):
+                value = self.value(form, digits, self.floors(definitions, digits))
+                outputs[position] = self.z3.If(inside, value, outputs[position])
+        return outputs
+
+    def floors(self, definitions: Sequence[Form], digits: Sequence[Any]) -> list[Any]:
+        known: list[Any] = []
+        for form in definitions:
+            known.append(self.value(form, digits, known))
+        return known
+
+    def value(self, form: Form, digits: Sequence[Any], floors: Sequence[Any]) -> Any:
+        """Return the rounded-down value of a form; a new variable where there is something to round."""
+        terms = [
+            term * a for a, term in (*zip(form.dims, digits, strict=True), *zip(form.floors, floors, strict=False))
+        ]
+        total = self.z3.Sum([self.number(form.constant), *terms])
+        if form.denominator == 1:
+            return total
+        name = f"floor{len(self.names)}"
+        self.names[name] = floor = self.z3.Int(name, self.context)
+        self.solver.add(floor * form.denominator <= total, total < (floor + 1) * form.denominator)
+        return floor
+
+
+def _pieces(text: str) -> tuple[Piece, ...]:
+    from layoutalg.piecewise import isl
+
+    return isl.pieces(text)

@@ -1,0 +1,307 @@
+"""Layouts and tables as ``[Sw o offset o] shape:stride``: the smallest form, or the proof that there is none.
+
+Main definitions: ``to_cute``, ``recognize``.
+
+Main statements: the coalesced modes of a table are unique, so the first entry that leaves what the earlier ones force
+refutes every plain layout. Over F2 one elimination decides every swizzle. Elsewhere all swizzles that can matter are
+tried (``layoutalg.piecewise.recognize``), so a refusal is a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.linear import linear_form, to_linear
+from layoutalg.bridges.lower import lowered, total
+from layoutalg.bridges.operand import (
+    CONFIRM_POINTS,
+    OFFSET_BITS,
+    Given,
+    checked,
+    malformed,
+    one_output,
+    undecided,
+)
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
+from layoutalg.cute.algebra import coalesce
+from layoutalg.cute.fit import over_f2, over_table
+from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
+from layoutalg.f2 import LinearLayout
+from layoutalg.f2.split import one_swizzle, swizzle_columns
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise import recognize as tables
+
+
+def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
+    """Return the layout as ``shape:stride``, with an offset and one swizzle in front where it needs them.
+
+    Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
+    disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
+    hierarchical layout becomes one top-level mode; a single axis is not wrapped. A constant becomes the offset of an
+    identity swizzle.
+
+    Args:
+        layout: Any layout. A CuTe layout comes back as it is; so does a composed layout of one swizzle that has no
+            plain form, with its modes coalesced and no more bits than it needs where it is affine over F2.
+
+    Raises:
+        RepresentabilityError: LA235, no such form; the witness is an output bit that two input bits feed, with the
+            coordinates and values that show it, or the first coordinate where a table stops being strided. LA660, the
+            numbers of an integer or hierarchical layout are beyond 64 bits. LA661, a partial tile has no value at the
+            witness.
+        BudgetError: LA233, not decided (more than 2**20 points and not affine over F2; a modulus of 2**62 or more that
+            wraps).
+        MalformedError: LA234, not a layout, or not one output.
+
+    Example:
+        >>> print(to_cute(LinearLayout.from_bases({"i": [(1,), (2,), (5,)]}, {"o": 8})))
+        Sw<1,0,2> o 0 o 8:1
+        >>> print(to_cute(LinearLayout.from_bases({"t": [(4,), (8,)], "v": [(1,), (2,)]}, {"o": 16})))
+        (4,4):(4,1)
+    """
+    layout = checked(layout, "to_cute")
+    where = f"to_cute({layout})"
+    if isinstance(layout, CuteLayout):
+        return layout
+    if isinstance(layout, IntegerLayout | HierarchicalLayout | PiecewiseLayout):
+        total(layout, where)
+        one_output(layout, where)
+        layout = lowered(layout)
+        if isinstance(layout, CuteLayout | ComposedLayout):
+            return layout
+    if isinstance(layout, LinearLayout):
+        return _linear_to_cute(layout, where)
+    size = layout.size
+    if size > 0 and not size & (size - 1):
+        try:
+            form = linear_form(layout)
+        except BudgetError:
+            if not isinstance(layout, ComposedLayout) or isinstance(layout.inner, ComposedLayout):
+                raise
+            return layout
+        if not isinstance(form, tables.Departure) and min((form[1], *form[0])) >= 0:
+            return _linear_to_cute(to_linear(layout), where)
+    if isinstance(layout, ComposedLayout) and size > CONFIRM_POINTS:
+        if isinstance(layout.inner, CuteLayout):
+            return layout
+        raise undecided(layout, "the swizzles do not collapse by algebra")
+    if isinstance(layout, PiecewiseLayout) and size > CONFIRM_POINTS:
+        raise undecided(layout, "several pieces and floors are read point by point")
+    if isinstance(layout, HierarchicalLayout) and size > CONFIRM_POINTS:
+        raise undecided(layout, "digits with mixed bits are read point by point")
+    if isinstance(layout, IntegerLayout):
+        if not layout.moduli[0]:
+            raise _too_wide(where)
+        if size > CONFIRM_POINTS or layout.moduli[0] >= 2**OFFSET_BITS:
+            because = f"residues modulo {layout.moduli[0]} are read point by point, as 62-bit numbers"
+            raise undecided(layout, because)
+    if size == 0:
+        return CuteLayout(0, 0)
+    values = layout.table()
+    if values.dtype == object and any(not -(2**63) <= value < 2**63 for value in values.tolist()):
+        raise _too_wide(where)
+    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, CuteLayout):
+        modes = tables.strided(values)
+        try:
+            return layout if isinstance(modes, tables.Departure) else _behind(int(values[0]), _from_modes(modes))
+        except MalformedError:  # strided over more than the signed 64-bit range
+            return layout
+    found = recognize(values)
+    return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
+
+
+def _behind(offset: int, plain: CuteLayout) -> CuteLayout | ComposedLayout:
+    return ComposedLayout(Swizzle(0, 0, 0), offset, plain) if offset else plain
+
+
+def _too_wide(where: str) -> RepresentabilityError:
+    return RepresentabilityError(
+        Diagnostic(
+            code="LA660",
+            what="the numbers of the layout do not fit a CuTe layout",
+            where=(where,),
+            because="extents, strides, offset and values of a CuTe layout are 64-bit integers",
+        )
+    )
+
+
+def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLayout:
+    """Return ``[Sw o offset o] shape:stride`` of a linear layout, one top-level mode per input axis."""
+    if layout.out_bits > OFFSET_BITS:
+        raise _no_cute(where, f"offsets have at most {OFFSET_BITS} bits here, not {layout.out_bits}", {})
+    fields = one_swizzle(layout.columns)
+    if fields is None:
+        raise _no_cute(where, *_overlap(layout))
+    *columns, offset = swizzle_columns(*fields, (*layout.columns, layout.constant))
+    strides = [(offset ^ column) - offset for column in columns]
+    shapes: list[IntTuple] = []
+    steps: list[IntTuple] = []
+    position = 0
+    for _, bits in layout.inputs:
+        modes = radix.merge(tuple((2, stride) for stride in strides[position : position + bits])) or ((1, 0),)
+        shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
+        steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))
+        position += bits
+    if not shapes:
+        shapes, steps = [1], [0]
+    try:
+        plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
+    except MalformedError:
+        raise _too_wide(where) from None
+    return plain if fields == (0, 0, 0) and offset == 0 else ComposedLayout(Swizzle(*fields), offset, plain)
+
+
+def _overlap(layout: LinearLayout) -> tuple[str, dict[str, object]]:
+    """Return why a linear layout is not strided: an output bit fed by two input bits."""
+    seen = 0
+    for high, column in enumerate(layout.columns):
+        if column & seen:
+            bit = (column & seen).bit_length() - 1
+            low = next(index for index in range(high) if layout.columns[index] >> bit & 1)
+            x, y = 1 << low, 1 << high
+            origin = layout.constant
+            added = layout.at(x) + layout.at(y) - origin
+            because = (
+                f"output bit {bit} depends on input bits {low} and {high}, and no single swizzle undoes all of these"
+            )
+            return because, {"x": x, "y": y, "f(x+y)": layout.at(x | y), "f(x)+f(y)-f(0)": added, "bit": bit}
+        seen |= column
+    return "the columns overlap", {}
+
+
+def _no_cute(where: str, because: str, witness: dict[str, object]) -> RepresentabilityError:
+    return RepresentabilityError(
+        Diagnostic(
+            code="LA235",
+            what="the layout is not shape:stride behind at most one swizzle",
+            where=(where,),
+            because=because,
+            witness=witness,
+        )
+    )
+
+
+def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout | ComposedLayout | LinearLayout:
+    """Return the smallest description of a table of values: its entry at i is the value at flat coordinate i.
+
+    In this order: the coalesced CuTe layout (the only one there is); the same after an offset; an affine map over F2 as
+    one swizzle over ``shape:stride``; a linear layout ``i -> offset``; one swizzle over ``shape:stride`` of any size.
+    With a shape: one swizzle or none over ``shape:stride``, whose leaves are those of the shape, refined where needed.
+
+    Args:
+        table: One-dimensional, integers that fit 64 bits, at least one entry.
+        shape: None, or nested extents that multiply to the number of entries.
+
+    Returns:
+        A layout whose ``table()`` is ``table``.
+
+    Raises:
+        RepresentabilityError: LA235, none of these, which is proved: a plain layout is refuted by the witness, the
+            first coordinate where the table leaves what its earlier entries force on a strided layout, and where its
+            size is a power of two also on an affine map; every swizzle that can matter was tried. Tables with entries
+            of magnitude 2**61 and more are searched for plain layouts and affine maps only; the refusal says so.
+        MalformedError: LA234, not a table, or a shape of another size.
+
+    Complexity: O(N) for a plain layout; with swizzles O(width^3) probes of the beginning of the table.
+
+    Example:
+        >>> print(recognize([0, 4, 1, 5, 2, 6]), recognize([1, 0, 3, 2]), recognize([0, 3, 5, 6]))
+        (2,3):(4,1) Sw<0,0,0> o 1 o (2,2):(-1,2) Sw<1,0,1> o 0 o (2,2):(2,5)
+        >>> print(recognize([0, 1, 2, 3, 4, 5], (2, 3)))
+        (2,3):(1,2)
+    """
+    values = _table(table)
+    where = f"recognize(table of {len(values)} entries)"
+    if shape is not None:
+        shape = validate(shape, "shape")
+        if product(shape) != len(values):
+            raise malformed("shape", f"must have the size of the table, {len(values)}", shape_text(shape))
+        where = f"recognize(table of {len(values)} entries, {shape_text(shape)})"
+    low, high = int(values.min()), int(values.max())
+    wide = low <= -(2**61) or high >= 2**61
+    modes = tables.strided(values)
+    if shape is not None and not wide:
+        found = over_table(values, shape)
+        if found is not None:
+            return found
+    elif shape is None and not isinstance(modes, tables.Departure):
+        try:
+            return _behind(int(values[0]), _from_modes(modes))
+        except MalformedError:
+            because = f"its only modes {', '.join(f'{n}:{d}' for n, d in modes)} leave the signed 64-bit range"
+            raise _no_cute(where, because, {}) from None
+    witness: dict[str, object] = {}
+    because = "each leaf of the shape must be strided and the leaves add up"
+    if isinstance(modes, tables.Departure):
+        witness = {"coordinate": modes.coordinate, "value": modes.value, "strided": modes.forced}
+        because = f"entry {modes.coordinate} is {modes.value}, strided it would be {modes.forced}"
+    searched = not wide
+    if not len(values) & (len(values) - 1):
+        form = tables.linear(values)
+        if isinstance(form, tables.Departure):
+            witness |= {"coordinate over F2": form.coordinate, "affine over F2": form.forced}
+            because += f"; entry {form.coordinate} is {int(values[form.coordinate])}, over F2 it would be {form.forced}"
+        elif shape is None:
+            affine = over_f2(*form, len(values))
+            if affine is not None:
+                return coalesced(affine)
+            if low >= 0:
+                bits = max(value.bit_length() for value in (form[1], *form[0]))
+                return LinearLayout((("i", len(form[0])),), (("offset", bits),), form[0], form[1])
+            searched = True
+    if shape is None and not wide:
+        split = tables.swizzled(values)
+        if split is not None:
+            fields, modes_below, offset = split
+            return ComposedLayout(Swizzle(*fields), offset, _from_modes(modes_below))
+    raise _no_cute(where, because + ("; no swizzle helps" if searched else "; swizzles were not sought"), witness)
+
+
+def coalesced(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
+    """Return the layout with the fewest modes below its swizzles.
+
+    Example:
+        >>> print(coalesced(CuteLayout((2, 2), (1, 2))))
+        4:1
+    """
+    if isinstance(layout, CuteLayout):
+        return coalesce(layout)
+    return layout.rebase(coalesce(layout.base))
+
+
+def _from_modes(modes: Sequence[tuple[int, int]]) -> CuteLayout:
+    """Return the layout of coalesced modes; one mode is not wrapped in a tuple, none is ``1:0``."""
+    if len(modes) < 2:
+        return CuteLayout(*(modes[0] if modes else (1, 0)))
+    return CuteLayout(tuple(extent for extent, _ in modes), tuple(stride for _, stride in modes))
+
+
+def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return a table as int64, or refuse it."""
+    try:
+        array = np.asarray(table)
+    except (ValueError, OverflowError):
+        raise malformed("table", "must be one-dimensional", "a ragged sequence") from None
+    if array.ndim != 1 or array.size == 0:
+        raise malformed("table", "must be one-dimensional with at least one entry", f"shape {array.shape}")
+    if np.ma.isMaskedArray(table) and bool(np.ma.getmaskarray(table).any()):
+        raise malformed("table", "must have a value everywhere", "a masked array")
+    if array.dtype == object or isinstance(table, (list, tuple)):
+        # entry by entry: numpy mixes signs and widths through floats
+        entries: list[object] = list(table)  # type: ignore[arg-type]
+        wrong: list[object] = [x for x in entries if isinstance(x, bool) or not isinstance(x, (int, np.integer))]
+        whole = [int(x) for x in entries if isinstance(x, (int, np.integer))]
+        wrong += [x for x in whole if not -(2**63) <= x < 2**63]
+        if wrong:
+            raise malformed("table", "must hold signed 64-bit integers", wrong[0])
+        return np.array(whole, dtype=np.int64)
+    if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and int(array.max()) >= 2**63):
+        shown = int(array.max()) if array.dtype.kind == "u" else f"dtype {array.dtype}"
+        raise malformed("table", "must hold signed 64-bit integers", shown)
+    return array.astype(np.int64)

@@ -1,0 +1,72 @@
+"""Values of a layout of any family at many flat coordinates, computed without solvers.
+
+Main definitions: ``values_at``, ``sampled_coordinates``.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.operand import OFFSET_BITS, AnyFamily
+from layoutalg.f2 import LinearLayout
+from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
+
+SPREAD = 61
+RANDOM = 1000
+
+
+def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the outputs at flat coordinates, one row each; -1 where a guard of a partial tile excludes the point.
+
+    Args:
+        layout: A layout.
+        index: Flat coordinates in [0, size), one-dimensional.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> values_at(CuteLayout((2, 2), (1, 8)), np.arange(4)).tolist()
+        [[0], [1], [8], [9]]
+    """
+    if isinstance(layout, LinearLayout):
+        return _packed(layout, index).reshape(len(index), 1)
+    if isinstance(layout, IntegerLayout | PiecewiseLayout):
+        coords, rest = {}, index
+        for name, extent in layout.inputs:
+            coords[name], rest = rest % extent, rest // extent
+        answers = [np.broadcast_to(np.asarray(a), (len(index),)) for a in layout.apply(coords).values()]
+        return np.stack(answers, axis=-1) if answers else np.empty((len(index), 0), dtype=np.int64)
+    if isinstance(layout, HierarchicalLayout) and layout.size > 2**OFFSET_BITS:
+        found = [layout.at(int(i)) if layout.holds(int(i)) else -1 for i in index]
+        return np.array(found, dtype=object).reshape(len(index), 1)
+    return np.asarray(layout.apply(index)).reshape(len(index), 1)
+
+
+def _packed(layout: LinearLayout, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if max(layout.in_bits, layout.out_bits) > OFFSET_BITS:
+        return np.array([layout.at(int(i)) for i in index], dtype=object)
+    found = np.full(len(index), layout.constant, dtype=np.int64)
+    for bit, column in enumerate(layout.columns):
+        found ^= (index.astype(np.int64) >> bit & 1) * column
+    return found
+
+
+def sampled_coordinates(size: int) -> npt.NDArray[Any]:
+    """Return some flat coordinates of a domain, ascending: its ends, single digits, odd steps, and random ones.
+
+    Example:
+        >>> sampled_coordinates(6).tolist(), len(sampled_coordinates(2**40)) > 1000
+        ([0, 1, 2, 3, 4, 5], True)
+    """
+    if size <= RANDOM:
+        return np.arange(size, dtype=np.int64)
+    powers = [1 << bit for bit in range(size.bit_length() - 1)]
+    rng = random.Random(0)  # the same coordinates on every call
+    found = {0, size - 1, *powers, *(size * k // SPREAD for k in range(SPREAD)), *((size - 1) // p for p in powers)}
+    found |= {rng.randrange(size) for _ in range(RANDOM)}
+    return np.array(sorted(found), dtype=np.int64 if size <= 2**OFFSET_BITS else object)

@@ -1,0 +1,27 @@
+"""Conversions between the families: exact, or refused with a coordinate that shows why.
+
+Main definitions: ``to_linear``, ``to_cute``, ``to_integer``, ``to_piecewise``, ``recognize``, ``value_at``.
+
+Notation: every layout is read as a function of its flat 1-D coordinate, colexicographic, first mode or axis fastest.
+"""
+
+from layoutalg.bridges.integer import to_integer
+from layoutalg.bridges.linear import linear_form, to_linear, value_at
+from layoutalg.bridges.operand import CONFIRM_POINTS, OFFSET_BITS, AnyFamily, AnyLayout, LinearForm
+from layoutalg.bridges.piecewise import to_piecewise
+from layoutalg.bridges.strided import recognize, to_cute
+
+__all__ = [
+    "CONFIRM_POINTS",
+    "OFFSET_BITS",
+    "AnyFamily",
+    "AnyLayout",
+    "LinearForm",
+    "linear_form",
+    "recognize",
+    "to_cute",
+    "to_integer",
+    "to_linear",
+    "to_piecewise",
+    "value_at",
+]

@@ -1,0 +1,338 @@
+"""Reading JSON documents: every refusal names the place by JSON pointer.
+
+Main definitions: ``Reader`` (one node of a document and where it stands), ``load_json``, ``split_json`` (a list of
+documents, one at a time).
+
+Implementation notes: documents are read as JSON only. Booleans are not integers here, and an integer outside the signed
+64-bit range is refused at the place where it stands. A key that stands twice in one object is refused: the two values
+could say different things to two readers. Pointers follow RFC 6901, with control characters escaped.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from layoutalg.ground import limits
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.text import escaped
+
+INT_LIMIT = 2**63
+WHOLE = "the whole document"
+"""What stands for the empty pointer in messages."""
+_KEY_WIDTH = 80
+_ABSENT: Final = object()
+
+
+def malformed(pointer: str, rule: str, actual: object = _ABSENT, code: str = "LA010") -> MalformedError:
+    """Return the error for a document node: where it stands, the rule and, where there is one, the actual value."""
+    because = rule if actual is _ABSENT else f"{rule}, not {shown(actual)}"
+    return MalformedError(Diagnostic(code, "malformed document", (pointer or WHOLE,), because))
+
+
+def _token(key: object) -> str:
+    """A key as a reference token of a JSON pointer."""
+    text = key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)
+    return "/" + escaped(text, _KEY_WIDTH)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One node of a JSON document.
+
+    Args:
+        value: The node.
+        pointer: Its JSON pointer (RFC 6901), for messages; control characters in it are escaped, long keys cut.
+
+    Example:
+        >>> Reader({"tile": [64, 64]}).get("tile").integers()
+        (64, 64)
+    """
+
+    value: object
+    pointer: str = ""
+
+    def fail(self, rule: str) -> NoReturn:
+        """Raise the error of this node."""
+        raise malformed(self.pointer, rule, self.value)
+
+    def keys(self, required: Sequence[str], optional: Sequence[str] = ()) -> None:
+        """Refuse anything but an object with all ``required`` and no keys beyond ``optional``."""
+        if not isinstance(self.value, dict):
+            self.fail("must be an object")
+        for key in required:
+            if key not in self.value:
+                raise malformed(self.pointer + _token(key), f"the key {key!r} is required")
+        known = (*required, *optional)
+        for key in self.value:
+            if key not in known:
+                raise malformed(self.pointer + _token(key), f"keys here are {', '.join(known)}", key)
+
+    def has(self, key: str) -> bool:
+        """Whether this object holds ``key``."""
+        return isinstance(self.value, dict) and key in self.value
+
+    def get(self, key: str) -> Reader:
+        """Return the node under ``key``."""
+        if not isinstance(self.value, dict):
+            self.fail("must be an object")
+        if key not in self.value:
+            raise malformed(self.pointer + _token(key), f"the key {key!r} is required")
+        return Reader(self.value[key], self.pointer + _token(key))
+
+    def items(self, length: int | None = None, at_most: int = limits.DOCUMENT_ENTRIES) -> Iterator[Reader]:
+        """Iterate over a list, of ``length`` entries where given and never of more than ``at_most``."""
+        if not isinstance(self.value, (list, tuple)):
+            self.fail("must be a list")
+        if length is not None and len(self.value) != length:
+            self.fail(f"must be a list of {length} entries")
+        if len(self.value) > at_most:
+            raise malformed(self.pointer, f"must be a list of at most {at_most} entries, not {len(self.value)}")
+        return (Reader(entry, f"{self.pointer}/{index}") for index, entry in enumerate(self.value))
+
+    def integer(self, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
+        """Return an integer of [minimum, maximum]; numpy integers count, booleans and floats do not."""
+        if isinstance(self.value, bool) or not hasattr(type(self.value), "__index__"):
+            self.fail("must be an integer")
+        value = int(self.value)  # type: ignore[call-overload]
+        if not -INT_LIMIT <= value < INT_LIMIT:
+            self.fail("must fit in a signed 64-bit integer")
+        if value < minimum:
+            self.fail(f"must be at least {minimum}")
+        if value > maximum:
+            self.fail(f"must be at most {maximum}")
+        return int(value)
+
+    def integers(
+        self,
+        length: int | None = None,
+        minimum: int = -INT_LIMIT,
+        maximum: int = INT_LIMIT - 1,
+        at_most: int = limits.DOCUMENT_ENTRIES,
+    ) -> tuple[int, ...]:
+        """Return a list of integers of [minimum, maximum] as a tuple; its length is bounded as in ``items``."""
+        return tuple(entry.integer(minimum, maximum) for entry in self.items(length, at_most))
+
+    def text(self, choices: Sequence[str] | None = None) -> str:
+        """Return a string, one of ``choices`` where given."""
+        if not isinstance(self.value, str):
+            self.fail("must be a string")
+        if choices is not None and self.value not in choices:
+            self.fail(f"must be one of {', '.join(choices)}")
+        return self.value
+
+    def schema(self, expected: str) -> None:
+        """Refuse a document that does not say it follows ``expected``."""
+        node = self.get("schema")
+        if node.value != expected:
+            node.fail(f"the schema must be {expected!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Stands in a document where a value does that is refused."""
+
+    because: str
+    code: str = "LA011"
+
+
+def _object(pairs: list[tuple[str, object]]) -> object:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            return _Refused(f"the key {shown(key, _KEY_WIDTH)} stands twice in this object", "LA013")
+        seen.add(key)
+    raise AssertionError("a dictionary lost a key")
+
+
+def _integer(text: str) -> object:
+    if len(text) > limits.DOCUMENT_DIGITS:
+        return _Refused(f"a number has at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+    return int(text)
+
+
+def _float(text: str) -> object:
+    if len(text) > limits.DOCUMENT_DIGITS:
+        return _Refused(f"a number has at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+    value = float(text)
+    return value if math.isfinite(value) else _Refused(f"{text} is too large for a floating-point number")
+
+
+def _decoder(parse_int: Callable[[str], object] | None) -> json.JSONDecoder:
+    def constant(name: str) -> object:
+        return _Refused(f"{name} is not JSON")
+
+    return json.JSONDecoder(object_pairs_hook=_object, parse_int=parse_int, parse_float=_float, parse_constant=constant)
+
+
+_SHORT_NUMBERS = _decoder(None)
+_ANY_NUMBERS = _decoder(_integer)
+_LONG_NUMBER = re.compile(rf"[0-9]{{{limits.DOCUMENT_DIGITS + 1}}}")
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _skip(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return position if found is None else found.end()
+
+
+def _read(decoder: json.JSONDecoder, text: str, start: int, name: str, prefix: str = "") -> tuple[object, int]:
+    """Read the value at ``start`` and return it with the position after it."""
+    try:
+        value, end = decoder.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _syntax(text, error.pos, error.msg, name) from None
+    except RecursionError:
+        raise _too_deep(name) from None
+    _require_accepted(value, name, prefix)
+    return value, end
+
+
+def _require_accepted(value: object, name: str, prefix: str) -> None:
+    """Refuse a document that holds refused values or is nested too deeply; the first place is named."""
+    path: list[object] = []
+    waiting: list[Iterator[tuple[object, object]]] = [iter([("", value)])]  # the rest of each object around here
+    while waiting:
+        for key, node in waiting[-1]:
+            if isinstance(node, _Refused):
+                pointer = prefix + "".join(_token(step) for step in [*path, key][1:])
+                what = "ambiguous JSON document" if node.code == "LA013" else "not a JSON document"
+                raise MalformedError(Diagnostic(node.code, what, (f"{name}, at {pointer or WHOLE}",), node.because))
+            if isinstance(node, (dict, list)):
+                if len(path) == limits.DOCUMENT_DEPTH:
+                    raise _too_deep(name)
+                path.append(key)
+                waiting.append(iter(node.items() if isinstance(node, dict) else enumerate(node)))
+                break
+        else:
+            waiting.pop()
+            if path:
+                path.pop()
+
+
+def _too_deep(name: str) -> MalformedError:
+    because = f"nested too deeply: lists and objects stand at most {limits.DOCUMENT_DEPTH} deep"
+    return MalformedError(Diagnostic("LA011", "not a JSON document", (name,), because))
+
+
+def _syntax(text: str, position: int, because: str, name: str) -> MalformedError:
+    """The error at a position of the text, with its line and a caret."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    number, column = text.count("\n", 0, position) + 1, position - start + 1
+    before = escaped(text[max(start, position - 60) : position])
+    after = escaped(text[position : min(position + 40, len(text) if end < 0 else end)])
+    where = (f"{name}, line {number}, column {column}", f"{before}{after}\n{' ' * len(before)}^")
+    return MalformedError(Diagnostic("LA011", "not a JSON document", where, because))
+
+
+def _decoder_for(text: str, name: str) -> json.JSONDecoder:
+    """Return what reads a text; refuse one that would become objects that take much more memory than it does."""
+    count = 1 + text.count(",") + text.count("[") + text.count("{")
+    if count > limits.DOCUMENT_VALUES:
+        because = f"it holds {count} values, and at most {limits.DOCUMENT_VALUES} are read"
+        raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
+    return _ANY_NUMBERS if _LONG_NUMBER.search(text) else _SHORT_NUMBERS
+
+
+def load_json(text: str, name: str = "document") -> object:
+    """Parse JSON text; a syntax error names the line and column, a refused value its JSON pointer.
+
+    Args:
+        text: The document.
+        name: What to call it in messages (a file name).
+
+    Raises:
+        MalformedError: LA011, not JSON (also NaN, Infinity, numbers that are too long, nesting that is too deep);
+            LA013, a key stands twice in an object; LA014, more values than are read.
+
+    Example:
+        >>> load_json('{"a": 1}')
+        {'a': 1}
+        >>> load_json('{"a": [{"b": 1, "b": 2}]}')
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA013 ambiguous JSON document
+          in     document, at /a/0
+          since  the key 'b' stands twice in this object
+    """
+    name = escaped(name)
+    value, end = _read(_decoder_for(text, name), text, _skip(text, 0), name)
+    _require_end(text, end, name)
+    return value
+
+
+def _require_end(text: str, position: int, name: str) -> None:
+    position = _skip(text, position)
+    if position < len(text):
+        raise _syntax(text, position, "Extra data", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of a JSON text, read one at a time; the text has been read once and is known to be JSON.
+
+    Args:
+        text: The text.
+        name: What to call it in messages.
+        starts: Where each document starts.
+        is_list: Whether the text is a list of documents.
+        decoder: What reads them.
+    """
+
+    text: str
+    name: str
+    starts: tuple[int, ...]
+    is_list: bool
+    decoder: json.JSONDecoder
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __iter__(self) -> Iterator[object]:
+        for start in self.starts:
+            yield self.decoder.raw_decode(self.text, start)[0]
+
+
+def split_json(text: str, name: str = "document") -> Documents:
+    """Return the entries of a JSON list, or the one document that is not a list; each is read when its turn comes.
+
+    Args:
+        text: The documents.
+        name: What to call them in messages (a file name).
+
+    Raises:
+        MalformedError: as ``load_json``; LA014, more documents than are read; LA010, an empty list.
+
+    Example:
+        >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))
+        ((1, 11), [{'a': 1}, 2])
+    """
+    name = escaped(name)
+    decoder = _decoder_for(text, name)
+    start = _skip(text, 0)
+    if not text.startswith("[", start):
+        _require_end(text, _read(decoder, text, start, name)[1], name)
+        return Documents(text, name, (start,), False, decoder)
+    starts: list[int] = []
+    start = _skip(text, start + 1)
+    if text.startswith("]", start):
+        raise malformed("", "a list of documents has at least one entry", [])
+    while True:
+        if len(starts) == limits.DOCUMENTS:
+            because = f"a list has at most {limits.DOCUMENTS} documents"
+            raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
+        end = _skip(text, _read(decoder, text, start, name, f"/{len(starts)}")[1])
+        starts.append(start)
+        if text.startswith("]", end):
+            _require_end(text, end + 1, name)
+            return Documents(text, name, tuple(starts), True, decoder)
+        if not text.startswith(",", end):
+            raise _syntax(text, end, "Expecting ',' delimiter", name)
+        start = _skip(text, end + 1)

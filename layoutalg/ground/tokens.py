@@ -1,0 +1,106 @@
+"""Reading short notations: tokens with positions, and errors that point at the place.
+
+Main definitions: ``Grammar``, ``Tokens``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import NOTATION_CHARACTERS, NOTATION_DIGITS
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """What a notation is made of, and the error its reader raises.
+
+    Args:
+        marks: The punctuation, as it is spelt.
+        signed: Whether numbers may carry a minus sign.
+        code: Error code.
+        what: The error's sentence.
+    """
+
+    marks: tuple[str, ...]
+    signed: bool
+    code: str
+    what: str
+
+    def pattern(self) -> re.Pattern[str]:
+        """Return the expression that matches one token, blanks before it included."""
+        marks = "|".join(re.escape(mark) for mark in sorted(self.marks, key=len, reverse=True))
+        number = "-?[0-9]+" if self.signed else "[0-9]+"
+        # a superset of the identifiers, which hold letters that \w leaves out; the reader tests each one
+        name = r"[^\s!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
+        return re.compile(rf"\s*(?:(?P<number>{number})|(?P<mark>{marks})|(?P<name>{name}))")
+
+    def error(self, text: object, because: str, position: int | None = None) -> MalformedError:
+        """Return the error of this notation."""
+        where = (text[:200],) if isinstance(text, str) else ()
+        witness = None if position is None else {"position": position}
+        return MalformedError(Diagnostic(self.code, self.what, where, because, witness))
+
+
+class Tokens:
+    """The tokens of a text with a reading position."""
+
+    def __init__(self, text: object, grammar: Grammar) -> None:
+        self.grammar = grammar
+        if not isinstance(text, str):
+            raise grammar.error(text, f"must be text, not {shown(text)}")
+        if len(text) > NOTATION_CHARACTERS:
+            raise grammar.error(text, f"has {len(text)} characters, the limit is {NOTATION_CHARACTERS}")
+        self.text = text
+        self.items: list[tuple[str, str, int]] = []
+        self.next = 0
+        pattern = grammar.pattern()
+        position, end = 0, len(text.rstrip())
+        while position < end:
+            match = pattern.match(text, position)
+            if match is None or (match.lastgroup == "name" and not match.group("name").isidentifier()):
+                self.fail(f"a name, a number or one of {' '.join(grammar.marks)}", position)
+            kind = match.lastgroup or "mark"
+            self.items.append((kind, match.group(kind), match.start(kind)))
+            position = match.end()
+
+    def fail(self, expected: str, position: int) -> NoReturn:
+        """Raise the error at a character position."""
+        shown = self.text[position : position + 20] or "the end"
+        raise self.grammar.error(self.text, f"at character {position} expected {expected}, found {shown!r}", position)
+
+    def position(self) -> int:
+        """Character position of the next token, or of the end."""
+        return self.items[self.next][2] if self.next < len(self.items) else len(self.text)
+
+    def peek(self, mark: str, ahead: int = 0) -> bool:
+        """Whether the next token, or one further ahead, is spelt like this."""
+        place = self.next + ahead
+        return place < len(self.items) and self.items[place][1] == mark
+
+    def take(self, kind: str, expected: str) -> str:
+        """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""
+        found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", len(self.text))
+        if kind not in (found, spelling) or (found == "number" and len(spelling) > NOTATION_DIGITS):
+            self.fail(expected, position)
+        self.next += 1
+        return spelling
+
+    def accept(self, mark: str) -> bool:
+        """Consume the next token if it is spelt like this."""
+        if self.peek(mark):
+            self.next += 1
+            return True
+        return False
+
+    def point(self) -> tuple[int, ...]:
+        """Read ``(1,2)``, possibly empty."""
+        self.take("(", "(")
+        values: list[int] = []
+        while not self.accept(")"):
+            if values:
+                self.take(",", ", or )")
+            values.append(int(self.take("number", "a number")))
+        return tuple(values)

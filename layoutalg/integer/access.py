@@ -1,0 +1,99 @@
+"""Vector width and alignment of an access, from the stride lattice.
+
+Main definitions: ``Access``, ``access``. Symbolic strides are in ``symbolic``.
+
+Main statements: let the coalesced flat index start with a run of s elements of stride 1 (s = 1 where the first stride
+is not 1). A width v splits the flat index into vectors of consecutive, v-aligned elements exactly when v divides s,
+every other stride and the offset. So the largest width is one gcd, and the widths are its divisors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
+from layoutalg.integer.compose import residue_form
+from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
+from layoutalg.integer.matrix import integer, malformed
+from layoutalg.integer.reshape import coalesced
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the elements of a layout can be moved together. Counts of elements.
+
+    Args:
+        run: Length of the runs of consecutive elements along the flat index.
+        alignment: Greatest common divisor of all run starts; 0 where the only run starts at 0.
+        width: Largest vector: every ``width`` flat indices from a multiple of ``width`` are consecutive and aligned.
+    """
+
+    run: int
+    alignment: int
+    width: int
+
+    def __post_init__(self) -> None:
+        for name in ("run", "alignment", "width"):
+            count = integer(getattr(self, name), name, "LA736")
+            if count < (0 if name == "alignment" else 1):
+                raise malformed(name, "must be positive", count, "LA736")
+            object.__setattr__(self, name, count)
+
+    @property
+    def power_of_two(self) -> int:
+        """Largest power of two that divides the width."""
+        return self.width & -self.width
+
+    def vector_bytes(self, element_bytes: int, limit_bytes: int = 16) -> int:
+        """Return the bytes of the largest power-of-two vector of at most ``limit_bytes``.
+
+        Example:
+            >>> Access(8, 24, 8).vector_bytes(4), Access(8, 24, 8).vector_bytes(1)
+            (16, 8)
+        """
+        element, limit = integer(element_bytes, "element_bytes", "LA736"), integer(limit_bytes, "limit_bytes", "LA736")
+        if element < 1 or limit < element:
+            raise malformed("element_bytes", f"must be in [1, {shown(limit)}]", element, "LA736")
+        count = self.power_of_two
+        while count * element > limit and count > 1:
+            count //= 2
+        return count * element
+
+
+def access(layout: IntegerLayout, base_alignment: int = 0) -> Access:
+    """Return the runs, the alignment and the largest vector width along the flat index.
+
+    Args:
+        layout: One output that is affine over Z on the box (a modulus must not wrap). Elements.
+        base_alignment: The base address is a multiple of this many elements; 0 for the address 0.
+
+    Raises:
+        RepresentabilityError: LA736, several outputs, a modulus that wraps, or no points.
+
+    Example:
+        >>> access(IntegerLayout.from_strides({"col": 12, "row": 5}, (1, 40), 8))
+        Access(run=12, alignment=8, width=4)
+        >>> access(IntegerLayout.from_strides({"col": 12, "row": 5}, (1, 12)), base_alignment=16)
+        Access(run=60, alignment=16, width=4)
+    """
+    if len(layout_or_refuse(layout).outputs) != 1 or not layout.size:
+        raise _refused(layout, "the layout must have one output and at least one point")
+    aligned = integer(base_alignment, "base_alignment", "LA736")
+    if aligned < 0:
+        raise malformed("base_alignment", "must be at least 0", aligned, "LA736")
+    form = residue_form(layout.matrix[0], layout.offset[0], layout.moduli[0], layout.extents)
+    if form is None:
+        raise _refused(layout, f"the output wraps modulo {layout.moduli[0]}")
+    row, constant = form
+    modes = coalesced(IntegerLayout(layout.inputs, ((layout.outputs[0][0], 0),), (row,), (0,)))
+    run = modes[0][0] if modes and modes[0][1] == (1,) else 1
+    rest = modes[1:] if run > 1 else modes
+    alignment = math.gcd(constant, aligned, *[stride[0] for _, stride in rest])
+    return Access(run, alignment, math.gcd(run, alignment))
+
+
+def _refused(layout: IntegerLayout, because: str) -> RepresentabilityError:
+    return RepresentabilityError(
+        Diagnostic(code="LA736", what="the access has no vector width", where=(str(layout),), because=because)
+    )

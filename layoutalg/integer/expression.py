@@ -1,0 +1,359 @@
+"""Index expressions: C text of an integer layout with no division where digits carry.
+
+Main definitions: ``IndexExpression``, ``from_axes``, ``from_flat``, ``evaluate``.
+
+Main statements: with the coalesced modes (s_k, d_k), k = 0, 1, ..., and P_k = s_0 ... s_{k-1}, the value at the flat
+index t is ``b + d_0 t + sum_{k >= 1} (d_k - s_{k-1} d_{k-1}) floor(t / P_k)``. So one division per boundary that does
+not carry, none where all digits carry, and no remainder at all.
+
+Notation: C with non-negative operands of every ``/``, ``%``, ``>>`` and ``&``; powers of two become shifts and masks.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
+from layoutalg.ground.names import is_cpp_name
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.integer.compose import residue_form
+from layoutalg.integer.layout import IntegerLayout, axis_pairs, layout_or_refuse
+from layoutalg.integer.matrix import Vector, integer, malformed
+from layoutalg.integer.reshape import coalesced
+
+Number: TypeAlias = "int | npt.NDArray[Any]"
+CHECK_POINTS = 2**20
+CHUNK = 2**14
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexExpression:
+    """C text of one output of a layout.
+
+    Args:
+        text: The expression.
+        ranges: Variables with their extents: each runs over [0, extent).
+        bits: A signed integer type of this many bits holds every intermediate value.
+        layout: The layout it computes, one output.
+        flat: The variable is the flat index; else the variables are the axes.
+
+    Raises:
+        MalformedError: LA737, a field of the wrong type.
+    """
+
+    text: str
+    ranges: tuple[tuple[str, int], ...]
+    bits: int
+    layout: IntegerLayout
+    flat: bool
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise malformed("text", "must be a str", self.text, "LA737")
+        layout = layout_or_refuse(self.layout)
+        axes = axis_pairs(self.ranges, "ranges", "an extent must be at least 0", "LA737")
+        if len(layout.outputs) != 1 or not isinstance(self.flat, bool):
+            raise malformed("layout", "must have one output, and flat be a bool", (layout, self.flat), "LA737")
+        if axes != layout.inputs and not (self.flat and len(axes) == 1 and axes[0][1] == layout.size):
+            raise malformed("ranges", "must be the axes of the layout, or its flat index", axes, "LA737")
+        object.__setattr__(self, "ranges", axes)
+        object.__setattr__(self, "bits", integer(self.bits, "bits", "LA737"))
+
+    def __str__(self) -> str:
+        return self.text
+
+    def evaluate(self, values: Mapping[str, Number]) -> Number:
+        """Return the value of the text at integers or arrays of integers.
+
+        Example:
+            >>> from_axes(IntegerLayout.from_strides({"i": 4, "j": 3}, (2, 8), 1)).evaluate({"i": 3, "j": 2})
+            23
+        """
+        return evaluate(self.text, values)
+
+    def check(self) -> Verdict:
+        """Evaluate the text at every point and compare with the layout.
+
+        Returns:
+            Proved; Refuted with the first flat index that differs; Unknown above 2^20 points.
+
+        Example:
+            >>> from_flat(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8))).check()
+            Proved(engine='table', certificate={'points': 12})
+        """
+        if self.layout.size > CHECK_POINTS:
+            return Unknown(f"{self.layout.size} points, the limit is {CHECK_POINTS}", ("table",))
+        for start in range(0, self.layout.size, CHUNK):
+            clock.check("evaluating an index expression")
+            index = np.arange(start, min(self.layout.size, start + CHUNK))
+            points: dict[str, Any] = {}
+            rest = index
+            for name, extent in self.layout.inputs:
+                points[name], rest = rest % extent, rest // extent
+            values: dict[str, Any] = {self.ranges[0][0]: index} if self.flat else points
+            found = np.broadcast_to(np.asarray(self.evaluate(values), dtype=object), index.shape)
+            (wanted,) = self.layout.apply(points).values()
+            wrong = np.flatnonzero(found != wanted)
+            if wrong.size:
+                at = int(wrong[0])
+                witness = {"flat": start + at, "value": self.layout.at(start + at)[0], "text": int(found[at])}
+                return Refuted("table", witness)
+        return Proved("table", {"points": self.layout.size})
+
+
+def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
+    from layoutalg.integer.axes import select
+
+    if output is not None:
+        return select(layout, [output])
+    if len(layout_or_refuse(layout).outputs) != 1:
+        raise malformed("output", f"must name one of {list(layout.out_dims)}", output, "LA731")
+    return layout
+
+
+def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
+    """Refuse a name that C takes for something else; an axis of ``layout`` can be renamed.
+
+    Raises:
+        MalformedError: LA743.
+    """
+    wrong = next((name for name in names if not is_cpp_name(name)), None)
+    if wrong is None:
+        return
+    repairs: tuple[Repair, ...] = ()
+    if layout is not None:
+        fresh = next(name for k in itertools.count() if (name := f"axis{k}") not in {*layout.in_dims, *layout.out_dims})
+        repairs = (Repair("rename the axis", f"integer.rename(layout, {{{wrong!r}: {fresh!r}}})"),)
+    because = f"{shown(wrong)} is a keyword of C or C++, or not an ASCII identifier of at most 255 characters"
+    raise MalformedError(Diagnostic("LA743", "C does not take this name", (shown(wrong),), because, None, repairs))
+
+
+def _term(coefficient: int, operand: str) -> str:
+    return operand if coefficient == 1 else f"{coefficient} * {operand}"
+
+
+def _sum(terms: list[tuple[int, str]], constant: int) -> str:
+    """Return the text of a sum, positive terms first so that it seldom starts with a sign."""
+    kept = [(c, operand) for c, operand in terms if c]
+    kept.sort(key=lambda entry: entry[0] < 0)
+    parts: list[str] = []
+    for c, operand in kept:
+        if parts:
+            parts.append(f" {'-' if c < 0 else '+'} {_term(abs(c), operand)}")
+        else:
+            parts.append(_term(c, operand) if c != -1 else f"-{operand}")
+    if constant or not parts:
+        sign = "-" if constant < 0 else "+"
+        parts.append(f" {sign} {abs(constant)}" if parts else str(constant))
+    return "".join(parts)
+
+
+def _divided(name: str, divisor: int) -> str:
+    if divisor & (divisor - 1):
+        return f"({name} / {divisor})"
+    return f"({name} >> {divisor.bit_length() - 1})"
+
+
+def _wrapped(text: str, modulus: int) -> str:
+    if modulus & (modulus - 1):
+        return f"({text}) % {modulus}"
+    return f"({text}) & {modulus - 1}"
+
+
+def _bits(bound: int) -> int:
+    return max(bound.bit_length() + 1, 2)
+
+
+def from_axes(layout: IntegerLayout, output: str | None = None) -> IndexExpression:
+    """Return the value as a C expression of the axes: no division; a remainder only where a modulus wraps.
+
+    Args:
+        layout: The layout.
+        output: Which output; needed where there are several.
+
+    Raises:
+        MalformedError: LA731, no such output; LA743, an axis whose name C does not take.
+
+    Example:
+        >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
+        col - 64 * row + 448
+        >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (5, 1), modulus=32)))
+        (5 * row + col) & 31
+    """
+    one = _one(layout, output)
+    _c_names(one.in_dims, one)
+    m = one.moduli[0]
+    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
+    row, constant = form if form is not None else (one.matrix[0], one.offset[0])
+    live = [a if extent > 1 else 0 for a, extent in zip(row, one.extents, strict=True)]
+    text = _sum(list(zip(live, one.in_dims, strict=True)), constant)
+    bound = abs(constant) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(live, one.extents, strict=True))
+    if form is None:
+        text = _wrapped(text, m)
+    bits = _bits(max([bound, m, *map(abs, live), *one.extents]))
+    return IndexExpression(text, one.inputs, bits, one, False)
+
+
+def from_flat(layout: IntegerLayout, variable: str = "t", output: str | None = None) -> IndexExpression:
+    """Return the value as a C expression of the flat index, with one division per boundary that does not carry.
+
+    Args:
+        layout: The layout.
+        variable: Name of the flat index.
+        output: Which output; needed where there are several.
+
+    Raises:
+        MalformedError: LA731, no such output, or the variable is not an identifier; LA743, C does not take its name.
+        RepresentabilityError: LA737, the layout has no points.
+
+    Example:
+        >>> print(from_flat(IntegerLayout.from_strides({"i": 3, "j": 4, "k": 5}, (1, 3, 16))))
+        t + 4 * (t / 12)
+        >>> print(from_flat(IntegerLayout.from_strides({"i": 8, "j": 4}, (4, 1))))
+        4 * t - 31 * (t >> 3)
+    """
+    if not isinstance(variable, str) or not variable.isidentifier():
+        raise malformed("variable", "must be an identifier", variable, "LA731")
+    one = _one(layout, output)
+    _c_names({variable: one.size})
+    if not one.size:
+        raise RepresentabilityError(
+            Diagnostic(code="LA737", what="there is nothing to index", where=(str(one),), because="it has no points")
+        )
+    m = one.moduli[0]
+    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
+    plans = [] if form is None else [_plan(one, form[0], form[1], 0)]
+    if m:
+        plans.append(_plan(one, one.matrix[0], one.offset[0], m))
+    # a remainder at the end is cheaper than one more division
+    terms, constant, modulus = min(plans, key=lambda plan: (sum(1 for c, _ in plan[0][1:] if c), plan[2] > 0))
+    last = one.size - 1
+    bound = abs(constant) + sum(abs(c) * (last // weight) for c, weight in terms)
+    text = _sum([(c, variable if weight == 1 else _divided(variable, weight)) for c, weight in terms], constant)
+    if modulus:
+        text = _wrapped(text, modulus)
+    bits = _bits(max([bound, modulus, one.size, *[abs(c) for c, _ in terms]]))
+    return IndexExpression(text, ((variable, one.size),), bits, one, True)
+
+
+def _plan(layout: IntegerLayout, row: Vector, constant: int, modulus: int) -> tuple[list[tuple[int, int]], int, int]:
+    """Return (coefficient, period) per coalesced mode, the constant and the modulus of one way to write the value."""
+    modes = coalesced(IntegerLayout(layout.inputs, (("value", modulus),), (row,), (constant,)))
+    terms, weight, carried = [], 1, 0
+    for extent, (stride,) in modes:
+        # for residues every coefficient is reduced, so the dividend of the remainder is never negative
+        terms.append(((stride - carried) % modulus if modulus else stride - carried, weight))
+        weight, carried = weight * extent, stride * extent
+    return terms, constant % modulus if modulus else constant, modulus
+
+
+def carry_steps(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[int, int], ...]:
+    """Return (period, step): walking the flat index up by one to t adds the steps of all periods that divide t.
+
+    Example:
+        >>> carry_steps(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)))
+        ((1, 1), (4, 4))
+    """
+    one = _one(layout, output)
+    m = one.moduli[0]
+    steps, weight, carried = [], 1, 0
+    for extent, (stride,) in coalesced(one):
+        steps.append((weight, (stride - carried) % m if m else stride - carried))
+        weight, carried = weight * extent, stride * extent
+    return tuple(steps)
+
+
+def evaluate(text: str, values: Mapping[str, Number]) -> Number:
+    """Return the value of an expression as C gives it for unbounded integers.
+
+    Args:
+        text: Sums, products, ``/``, ``%``, ``>>``, ``&``, parentheses, integers and names.
+        values: Integers or arrays by name.
+
+    Raises:
+        MalformedError: LA737, other syntax, an unknown name, a value that is no integer, arrays that do not broadcast,
+            a division by zero, or a negative operand where C rounds towards zero.
+
+    Example:
+        >>> evaluate("(3 * i + 7) % 4", {"i": 2})
+        1
+    """
+    if not isinstance(values, Mapping):
+        raise malformed("values", "must be a mapping of names to integers", values, "LA737")
+    numbers = {name: _number(name, value) for name, value in values.items()}
+    try:
+        np.broadcast_shapes(*map(np.shape, numbers.values()))
+    except ValueError as error:
+        shapes = {name: np.shape(value) for name, value in numbers.items()}
+        raise malformed("values", "must be arrays that broadcast together", shapes, "LA737") from error
+    if not isinstance(text, str):
+        raise malformed("text", "must be an index expression", text, "LA737")
+    # a name of C may be a keyword of Python, whose parser this is
+    words = {word: f"n{k}" for k, word in enumerate(dict.fromkeys(_WORD.findall(text)))}
+    aliases = {words[name]: value for name, value in numbers.items() if name in words}
+    try:
+        parsed = ast.parse(_WORD.sub(lambda found: words[found[0]], text), mode="eval")
+        found = _walk(parsed.body, aliases, text)
+    except MalformedError:
+        raise
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise malformed("text", "must be an index expression", text, "LA737") from error
+    if isinstance(found, int):
+        return found
+    array = np.asarray(found, dtype=object)
+    fits = not array.size or (array.min() >= -(2**63) and array.max() < 2**63)
+    return array.astype(np.int64) if fits else array
+
+
+def _number(name: object, value: object) -> Number:
+    """Return a value as a Python integer or an array of them, which cannot overflow, or refuse it."""
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, np.ndarray) and (
+        value.dtype.kind in "iu" or (value.dtype.kind == "O" and set(map(type, value.flat)) <= {int})
+    ):
+        return value.astype(object)
+    raise malformed(f"values[{name!r}]", "must be an integer or an array of integers", value, "LA737")
+
+
+def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
+    match node:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return number
+        case ast.Name(id=name) if name in values:
+            return values[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_walk(operand, values, text)
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _walk(left, values, text), _walk(right, values, text)
+            match op:
+                case ast.Add():
+                    return a + b
+                case ast.Sub():
+                    return a - b
+                case ast.Mult():
+                    return a * b
+            if np.any(np.asarray(a, dtype=object) < 0) or np.any(np.asarray(b, dtype=object) < 0):
+                raise malformed("text", f"operands of {type(op).__name__} must not be negative", text, "LA737")
+            if isinstance(op, (ast.Div, ast.Mod)) and np.any(np.asarray(b, dtype=object) == 0):
+                raise malformed("text", f"the right operand of {type(op).__name__} must not be 0", text, "LA737")
+            match op:
+                case ast.Div():
+                    return a // b
+                case ast.Mod():
+                    return a % b
+                case ast.RShift():
+                    return a >> b
+                case ast.BitAnd():
+                    return a & b
+    raise malformed("text", "must be an index expression of the given names", text, "LA737")

@@ -1,0 +1,201 @@
+"""Sublattices of Z^n in canonical form, their cosets, and row modules over Z/m.
+
+Main definitions: ``Lattice``, ``Coset``.
+
+Main statements: the Hermite basis is a complete normal form, so ``==`` decides equality of lattices; the row module
+of G over Z/m is the lattice of the rows of ``[G; m I]``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layoutalg.integer.matrix import (
+    Matrix,
+    Vector,
+    as_matrix,
+    as_vector,
+    hermite_basis,
+    integer,
+    malformed,
+    transpose,
+)
+from layoutalg.integer.solve import Obstruction, _reduce, kernel, solve
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """A subgroup of Z^n, by its Hermite basis; build one with ``spanned_by`` or ``modulo``.
+
+    Args:
+        dimension: n.
+        basis: Rows in Hermite form without zero rows. Other bases are refused, so ``==`` compares subgroups.
+
+    Raises:
+        MalformedError: LA723, the basis is not in Hermite form.
+
+    Example:
+        >>> even = Lattice.spanned_by([(2, 0), (0, 2), (1, 1)])
+        >>> even.basis, even.index, (3, 5) in even, (1, 0) in even
+        (((1, 1), (0, 2)), 2, True, False)
+    """
+
+    dimension: int
+    basis: Matrix = ()
+
+    def __post_init__(self) -> None:
+        size = integer(self.dimension, "dimension", "LA723")
+        if size < 0:
+            raise malformed("dimension", "must be at least 0", size, "LA723")
+        rows = as_matrix(self.basis, "basis", size)
+        if hermite_basis(rows, size) != rows:
+            raise malformed("basis", "must be in Hermite form; Lattice.spanned_by takes any rows", self.basis, "LA723")
+        object.__setattr__(self, "dimension", size)
+        object.__setattr__(self, "basis", rows)
+
+    @classmethod
+    def spanned_by(cls, generators: object, dimension: int | None = None) -> Lattice:
+        """Return the lattice of all integer combinations of the generators.
+
+        Args:
+            generators: Rows of integers.
+            dimension: n; needed where there are no generators.
+
+        Raises:
+            MalformedError: LA720 or LA723, not rows of n integers.
+
+        Example:
+            >>> Lattice.spanned_by([(4,), (6,)]).basis
+            ((2,),)
+        """
+        rows = as_matrix(generators, "generators", dimension)
+        if dimension is None and not rows:
+            raise malformed("dimension", "is needed where there are no generators", dimension, "LA723")
+        width = len(rows[0]) if rows else integer(dimension, "dimension", "LA723")
+        return cls(width, hermite_basis(rows, width))
+
+    @classmethod
+    def modulo(cls, generators: object, modulus: int, dimension: int | None = None) -> Lattice:
+        """Return the row module of the generators over Z/modulus, as the lattice that contains modulus times Z^n.
+
+        Two sets of generators span the same module exactly when the lattices are equal.
+
+        Example:
+            >>> Lattice.modulo([(2, 4)], 6) == Lattice.modulo([(4, 2)], 6)
+            True
+        """
+        m = integer(modulus, "modulus", "LA723")
+        if m < 1:
+            raise malformed("modulus", "must be positive", m, "LA723")
+        rows = as_matrix(generators, "generators", dimension)
+        width = len(rows[0]) if rows else integer(dimension, "dimension", "LA723")
+        return cls.spanned_by([*rows, *[[m if i == j else 0 for j in range(width)] for i in range(width)]], width)
+
+    @property
+    def rank(self) -> int:
+        """Number of independent directions."""
+        return len(self.basis)
+
+    @property
+    def index(self) -> int:
+        """The number of cosets in Z^n; 0 where it is infinite (rank below n)."""
+        if self.rank < self.dimension:
+            return 0
+        return math.prod(row[place] for place, row in enumerate(self.basis))
+
+    def reduce(self, vector: object) -> Vector:
+        """Return the canonical representative of the coset of a vector; zero exactly for members.
+
+        Example:
+            >>> Lattice.spanned_by([(4, 0), (0, 3)]).reduce((-1, 7))
+            (3, 1)
+        """
+        return _reduce(as_vector(vector, "vector", self.dimension, "LA723"), self.basis)
+
+    def __contains__(self, vector: object) -> bool:
+        return not any(self.reduce(vector))
+
+    def coordinates(self, vector: object) -> Vector | Obstruction:
+        """Return the combination of basis rows that gives the vector, or why there is none.
+
+        Example:
+            >>> Lattice.spanned_by([(2, 0), (0, 3)]).coordinates((4, 3))
+            (2, 1)
+        """
+        target = as_vector(vector, "vector", self.dimension, "LA723")
+        answer = solve(transpose(self.basis, self.dimension), target, columns=self.rank)
+        return answer if isinstance(answer, Obstruction) else answer.particular
+
+    def __add__(self, other: Lattice) -> Lattice:
+        """Return the smallest lattice that holds both."""
+        self._same(other)
+        return Lattice.spanned_by([*self.basis, *other.basis], self.dimension)
+
+    def __and__(self, other: Lattice) -> Lattice:
+        """Return the intersection.
+
+        Example:
+            >>> (Lattice.spanned_by([(4,)]) & Lattice.spanned_by([(6,)])).basis
+            ((12,),)
+        """
+        self._same(other)
+        # a combination of one basis equals a combination of the other: the kernel of the stacked bases
+        stacked = transpose((*self.basis, *other.basis), self.dimension)
+        found = kernel(stacked, columns=self.rank + other.rank)
+        members = [
+            [sum(c * row[k] for c, row in zip(vector, self.basis, strict=False)) for k in range(self.dimension)]
+            for vector in found
+        ]
+        return Lattice.spanned_by(members, self.dimension)
+
+    def __le__(self, other: Lattice) -> bool:
+        """Every member of ``self`` is a member of ``other``."""
+        self._same(other)
+        return all(row in other for row in self.basis)
+
+    def _same(self, other: Lattice) -> None:
+        if not isinstance(other, Lattice) or other.dimension != self.dimension:
+            raise malformed("other", f"must be a lattice in Z^{self.dimension}", other, "LA723")
+
+    def __str__(self) -> str:
+        return "Z{" + ", ".join("(" + ",".join(map(str, row)) + ")" for row in self.basis) + f"}}^{self.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
+class Coset:
+    """``offset`` plus a lattice; the offset is kept reduced, so ``==`` compares sets.
+
+    Example:
+        >>> Coset((7,), Lattice.spanned_by([(4,)])) & Coset((1,), Lattice.spanned_by([(6,)]))
+        Coset(offset=(7,), lattice=Lattice(dimension=1, basis=((12,),)))
+    """
+
+    offset: Vector
+    lattice: Lattice
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lattice, Lattice):
+            raise malformed("lattice", "must be a Lattice", self.lattice, "LA723")
+        object.__setattr__(self, "offset", self.lattice.reduce(self.offset))
+
+    def __contains__(self, vector: object) -> bool:
+        point = as_vector(vector, "vector", self.lattice.dimension, "LA723")
+        return tuple(a - b for a, b in zip(point, self.offset, strict=True)) in self.lattice
+
+    def __and__(self, other: Coset) -> Coset | Obstruction:
+        """Return the common points, again a coset, or why there are none."""
+        if not isinstance(other, Coset):
+            raise malformed("other", "must be a Coset", other, "LA723")
+        mine, theirs = self.lattice, other.lattice
+        both = mine & theirs
+        columns: Sequence[Sequence[int]] = (*mine.basis, *theirs.basis)
+        wanted = tuple(b - a for a, b in zip(self.offset, other.offset, strict=True))
+        answer = solve(transpose(tuple(map(tuple, columns)), mine.dimension), wanted, columns=len(columns))
+        if isinstance(answer, Obstruction):
+            return answer
+        point = list(self.offset)
+        for c, row in zip(answer.particular, mine.basis, strict=False):
+            point = [p + c * entry for p, entry in zip(point, row, strict=True)]
+        return Coset(tuple(point), both)

@@ -1,0 +1,287 @@
+"""Linear equations over the integers and modulo integers, with certificates when there is no solution.
+
+Main definitions: ``solve``, ``solve_mod``, ``kernel``, ``right_inverse_matrix``, ``Solution``, ``Obstruction``.
+
+Main statements: ``A x = b`` has no integer solution exactly when some integer row y and modulus d exist with
+``y A = 0 (mod d)`` and ``y b != 0 (mod d)``, where d = 0 means equality over the integers. The Smith form finds both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layoutalg.integer.matrix import (
+    Matrix,
+    Vector,
+    apply,
+    as_matrix,
+    as_vector,
+    hermite,
+    hermite_basis,
+    identity,
+    integer,
+    malformed,
+    multiply,
+    transpose,
+)
+from layoutalg.integer.packed import Work
+from layoutalg.integer.smith import Smith, snf
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """All solutions of a system: ``particular`` plus the lattice spanned by the rows of ``basis``.
+
+    Args:
+        particular: One solution, reduced modulo the lattice: each pivot entry lies in [0, pivot).
+        basis: Canonical (Hermite) basis of the solutions of the homogeneous system.
+    """
+
+    particular: Vector
+    basis: Matrix
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "particular", as_vector(self.particular, "particular"))
+        object.__setattr__(self, "basis", as_matrix(self.basis, "basis", len(self.particular)))
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Obstruction:
+    """Why a system has no solution: ``row A = 0 (mod modulus)`` but ``row b = value != 0 (mod modulus)``.
+
+    Args:
+        row: Multipliers of the equations.
+        modulus: The modulus; 0 where the combination vanishes over the integers.
+        value: The combination of the right-hand sides, reduced.
+    """
+
+    row: Vector
+    modulus: int
+    value: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row", as_vector(self.row, "row"))
+        object.__setattr__(self, "modulus", integer(self.modulus, "modulus"))
+        object.__setattr__(self, "value", integer(self.value, "value"))
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def _reduce(vector: Sequence[int], basis: Matrix) -> Vector:
+    """Return the canonical representative of a vector modulo a lattice in Hermite form."""
+    answer = list(vector)
+    for row in basis:
+        place = next(k for k, entry in enumerate(row) if entry)
+        q = answer[place] // row[place]
+        if q:
+            answer = [a - q * b for a, b in zip(answer, row, strict=True)]
+    return tuple(answer)
+
+
+def kernel(A: object, columns: int | None = None) -> Matrix:
+    """Return the canonical basis of the lattice of integer x with ``A x = 0``.
+
+    Args:
+        A: Rows of integers.
+        columns: Number of columns, for a matrix without rows.
+
+    Raises:
+        MalformedError: LA720, not a matrix of integers.
+        BudgetError: LA739, the elimination is too long.
+
+    Example:
+        >>> kernel([[1, 2]])
+        ((2, -1),)
+    """
+    rows = as_matrix(A, columns=columns)
+    width = len(rows[0]) if rows else columns or 0
+    # rows of the transform that meet zero rows of the Hermite form of the transpose
+    work = Work()
+    turned = hermite(transpose(rows, width), len(rows), work)
+    return hermite_basis(turned.U[turned.rank :], width, work)
+
+
+def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstruction:
+    """Return all integer solutions of ``A x = b``, or the reason why there is none.
+
+    Args:
+        A: Rows of integers.
+        b: One integer per row.
+        columns: Number of columns, for a matrix without rows.
+
+    Raises:
+        MalformedError: LA720, not a matrix and a vector of integers.
+
+    Example:
+        >>> solve([[2, 4]], [6])
+        Solution(particular=(1, 1), basis=((2, -1),))
+        >>> solve([[2, 4]], [7])
+        Obstruction(row=(1,), modulus=2, value=1)
+    """
+    rows = as_matrix(A, columns=columns)
+    width = len(rows[0]) if rows else columns or 0
+    form, right = snf(rows, columns=width), as_vector(b, "b", len(rows))
+    point = _particular(form, right)
+    if isinstance(point, Obstruction):
+        return point
+    basis = _kernel(form)
+    return Solution(_reduce(point, basis), basis)
+
+
+def _kernel(form: Smith) -> Matrix:
+    """Return the Hermite basis of the kernel of a matrix from its Smith form."""
+    width = len(form.V)
+    return hermite_basis(transpose(form.V, width)[form.rank :], width)
+
+
+def _particular(form: Smith, right: Vector) -> list[int] | Obstruction:
+    """Return a solution of ``A x = right`` from the Smith form of A."""
+    invariants = form.invariants
+    turned: list[int] = []
+    for place, (row, value) in enumerate(zip(form.U, apply(form.U, right), strict=True)):
+        d = invariants[place] if place < len(invariants) else 0
+        if value % d if d else value:
+            return Obstruction(row, d, value % d if d else value)
+        if d:
+            turned.append(value // d)
+    point = [0] * len(form.V)
+    for y, column in zip(turned, transpose(form.V, len(form.V)), strict=False):
+        if y:
+            point = [p + y * c for p, c in zip(point, column, strict=True)]
+    return point
+
+
+def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) -> Solution | Obstruction:
+    """Return all integer solutions of ``A x = b`` where each row is read modulo its own modulus.
+
+    Singular systems and composite moduli are ordinary cases. The answer's lattice holds every integer difference of
+    solutions, so for one modulus m > 0 it contains m times every unit vector, and the number of solutions in [0, m)^n
+    is m^n divided by the lattice's index (see ``count_mod``).
+
+    Args:
+        A: Rows of integers.
+        b: One integer per row.
+        moduli: One modulus for all rows, or one per row; 0 means equality over the integers.
+        columns: Number of columns, for a matrix without rows.
+
+    Raises:
+        MalformedError: LA720, not integers or a negative modulus.
+
+    Example:
+        >>> solve_mod([[2]], [2], 4)
+        Solution(particular=(1,), basis=((2,),))
+        >>> solve_mod([[2]], [1], 4)
+        Obstruction(row=(1,), modulus=2, value=1)
+    """
+    rows = as_matrix(A, columns=columns)
+    width = len(rows[0]) if rows else columns or 0
+    each = _moduli(moduli, len(rows))
+    wrapped = [place for place, modulus in enumerate(each) if modulus]
+    wide = tuple(
+        [(*row, *[each[place] if place == other else 0 for other in wrapped]) for place, row in enumerate(rows)]
+    )
+    answer = solve(wide, b, columns=width + len(wrapped))
+    if isinstance(answer, Obstruction):
+        return answer
+    basis = hermite_basis([row[:width] for row in answer.basis], width)
+    return Solution(_reduce(answer.particular[:width], basis), basis)
+
+
+def _moduli(moduli: object, count: int) -> Vector:
+    """Return one modulus per row."""
+    if isinstance(moduli, (tuple, list)):
+        each = as_vector(moduli, "moduli", count)
+    else:
+        each = (integer(moduli, "moduli"),) * count
+    for modulus in each:
+        if modulus < 0:
+            raise malformed("moduli", "must be at least 0", modulus)
+    return each
+
+
+def count_mod(solution: Solution | Obstruction, modulus: int) -> int:
+    """Return how many solutions of a system modulo one modulus lie in [0, modulus)^n.
+
+    Raises:
+        MalformedError: LA720, not an answer of ``solve_mod``, or not a modulus of its system.
+
+    Example:
+        >>> count_mod(solve_mod([[2]], [2], 4), 4)
+        2
+    """
+    if isinstance(solution, Obstruction):
+        return 0
+    if not isinstance(solution, Solution):
+        raise malformed("solution", "must be a Solution or an Obstruction", solution)
+    m = integer(modulus, "modulus")
+    width = len(solution.particular)
+    if m < 1 or any(
+        _reduce([m if i == j else 0 for j in range(width)], solution.basis) != (0,) * width for i in range(width)
+    ):
+        raise malformed("modulus", "must be a positive modulus of the solved system", modulus)
+    if len(solution.basis) < width:
+        raise malformed("solution", "must have as many basis vectors as unknowns", solution)
+    index = math.prod(row[place] for place, row in enumerate(solution.basis))
+    return int(m**width) // index
+
+
+def right_inverse_matrix(A: object, columns: int | None = None) -> Matrix | Obstruction:
+    """Return R with ``A R = I``, or the reason why the integer columns of A do not span everything.
+
+    Example:
+        >>> right_inverse_matrix([[2, 3]])
+        ((2,), (-1,))
+        >>> right_inverse_matrix([[2, 4]])
+        Obstruction(row=(1,), modulus=2, value=1)
+    """
+    rows = as_matrix(A, columns=columns)
+    width = len(rows[0]) if rows else columns or 0
+    form = snf(rows, columns=width)
+    basis = _kernel(form)
+    found: list[Vector] = []
+    for unit in identity(len(rows)):
+        point = _particular(form, unit)
+        if isinstance(point, Obstruction):
+            return point
+        found.append(_reduce(point, basis))
+    return transpose(tuple(found), 0) if found else ((),) * (columns or 0)
+
+
+def is_solution(A: object, b: object, moduli: object, solution: Solution | Obstruction) -> bool:
+    """Check an answer of ``solve_mod`` on its own: the equations for a solution, the congruences for an obstruction.
+
+    The completeness of the lattice is not part of this check.
+
+    Example:
+        >>> is_solution([[2]], [1], 4, solve_mod([[2]], [1], 4))
+        True
+    """
+    if not isinstance(solution, Solution | Obstruction):
+        raise malformed("solution", "must be a Solution or an Obstruction", solution)
+    rows = as_matrix(A)
+    right = as_vector(b, "b", len(rows))
+    each = _moduli(moduli, len(rows))
+
+    def zero(value: int, modulus: int) -> bool:
+        return value % modulus == 0 if modulus else value == 0
+
+    if isinstance(solution, Obstruction):
+        combined = multiply((solution.row,), rows)[0] if rows else ()
+        d = solution.modulus
+        return (
+            all(zero(entry, d) for entry in combined)
+            and all(zero(y * m, d) for y, m in zip(solution.row, each, strict=True))
+            and not zero(sum(y * v for y, v in zip(solution.row, right, strict=True)), d)
+        )
+    points = [(solution.particular, right), *[(row, (0,) * len(rows)) for row in solution.basis]]
+    return all(
+        zero(value - wanted, modulus)
+        for point, target in points
+        for value, wanted, modulus in zip(apply(rows, point), target, each, strict=True)
+    )

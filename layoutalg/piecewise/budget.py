@@ -1,0 +1,199 @@
+"""The limits on every call of ISL: a short attempt here, then a process that is stopped when the time is up.
+
+Main definitions: ``solve`` (ask ISL within its budget), ``solve_here`` (the short attempt alone), ``written``,
+``exhausted``.
+
+Implementation notes: ISL counts operations, but the cost of one grows with the numbers in it, by three orders of
+magnitude, and Python cannot interrupt ISL. So a question is first asked in this process with a quota that has kept
+texts of that kind below a tenth of a second, and then in a worker. One context per thread serves all questions: a
+context that is dropped leaves some kilobytes behind. What a question returns is text and plain numbers.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+
+from layoutalg.ground import clock, limits, worker
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError
+
+if TYPE_CHECKING:
+    import islpy
+
+P = ParamSpec("P")
+T = TypeVar("T")
+FIRST_TEXT = 4_000
+FIRST_QUOTIENTS = 24
+FIRST_OPERATIONS = ((4, 8_000), (8, 4_000), (10**6, 2_000))
+"""Operations of the attempt in this process, by the digits of the longest number."""
+_NUMBER = re.compile(r"\d+")
+_QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|\bexists\b|%")
+_SOURCE = re.compile(r"\s+in /?\S+\.[ch]:\d+")
+_own = threading.local()
+
+
+class _ExhaustedError(Exception):
+    """The quota of operations ran out."""
+
+
+def solve(
+    question: str,
+    ask: Callable[Concatenate[islpy.Context, P], T],
+    operations: int | None = None,
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
+    """Return the answer of ISL, or a named error.
+
+    Args:
+        question: What is asked, for messages.
+        ask: The question, a function of a module; it is asked again, from the start, where the first attempt was short.
+        operations: ISL's operation quota; None for time alone.
+        args: What else the question takes: texts and plain values.
+
+    Raises:
+        BudgetError: LA222, no answer within ``limits.ISL_SECONDS`` or the quota; LA001, the deadline that holds here
+            has passed.
+        AdmissibilityError: LA791, ISL refuses for another reason.
+
+    Example:
+        >>> solve("parity", lambda context: __import__("islpy").Val.read_from_str(context, "7").to_python())
+        7
+    """
+    if worker.inside():
+        return _asked(question, operations, ask, *args, **kwargs)
+    clock.check(question[:200])
+    first = _first(operations, args)
+    if first:
+        try:
+            return _attempt(question, first, ask, *args, **kwargs)
+        except _ExhaustedError:
+            if first == operations:
+                gave_up(question, f"the quota of {operations} operations ran out", operations=first)
+    asked: Callable[..., T] = _asked
+    try:
+        return worker.run(question[:200], limits.ISL_SECONDS, asked, question, operations, ask, *args, **kwargs)
+    except BudgetError as error:
+        if error.diagnostic.code not in {"LA001", "LA003"} or clock.left() <= 0:
+            raise
+        gave_up(question, error.diagnostic.because, seconds=limits.ISL_SECONDS)
+
+
+def solve_here(
+    question: str, ask: Callable[Concatenate[islpy.Context, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T | None:
+    """Return the answer of ISL, or None where the short attempt in this process does not reach; see ``solve``."""
+    clock.check(question[:200])
+    first = _first(None, args)
+    if not first:
+        return None
+    try:
+        return _attempt(question, first, ask, *args, **kwargs)
+    except _ExhaustedError:
+        return None
+
+
+def gave_up(question: str, because: str, **witness: object) -> NoReturn:
+    """Raise that ISL did not answer."""
+    where = (question[:200],)
+    raise BudgetError(Diagnostic(code="LA222", what="ISL gave up", where=where, because=because, witness=witness))
+
+
+def _first(operations: int | None, args: tuple[object, ...]) -> int:
+    """Return the quota of the attempt in this process, 0 where there should be none."""
+    if not worker.available():
+        return operations or limits.ISL_OPERATIONS
+    text = repr(args)
+    if operations is None and (len(text) > FIRST_TEXT or len(_QUOTIENT.findall(text)) > FIRST_QUOTIENTS):
+        return 0
+    digits = max(map(len, _NUMBER.findall(text)), default=0)
+    quota = next(quota for most, quota in FIRST_OPERATIONS if digits <= most)
+    return quota if operations is None else min(quota, operations)
+
+
+def _asked(question: str, operations: int | None, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Return the answer of ISL within a quota, as an error that can cross to another process where there is none."""
+    try:
+        return _attempt(question, operations or 0, ask, *args, **kwargs)
+    except _ExhaustedError:
+        gave_up(question, f"the quota of {operations} operations ran out", operations=operations)
+
+
+def _attempt(question: str, quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """Return the answer of ISL within a quota, 0 for none."""
+    import islpy
+
+    context = _context()
+    context.reset_operations()
+    context.set_max_operations(quota)
+    try:
+        answer = ask(context, *args, **kwargs)
+    except LayoutError as error:
+        if quota and exhausted(context):
+            raise _ExhaustedError from None
+        # what the frames below hold belongs to the context of this thread
+        raise error.with_traceback(None) from None
+    except Exception as error:
+        # past its quota ISL also returns nothing where it should return text
+        if quota and exhausted(context):
+            raise _ExhaustedError from None
+        if not isinstance(error, islpy.Error):
+            raise
+        because, where = f"ISL says: {says(error)}", (question[:200],)
+        raise AdmissibilityError(
+            Diagnostic(code="LA791", what="ISL refuses this operation", where=where, because=because)
+        ) from None
+    else:
+        if quota and exhausted(context):
+            raise _ExhaustedError
+        return answer
+    finally:
+        context.set_max_operations(0)
+
+
+def _context() -> islpy.Context:
+    """Return the context of this thread."""
+    import islpy
+
+    if not hasattr(_own, "context"):
+        _own.context = islpy.Context()
+    return _own.context  # type: ignore[no-any-return]
+
+
+def says(error: Exception) -> str:
+    """Return what ISL says, without the place in its source."""
+    return _SOURCE.sub("", str(error))
+
+
+def written(value: Any) -> str:
+    """Return the text of an object of ISL, outside the quota.
+
+    ISL's printer reads through a null pointer, and ends the process, where the quota runs out within it. What it spends
+    still counts: ``solve`` sees the quota exceeded afterwards.
+    """
+    context = value.get_ctx()
+    quota = context.get_max_operations()
+    context.set_max_operations(0)
+    try:
+        return str(value)
+    finally:
+        context.set_max_operations(quota)
+
+
+def exhausted(context: islpy.Context) -> bool:
+    """Return whether the quota ran out: then even the simplest question fails.
+
+    The text of an ISL error does not tell: a parser that runs out of operations reports a syntax error.
+    """
+    import islpy
+
+    if not context.get_max_operations():
+        return False
+    try:
+        islpy.Set.read_from_str(context, "{ [] }")
+    except islpy.Error:
+        return True
+    return False

@@ -1,0 +1,279 @@
+"""Parametric layouts from pieces, ragged domains cut into full tiles and a tail, padding and bank maps.
+
+Main definitions: ``from_pieces``, ``core_and_tail``, ``CoreTail``, ``tiled``, ``padded``, ``addresses``, ``banks``,
+``common_values``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from layoutalg.ground.errors import shown
+from layoutalg.piecewise import relations
+from layoutalg.piecewise.layout import PiecewiseLayout
+from layoutalg.piecewise.notation import malformed, prepared
+from layoutalg.piecewise.parametric import ParametricLayout
+from layoutalg.piecewise.points import VALUE_BITS, ParametricSet
+
+
+def from_pieces(
+    axes: Sequence[str],
+    pieces: Iterable[tuple[str, str | Sequence[str]]],
+    params: Sequence[str] = (),
+    context: str = "",
+    outputs: tuple[str, ...] | None = None,
+) -> ParametricLayout:
+    """Return the layout of guarded pieces.
+
+    Args:
+        axes: Names of the inputs.
+        pieces: Pairs (guard, values): conditions on axes and parameters, and one affine expression per output.
+        params: Names of the parameters.
+        context: Constraints on the parameters.
+        outputs: Names of the outputs.
+
+    Raises:
+        MalformedError: LA783 two guards overlap, even where the values agree, with a common point; LA784 a guard
+            that no point satisfies within the context; LA780, LA781, LA782 a text; LA785 the arguments.
+
+    Example:
+        >>> L = from_pieces(("i",), [("0 <= i < N", "2i"), ("N <= i < 2N", "4N - 1 - i")], params=("N",))
+        >>> L.table(N=2)[1].ravel().tolist()
+        [0, 2, 5, 4]
+    """
+    for argument, names in (("axes", axes), ("params", params)):
+        if not isinstance(names, tuple | list) or not all(
+            isinstance(name, str) and name.isidentifier() for name in names
+        ):
+            raise malformed(
+                "LA785", "these are no names", argument, f"{argument} must be identifiers, not {shown(names)}"
+            )
+    if len({*axes, *params}) < len(axes) + len(params):
+        because = f"a name may occur once in {[*axes, *params]}"
+        raise malformed("LA785", "two axes or parameters have one name", "axes", because)
+    head, point = f"[{', '.join(params)}] -> ", f"[{', '.join(axes)}]"
+    if not isinstance(pieces, Iterable):
+        raise malformed(
+            "LA785", "there are no pieces", "pieces", f"pieces must be pairs (guard, values), not {shown(pieces)}"
+        )
+    listed = [_piece(entry) for entry in pieces]
+    if not listed:
+        raise malformed("LA785", "there are no pieces", "pieces", "pieces must hold at least one (guard, values)")
+    known = ParametricLayout(f"{head}{{ {point} -> [0] }}", context)
+    parts: list[str] = []
+    guards: list[str] = []
+    for index, (guard, values) in enumerate(listed):
+        domain = known.restrict(ParametricSet(f"{head}{{ {point} : {guard} }}")).domain
+        if domain.is_empty():
+            because = f"no point satisfies the guard {guard!r} of piece {index}"
+            witness: dict[str, object] = {"piece": index, "guard": guard}
+            raise malformed("LA784", "a guard is inconsistent", guard, because, witness)
+        guards.append(domain.text)
+        parts.append(f"{point} -> [{', '.join(values)}] : {guard}")
+    overlap = relations.overlap(guards, tuple(axes))
+    if overlap is not None:
+        before, index, shared = overlap
+        because = f"the guards of pieces {before} and {index} both hold at {shared}"
+        where, witness = listed[index][0], {"pieces": (before, index), "at": shared}
+        raise malformed("LA783", "two pieces overlap", where, because, witness)
+    widths = {len(values) for _, values in listed}
+    if len(widths) != 1:
+        because = f"the pieces have {sorted(widths)} values"
+        raise malformed("LA785", "the pieces have different outputs", "pieces", because)
+    return ParametricLayout(f"{head}{{ {'; '.join(parts)} }}", context, outputs)
+
+
+def _piece(entry: object) -> tuple[str, tuple[str, ...]]:
+    """Return a checked (guard, values), each a text that cannot close a bracket it did not open."""
+    if not isinstance(entry, tuple) or len(entry) != 2:
+        raise malformed("LA785", "this is not a piece", entry, "a piece is a pair (guard, values)")
+    guard, values = entry
+    listed = (values,) if isinstance(values, str) else values
+    if not isinstance(listed, (tuple, list)):
+        raise malformed("LA785", "this is not a piece", entry, "values must be texts")
+    for text in (guard, *listed):
+        if any(char in prepared(text, "piece") for char in "{};:[]"):
+            raise malformed(
+                "LA780", "a piece must be conditions and values", text, "it may not hold any of { } [ ] ; :"
+            )
+    return guard.strip() or "0 = 0", tuple(f"({prepared(text, 'piece')})" for text in listed)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTail:
+    """A ragged layout in two parts over the digits of one axis.
+
+    Args:
+        core: On whole tiles only: every value of the inner digit is there.
+        tail: On the rest.
+        core_domain: Points of the core, on the axes of the layout that was cut.
+        tail_domain: Points of the tail.
+    """
+
+    core: ParametricLayout
+    tail: ParametricLayout
+    core_domain: ParametricSet
+    tail_domain: ParametricSet
+
+
+def tiled(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
+    """Return the layout with one axis as two digits, ``axis = tile * axis_tile + axis_in``.
+
+    Raises:
+        MalformedError: LA785, an unknown axis or a tile that is no positive integer.
+
+    Example:
+        >>> tiled(ParametricLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4).at(i_tile=2, i_in=1, N=12)
+        (9,)
+    """
+    digits = _digits(layout, axis, tile)
+    return layout.after(digits)
+
+
+def _digits(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
+    """Return the map from digits to the axes of a layout."""
+    _parametric(layout)
+    if not isinstance(axis, str) or axis not in layout.axes:
+        raise malformed(
+            "LA785", "this is not an axis", layout.text, f"the axes are {list(layout.axes)}, not {shown(axis)}"
+        )
+    _positive("tile", tile)
+    names = [part for name in layout.axes for part in ((f"{axis}_tile", f"{axis}_in") if name == axis else (name,))]
+    if len({*names, *layout.params}) < len(names) + len(layout.params):
+        because = f"the digits {axis}_tile, {axis}_in would repeat a name of {[*layout.axes, *layout.params]}"
+        raise malformed("LA785", "the digits have no names of their own", layout.text, because)
+    values = [f"{int(tile)}*{axis}_tile + {axis}_in" if name == axis else name for name in layout.axes]
+    return ParametricLayout(f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : 0 <= {axis}_in < {int(tile)} }}")
+
+
+def core_and_tail(layout: ParametricLayout, axis: str, tile: int) -> CoreTail:
+    """Cut a ragged layout into its full tiles along one axis and the rest.
+
+    Mathematically: with i = T t + r, the core holds the digits (t, r) for which every (t, r') with 0 <= r' < T is in
+    the domain (the other axes fixed); the tail holds the others. Both parts are on digits, so no guard needs a floor.
+
+    Args:
+        layout: Any layout; its domain may be ragged at either end or have holes.
+        axis: The axis to cut.
+        tile: T >= 1, in points.
+
+    Raises:
+        MalformedError: LA785, an unknown axis or a tile that is no positive integer.
+        BudgetError: LA222, ISL's operation quota ran out.
+
+    Example:
+        >>> parts = core_and_tail(ParametricLayout("[N] -> { [i] -> [3i] : 0 <= i < N }"), "i", 12)
+        >>> parts.core_domain.count(N=50), parts.tail_domain.count(N=50), parts.tail.domain.count(N=48)
+        (48, 2, 0)
+    """
+    digits = _digits(layout, axis, tile)
+    whole = layout.after(digits)
+    partial = ParametricSet(relations.partial_tiles(whole.domain.text, layout.axes.index(axis) + 1, int(tile)))
+    core, tail = whole.without(partial), whole.restrict(partial)
+    domains = [ParametricSet(relations.on_maps("image", digits.text, part.domain.text)) for part in (core, tail)]
+    plain = [layout.restrict(domain).domain for domain in domains]
+    return CoreTail(core, tail, plain[0], plain[1])
+
+
+def padded(layout: ParametricLayout, interval: int, padding: int) -> ParametricLayout:
+    """Return the layout with ``padding`` unused places after every ``interval`` places of its one output.
+
+    Mathematically: v -> v + padding * floor(v / interval).
+
+    Raises:
+        MalformedError: LA785, not one output, an interval below 1 or a negative padding.
+
+    Example:
+        >>> padded(ParametricLayout("{ [i] -> [i] : 0 <= i < 10 }"), 4, 1).table()[1].ravel().tolist()
+        [0, 1, 2, 3, 5, 6, 7, 8, 10, 11]
+    """
+    _positive("interval", interval)
+    _positive("padding", padding, 0)
+    return _mapped(layout, f"v + {int(padding)}*floor(v/{int(interval)})")
+
+
+def addresses(layout: ParametricLayout, element_bytes: int, base_bytes: int = 0) -> ParametricLayout:
+    """Return the byte address of every point, given the layout of element offsets.
+
+    Raises:
+        MalformedError: LA785, not one output, or sizes that are no positive integers.
+
+    Example:
+        >>> addresses(ParametricLayout("{ [i] -> [3i] : 0 <= i < 10 }"), 2, 64).at(i=5)
+        (94,)
+    """
+    _positive("element_bytes", element_bytes)
+    _positive("base_bytes", base_bytes, 0)
+    return _mapped(layout, f"{int(element_bytes)}*v + {int(base_bytes)}", ("address_bytes",))
+
+
+def banks(address: ParametricLayout, count: int = 32, word_bytes: int = 4) -> ParametricLayout:
+    """Return the bank of the word that holds each byte address.
+
+    An element wider than a word starts in this bank; its further words lie in the banks that follow.
+
+    Args:
+        address: A layout whose one output is a byte address, as ``addresses`` returns.
+        count: Number of banks.
+        word_bytes: Width of a bank, in bytes.
+
+    Raises:
+        MalformedError: LA785, not one output, or sizes that are no positive integers.
+
+    Example:
+        >>> rows = ParametricLayout("[N] -> { [i] -> [33i] : 0 <= i < N }")
+        >>> banks(addresses(rows, 4)).table(N=3)[1].ravel().tolist()
+        [0, 1, 2]
+    """
+    _positive("count", count)
+    _positive("word_bytes", word_bytes)
+    return _mapped(address, f"floor(v/{int(word_bytes)}) mod {int(count)}", ("bank",))
+
+
+def common_values(
+    first: PiecewiseLayout | ParametricLayout, second: PiecewiseLayout | ParametricLayout
+) -> ParametricSet:
+    """Return the values that both layouts take; outputs correspond by position.
+
+    Mathematically: the intersection of the images, as a set: ``is_empty`` says whether the layouts are disjoint,
+    ``sample`` gives a common value, ``count`` their number.
+
+    Raises:
+        MalformedError: LA785, not piecewise layouts, or different numbers of outputs.
+        BudgetError: LA222, ISL's operation quota ran out.
+
+    Example:
+        >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))
+        >>> common_values(rows, columns).points().ravel().tolist()
+        [0, 15]
+    """
+    images = []
+    for layout in (first, second):
+        whole = ParametricLayout.of(layout) if isinstance(layout, PiecewiseLayout) else layout
+        _parametric(whole)
+        images.append(whole.image)
+    return images[0].intersect(images[1])
+
+
+def _mapped(layout: ParametricLayout, value: str, outputs: tuple[str, ...] | None = None) -> ParametricLayout:
+    _parametric(layout)
+    if len(layout.out_dims) != 1:
+        because = f"it must have one output, not {list(layout.out_dims)}"
+        raise malformed("LA785", "this layout has no single value", layout.text, because)
+    step = ParametricLayout(f"{{ [v] -> [{value}] }}", outputs=outputs or layout.out_dims)
+    return step.after(layout)
+
+
+def _parametric(layout: object) -> None:
+    if not isinstance(layout, ParametricLayout):
+        raise malformed("LA785", "this is not a parametric layout", layout, "layout must be a ParametricLayout")
+
+
+def _positive(argument: str, value: object, least: int = 1) -> None:
+    import numpy as np
+
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value < 2**VALUE_BITS:  # type: ignore[operator]
+        because = f"{argument} must be an integer of at least {least} and below 2**{VALUE_BITS}, not {shown(value)}"
+        raise malformed("LA785", "an argument is out of range", argument, because)

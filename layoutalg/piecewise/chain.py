@@ -1,0 +1,176 @@
+"""The inverse of a layout whose outputs are chains of digits, read back without a solver.
+
+Main definitions: ``chain_inverse``.
+
+Main statements: let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a
+multiple of the next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of
+the terms, the digit of d_k counted from its low end is floor((r mod d_(k+1)) / d_k), for the largest floor(r / d_k); so
+the digits of every value are found again, and v is a value exactly where they lie in the domain and d_1 divides r.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from layoutalg.piecewise import isl, relations
+
+
+def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+    """Return the inverse of a layout of one piece as ISL text; None where an output is no chain of digits.
+
+    Args:
+        text: Canonical text of a function.
+        axes: Names of its axes.
+        outputs: Names of its outputs, none of them a parameter or an axis.
+
+    Example:
+        >>> chain_inverse("{ [a, b] -> [(7 - b + 4a)] : 0 <= a < 5 and 0 <= b < 3 }", ("a", "b"), ("v",))
+        '{ [v] -> [(-1 + floor((-1 + v)/4)), (2 - (-1 + v) mod 4)] : 5 <= v <= 24 and 4*floor((-1 + v)/4) >= -3 + v }'
+    """
+    lifted = relations.lifted(text)
+    pieces = isl.pieces(lifted) if not text.endswith(": false }") else ()
+    if len(pieces) != 1 or not axes:
+        return None
+    params = relations.parameters(text)
+    bounds = relations.constant_extents(relations.on_maps("domain", text))
+    digits: dict[int, str] = {}
+    guards: list[str] = []
+    for name, (floors, value) in zip(outputs, pieces[0].outputs, strict=True):
+        if floors or value.denominator != 1:
+            return None
+        given = [f"{a}*{param}" for a, param in zip(value.dims, params, strict=False) if a]
+        factors = {k: a for k, a in enumerate(value.dims[len(params) :]) if a}
+        if factors.keys() & digits.keys():
+            return None
+        found = _digits(name, " + ".join([str(value.constant), *given]), factors, bounds)
+        if found is None:
+            return None
+        digits.update(found[0])
+        guards.append(found[1])
+    for k, bound in enumerate(bounds):
+        if k not in digits and bound is not None and bound[0] == bound[1]:
+            digits[k] = str(bound[0])
+    if len(digits) < len(axes):
+        return None
+    head = f"[{', '.join(params)}] -> " if params else ""
+    values = ", ".join(digits[k] for k in range(len(axes)))
+    back = f"{head}{{ [{', '.join(outputs)}] -> [{values}] : {' and '.join(guards)} }}"
+    inside = relations.on_maps("domain", text)
+    return relations.on_maps("within", back, inside)
+
+
+def _digits(
+    name: str, constant: str, factors: dict[int, int], bounds: Sequence[tuple[int, int] | None]
+) -> tuple[dict[int, str], str] | None:
+    """Return the axes of one output as expressions of its value, and the condition that nothing is left over."""
+    order = sorted(factors, key=lambda k: (abs(factors[k]), _extent(bounds[k])))
+    for low, high in pairwise(order):
+        if factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * _extent(bounds[low]):
+            return None
+    rest, starts = [f"{name} - ({constant})"], {}
+    for k in order:
+        bound = bounds[k]
+        # a flipped axis is counted from its high end, the last one may have no end: then from 0
+        start = 0 if bound is None else bound[0] if factors[k] > 0 else bound[1]
+        starts[k] = start
+        rest.append(f"({-factors[k] * start})")
+    left = " + ".join(rest)
+    answer = {}
+    for place, k in enumerate(order):
+        inner = f"({left}) mod {abs(factors[order[place + 1]])}" if place + 1 < len(order) else f"({left})"
+        digit = f"floor(({inner})/{abs(factors[k])})"
+        answer[k] = f"{starts[k]} {'+' if factors[k] > 0 else '-'} {digit}"
+    guard = f"({left}) mod {abs(factors[order[0]])} = 0" if order else f"{left} = 0"
+    return answer, guard
+
+
+def _extent(bound: tuple[int, int] | None) -> float:
+    """Return the number of values of an axis, infinity for one without bounds."""
+    return math.inf if bound is None else bound[1] - bound[0] + 1
+
+
+def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+    """Return the inverse of a layout of flat indices whose digits are a chain; None where they are not.
+
+    Mathematically: where every floor of the one piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one
+    another, x is the sum of digits d_j w_j, and the floors are sums of these digits. So the layout is affine on digits.
+
+    Args:
+        text: Canonical text of a function.
+        axes: Names of its axes.
+        outputs: Names of its outputs, none of them a parameter or an axis.
+
+    Example:
+        >>> digit_inverse("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }", ("x",), ("y",))
+        '{ [y] -> [(3y - 5*floor((y)/2))] : 0 <= y <= 5 }'
+    """
+    if text.endswith(": false }") or not axes:
+        return None
+    pieces = isl.pieces(relations.lifted(text))
+    params = relations.parameters(text)
+    weights = _weights(pieces[0], len(params), len(axes)) if len(pieces) == 1 else None
+    if weights is None or all(len(row) == 1 for row in weights):
+        return None
+    taken = {*params, *axes, *outputs}
+    names = [[_free(f"{axis}_{w}", taken) for w in row] for axis, row in zip(axes, weights, strict=True)]
+    sums = [" + ".join(f"{w}*{d}" for w, d in zip(*pair, strict=True)) for pair in zip(weights, names, strict=True)]
+    bounds = [
+        f"0 <= {digit} < {high // low}"
+        for row, mine in zip(weights, names, strict=True)
+        for (low, high), digit in zip(pairwise(row), mine, strict=False)
+    ]
+    flat = [digit for mine in names for digit in mine]
+    guard = " and ".join(bounds)
+    link = f"{{ [{', '.join(flat)}] -> [{', '.join(sums)}] : {guard} }}"
+    domain = relations.on_maps("domain", relations.on_maps("within", link, relations.on_maps("domain", text)))
+    values = [_on_digits(floors, value, params, weights, names) for floors, value in pieces[0].outputs]
+    head = f"[{', '.join(params)}] -> " if params else ""
+    whole = relations.on_maps("restrict", f"{head}{{ [{', '.join(flat)}] -> [{', '.join(values)}] }}", domain)
+    inverse = chain_inverse(whole, flat, outputs)
+    return None if inverse is None else relations.on_maps("after", link, inverse)
+
+
+def _weights(piece: isl.Piece, params: int, count: int) -> list[list[int]] | None:
+    """Return, per axis, 1 and the denominators of its floors, ascending, each dividing the next."""
+    weights: list[set[int]] = [{1} for _ in range(count)]
+    for floors, value in piece.outputs:
+        if value.denominator != 1:
+            return None
+        for floor in floors:
+            moving = [k for k, a in enumerate(floor.dims) if a]
+            if len(moving) != 1 or floor.dims[moving[0]] != 1 or any(floor.floors) or floor.constant:
+                return None
+            if moving[0] < params:
+                return None
+            weights[moving[0] - params].add(floor.denominator)
+    rows = [sorted(row) for row in weights]
+    return rows if all(high % low == 0 for row in rows for low, high in pairwise(row)) else None
+
+
+def _on_digits(
+    floors: Sequence[isl.Form],
+    value: isl.Form,
+    params: Sequence[str],
+    weights: Sequence[Sequence[int]],
+    names: Sequence[Sequence[str]],
+) -> str:
+    """Return an output as a sum of digits."""
+    total: dict[str, int] = {name: a for name, a in zip(params, value.dims, strict=False) if a}
+    for a, row, mine in zip(value.dims[len(params) :], weights, names, strict=True):
+        for w, digit in zip(row, mine, strict=True):
+            total[digit] = total.get(digit, 0) + a * w
+    for a, floor in zip(value.floors, floors, strict=False):
+        k = next(k for k, b in enumerate(floor.dims) if b) - len(params)
+        for w, digit in zip(weights[k], names[k], strict=True):
+            if w >= floor.denominator:
+                total[digit] = total.get(digit, 0) + a * (w // floor.denominator)
+    return " + ".join([str(value.constant), *(f"{a}*{name}" for name, a in total.items() if a)])
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_d"
+    taken.add(name)
+    return name

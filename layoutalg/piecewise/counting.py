@@ -1,0 +1,274 @@
+"""Numbers of points as sums of polynomials in the parameters, with floors.
+
+Main definitions: ``counted`` (the pieces of a count), ``Part``, ``summed``.
+
+Main statements: the points of a set are counted axis by axis. Where the values of one axis, the others fixed, are all
+integers from l to h, affine in the others, a sum of x^k over them is S_k(h) - S_k(l - 1), with S_k Faulhaber's
+polynomial; the identity holds for all integers l <= h + 1, negative ones too. A floor of the parameters counts as one
+more variable; a floor of an axis still to be summed over is no polynomial, and that order of the axes is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import permutations
+from math import comb
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.piecewise.budget import solve, written
+
+if TYPE_CHECKING:
+    import islpy
+
+Monomial: TypeAlias = tuple[tuple[str, int], ...]
+Polynomial: TypeAlias = dict[Monomial, Fraction]
+AXES = 6
+ORDERS = 24
+PARTS = 200
+ONE: Polynomial = {(): Fraction(1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A polynomial that is part of a count, on the parameter values of a guard.
+
+    Args:
+        floors: ISL text of a function without inputs, defined where the guard holds; its outputs are the variables
+            ``@0``, ``@1``, ...
+        terms: Pairs (coefficient, powers of the parameters and of the floors).
+    """
+
+    floors: str
+    terms: tuple[tuple[Fraction, Monomial], ...]
+
+    def __str__(self) -> str:
+        terms = (" ".join([str(a), *(f"{name}^{power}" for name, power in powers)]) for a, powers in self.terms)
+        return f"{' + '.join(terms)} with {self.floors}"
+
+    def value(self, floors: Sequence[int], params: Mapping[str, int]) -> Fraction:
+        """Return the value of the polynomial."""
+        known = {**params, **{f"@{place}": value for place, value in enumerate(floors)}}
+        total = Fraction(0)
+        for factor, powers in self.terms:
+            for name, power in powers:
+                factor *= known[name] ** power
+            total += factor
+        return total
+
+
+def counted(text: str) -> tuple[Part, ...] | None:
+    """Return polynomials whose sum, each where its guard holds, is the number of points; None where none was found.
+
+    Args:
+        text: ISL text of a set with parameters.
+
+    Raises:
+        BudgetError: LA222, more than 200 pieces or ISL's quota.
+
+    Example:
+        >>> [part] = counted("[N] -> { [i, j] : 0 <= j <= i < N }")
+        >>> part.floors, [(str(a), powers) for a, powers in part.terms]
+        ('[N] -> { [] -> [0] : N > 0 }', [('1/2', (('N', 1),)), ('1/2', (('N', 2),))])
+    """
+
+    return solve(f"the number of points of {text}", _counted, None, text)
+
+
+def _counted(context: islpy.Context, text: str) -> tuple[Part, ...] | None:
+    import islpy
+
+    points = islpy.Set.read_from_str(context, text).coalesce().make_disjoint()
+    parts: list[Part] = []
+    for piece in points.get_basic_sets():
+        found = _piece(piece.to_set())
+        if found is None:
+            return None
+        parts += found
+        if len(parts) > PARTS:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA222",
+                    what="the number of points has too many cases",
+                    where=(text[:200],),
+                    because=f"more than {PARTS} pieces",
+                    witness={"pieces": len(parts)},
+                )
+            )
+    return tuple(parts)
+
+
+def _piece(points: Any) -> list[Part] | None:
+    """Return the parts of the count of one conjunction, in the first order of its axes that goes through."""
+    import islpy
+
+    axes = points.dim(islpy.dim_type.set)
+    if axes > AXES:
+        return None
+    for attempt, order in enumerate(permutations(reversed(range(axes)))):
+        if attempt >= ORDERS:
+            return None
+        found = _eliminated(points, ONE, [f"#{axis}" for axis in order], ())
+        if found is not None:
+            return found
+    return None
+
+
+def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple[str, ...]) -> list[Part] | None:
+    """Return the parts of the sum of ``weight`` over a set, its axes summed in an order; None where one cannot be.
+
+    Axis k of the set that was counted is the variable ``#k``; the axes left keep their order.
+    """
+    import islpy
+
+    kinds = islpy.dim_type
+    if not order:
+        terms = tuple((factor, powers) for powers, factor in sorted(weight.items()))
+        head, _, guard = written(points).partition("{ []")
+        values = [text.partition("{ [")[2].rpartition("] }")[0] for text in floors] or ["0"]
+        return [Part(f"{head}{{ [] -> [{', '.join(values)}]{guard}", terms)]
+    name, rest = order[0], sorted(order[1:], key=lambda axis: int(axis[1:]))
+    position = sorted(order, key=lambda axis: int(axis[1:])).index(name)
+    line, others = _alone(points, position)
+    low, high = line.dim_min(0), line.dim_max(0)
+    # all integers between the least and the greatest value, for every choice of the others?
+    ctx = points.get_ctx()
+    above, below = (islpy.Map.read_from_str(ctx, f"{{ [a] -> [x] : a {sign} x }}") for sign in ("<=", ">="))
+    if not line.apply(above).intersect(line.apply(below)).is_equal(line):
+        return None
+    answer: list[Part] = []
+    for domain, lower, upper in _bounds(low, high):
+        atoms = floors
+        forms: list[Polynomial] = []
+        for bound in (lower, upper):
+            form = _form(bound, rest, others, atoms)
+            if form is None:
+                return None
+            forms.append(form[0])
+            atoms = form[1]
+        total = summed(weight, name, forms[0], forms[1])
+        domain = domain.from_params() if domain.is_params() else domain
+        region = domain.move_dims(kinds.set, 0, kinds.param, domain.dim(kinds.param) - others, others)
+        for piece in region.make_disjoint().get_basic_sets():
+            part = _eliminated(piece.to_set(), total, order[1:], atoms)
+            if part is None or len(answer) > PARTS:
+                return None
+            answer += part
+    return answer
+
+
+def _alone(points: Any, position: int) -> tuple[Any, int]:
+    """Return the set on one axis, the others as further parameters at the end, and how many these are."""
+    import islpy
+
+    kinds = islpy.dim_type
+    params = points.dim(kinds.param)
+    after = points.dim(kinds.set) - position - 1
+    points = points.move_dims(kinds.param, params, kinds.set, position + 1, after)
+    points = points.move_dims(kinds.param, params, kinds.set, 0, position)
+    for index in range(position + after):
+        points = points.set_dim_name(kinds.param, params + index, f"@{index}")
+    return points, position + after
+
+
+def _bounds(low: Any, high: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Yield (domain, least value, greatest value) where both are single expressions."""
+    lows: list[tuple[Any, Any]] = []
+    highs: list[tuple[Any, Any]] = []
+    low.foreach_piece(lambda domain, value: lows.append((domain, value)))
+    high.foreach_piece(lambda domain, value: highs.append((domain, value)))
+    for first, lower in lows:
+        for second, upper in highs:
+            both = first.intersect(second)
+            if not both.is_empty():
+                yield both, lower, upper
+
+
+def _form(
+    bound: Any, rest: list[str], others: int, floors: tuple[str, ...]
+) -> tuple[Polynomial, tuple[str, ...]] | None:
+    """Return an affine expression as a polynomial, and the floors with those it adds; None for a floor of an axis."""
+    import islpy
+
+    kinds = islpy.dim_type
+    params = bound.dim(kinds.param) - others
+    names = [str(bound.get_dim_name(kinds.param, k)) for k in range(params)] + rest
+    polynomial: Polynomial = {}
+
+    def number(value: Any) -> Fraction:
+        return Fraction(str(value))
+
+    def add(powers: Monomial, factor: Fraction) -> None:
+        if factor:
+            polynomial[powers] = polynomial.get(powers, Fraction(0)) + factor
+
+    add((), number(bound.get_constant_val()))
+    for k, name in enumerate(names):
+        add(((name, 1),), number(bound.get_coefficient_val(kinds.param, k)))
+    for k in range(bound.dim(kinds.div)):
+        factor = number(bound.get_coefficient_val(kinds.div, k))
+        if not factor:
+            continue
+        floor = bound.get_div(k).floor()
+        if others and floor.involves_dims(kinds.param, params, others):
+            return None
+        text = written(floor.drop_dims(kinds.param, params, others) if others else floor)
+        if text not in floors:
+            floors = (*floors, text)
+        add(((f"@{floors.index(text)}", 1),), factor)
+    return polynomial, floors
+
+
+def summed(weight: Mapping[Monomial, Fraction], name: str, low: Polynomial, high: Polynomial) -> Polynomial:
+    """Return the sum of a polynomial over the integers ``low <= name <= high``.
+
+    Example:
+        >>> n = {(("n", 1),): Fraction(1)}
+        >>> total = summed({(("x", 1),): Fraction(1)}, "x", {}, n)
+        >>> [(powers, str(factor)) for powers, factor in sorted(total.items())]
+        [((('n', 1),), '1/2'), ((('n', 2),), '1/2')]
+    """
+    below = dict(low)
+    below[()] = below.get((), Fraction(0)) - 1
+    answer: Polynomial = {}
+    for powers, factor in weight.items():
+        degree = dict(powers).get(name, 0)
+        rest: Polynomial = {tuple(entry for entry in powers if entry[0] != name): factor}
+        for power, share in enumerate(_faulhaber(degree)):
+            for sign, end in ((1, high), (-1, below)):
+                for monomial, value in _times(rest, _power(end, power)).items():
+                    answer[monomial] = answer.get(monomial, Fraction(0)) + sign * share * value
+    return {monomial: value for monomial, value in answer.items() if value}
+
+
+@lru_cache(maxsize=64)
+def _faulhaber(degree: int) -> tuple[Fraction, ...]:
+    """Return the coefficients of S(n) = 1^k + ... + n^k, lowest first: (n + 1)^(k + 1) - 1 is a sum of the S below."""
+    total = [Fraction(comb(degree + 1, power)) for power in range(degree + 2)]
+    total[0] -= 1
+    for lower in range(degree):
+        for power, value in enumerate(_faulhaber(lower)):
+            total[power] -= comb(degree + 1, lower) * value
+    return tuple(value / (degree + 1) for value in total)
+
+
+def _times(left: Mapping[Monomial, Fraction], right: Mapping[Monomial, Fraction]) -> Polynomial:
+    answer: Polynomial = {}
+    for first, a in left.items():
+        for second, b in right.items():
+            powers = dict(first)
+            for name, power in second:
+                powers[name] = powers.get(name, 0) + power
+            monomial = tuple(sorted(powers.items()))
+            answer[monomial] = answer.get(monomial, Fraction(0)) + a * b
+    return answer
+
+
+def _power(base: Polynomial, exponent: int) -> Polynomial:
+    answer = ONE
+    for _ in range(exponent):
+        answer = _times(answer, base)
+    return answer

@@ -1,0 +1,92 @@
+"""What an ISL text says, read without ISL: the second opinion on everything that ISL computes.
+
+Main definitions: ``read`` (the meaning of a text), ``Meaning``, ``UnreadError``.
+
+Main statements: an expression is a linear sum over atoms (variables, floors, remainders, least and greatest values)
+divided by a positive number; a condition is a tree of comparisons of such sums with zero. Both are evaluated on arrays
+of points, with Python integers where 64 bits might not do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutalg.ground import limits
+from layoutalg.ground.cache import kept
+from layoutalg.piecewise.clauses import Array, Clause, UnreadError
+from layoutalg.piecewise.grammar import Reader
+from layoutalg.piecewise.truth import atoms_at, exact, holds_at, shape_of, unknown
+
+__all__ = ["Array", "Meaning", "UnreadError", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A set or map: its parameters, whether it is a map, the numbers of places, and its clauses (any may hold)."""
+
+    params: tuple[str, ...]
+    is_map: bool
+    inputs: int
+    outputs: int
+    clauses: tuple[Clause, ...]
+    weight: int
+
+    def holds(self, params: Mapping[str, Array], places: Sequence[Array]) -> Array:
+        """Return where points (of a map: pairs of points) belong.
+
+        Raises:
+            UnreadError: a quantifier that cannot be decided point by point.
+        """
+        answer = np.zeros(shape_of(params, places), dtype=bool)
+        for clause in self.clauses:
+            answer |= holds_at(clause, params, places)
+        return answer
+
+    def values(self, params: Mapping[str, Array], inputs: Sequence[Array]) -> tuple[list[Array], Array, Array]:
+        """Return the outputs of a map whose clauses give them as expressions, where it is defined, and where clauses
+        that hold together disagree.
+
+        Raises:
+            UnreadError: an output that is given by a condition only.
+        """
+        shape = shape_of(params, inputs)
+        covered, torn = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        answers: list[Array] = [np.zeros(shape, dtype=object) for _ in range(self.outputs)]
+        for clause in self.clauses:
+            known = atoms_at(clause, params, inputs, self.inputs)
+            inside = holds_at(clause, params, inputs, known)
+            if not inside.any():
+                continue
+            if any(unknown(place, known) for place in clause.places):
+                raise UnreadError("an output is not an expression of the inputs")
+            for answer, place in zip(answers, clause.places[self.inputs :], strict=True):
+                total, whole = exact(place, known, shape)
+                inside = inside & whole
+                torn |= inside & covered & (answer != total)
+                answer[inside] = np.asarray(total, dtype=object)[inside]
+            covered |= inside
+        return answers, covered, torn
+
+
+@kept(limits.ISL_CACHE_BYTES)
+def read(text: str) -> Meaning:
+    """Return the meaning of a text.
+
+    Raises:
+        UnreadError: a text outside the grammar.
+
+    Example:
+        >>> meaning = read("[N] -> { [i] -> [floor(i/2) mod 3] : 0 <= i < N }")
+        >>> values, covered, _ = meaning.values({"N": np.array(9)}, [np.array([0, 7, 9])])
+        >>> values[0].tolist(), covered.tolist()
+        ([0, 0, 0], [True, True, False])
+    """
+    try:
+        reader = Reader(text)
+        params, (is_map, inputs, outputs), clauses = reader.pieces()
+    except RecursionError:
+        raise UnreadError("it nests too deeply") from None
+    return Meaning(params, is_map, inputs, outputs, clauses, len(reader.tokens))

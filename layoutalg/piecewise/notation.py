@@ -1,0 +1,196 @@
+"""ISL text from people: length and nesting limits, ``div`` and ``//``, products that are not affine.
+
+Main definitions: ``prepared`` (text that is safe to hand to ISL), ``not_affine`` (the first product or quotient of
+variables in a text).
+"""
+
+from __future__ import annotations
+
+import re
+
+from layoutalg.ground import limits
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
+
+_POWER = re.compile(r"(?<![\w)^])\d{1,19}\s*\^\s*\d{1,2}(?!\s*[\^\d])")
+"""ISL computes powers while it reads, however large."""
+_QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
+_QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
+_PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
+_NAME = re.compile(rf"[A-Za-z_]\w{{{limits.ISL_NAME}}}")
+_COMPLEMENT = re.compile(r"(?:\bnot\b|!)[\s(]*exists\b")
+_NO_INTEGER = re.compile(r"\brat\s*:|\b(?:nan|infty|infinity)\b", re.IGNORECASE)
+_HEAD = re.compile(r"\s*(?:\[[^\[\]{}]*\]\s*->\s*)?\{")
+_DIVISION = re.compile(r"(?:/|%|\bmod\b)\s*([A-Za-z_]\w*)")
+
+
+def malformed(
+    code: str, what: str, text: object, because: str, witness: dict[str, object] | None = None
+) -> MalformedError:
+    """Return the error for a text or an argument."""
+    where = text[:200] if isinstance(text, str) else shown(text)
+    return MalformedError(Diagnostic(code=code, what=what, where=(where,), because=because, witness=witness))
+
+
+def prepared(text: object, argument: str) -> str:
+    """Return the text with ``x div n`` and ``x // n`` written as floors.
+
+    ``div`` binds as in Python; where its left operand is not a single name or a parenthesised sum that starts a term,
+    the text is refused rather than guessed.
+
+    Args:
+        text: ISL text.
+        argument: Name of the argument, for messages.
+
+    Raises:
+        MalformedError: LA780 not a text, too long or nested too deeply (brackets, signs); LA782 an ambiguous ``div``.
+        BudgetError: LA222, a tuple of too many entries.
+
+    Example:
+        >>> prepared("{ [i] -> [i div 12 + (i + 1) // 2] }", "text")
+        '{ [i] -> [floor((i)/12) + floor((i + 1)/2)] }'
+    """
+    if not isinstance(text, str):
+        raise malformed("LA780", "this is not ISL text", text, f"{argument} must be a str")
+    if len(text) > limits.ISL_CHARACTERS:
+        because = f"{argument} has {len(text)} characters; the limit is {limits.ISL_CHARACTERS}"
+        raise malformed("LA780", "this ISL text is too long", text, because)
+    _encoded(text, argument)
+    if _NAME.search(text) or len(_COMPLEMENT.findall(text)) > limits.ISL_COMPLEMENTS:
+        because = (
+            f"names have at most {limits.ISL_NAME} characters, and {limits.ISL_COMPLEMENTS} 'not exists' may occur"
+        )
+        raise malformed("LA780", "this ISL text is too long", text, because)
+    foreign = _NO_INTEGER.search(text)
+    if foreign is not None:
+        because = f"{foreign[0]!r} at column {foreign.start()} stands for no integers"
+        raise malformed("LA780", "this is not a text over the integers", text, because, {"column": foreign.start()})
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+    deepest = max(deepest, _prefixes(text))  # ISL's parser recurses into signs too; deep recursion ends the process
+    if deepest > limits.ISL_DEPTH or "\0" in text:
+        because = f"{argument} nests {deepest} brackets or signs; the limit is {limits.ISL_DEPTH}, and no NUL may occur"
+        raise malformed("LA780", "this ISL text cannot be read safely", text, because)
+    widest = max((found[0].count(",") for found in re.finditer(r"\[[^\[\]]*", text)), default=0)
+    if widest >= limits.ISL_AXES:
+        because = f"a tuple of {argument} has {widest + 1} entries; the limit is {limits.ISL_AXES}"
+        raise BudgetError(Diagnostic(code="LA222", what="ISL gave up", where=(text[:200],), because=because))
+    if len(_QUOTIENT_SIGN.findall(text)) > limits.ISL_QUOTIENTS or re.search(rf"\d{{{limits.ISL_DIGITS + 1}}}", text):
+        because = f"at most {limits.ISL_QUOTIENTS} div or // and {limits.ISL_DIGITS} digits in a number"
+        raise malformed("LA780", "this ISL text is too long", text, because)
+    if text.count("^") > len(_POWER.findall(text)):
+        because = f"a power is a number to the power of at most 99, not {text[max(0, text.find('^') - 20) :][:40]!r}"
+        raise malformed("LA780", "this ISL text cannot be read safely", text, because)
+    while found := _QUOTIENT_SIGN.search(text):
+        quotient = _QUOTIENT.match(text, len(text[: found.start()].rstrip()))
+        if quotient is None or int(quotient[1]) == 0:
+            because = f"the divisor at column {found.end()} must be a positive number"
+            raise malformed("LA782", "this quotient is not affine", text, because, {"column": found.end()})
+        start, operand = _left_operand(text, quotient.start())
+        text = f"{text[:start]}floor(({operand})/{quotient[1]}){text[quotient.end() :]}"
+    return text
+
+
+def _prefixes(text: str) -> int:
+    """Return the most signs, negations and factors (``3 *``) that follow each other in a text.
+
+    Example:
+        >>> _prefixes("{ [i] -> [i - -2 * - 3 * i] }")
+        5
+    """
+    longest = run = 0
+    factor = False  # whether a word was just read, which a "*" makes a factor
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token in ("-", "!", "not"):
+            run = 1 if factor else run + 1
+            factor = False
+        elif token == "*" and factor:
+            run += 1
+            factor = False
+        else:
+            run = 0 if factor else run
+            factor = token[0].isalnum() or token[0] == "_"
+            if not factor:
+                run = 0
+        longest = max(longest, run)
+    return longest
+
+
+def _encoded(text: str, argument: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        because = f"{argument} has a character at column {error.start} that is no text"
+        raise malformed("LA780", "this is not ISL text", ascii(text), because, {"column": error.start}) from None
+
+
+def whole(text: object, argument: str = "text", code: str = "LA780") -> str:
+    """Return ``prepared`` text of one set or map, ``[parameters] -> { ... }`` and nothing else.
+
+    ISL stops reading at the closing brace, and text without braces is another of its formats.
+
+    Raises:
+        MalformedError: LA780, LA782, see ``prepared``; ``code``, text before, after or instead of one pair of braces.
+        BudgetError: LA222, see ``prepared``.
+
+    Example:
+        >>> whole("[N] -> { [i] : 0 <= i < N }")
+        '[N] -> { [i] : 0 <= i < N }'
+    """
+    found = prepared(text, argument)
+    head, end = _HEAD.match(found), found.rstrip()
+    column = 0 if head is None else head.end()
+    inner = found[column:].find("{")
+    close = found.find("}", column)
+    if head is not None and inner < 0 and close == len(end) - 1:
+        return found
+    if head is not None:
+        column = close + 1 if close >= 0 else len(found)
+    because = f"{argument} must be [parameters] -> {{ ... }} or {{ ... }} and nothing else; see column {column}"
+    raise malformed(code, "this is not the text of one set or map", text, because, {"column": column})
+
+
+def _left_operand(text: str, end: int) -> tuple[int, str]:
+    """Return where the left operand of a ``div`` at ``end`` starts, and the operand without its parentheses."""
+    start, operand = end, ""
+    if text[:end].endswith(")"):
+        depth = 0
+        for start in range(end - 1, -1, -1):
+            depth += (text[start] == ")") - (text[start] == "(")
+            if depth == 0:
+                operand = text[start + 1 : end - 1]
+                break
+    elif found := re.search(r"(?<![\w$'])[A-Za-z_]\w*$", text[:end]):
+        start, operand = found.start(), found[0]
+    before = text[:start].rstrip()
+    if re.search(r"floor$", before):  # the result of a quotient before: left to right
+        start, before = before.rindex("floor"), before[: before.rindex("floor")].rstrip()
+        operand = text[start:end]
+    word = re.search(r"[A-Za-z_]\w*$", before)
+    opens = before == "" or before[-1] in "[(,:;<>=+" or (word is not None and word[0] in {"and", "or", "not"})
+    if before.endswith("-"):
+        opens = bool(re.search(r"[\w)]$", before[:-1].rstrip()))
+    if not operand or operand in _WORDS or not opens:
+        because = f"what is divided at column {end} is not clear; put it in parentheses, as in (2i) div 3"
+        raise malformed("LA782", "this quotient is ambiguous", text, because, {"column": end})
+    return start, operand
+
+
+def not_affine(text: str) -> str | None:
+    """Return the first product of variables, or quotient by one, in a text; None where there is none.
+
+    Example:
+        >>> not_affine("[N] -> { [i, j] -> [N*i + j] }"), not_affine("{ [i] -> [2*i] }")
+        ('N*i', None)
+    """
+    for found in _PRODUCT.finditer(text):
+        if found[2] not in _WORDS:
+            return found[0]
+    for found in _DIVISION.finditer(text):
+        if found[1] not in _WORDS:
+            return found[0].strip()
+    return None

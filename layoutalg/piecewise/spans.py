@@ -1,0 +1,184 @@
+"""Bounds of the points of a text by interval arithmetic: a box that holds them all, found without ISL.
+
+Main definitions: ``box``, ``narrowed``.
+
+Main statements: every step keeps a superset of the points, so the box is right whatever it misses; where it is finite
+its points, tested one by one, are all there can be. An end that is None is unbounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from layoutalg.ground import clock
+from layoutalg.piecewise.clauses import Atom, Clause, Condition, Linear
+from layoutalg.piecewise.meaning import Meaning
+
+Span: TypeAlias = "tuple[int | None, int | None]"
+ROUNDS = 6
+BRANCHES = 64
+
+
+def box(meaning: Meaning, params: Mapping[str, int], places: int | None = None) -> list[Span] | None:
+    """Return, per place, inclusive bounds that hold for all points of a set (pairs of a map); None where it is empty.
+
+    Args:
+        meaning: What a text says.
+        params: A value for every parameter.
+        places: How many places, from the first; None for all.
+
+    Example:
+        >>> from layoutalg.piecewise.meaning import read
+        >>> box(read("[N] -> { [i, j] : 0 <= 3i <= N and i <= j }"), {"N": 8})
+        [(0, 2), (0, None)]
+    """
+    whole: list[Span] | None = None
+    for clause in meaning.clauses:
+        clock.check("bounds of a text")
+        spans: list[Span] = [(None, None)] * len(clause.atoms)
+        for name, value in params.items():
+            atom = clause.known.get(Atom("variable", name))
+            if atom is not None:
+                spans[atom] = (value, value)
+        found = narrowed(clause, clause.condition, spans)
+        if found is None:
+            continue
+        mine = [_span(place, found) for place in clause.places[:places]]
+        mine = [
+            (
+                None if low is None else -(-low // place.denominator),
+                None if high is None else high // place.denominator,
+            )
+            for (low, high), place in zip(mine, clause.places, strict=False)
+        ]
+        whole = mine if whole is None else [_hull(a, b) for a, b in zip(whole, mine, strict=True)]
+    return whole
+
+
+def narrowed(clause: Clause, condition: Condition, spans: Sequence[Span]) -> list[Span] | None:
+    """Return spans of the atoms that hold all points of a condition within the given spans; None where none can be."""
+    sums: list[tuple[str, Linear]] = []
+    choices: list[tuple[Condition, ...]] = []
+    waiting = [condition]
+    while waiting:
+        part = waiting.pop()
+        match part[0]:
+            case "all":
+                waiting += part[1]
+            case "any":
+                choices.append(part[1])
+            case "some":
+                waiting.append(part[2])
+            case "zero" | "least":
+                sums.append((part[0], part[1]))
+    found = list(spans)
+    for _ in range(ROUNDS):
+        before = list(found)
+        if not _round(clause, sums, found):
+            return None
+        if found == before:
+            break
+    for parts in choices[:BRANCHES]:
+        union: list[Span] | None = None
+        for part in parts[:BRANCHES]:
+            inner = narrowed(clause, part, found)
+            if inner is not None:
+                union = inner if union is None else [_hull(a, b) for a, b in zip(union, inner, strict=True)]
+        if len(parts) > BRANCHES:
+            continue
+        if union is None:
+            return None
+        found = union
+    return found
+
+
+def _round(clause: Clause, sums: Sequence[tuple[str, Linear]], spans: list[Span]) -> bool:
+    """Narrow once: what atoms can be, what the sums demand, what that says about the sums within; False where empty."""
+    for place, atom in enumerate(clause.atoms):
+        if atom.kind != "variable":
+            spans[place] = _meet(spans[place], _forward(atom, spans))
+    for kind, linear in sums:
+        _demand(linear, spans)
+        if kind == "zero":
+            _demand(linear.scaled(-1), spans)
+    for place in range(len(clause.atoms) - 1, -1, -1):
+        atom, (low, high) = clause.atoms[place], spans[place]
+        if atom.kind == "floor":
+            inner = atom.sums[0]
+            n, plain = inner.denominator, Linear(inner.terms, inner.constant)
+            if low is not None:
+                _demand(Linear(plain.terms, plain.constant - low * n), spans)
+            if high is not None:
+                negative = plain.scaled(-1)
+                _demand(Linear(negative.terms, negative.constant + high * n + n - 1), spans)
+    return not any(low is not None and high is not None and low > high for low, high in spans)
+
+
+def _forward(atom: Atom, spans: Sequence[Span]) -> Span:
+    """Return what an atom can be, from what its sums can be."""
+    inner = [_span(part, spans) for part in atom.sums]
+    low, high = inner[0]
+    if atom.kind == "floor":
+        n = atom.sums[0].denominator
+        return None if low is None else low // n, None if high is None else high // n
+    if atom.kind == "mod":
+        n = atom.modulus
+        if low is not None and high is not None and low // n == high // n:
+            return low % n, high % n
+        return 0, n - 1
+    lows, highs = [a for a, _ in inner], [b for _, b in inner]
+    known_lows, known_highs = [a for a in lows if a is not None], [b for b in highs if b is not None]
+    if atom.kind == "min":
+        return (
+            min(known_lows) if len(known_lows) == len(lows) else None,
+            min(known_highs) if known_highs else None,
+        )
+    return max(known_lows) if known_lows else None, max(known_highs) if len(known_highs) == len(highs) else None
+
+
+def _span(linear: Linear, spans: Sequence[Span]) -> Span:
+    """Return what the numerator of a sum can be."""
+    low: int | None = linear.constant
+    high: int | None = linear.constant
+    for atom, a in linear.terms:
+        least, most = spans[atom] if a > 0 else spans[atom][::-1]
+        low = None if low is None or least is None else low + a * least
+        high = None if high is None or most is None else high + a * most
+    return low, high
+
+
+def _demand(linear: Linear, spans: list[Span]) -> None:
+    """Narrow spans by the demand that a sum (its numerator) is not negative."""
+    finite, open_at = linear.constant, -1
+    for place, (atom, a) in enumerate(linear.terms):
+        most = spans[atom][1] if a > 0 else spans[atom][0]
+        if most is None:
+            if open_at >= 0:
+                return
+            open_at = place
+        else:
+            finite += a * most
+    for place, (atom, a) in enumerate(linear.terms):
+        if open_at >= 0 and place != open_at:
+            continue
+        low, high = spans[atom]
+        most = high if a > 0 else low
+        others = finite - (a * most if most is not None and open_at < 0 else 0)
+        if a > 0:  # x >= -others / a
+            least = -(others // a)
+            spans[atom] = (least if low is None else max(low, least), high)
+        else:
+            top = others // -a
+            spans[atom] = (low, top if high is None else min(high, top))
+
+
+def _meet(first: Span, second: Span) -> Span:
+    lows = [a for a in (first[0], second[0]) if a is not None]
+    highs = [b for b in (first[1], second[1]) if b is not None]
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _hull(first: Span, second: Span) -> Span:
+    low = None if first[0] is None or second[0] is None else min(first[0], second[0])
+    return low, None if first[1] is None or second[1] is None else max(first[1], second[1])
