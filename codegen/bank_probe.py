@@ -34,8 +34,7 @@ def bank_probe_kernel(kind: str, bits: int) -> KernelSource:
         bits: Bits per lane: 8, 16, 32, 64 or 128, 128 for the matrix kinds; offsets are multiples of as many bytes,
             below ``PROBE_BYTES``.
 
-    Raises:
-        MalformedError: LA500, no such access.
+    Raises: MalformedError: LA500.
 
     Example:
         >>> bank_probe_kernel("load", 64).name

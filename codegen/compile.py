@@ -30,10 +30,7 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
     Returns:
         The cubin, an ELF file.
 
-    Raises:
-        MissingExtraError: LA510, when cuda.core or the run-time compiler is not installed.
-        CompileError: LA511, with the compiler's log.
-        MalformedError: LA506, a source that is neither; LA512, an architecture not named as ``sm_90a`` is.
+    Raises: MissingExtraError: LA510. CompileError: LA511. MalformedError: LA506, LA512.
     """
     text = source.text if isinstance(source, KernelSource) else source
     if not isinstance(text, str):

@@ -96,10 +96,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         plan: A plan with direction ``"load"``.
         name: Kernel symbol; made from the map when left out.
 
-    Raises:
-        MalformedError: LA503, for a plan of the other direction; LA506, for a name that is not an identifier, or a
-            plan whose numbers no kernel can express.
-        InfeasibleError: LA504, when the tile does not fit a block's shared memory.
+    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
     """
     launchable(plan, "load")
     size = image_bytes(plan)
@@ -142,10 +139,7 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         plan: A plan with direction ``"store"``.
         name: Kernel symbol; made from the map when left out.
 
-    Raises:
-        MalformedError: LA503, for a plan of the other direction; LA506, for a name that is not an identifier, or a
-            plan whose numbers no kernel can express.
-        InfeasibleError: LA504, when the tile does not fit a block's shared memory.
+    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
     """
     launchable(plan, "store")
     name = _name(plan) if name is None else checked_name(name)
@@ -172,8 +166,7 @@ class WgmmaTiles:
         transposed: 1 where the operand is M- or N-major, 0 where it is K-major.
         mn: Rows one ``mn_step`` covers: 64 for operand A, the instruction's N for operand B.
 
-    Raises:
-        MalformedError: LA505, a number that is not one of these.
+    Raises: MalformedError: LA505.
     """
 
     descriptors: tuple[tuple[int, ...], ...]
@@ -248,9 +241,7 @@ def matmul_kernel(
         tiles_b: Descriptors of B, one ``mn_step`` per instruction N, as many ``k_step``s.
         name: Kernel symbol.
 
-    Raises:
-        MalformedError: LA503, for store plans; LA505, when the operands do not fit together.
-        InfeasibleError: LA504, when both tiles do not fit a block's shared memory.
+    Raises: MalformedError: LA503, LA505. InfeasibleError: LA504.
     """
     checked_name(name)
     for plan in (plan_a, plan_b):

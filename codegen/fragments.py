@@ -121,8 +121,7 @@ def mma_kernel(name: str) -> KernelSource:
     Args:
         name: Instruction, as in ``layoutalg.targets.layouts.nvidia_instructions.MMA``.
 
-    Raises:
-        MalformedError: LA701, no such instruction.
+    Raises: MalformedError: LA701.
 
     Example:
         >>> [name for _, name in mma_kernel("m16n8k8.f32.tf32").parameters]
@@ -161,8 +160,7 @@ def matrix_move_kernel(kind: str, matrices: int, transposed: bool = False) -> Ke
         matrices: 1, 2 or 4.
         transposed: The ``.trans`` form.
 
-    Raises:
-        MalformedError: LA500, no such form.
+    Raises: MalformedError: LA500.
     """
     if kind not in _MOVES or type(matrices) is not int or matrices not in (1, 2, 4):
         because = f"kind must be one of {tuple(_MOVES)} and matrices 1, 2 or 4, not {kind!r} and {matrices!r}"
@@ -186,8 +184,7 @@ def wgmma_register_kernel(dtype: str, n: int, descriptor: int, image_bytes: int)
         descriptor: Matrix descriptor of B whose start address is relative to the image.
         image_bytes: Bytes of the image.
 
-    Raises:
-        MalformedError: LA500, no such instruction.
+    Raises: MalformedError: LA500.
     """
     if dtype not in ("f16", "bf16") or type(n) is not int or n % 8 or not 8 <= n <= 256:
         because = f"dtype must be 'f16' or 'bf16' and n a multiple of 8 in 8..256, not {dtype!r} and {n!r}"
@@ -258,8 +255,7 @@ def encode(values: npt.NDArray[np.int64], dtype: str) -> Raw:
         values: Integers.
         dtype: As in ``ELEMENT_BITS``.
 
-    Raises:
-        MalformedError: LA500, a value that the type does not hold.
+    Raises: MalformedError: LA500.
 
     Example:
         >>> [hex(int(x)) for x in encode(np.array([1, -8]), "e4m3")]

@@ -125,10 +125,7 @@ def run(
     Returns:
         0, or an index into ``FAULTS``.
 
-    Raises:
-        MissingExtraError: LA520, without a C++ compiler.
-        LayoutError: LA521, when the text does not compile.
-        MalformedError: LA522, for arguments that do not fit the parameters.
+    Raises: MissingExtraError: LA520. LayoutError: LA521. MalformedError: LA522.
     """
     checked_arguments(kernel, arguments, "LA522")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes

@@ -32,9 +32,7 @@ class KernelSource:
         parameters: ``(C type, name)`` of every kernel parameter, in order.
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
 
-    Raises:
-        BudgetError: LA002, a text beyond the limit.
-        MalformedError: LA506, a name that is not an identifier of C++, or a number that no launch takes.
+    Raises: BudgetError: LA002. MalformedError: LA506.
 
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'
@@ -84,8 +82,7 @@ def checked_arguments(kernel: object, arguments: object, code: str) -> KernelSou
 def checked_name(name: object) -> str:
     """Return a kernel's name, refused where C++ cannot take it as one: it becomes part of the text.
 
-    Raises:
-        MalformedError: LA506.
+    Raises: MalformedError: LA506.
 
     Example:
         >>> checked_name("copy_2d")

@@ -100,9 +100,7 @@ def place_map(raw: bytes, address: int) -> bytes:
 def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
     """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view of host memory; nothing is copied.
 
-    Raises:
-        MalformedError: LA531, when the object does not speak DLPack.
-        MissingExtraError: LA510, for a device tensor without cuda.core.
+    Raises: MalformedError: LA531. MissingExtraError: LA510.
     """
     if isinstance(tensor, (DeviceTensor, np.ndarray)):
         return tensor
@@ -141,10 +139,7 @@ def run(
         blocks: Grid size.
         dynamic_smem_bytes: Dynamic shared memory in bytes; the kernel's own number when left out.
 
-    Raises:
-        MissingExtraError: LA510, without the bindings; LA532, without a driver or a GPU.
-        MalformedError: LA533, for arguments that do not fit the parameters.
-        DeviceMismatchError: LA534, when the driver reports a fault; the CUDA context is then lost for this process.
+    Raises: MissingExtraError: LA510, LA532. MalformedError: LA533. DeviceMismatchError: LA534.
     """
     checked_arguments(kernel, arguments, "LA533")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
@@ -234,9 +229,7 @@ def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = No
         array: The array.
         spans: Byte ranges (first, last + 1) to copy; the rest of the device memory then holds anything.
 
-    Raises:
-        MalformedError: LA533, for an array that is not contiguous.
-        MissingExtraError: LA510, LA532, without the bindings or a GPU.
+    Raises: MalformedError: LA533. MissingExtraError: LA510, LA532.
     """
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         because = "array must be a contiguous numpy array"

@@ -17,8 +17,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
     """Return a plan, of one direction where that is stated.
 
-    Raises:
-        MalformedError: LA503, something else.
+    Raises: MalformedError: LA503.
     """
     if not isinstance(plan, TensorMapPlan):
         because = f"plan must be a TensorMapPlan, not a {type(plan).__name__}"
@@ -47,8 +46,7 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
         plan: The plan.
         direction: ``"load"`` or ``"store"``, where only one will do.
 
-    Raises:
-        MalformedError: LA503, not a plan, or one of the other direction; LA506, with the number.
+    Raises: MalformedError: LA503, LA506.
     """
     checked_plan(plan, direction)
     where = f"{plan.direction} plan"
@@ -68,9 +66,7 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
 def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
     """Return the kernel's origin arguments, one int per tile dimension.
 
-    Raises:
-        MalformedError: LA535, when the origin has another rank or leaves 32 signed bits; LA421, when the plan has no
-            start coordinates for it.
+    Raises: MalformedError: LA535, LA421.
     """
     rank = checked_plan(plan).problem.rank
     try:

@@ -144,8 +144,7 @@ def wgmma_prelude(dtype: str, n: int) -> str:
         CUDA text defining ``la_wgmma_m64n{n}k16_{dtype}<transpose_a, transpose_b>(d, a, b, accumulate)`` and the fence,
         commit and wait of warpgroup multiplies.
 
-    Raises:
-        MalformedError: LA500, when no such instruction exists.
+    Raises: MalformedError: LA500.
 
     Example:
         >>> "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16" in wgmma_prelude("f16", 8)

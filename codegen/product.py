@@ -79,8 +79,7 @@ class ProductReport:
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
     """Return an operand plan's descriptors as the table that ``matmul_kernel`` takes.
 
-    Raises:
-        MalformedError: LA505, something other than an operand plan.
+    Raises: MalformedError: LA505.
     """
     if not isinstance(consumer, OperandPlan):
         because = f"consumer must be an OperandPlan, not a {type(consumer).__name__}"
@@ -95,10 +94,7 @@ def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
 def product_kernel(a: Operand, b: Operand, name: str = "la_product") -> KernelSource:
     """Return the kernel that loads both tiles and writes D = A B^T in float.
 
-    Raises:
-        MalformedError: LA505, the operands do not fit together; LA503, a store plan; LA506, a name that is not an
-            identifier.
-        InfeasibleError: LA504, both tiles do not fit a block's shared memory.
+    Raises: MalformedError: LA505, LA503, LA506. InfeasibleError: LA504.
     """
     _checked_operands(a, b)
     return matmul_kernel(a.copy, b.copy, wgmma_tiles(a.consumer), wgmma_tiles(b.consumer), name)
@@ -128,9 +124,7 @@ def validate_product(
         device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU where there is one, else the CPU models.
         seed: Seed of the values.
 
-    Raises:
-        MalformedError: LA542, an unknown backend, or a tensor too large for this test.
-        MissingExtraError: LA532, LA510 or LA520, a backend asked for by name is not there.
+    Raises: MalformedError: LA542. MissingExtraError: LA532, LA510, LA520.
     """
     _checked_operands(a, b)
     if device not in ("auto", "cuda", "host"):

@@ -124,8 +124,7 @@ def runner_kernel(rank: int, direction: str, arch: str = "sm_90a") -> KernelSour
         direction: ``"load"`` or ``"store"``.
         arch: Real architecture.
 
-    Raises:
-        MalformedError: LA501, for another rank or direction.
+    Raises: MalformedError: LA501.
 
     Example:
         >>> runner_kernel(2, "load").name
@@ -182,8 +181,7 @@ def runner_tables(
         entries: Per block ``(128 descriptor bytes, issues, bytes to expect, tile offset in bytes)``; an issue is
             ``(shared byte offset, start coordinates innermost first)``.
 
-    Raises:
-        MalformedError: LA502, when a descriptor is not 128 bytes or a number leaves the signed 32-bit range.
+    Raises: MalformedError: LA502.
 
     Example:
         >>> tables = runner_tables([(bytes(128), [(0, (3, 4))], 256, 0)])

@@ -34,9 +34,7 @@ def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Seq
     Returns:
         uint8, as long as the image of the plan's load kernel.
 
-    Raises:
-        MalformedError: LA503, for a store plan; LA506, for numbers no kernel can express; whatever the model refuses.
-        DeviceMismatchError: LA543, other than the expected number of bytes arrives.
+    Raises: MalformedError: LA503, LA506. DeviceMismatchError: LA543.
     """
     launchable(plan, "load")
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
@@ -63,8 +61,7 @@ def store_memory(
         memory: uint8; byte 0 is the tensor's base address.
         origin: Tile origin in elements, outermost first.
 
-    Raises:
-        MalformedError: LA503, for a load plan; LA506, for numbers no kernel can express; whatever the model refuses.
+    Raises: MalformedError: LA503, LA506.
     """
     launchable(plan, "store")
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes

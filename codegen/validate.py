@@ -147,10 +147,7 @@ def validate(
         The report; a mismatch, a time-out or a refusal of the model is a difference, not an exception.
 
     Raises:
-        MalformedError: LA540, for an unknown backend; LA541, when the tensor needs more memory than can be modelled;
-            LA535, for origins that no launch can express; LA544, for a seed that is not a non-negative integer.
-        BudgetError: LA001, the deadline passed; LA002, the tile takes more memory than an answer may.
-        MissingExtraError: LA532, LA510 or LA520, when a backend asked for by name is not there.
+        MalformedError: LA540, LA541, LA535, LA544. BudgetError: LA001, LA002. MissingExtraError: LA532, LA510, LA520.
     """
     if not isinstance(device, str) or device not in BACKENDS:
         because = f"device must be one of {BACKENDS}, not {str(device)[:40]!r}"

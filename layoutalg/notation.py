@@ -68,11 +68,7 @@ def parse(text: str) -> Any:
     Returns:
         The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
 
-    Raises:
-        MalformedError: LA190, not the notation, with a caret under the place; LA191, too long, too deep or too many
-            modes; or the code of the value's own rule.
-        AdmissibilityError: LA112, a byte swizzle in a composed layout. RepresentabilityError: LA762, the text of a
-            hierarchical layout abbreviates its table.
+    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA112. RepresentabilityError: LA762.
 
     Example:
         >>> parse("((2,2),8):((1,16),2)")

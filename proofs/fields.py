@@ -31,8 +31,7 @@ def malformed(field: str, rule: str, actual: object) -> MalformedError:
 def integer(field: str, value: object, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
     """Return an integer of [minimum, maximum]; numpy integers count, booleans and floats do not.
 
-    Raises:
-        MalformedError: LA372.
+    Raises: MalformedError: LA372.
 
     Example:
         >>> integer("rows", np.int32(8))
@@ -62,8 +61,7 @@ def integers(
 ) -> tuple[int, ...]:
     """Return a sequence of integers as a tuple.
 
-    Raises:
-        MalformedError: LA372.
+    Raises: MalformedError: LA372.
 
     Example:
         >>> integers("coords", [0, np.int64(64)], 2)
@@ -76,8 +74,7 @@ def integers(
 def text(field: str, value: object, choices: Sequence[str] | None = None) -> str:
     """Return a string, one of ``choices`` where given.
 
-    Raises:
-        MalformedError: LA372.
+    Raises: MalformedError: LA372.
     """
     if not isinstance(value, str):
         raise malformed(field, "must be a string", value)
@@ -89,8 +86,7 @@ def text(field: str, value: object, choices: Sequence[str] | None = None) -> str
 def instance(field: str, value: object, kind: type[T]) -> T:
     """Return a value of a class.
 
-    Raises:
-        MalformedError: LA372.
+    Raises: MalformedError: LA372.
     """
     if not isinstance(value, kind):
         raise malformed(field, f"must be a {kind.__name__}", value)
@@ -100,8 +96,7 @@ def instance(field: str, value: object, kind: type[T]) -> T:
 def certificate(field: str, value: object) -> dict[str, object] | None:
     """Return a certificate as plain JSON data of its own, None where there is none.
 
-    Raises:
-        MalformedError: LA372, no object of JSON values.
+    Raises: MalformedError: LA372.
     """
     if value is None:
         return None
@@ -134,8 +129,7 @@ def plain(value: object, depth: int = 5) -> object:
 def changed(value: T, changes: Mapping[str, object]) -> T:
     """Return a copy with some fields replaced; the constructor checks it as it checks every value.
 
-    Raises:
-        MalformedError: LA372, a field that is not there, or the changed value is not a valid one.
+    Raises: MalformedError: LA372.
     """
     known = [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]
     for name in changes:

@@ -32,8 +32,7 @@ from layoutalg.targets.nvidia.wgmma import checked_major, has_wgmma
 class OperandView:
     """A TensorMap tile seen as a matrix operand: the statement for ``wgmma``, and which tile dimensions it took.
 
-    Raises:
-        MalformedError: LA372, no problem, or no two dimensions.
+    Raises: MalformedError: LA372.
     """
 
     problem: OperandProblem
@@ -56,9 +55,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         operand: ``"A"`` or ``"B"``.
         major: ``"K"`` or ``"MN"``: which of the two is contiguous in global memory.
 
-    Raises:
-        AdmissibilityError: LA420, the tile is no such operand; says why.
-        MalformedError: LA358, no such major; LA361, no such operand; LA372, no problem.
+    Raises: AdmissibilityError: LA420. MalformedError: LA358, LA361, LA372.
 
     Example:
         >>> problem = TensorMapProblem.from_json({
@@ -101,9 +98,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
 def written_elements(plan: TensorMapPlan, view: OperandView) -> npt.NDArray[np.int64]:
     """Return, per 2-byte slot from the tile base on, the flat operand element mn * K + k that the plan writes, or -1.
 
-    Raises:
-        MalformedError: LA372, the view is not one of the plan's tile.
-        MismatchError: the plan does not even land on its own tile.
+    Raises: MalformedError: LA372. MismatchError: the plan does not even land on its own tile.
     """
     _require_view(plan, view)
     walked = walk(plan)
@@ -124,8 +119,7 @@ def prove_handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan)
     Returns:
         The checker's verdict on the copy where that is not ``Proved``, else that on the handoff.
 
-    Raises:
-        MalformedError: LA372, the view is not one of the copy's tile, or the consumer reads another operand.
+    Raises: MalformedError: LA372.
     """
     _require_view(copy, view)
     instance("consumer", consumer, OperandPlan)

@@ -76,8 +76,7 @@ def lookup(arch: str) -> Target:
     Args:
         arch: Architecture as compilers spell it, for example ``"sm_90a"``.
 
-    Raises:
-        MalformedError: LA340, no such target is known; the message lists those that are.
+    Raises: MalformedError: LA340.
 
     Example:
         >>> lookup("sm_90a").compute_capability

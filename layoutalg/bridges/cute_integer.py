@@ -21,9 +21,7 @@ def from_cute(layout: CuteLayout, flat: bool = False, output: str = "offset") ->
     Mathematically: the axes ``c0, c1, ...`` are the leaves of the shape, fastest first, so the flat indices of both
     agree. With ``flat`` the only axis is ``i``, the 1-D coordinate.
 
-    Raises:
-        RepresentabilityError: LA732, ``flat`` and the layout is not affine in the 1-D coordinate (first coordinate and
-            both values).
+    Raises: RepresentabilityError: LA732.
 
     Example:
         >>> print(from_cute(CuteLayout(((2, 2), 3), ((1, 16), 2))))
@@ -44,9 +42,7 @@ def from_cute(layout: CuteLayout, flat: bool = False, output: str = "offset") ->
 def to_cute(layout: IntegerLayout) -> CuteLayout:
     """Return an integer layout as a CuTe layout with one mode per axis; the flat indices of both agree. Elements.
 
-    Raises:
-        RepresentabilityError: LA738, several outputs, a modulus that wraps (first flat index where the strides fail),
-            a value other than 0 at the origin, no axis, or numbers beyond 64 bits.
+    Raises: RepresentabilityError: LA738.
 
     Example:
         >>> print(to_cute(IntegerLayout.from_strides({"i": 3, "j": 5}, (5, 1))))

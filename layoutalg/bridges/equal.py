@@ -55,8 +55,7 @@ class Budget:
         smt_milliseconds: Time limit of z3.
         seconds: Wall time of all engines together.
 
-    Raises:
-        MalformedError: LA240, not a non-negative integer; LA004, not a number of seconds.
+    Raises: MalformedError: LA240, LA004.
     """
 
     table_points: int = 2**20
@@ -99,8 +98,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         (None for no value), or the sizes or the counts of outputs, where these differ; ``Unknown`` with what each
         engine ran into, the time included.
 
-    Raises:
-        MalformedError: LA240, not a layout or not a budget.
+    Raises: MalformedError: LA240.
 
     Example:
         >>> equivalent(CuteLayout((2, 4), (1, 2)), CuteLayout(8, 1))

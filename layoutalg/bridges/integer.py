@@ -49,14 +49,7 @@ def to_integer(layout: Given) -> IntegerLayout:
         layout: Any total layout of any family. The output of a linear layout is the packed one, of a hierarchical one
             the flat index of its target. With several outputs: an integer layout, or one affine piece.
 
-    Raises:
-        RepresentabilityError: LA660, not affine over Z on any box: the witness is the first coordinate where the
-            constant plus strides that the earlier values force fails, with both values, or two coordinates x and y
-            where f(x + y) is not f(x) + f(y) - f(0). The reason says whether moduli were sought as well: they are for
-            tables of at most 2**20 points, values in [0, 2**38) and a size with at most 64 orders of its prime factors;
-            then the refusal proves that there is none. LA661, a partial tile has no value at the witness.
-        BudgetError: LA233, not decided: swizzles that do not collapse, or several pieces, on more than 2**20 points.
-        MalformedError: LA234, not a layout.
+    Raises: RepresentabilityError: LA660, LA661. BudgetError: LA233. MalformedError: LA234.
 
     Complexity: linear in the number of digits or bits where algebra decides, else O(N) per box.
 

@@ -49,14 +49,7 @@ def to_linear(layout: Given) -> LinearLayout:
         layout: Any layout of any family; offsets in elements. A piecewise or integer layout needs a single output;
             the value of a hierarchical one is the flat index of its target.
 
-    Raises:
-        RepresentabilityError: LA230, not affine over F2: the witness is the first coordinate ``x xor y`` where
-            ``f(x xor y)`` is not ``f(x) xor f(y) xor f(0)``, with both values. LA231, the size is not a power of two.
-            LA232, a value is negative; the witness is the first such coordinate. LA661, a partial tile has no value at
-            the witness.
-        BudgetError: LA233, not decided on more than 2**20 points: a stack of swizzles with carries that might cancel, a
-            piecewise layout, or residues of a modulus that wraps and is no power of two.
-        MalformedError: LA234, not a layout, or not one output.
+    Raises: RepresentabilityError: LA230, LA231, LA232, LA661. BudgetError: LA233. MalformedError: LA234.
 
     Example:
         >>> print(to_linear(CuteLayout((2, 4), (12, 1))))
@@ -123,10 +116,7 @@ def linear_form(layout: Given) -> LinearForm | tables.Departure:
     Args:
         layout: A total layout of one output whose size is a power of two.
 
-    Raises:
-        MalformedError: LA234, not a layout, or not one output.
-        RepresentabilityError: LA231, the size is not a power of two; LA661, a partial tile.
-        BudgetError: LA233, not decided; see ``to_linear``.
+    Raises: MalformedError: LA234. RepresentabilityError: LA231, LA661. BudgetError: LA233.
 
     Example:
         >>> linear_form(CuteLayout((2, 2), (1, -2)))
@@ -254,8 +244,7 @@ def value_at(layout: Given, index: int) -> int:
         layout: A layout of one output.
         index: In [0, size).
 
-    Raises:
-        MalformedError: LA234, not a layout, not one output, or not a coordinate of it.
+    Raises: MalformedError: LA234.
 
     Example:
         >>> value_at(CuteLayout((2, 2), (1, 8)), 3)

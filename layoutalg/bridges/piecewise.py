@@ -48,11 +48,7 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
     Args:
         layout: Any total layout with at least one point.
 
-    Raises:
-        BudgetError: LA222, ISL's operation quota ran out; LA662, a table of more than 64 arithmetic runs; LA745, the
-            answer of ISL does not have the values of the layout (compared at all of at most 4096 points, else at some).
-        RepresentabilityError: LA236, the layout is empty; LA661, a partial tile has no value at the witness.
-        MalformedError: LA234, not a layout.
+    Raises: BudgetError: LA222, LA662, LA745. RepresentabilityError: LA236, LA661. MalformedError: LA234.
 
     Example:
         >>> from layoutalg.cute import CuteLayout

@@ -89,10 +89,7 @@ def composition(outer: Value | OffsetLayout, inner: Value | OffsetLayout) -> Pro
         outer: A CuTe, composed, linear or piecewise layout, or a swizzle.
         inner: Likewise; its values are flat coordinates of ``outer``.
 
-    Raises:
-        AdmissibilityError: LA120 or LA651, ``inner`` leaves the domain of ``outer``; LA641, LA642, swizzles.
-        BudgetError: LA222, ISL's quota ran out; no family was found.
-        MalformedError: LA652, an operand is no layout.
+    Raises: AdmissibilityError: LA120, LA651, LA641, LA642. BudgetError: LA222. MalformedError: LA652.
 
     Example:
         >>> print(composition(CuteLayout((6, 8), (1, 10)), CuteLayout(2, 4)))
@@ -132,10 +129,7 @@ def logical_divide(layout: CuteLayout | ComposedLayout | OffsetLayout, tile: Cut
         layout: A CuTe or composed layout.
         tile: A layout with a complement in ``layout.size`` that divides it.
 
-    Raises:
-        AdmissibilityError: LA120, the tile does not divide; LA131 to LA134, the tile has no complement.
-        BudgetError: LA653, as in ``composition``.
-        MalformedError: LA652, an operand of another type.
+    Raises: AdmissibilityError: LA120, LA131 to LA134. BudgetError: LA653. MalformedError: LA652.
 
     Example:
         >>> found = logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(4, 1))
@@ -156,9 +150,7 @@ def right_inverse(layout: CuteLayout | ComposedLayout | OffsetLayout) -> Promote
     Args:
         layout: Not empty.
 
-    Raises:
-        AdmissibilityError: LA131, the layout is empty.
-        BudgetError: LA222, LA648, no family was found.
+    Raises: AdmissibilityError: LA131. BudgetError: LA222, LA648.
 
     Example:
         >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 2), (2, 1)))))
@@ -176,9 +168,7 @@ def left_inverse(layout: CuteLayout | ComposedLayout | OffsetLayout) -> Promoted
     Args:
         layout: Values >= 0, at least one point.
 
-    Raises:
-        AdmissibilityError: LA131 to LA133 and LA649, empty, negative or not injective and not affine over F2.
-        BudgetError: LA222, no family was found.
+    Raises: AdmissibilityError: LA131 to LA133, LA649. BudgetError: LA222.
 
     Example:
         >>> found = left_inverse(CuteLayout((2, 40), (3, 2)))

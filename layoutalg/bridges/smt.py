@@ -33,8 +33,7 @@ class Question:
         left: One function on its own digits; its variables must not clash with those of ``right``.
         right: The other function.
 
-    Raises:
-        MalformedError: LA744, a field of another type.
+    Raises: MalformedError: LA744.
     """
 
     joint: Joint
@@ -52,9 +51,7 @@ class Question:
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
     """Return None where the functions agree everywhere, else joint digits where they differ.
 
-    Raises:
-        MalformedError: LA744, not a question, or not a positive number of milliseconds.
-        BudgetError: LA225, z3 did not decide within the time.
+    Raises: MalformedError: LA744. BudgetError: LA225.
 
     Example:
         >>> from layoutalg.bridges.digits import digit_system

@@ -50,14 +50,7 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
         layout: Any layout. A CuTe layout comes back as it is; so does a composed layout of one swizzle that has no
             plain form, with its modes coalesced and no more bits than it needs where it is affine over F2.
 
-    Raises:
-        RepresentabilityError: LA235, no such form; the witness is an output bit that two input bits feed, with the
-            coordinates and values that show it, or the first coordinate where a table stops being strided. LA660, the
-            numbers of an integer or hierarchical layout are beyond 64 bits. LA661, a partial tile has no value at the
-            witness.
-        BudgetError: LA233, not decided (more than 2**20 points and not affine over F2; a modulus of 2**62 or more that
-            wraps).
-        MalformedError: LA234, not a layout, or not one output.
+    Raises: RepresentabilityError: LA235, LA660, LA661. BudgetError: LA233. MalformedError: LA234.
 
     Example:
         >>> print(to_cute(LinearLayout.from_bases({"i": [(1,), (2,), (5,)]}, {"o": 8})))
@@ -201,12 +194,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
     Returns:
         A layout whose ``table()`` is ``table``.
 
-    Raises:
-        RepresentabilityError: LA235, none of these, which is proved: a plain layout is refuted by the witness, the
-            first coordinate where the table leaves what its earlier entries force on a strided layout, and where its
-            size is a power of two also on an affine map; every swizzle that can matter was tried. Tables with entries
-            of magnitude 2**61 and more are searched for plain layouts and affine maps only; the refusal says so.
-        MalformedError: LA234, not a table, or a shape of another size.
+    Raises: RepresentabilityError: LA235. MalformedError: LA234.
 
     Complexity: O(N) for a plain layout; with swizzles O(width^3) probes of the beginning of the table.
 

@@ -19,8 +19,7 @@ _CHUNK = 2**20
 def read_text(name: str) -> str:
     """Return the text of a file, or of standard input for ``-``.
 
-    Raises:
-        MalformedError: LA012, the file cannot be read, is too large or is not UTF-8.
+    Raises: MalformedError: LA012.
     """
     try:
         if name == "-":

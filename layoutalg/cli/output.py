@@ -64,8 +64,7 @@ def say_json(document: object) -> None:
 def flush() -> None:
     """Make sure that what was said is written.
 
-    Raises:
-        OutputError: LA016, it could not be.
+    Raises: OutputError: LA016.
     """
     if sys.stdout is None:
         return  # nobody said anything, or ``say`` has raised
@@ -109,9 +108,7 @@ def answer_file(name: str | None) -> Iterator[TextIO | None]:
     Args:
         name: The file; None for none.
 
-    Raises:
-        MalformedError: LA012, nothing can be written there; found before any work is done.
-        OutputError: LA016, writing failed, as on a full disk; the file is as it was.
+    Raises: MalformedError: LA012. OutputError: LA016.
     """
     if name is None:
         yield None
@@ -195,8 +192,7 @@ class Answers:
     def put(self, result: Result, lines: Sequence[str]) -> None:
         """Write one answer.
 
-        Raises:
-            OutputError: LA016, it could not be written.
+        Raises: OutputError: LA016.
         """
         before = ("[" if self.count == 0 else ", ") if self.is_list else ""
         if self.as_json:

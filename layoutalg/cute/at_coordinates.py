@@ -40,10 +40,8 @@ def at_coordinates(layout: CuteLayout | ComposedLayout, coordinates: CoordinateL
         coordinates: Gives coordinates inside the modes.
 
     Raises:
-        MalformedError: LA171, the layout has no such mode; LA192, an operand of another kind.
-        AdmissibilityError: LA120, a coordinate leaves its mode.
-        RepresentabilityError: LA121, LA122, LA172, the result is no CuTe layout.
-        BudgetError: LA125, LA173, undecided.
+        MalformedError: LA171, LA192. AdmissibilityError: LA120. RepresentabilityError: LA121, LA122, LA172.
+        BudgetError: LA125, LA173.
 
     Example:
         >>> from layoutalg.cute.basis import E

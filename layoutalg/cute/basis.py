@@ -31,8 +31,7 @@ class Basis:
         terms: (path, scale) pairs; brought into order, equal paths added, zero scales dropped. A path gives the mode at
             each level of the value.
 
-    Raises:
-        MalformedError: LA170, not such pairs.
+    Raises: MalformedError: LA170.
 
     Example:
         >>> print(2 * E(0) + E(1, 0) - E(0))
@@ -74,8 +73,7 @@ class Basis:
     def scale(self, path: Path) -> int:
         """Return the multiple of one basis element.
 
-        Raises:
-            MalformedError: LA170, not a path.
+        Raises: MalformedError: LA170.
         """
         if not isinstance(path, tuple):
             raise malformed("path", "must be a tuple of modes", path, "LA170")

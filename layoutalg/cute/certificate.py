@@ -51,8 +51,7 @@ def certify_functoriality(
         Schema, claim, the three morphisms, their layouts, the place of each leaf's digit, and a SHA-256 digest of the
         rest in canonical JSON.
 
-    Raises:
-        AdmissibilityError: LA184, the morphisms do not compose; LA605, they are not of kinds that compose.
+    Raises: AdmissibilityError: LA184, LA605.
 
     Example:
         >>> from layoutalg.cute.nest_morphism import NestMorphism
@@ -142,8 +141,7 @@ def check_functoriality(certificate: object) -> Proved | Refuted:
     Returns:
         Proved, or Refuted with the broken rule, the place in the certificate and the numbers.
 
-    Raises:
-        MalformedError: LA606, not a JSON object.
+    Raises: MalformedError: LA606.
 
     Complexity: linear in the number of leaves.
     """

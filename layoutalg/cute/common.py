@@ -34,9 +34,7 @@ def nullspace(layout: CuteLayout) -> CuteLayout:
     Returns:
         Coalesced layout of 1-D coordinates.
 
-    Raises:
-        MalformedError: LA192, not a CuteLayout.
-        AdmissibilityError: LA165, the layout is empty.
+    Raises: MalformedError: LA192. AdmissibilityError: LA165.
 
     Example:
         >>> print(nullspace(CuteLayout((4, 2, 3), (0, 1, 0))))
@@ -71,9 +69,7 @@ def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
     Returns:
         Coalesced layout of 1-D coordinates common to both.
 
-    Raises:
-        MalformedError: LA192, not two CuteLayouts.
-        AdmissibilityError: LA165, a layout is empty.
+    Raises: MalformedError: LA192. AdmissibilityError: LA165.
 
     Complexity: O(k^2) for k modes; no enumeration.
 
@@ -205,9 +201,7 @@ def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") ->
     Returns:
         Coalesced layout of 1-D coordinates of the shape.
 
-    Raises:
-        MalformedError: LA166, an extent or the count is below 1; LA144, no such parity.
-        AdmissibilityError: LA167, N does not divide the size.
+    Raises: MalformedError: LA166, LA144. AdmissibilityError: LA167.
 
     Example:
         >>> print(domain_distribute((15, 14), 6))

@@ -46,12 +46,7 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parit
     Returns:
         The complement, in increasing order of its offsets. Elements.
 
-    Raises:
-        MalformedError: LA130, the bound is not an integer >= 1 or a shape of extents >= 1; LA102, n leaves the
-            signed 64-bit range; LA144, no such parity; LA192, not a CuteLayout.
-        AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, not injective, with two coordinates of equal
-            offset; LA134, the strides form no divisible chain, with the two modes; LA148, the steps counted mode by
-            mode do not cover the shape.
+    Raises: MalformedError: LA130, LA102, LA144, LA192. AdmissibilityError: LA131, LA132, LA133, LA134, LA148.
 
     Complexity: O(k log k) for k modes, no enumeration.
 
@@ -138,8 +133,7 @@ def divisible_chain(
         where: The call, for messages, or what gives it.
         padded: Whether gaps may be no multiple of the mode before them.
 
-    Raises:
-        AdmissibilityError: LA131 to LA134 as in ``complement``.
+    Raises: AdmissibilityError: LA131 to LA134.
 
     Example:
         >>> divisible_chain(CuteLayout((4, 2), (2, 1)), "")

@@ -41,10 +41,7 @@ class ComposedLayout:
         offset: Added before the swizzle. Elements.
         inner: A CuTe layout or another composed layout.
 
-    Raises:
-        MalformedError: LA113, a field has the wrong type or the stack is deeper than 64; LA102, a value leaves the
-            signed 64-bit range.
-        AdmissibilityError: LA112, the swizzle acts on byte addresses.
+    Raises: MalformedError: LA113, LA102. AdmissibilityError: LA112.
 
     Example:
         >>> layout = ComposedLayout(Swizzle(2, 0, 2), 0, CuteLayout((4, 4), (4, 1)))
@@ -139,8 +136,7 @@ class ComposedLayout:
     def cosize(self) -> int:
         """1 + the greatest value - the least value; 0 for an empty layout. Exact, also for large domains.
 
-        Raises:
-            BudgetError: LA114, the stack's period or the number of values near the extremes exceeds 2^20.
+        Raises: BudgetError: LA114.
 
         Example:
             >>> ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(3, 1)).cosize
@@ -160,8 +156,7 @@ class ComposedLayout:
     def value_range(self) -> tuple[int, int]:
         """Return the least and the greatest value; (0, 0) for an empty layout.
 
-        Raises:
-            BudgetError: LA114, the stack's period or the number of values near the extremes exceeds 2^20.
+        Raises: BudgetError: LA114.
         """
         if self.size == 0:
             return 0, 0
@@ -206,8 +201,7 @@ class ComposedLayout:
     def table(self) -> IntArray:
         """Return the values at the 1-D coordinates 0, 1, ..., size - 1.
 
-        Raises:
-            BudgetError: LA002, the table would take too much memory.
+        Raises: BudgetError: LA002.
 
         Example:
             >>> ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(4)).table().tolist()
@@ -225,9 +219,7 @@ class ComposedLayout:
     def rebase(self, base: CuteLayout, shift: int = 0) -> ComposedLayout:
         """Return the same stack of swizzles and offsets over another layout, ``shift`` added to its values.
 
-        Raises:
-            MalformedError: LA113, ``base`` is not a CuteLayout or ``shift`` not an integer; LA102, a value leaves the
-                signed 64-bit range.
+        Raises: MalformedError: LA113, LA102.
 
         Example:
             >>> print(ComposedLayout(Swizzle(1, 0, 1), 8, CuteLayout(4)).rebase(CuteLayout(2, 2)))
@@ -252,8 +244,7 @@ class ComposedLayout:
     def then(self, outer: Swizzle | CuteLayout | ComposedLayout) -> ComposedLayout:
         """Return ``outer`` after ``self``, exact or refused.
 
-        Raises:
-            MalformedError: LA192, ``outer`` does not compose with layouts; or what the composition raises.
+        Raises: MalformedError: LA192.
         """
         return cast(ComposedLayout, then(self, outer))
 

@@ -78,14 +78,8 @@ def composition(
         at most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
 
     Raises:
-        MalformedError: LA123, the tiler is no tiler or has not one entry per mode; LA144, no such parity.
-        AdmissibilityError: LA120, ``inner`` leaves the domain of ``outer``.
-        RepresentabilityError: LA121, one mode alone is not strided; LA122, the modes do not add up; LA124 or LA643, a
-            swizzle stands between two layouts and the whole has no form with one swizzle on the outside; LA640, the
-            product of two swizzles is none. ``layoutalg.promote.composition`` gives the function in
-            another family.
-        BudgetError: LA125 or LA644, undecided: carries may cancel, or a function that is not affine over F2 has more
-            than 2^20 points.
+        MalformedError: LA123, LA144. AdmissibilityError: LA120. RepresentabilityError: LA121, LA122, LA124, LA643,
+        LA640. BudgetError: LA125, LA644.
 
     Complexity: O(k^2 log) for k modes, independent of the sizes, except where carries may cancel.
 

@@ -21,8 +21,7 @@ STRICT: Parity = "strict"
 def check_parity(parity: object) -> Parity:
     """Return ``parity`` or refuse it.
 
-    Raises:
-        MalformedError: LA144, not one of the three conventions.
+    Raises: MalformedError: LA144.
 
     Example:
         >>> check_parity("strict")

@@ -39,10 +39,7 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None, pa
         stride: Strides, congruent to the shape; default compact column-major. The result has their unit.
         parity: ``"strict"`` refuses a coordinate outside. The two peers let the last digit grow.
 
-    Raises:
-        MalformedError: LA100, no int tuples, or strides not congruent; LA103, a negative extent; LA104, the coordinate
-            does not fit; LA144, no such parity.
-        AdmissibilityError: LA105, the coordinate lies outside.
+    Raises: MalformedError: LA100, LA103, LA104, LA144. AdmissibilityError: LA105.
 
     Example:
         >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx((1, 5), (4, 8))
@@ -71,10 +68,7 @@ def idx2crd(index: int, shape: IntTuple, parity: Parity = "strict") -> IntTuple:
         parity: Past the end ``"strict"`` refuses, ``"cute_cpp"`` lets the last digit grow, ``"pycute"`` takes each
             digit modulo its extent.
 
-    Raises:
-        MalformedError: LA100, not an integer; LA103, a negative extent; LA144, no such parity.
-        AdmissibilityError: LA105, the index lies outside; under a peer's convention only where it is negative or an
-            extent is 0.
+    Raises: MalformedError: LA100, LA103, LA144. AdmissibilityError: LA105.
 
     Example:
         >>> idx2crd(13, (4, (2, 3)))
@@ -112,9 +106,7 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
     Returns:
         Coordinate nested like ``target``.
 
-    Raises:
-        MalformedError: LA104, the coordinate does not fit; LA158, the shapes have different sizes.
-        AdmissibilityError: LA105, the coordinate lies outside.
+    Raises: MalformedError: LA104, LA158. AdmissibilityError: LA105.
 
     Example:
         >>> crd2crd((3, 5), (4, 8), ((2, 2), 8)), crd2crd((3, 5), (4, 8), 32)

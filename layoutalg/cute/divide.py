@@ -63,13 +63,8 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -
         The divided layout, of rank 2 for a layout or int tiler.
 
     Raises:
-        MalformedError: LA141, the tiler is no tiler or has too many entries; LA144, no such parity; LA192, ``layout``
-            is none.
-        AdmissibilityError: LA140, the tiler does not divide, with the first element that would fall outside; LA131 to
-            LA134, the tile has no complement.
-        RepresentabilityError: LA142, the divided function is no CuTe layout, with the first coordinate; LA145, a peer
-            refuses.
-        BudgetError: LA125, undecided.
+        MalformedError: LA141, LA144, LA192. AdmissibilityError: LA140, LA131 to LA134. RepresentabilityError: LA142,
+        LA145. BudgetError: LA125.
 
     Complexity: as ``composition``; independent of the sizes.
 

@@ -85,8 +85,7 @@ def factor_run(outer: Flat, step: int, extent: int) -> Flat | Broken:
         step: d >= 0.
         extent: s >= 1 with d (s - 1) < size of A.
 
-    Raises:
-        GaveUpError: Undecided within the table limit.
+    Raises: GaveUpError: Undecided within the table limit.
 
     Example:
         >>> factor_run(((2, 1), (8, 10)), 3, 4)
@@ -214,8 +213,7 @@ def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
         outer: Merged digit list A.
         digits: (extent, step) pairs; each run c -> A(step c) is linear, and all steps together stay inside A.
 
-    Raises:
-        GaveUpError: Carries that could cancel on more than ``PREFIX`` points.
+    Raises: GaveUpError: Carries that could cancel on more than ``PREFIX`` points.
 
     Example:
         >>> first_interaction(((6, 1), (2, 7)), ((3, 2), (2, 3)))

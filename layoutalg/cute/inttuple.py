@@ -45,8 +45,7 @@ def integer(value: object, argument: str, code: str = "LA100") -> int:
         argument: Name of the argument, for the message.
         code: Error code of the message.
 
-    Raises:
-        MalformedError: LA100, not an integer or outside the signed 64-bit range.
+    Raises: MalformedError: LA100.
 
     Example:
         >>> integer(np.int32(7), "extent")
@@ -68,9 +67,7 @@ def validate(value: object, argument: str) -> IntTuple:
         value: An integer or a tuple of such values, nested at most 64 deep, at most 10,000 leaves.
         argument: Name of the argument, for the message.
 
-    Raises:
-        MalformedError: LA100, not a nested tuple of integers, nested too deep, too many modes or an integer outside
-            the signed 64-bit range.
+    Raises: MalformedError: LA100.
 
     Example:
         >>> validate((np.int64(4), (2, 2)), "shape")
@@ -110,8 +107,7 @@ def _hint(value: object) -> str:
 def extents(value: object, argument: str = "shape") -> IntTuple:
     """Return ``validate`` of a shape, whose leaves are at least 0.
 
-    Raises:
-        MalformedError: LA100, not an int tuple; LA103, an extent below 0.
+    Raises: MalformedError: LA100, LA103.
 
     Example:
         >>> extents((4, (2, 0)))
@@ -158,8 +154,7 @@ def _collect(value: IntTuple, leaves: list[int]) -> None:
 def unflatten(flat: tuple[int, ...], profile: IntTuple) -> IntTuple:
     """Return the leaves of ``flat`` nested like ``profile``; only the structure of ``profile`` counts.
 
-    Raises:
-        MalformedError: LA100, the number of leaves differs.
+    Raises: MalformedError: LA100.
 
     Example:
         >>> unflatten((2, 3, 4), ((0, 0), 0))
@@ -251,9 +246,7 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
         shape: Extents.
         stride: Strides, congruent to ``shape``. Any unit; the result has the same.
 
-    Raises:
-        MalformedError: LA104, the coordinate does not fit the shape's structure.
-        AdmissibilityError: LA105, a coordinate lies outside its extent.
+    Raises: MalformedError: LA104. AdmissibilityError: LA105.
 
     Example:
         >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx(21, (4, 8), (8, 1))
@@ -299,8 +292,7 @@ def _outside(coord: int, shape: IntTuple) -> AdmissibilityError:
 def idx2crd(index: int, shape: IntTuple) -> IntTuple:
     """Return the natural coordinate, nested like ``shape``, of a 1-D colexicographic coordinate.
 
-    Raises:
-        AdmissibilityError: LA105, ``index`` lies outside the shape.
+    Raises: AdmissibilityError: LA105.
 
     Example:
         >>> idx2crd(13, (4, (2, 3)))

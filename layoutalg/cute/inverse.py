@@ -47,11 +47,7 @@ def right_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedL
     Returns:
         Coalesced layout from offsets to 1-D coordinates.
 
-    Raises:
-        MalformedError: LA192, not a layout.
-        AdmissibilityError: LA131, the layout is empty.
-        RepresentabilityError: LA643, a swizzled layout whose inverse has no CuTe form.
-        BudgetError: LA644 or LA648, a swizzled layout, not decided.
+    Raises: MalformedError: LA192. AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA644, LA648.
 
     Complexity: O(k log k) for k modes.
 
@@ -121,12 +117,8 @@ def left_inverse(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLa
         Coalesced layout from offsets to 1-D coordinates, defined on at least [0, cosize).
 
     Raises:
-        MalformedError: LA192, not a layout.
-        AdmissibilityError: LA131, empty; LA132, a negative stride; LA133, modes overlap, with two coordinates of equal
-            offset; LA134, the strides form no divisible chain, with the two modes; LA649, a swizzled layout with a
-            negative value.
-        RepresentabilityError: LA643, a swizzled layout whose inverse has no CuTe form.
-        BudgetError: LA114 or LA644, a swizzled layout, not decided.
+        MalformedError: LA192. AdmissibilityError: LA131, LA132, LA133, LA134, LA649. RepresentabilityError: LA643.
+        BudgetError: LA114, LA644.
 
     Complexity: O(k log k) for k modes where the strides divide; a search of milliseconds for a cosize of at most 64.
 

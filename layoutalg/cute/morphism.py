@@ -54,8 +54,7 @@ class MutualRefinement:
         first: Refines the first nested tuple; leaves of extent 1 became ``()``.
         second: Refines the second nested tuple; leaves of extent 1 became ``()``.
 
-    Raises:
-        MalformedError: LA100 or LA180, not nested tuples of extents.
+    Raises: MalformedError: LA100, LA180.
     """
 
     first: IntTuple
@@ -77,8 +76,7 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
         first: Int or nested tuple of extents >= 1.
         second: Int or nested tuple of extents >= 1.
 
-    Raises:
-        AdmissibilityError: LA600, two prefix products of which neither divides the other; names both.
+    Raises: AdmissibilityError: LA600.
 
     Complexity: O(k log k) for k leaves.
 
@@ -150,11 +148,8 @@ def weak_composite(
             layouts, if that is tractable (padded, for a padded g); its codomain then has nothing to do with V.
 
     Raises:
-        AdmissibilityError: LA601, f leaves the domain of g, with the first coordinate; LA600, no mutual refinement; a
-            repair names the layout where the composition exists all the same.
-        RepresentabilityError: with ``by_layout``, as ``composition`` and ``from_layout``.
-        BudgetError: with ``by_layout``, as ``composition``.
-        MalformedError: LA604, the operands are not morphisms of one kind.
+        AdmissibilityError: LA601, LA600. RepresentabilityError: with ``by_layout``, as ``composition`` and
+        ``from_layout``. BudgetError: with ``by_layout``, as ``composition``. MalformedError: LA604.
 
     Example:
         >>> f = NestMorphism(12, (3, 12), (1,))

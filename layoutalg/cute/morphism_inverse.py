@@ -28,8 +28,7 @@ class TransposeInverses(ABC):
     def left_inverse(self) -> Self:
         """Return g with g @ f the identity of the domain.
 
-        Raises:
-            AdmissibilityError: LA187, a leaf of the domain goes to the base point.
+        Raises: AdmissibilityError: LA187.
         """
         require_total(self.map, f"({self}).left_inverse()", "domain", "goes to the base point, which forgets its digit")
         return self.transpose()
@@ -37,8 +36,7 @@ class TransposeInverses(ABC):
     def right_inverse(self) -> Self:
         """Return g with f @ g the identity of the codomain.
 
-        Raises:
-            AdmissibilityError: LA187, a leaf of the codomain is not hit.
+        Raises: AdmissibilityError: LA187.
         """
         answer = self.transpose()
         require_total(answer.map, f"({self}).right_inverse()", "codomain", "is not hit, so no digit reaches it")
@@ -47,8 +45,7 @@ class TransposeInverses(ABC):
     def inverse(self) -> Self:
         """Return the inverse of an isomorphism; also ``~f``.
 
-        Raises:
-            AdmissibilityError: LA187, not an isomorphism; names the first leaf.
+        Raises: AdmissibilityError: LA187.
 
         Example:
             >>> from layoutalg.cute import NestMorphism

@@ -71,8 +71,7 @@ class NestMorphism(TransposeInverses):
         codomain: T, an int or nested tuple of extents >= 1.
         map: Per leaf of the domain, from left to right, a leaf of the codomain, or None for the base point (stride 0).
 
-    Raises:
-        MalformedError: LA180 to LA183 as in ``TupleMorphism``; LA100, no nested tuples of integers.
+    Raises: MalformedError: LA180 to LA183, LA100.
 
     Example:
         >>> f = NestMorphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
@@ -110,8 +109,7 @@ class NestMorphism(TransposeInverses):
     def reshape(cls, domain: IntTuple, codomain: IntTuple) -> NestMorphism:
         """Return the isomorphism between two nestings of the same leaves; its layout is compact column-major.
 
-        Raises:
-            MalformedError: LA181 or LA183, the leaves differ.
+        Raises: MalformedError: LA181, LA183.
 
         Example:
             >>> print(NestMorphism.reshape((4, (2, 3)), ((4, 2), 3)))
@@ -123,8 +121,7 @@ class NestMorphism(TransposeInverses):
     def from_layout(cls, layout: CuteLayout) -> NestMorphism:
         """Return the morphism in standard form (flat codomain) whose layout is ``layout``.
 
-        Raises:
-            RepresentabilityError: LA603, the layout is not tractable; names the two modes.
+        Raises: RepresentabilityError: LA603.
 
         Example:
             >>> print(NestMorphism.from_layout(CuteLayout((4, (2, 2)), (2, (16, 1)))))
@@ -156,9 +153,7 @@ class NestMorphism(TransposeInverses):
         A coordinate may have ints in place of nested modes, as in a layout; the image has the codomain's profile.
         ``f(i, j)`` means ``f((i, j))``.
 
-        Raises:
-            MalformedError: LA104, the coordinate has the wrong form.
-            AdmissibilityError: LA105, it lies outside the domain.
+        Raises: MalformedError: LA104. AdmissibilityError: LA105.
         """
         point = validate(at[0] if len(at) == 1 else at, "coordinate")
         if isinstance(point, int):
@@ -177,16 +172,14 @@ class NestMorphism(TransposeInverses):
     def preimage(self, index: int) -> int | None:
         """Return the least flat index of the domain with image ``index``; None where there is none.
 
-        Raises:
-            AdmissibilityError: LA105, ``index`` lies outside the codomain.
+        Raises: AdmissibilityError: LA105.
         """
         return self.flatten().preimage(index)
 
     def __matmul__(self, inner: NestMorphism) -> NestMorphism:
         """Return ``self`` after ``inner``; the middle nested tuples must be equal, nesting included.
 
-        Raises:
-            AdmissibilityError: LA184, the codomain of ``inner`` is not the domain of ``self``.
+        Raises: AdmissibilityError: LA184.
 
         Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
         """
@@ -203,9 +196,7 @@ class NestMorphism(TransposeInverses):
     def then(self, outer: NestMorphism | PaddedMorphism) -> NestMorphism | PaddedMorphism:
         """Return ``outer`` after ``self``.
 
-        Raises:
-            MalformedError: LA192, ``outer`` does not compose with it.
-            AdmissibilityError: LA184, as ``@``.
+        Raises: MalformedError: LA192. AdmissibilityError: LA184.
         """
         return cast("NestMorphism | PaddedMorphism", then(self, outer))
 
@@ -224,8 +215,7 @@ class NestMorphism(TransposeInverses):
 
         Mathematically: its layout is make_layout(|f|, |f'|).
 
-        Raises:
-            AdmissibilityError: LA188, the codomains differ or a position is hit twice.
+        Raises: AdmissibilityError: LA188.
         """
         check_kind(other, NestMorphism, "concat")
         check_joint(self.codomain, self.map, other.codomain, other.map)
@@ -239,8 +229,7 @@ class NestMorphism(TransposeInverses):
     def __getitem__(self, mode: int) -> NestMorphism:
         """Return f on one top-level mode of the domain; |f[i]| = |f|[i].
 
-        Raises:
-            MalformedError: LA185, there is no such mode.
+        Raises: MalformedError: LA185.
 
         Example:
             >>> print(NestMorphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))[1])
@@ -257,8 +246,7 @@ class NestMorphism(TransposeInverses):
     def restrict(self, modes: tuple[int, ...]) -> NestMorphism:
         """Return f on the top-level modes of the domain given, in that order.
 
-        Raises:
-            MalformedError: LA185, not distinct modes in range.
+        Raises: MalformedError: LA185.
 
         Example:
             >>> print(NestMorphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).restrict((1,)))
@@ -272,9 +260,7 @@ class NestMorphism(TransposeInverses):
     def factorize(self, modes: tuple[int, ...]) -> NestMorphism:
         """Return the g with f = (inclusion of top-level modes of the codomain) after g.
 
-        Raises:
-            MalformedError: LA185, not distinct modes in range.
-            AdmissibilityError: LA186, f hits a leaf outside these modes.
+        Raises: MalformedError: LA185. AdmissibilityError: LA186.
 
         Example:
             >>> print(NestMorphism(3, (5, (3, 2)), (1,)).factorize((1,)))
@@ -345,8 +331,7 @@ class NestMorphism(TransposeInverses):
 
         Mathematically: each mode is the same function as that mode of logical_divide(|f|, |g|).
 
-        Raises:
-            AdmissibilityError: LA602, the codomain of the tiler is not the domain of f.
+        Raises: AdmissibilityError: LA602.
 
         Example:
             >>> f = NestMorphism.identity((4, (2, 3)))
@@ -364,8 +349,7 @@ class NestMorphism(TransposeInverses):
 
         Mathematically: each mode is the same function as that mode of logical_product(|f|, |g|).
 
-        Raises:
-            AdmissibilityError: LA602, the codomain of g is not the (flat) domain of the complement of f.
+        Raises: AdmissibilityError: LA602.
 
         Example:
             >>> f = NestMorphism(4, (4, (3, 2)), (0,))
@@ -387,8 +371,7 @@ class NestMorphism(TransposeInverses):
         Mathematically: for T' refining T the square S' -> T', S -> T commutes with both refinements as functions of
         the flat index; base-point leaves are not refined.
 
-        Raises:
-            AdmissibilityError: LA189, no refinement of the codomain.
+        Raises: AdmissibilityError: LA189.
 
         Example:
             >>> print(NestMorphism((6, 5), (4, 6), (1, None)).pullback((4, (2, 3))))
@@ -403,8 +386,7 @@ class NestMorphism(TransposeInverses):
     def pushforward(self, refinement: IntTuple) -> NestMorphism:
         """Return f over a refinement of its domain: each hit codomain leaf refines like its source.
 
-        Raises:
-            AdmissibilityError: LA189, no refinement of the domain.
+        Raises: AdmissibilityError: LA189.
 
         Example:
             >>> print(NestMorphism((6, 5), (4, 6), (1, None)).pushforward(((2, 3), (5, 1))))

@@ -30,8 +30,7 @@ class OffsetLayout(ComposedLayout):
         offset: Added to every value. Elements.
         layout: A CuTe layout.
 
-    Raises:
-        MalformedError: LA175, a field has the wrong type; LA102, a value leaves the signed 64-bit range.
+    Raises: MalformedError: LA175, LA102.
 
     Example:
         >>> tile = OffsetLayout(16, CuteLayout((4, 2), (8, 1)))

@@ -43,8 +43,7 @@ RECENT = 4096
 def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayout:
     """Return a CuTe layout; refuse every other value.
 
-    Raises:
-        MalformedError: LA192, naming the operation, the value and what would help.
+    Raises: MalformedError: LA192.
 
     Example:
         >>> plain("(4,8):(1,4)", "nullspace")
@@ -61,8 +60,7 @@ def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayou
 def swizzled(layout: Value, operation: str, argument: str = "layout") -> Value:
     """Return a CuTe layout, or one under swizzles and offsets; refuse every other value.
 
-    Raises:
-        MalformedError: LA192, as ``plain``.
+    Raises: MalformedError: LA192.
 
     Example:
         >>> print(swizzled(CuteLayout(4), "cosize"))

@@ -73,8 +73,7 @@ class PaddedMorphism:
             leaves before it. Elements.
         map: Per leaf of the domain a leaf of the codomain or None for the base point (stride 0).
 
-    Raises:
-        MalformedError: LA180 to LA183 as in ``TupleMorphism``; LA610, the pitches are malformed.
+    Raises: MalformedError: LA180 to LA183, LA610.
 
     Example:
         >>> p = PaddedMorphism((6, 2), (6, 2), (1, 10), (0, 1))
@@ -117,9 +116,7 @@ class PaddedMorphism:
         Mathematically: from_layout(L).to_layout() is L with stride 0 at extents 1, and from_layout(|p|) =
         p.standard_form().
 
-        Raises:
-            RepresentabilityError: LA612, a negative stride, an empty layout, or modes that overlap or interleave; names
-                the two modes.
+        Raises: RepresentabilityError: LA612.
 
         Example:
             >>> print(PaddedMorphism.from_layout(CuteLayout((128, 64), (72, 1))))
@@ -157,8 +154,7 @@ class PaddedMorphism:
     def to_nest(self) -> NestMorphism:
         """Return the morphism of Nest with the same layout.
 
-        Raises:
-            RepresentabilityError: LA603, a pitch is no multiple of the row before it.
+        Raises: RepresentabilityError: LA603.
 
         Example:
             >>> print(PaddedMorphism((6, 2), (6, 2), (1, 12), (0, 1)).to_nest())
@@ -202,8 +198,7 @@ class PaddedMorphism:
     def __matmul__(self, inner: NestMorphism) -> PaddedMorphism:
         """Return ``self`` after a morphism of Nest; |p @ g| = composition(|p|, |g|).
 
-        Raises:
-            AdmissibilityError: LA184, the codomain of ``inner`` is not the domain of ``self``.
+        Raises: AdmissibilityError: LA184.
 
         Example:
             >>> p = PaddedMorphism((6, 2), (6, 2), (1, 10), (0, 1))
@@ -238,8 +233,7 @@ class PaddedMorphism:
     def concat(self, other: PaddedMorphism) -> PaddedMorphism:
         """Return (p, p') : (S, S') -> T:w for two morphisms into the same padded tuple with disjoint images.
 
-        Raises:
-            AdmissibilityError: LA188, the codomains or pitches differ or a leaf is hit twice.
+        Raises: AdmissibilityError: LA188.
         """
         check_kind(other, PaddedMorphism, "concat")
         check_joint((self.codomain, self.pitch), self.map, (other.codomain, other.pitch), other.map)
@@ -342,8 +336,7 @@ class PaddedMorphism:
 
         Mathematically: each mode is the same function as that mode of logical_divide(|p|, |g|).
 
-        Raises:
-            AdmissibilityError: LA602, the codomain of the tiler is not the domain of p.
+        Raises: AdmissibilityError: LA602.
 
         Example:
             >>> p = PaddedMorphism((128, 64), (64, 128), (1, 72), (1, 0))
@@ -357,8 +350,7 @@ class PaddedMorphism:
 
         Mathematically: copies of p at the offsets that the leaves not hit offer; ``extend`` adds such a leaf.
 
-        Raises:
-            AdmissibilityError: LA602, the codomain of g is not the domain of the complement.
+        Raises: AdmissibilityError: LA602.
 
         Example:
             >>> p = PaddedMorphism((6, 2), (6, 2), (1, 10), (0, 1)).extend(3, 25)
@@ -370,16 +362,14 @@ class PaddedMorphism:
     def extend(self, extent: int, pitch: int) -> PaddedMorphism:
         """Return p into the codomain (T, extent) with one more pitch; the layout stays.
 
-        Raises:
-            MalformedError: LA180, LA610, the pitch does not exceed the reach of T.
+        Raises: MalformedError: LA180, LA610.
         """
         return PaddedMorphism(self.domain, (self.codomain, extent), (self.pitch, pitch), self.map)
 
     def pullback(self, refinement: IntTuple) -> PaddedMorphism:
         """Return p over a refinement of its codomain; a block under pitch w_j is compact in units of w_j.
 
-        Raises:
-            AdmissibilityError: LA189, no refinement of the codomain.
+        Raises: AdmissibilityError: LA189.
 
         Example:
             >>> print(PaddedMorphism((6, 2), (6, 2), (1, 10), (0, 1)).pullback(((2, 3), 2)))
@@ -390,8 +380,7 @@ class PaddedMorphism:
     def pushforward(self, refinement: IntTuple) -> PaddedMorphism:
         """Return p over a refinement of its domain; hit leaves of the codomain refine with their pitches.
 
-        Raises:
-            AdmissibilityError: LA189, no refinement of the domain.
+        Raises: AdmissibilityError: LA189.
         """
         blocks = blocks_of(self.domain, refinement)
         leaves = flatten(self.codomain)

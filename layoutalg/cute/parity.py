@@ -48,9 +48,7 @@ def composition_as(outer: CuteLayout, inner: Tiler, parity: Parity = "strict") -
     Returns:
         What the peer answers.
 
-    Raises:
-        MalformedError: LA141, not a tiler; LA144, no such convention.
-        RepresentabilityError: LA145, the peer's divisibility check refuses.
+    Raises: MalformedError: LA141, LA144. RepresentabilityError: LA145.
 
     Example:
         >>> layout = CuteLayout((8, 4, 2), (1, 8, 32))
@@ -132,8 +130,7 @@ def complement_as(layout: CuteLayout, shape: IntTuple, parity: Parity = "strict"
         shape: The shape to cover.
         parity: Whose convention.
 
-    Raises:
-        AdmissibilityError: LA131 to LA134 as ``complement``. The zero extents peers give instead are not reproduced.
+    Raises: AdmissibilityError: LA131 to LA134.
 
     Example:
         >>> print(complement_as(CuteLayout(4), (6, 4), "cute_cpp"), complement_as(CuteLayout(4), (6, 4), "pycute"))
@@ -157,8 +154,7 @@ def cosize_as(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") ->
     coordinate, which is another number where a stride is negative. Of a swizzled layout C++ takes the layout under the
     swizzles; pycute has none and follows strict.
 
-    Raises:
-        MalformedError: LA144, no such convention; LA146, pycute has no cosize of an empty layout.
+    Raises: MalformedError: LA144, LA146.
 
     Example:
         >>> [cosize_as(CuteLayout(4, -1), parity) for parity in ("strict", "cute_cpp", "pycute")]

@@ -42,8 +42,7 @@ SOURCE = "arXiv:2601.05972"
 def check_extents(value: object, argument: str) -> IntTuple:
     """Return ``value`` as a nested tuple of extents >= 1 whose product fits a signed 64-bit integer.
 
-    Raises:
-        MalformedError: LA180, an extent below 1 or a size of 2^63 or more; LA100, no nested tuple of integers.
+    Raises: MalformedError: LA180, LA100.
 
     Example:
         >>> check_extents((2, (3, 1)), "domain")
@@ -63,9 +62,7 @@ def check_extents(value: object, argument: str) -> IntTuple:
 def check_map(value: object, domain: tuple[int, ...], codomain: tuple[int, ...]) -> Map:
     """Return ``value`` as a pointed map between the positions of two flat tuples that keeps the extents.
 
-    Raises:
-        MalformedError: LA181, no tuple with one position or None per position of the domain; LA182, two positions share
-            their image; LA183, an extent changes.
+    Raises: MalformedError: LA181, LA182, LA183.
 
     Example:
         >>> check_map((1, None), (4, 2), (3, 4))
@@ -111,8 +108,7 @@ def check_map(value: object, domain: tuple[int, ...], codomain: tuple[int, ...])
 def check_positions(value: object, count: int, argument: str = "positions") -> tuple[int, ...]:
     """Return ``value`` as distinct positions in [0, count), in the order given.
 
-    Raises:
-        MalformedError: LA185, not a tuple of distinct positions in range.
+    Raises: MalformedError: LA185.
 
     Example:
         >>> check_positions((2, 0), 3)
@@ -170,8 +166,7 @@ def blocks_of(coarse: IntTuple, fine: object, argument: str = "refinement") -> t
 
     Mathematically: ``fine`` refines ``coarse`` if it arises by replacing each leaf by a nested tuple of equal size.
 
-    Raises:
-        AdmissibilityError: LA189, ``fine`` does not refine ``coarse``; names the first place.
+    Raises: AdmissibilityError: LA189.
 
     Example:
         >>> blocks_of((4, 6), ((2, 2), 6))
@@ -282,8 +277,7 @@ def operand_mismatch(call: str, left: str, actual: IntTuple, right: str, wanted:
 def check_kind(value: object, kind: type[Kind], operation: str) -> Kind:
     """Return ``value`` if it is a morphism of the wanted class.
 
-    Raises:
-        MalformedError: LA604, naming the operation.
+    Raises: MalformedError: LA604.
     """
     if isinstance(value, kind):
         return value
@@ -301,8 +295,7 @@ def check_kind(value: object, kind: type[Kind], operation: str) -> Kind:
 def check_joint(codomain: IntTuple, mapping: Map, other_codomain: IntTuple, other: Map) -> None:
     """Refuse to join two morphisms whose codomains differ or whose images meet.
 
-    Raises:
-        AdmissibilityError: LA188.
+    Raises: AdmissibilityError: LA188.
     """
     because = ""
     if codomain != other_codomain:
@@ -320,8 +313,7 @@ def check_joint(codomain: IntTuple, mapping: Map, other_codomain: IntTuple, othe
 def require_total(mapping: Map, where: str, side: str, problem: str) -> None:
     """Refuse a map that sends a position to the base point.
 
-    Raises:
-        AdmissibilityError: LA187, names the first such position.
+    Raises: AdmissibilityError: LA187.
     """
     if None in mapping:
         raise AdmissibilityError(

@@ -63,11 +63,8 @@ def logical_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> 
         The product, of rank 2 for a layout or int tiler. Elements.
 
     Raises:
-        MalformedError: LA141, the tiler is no tiler or has too many entries; LA192, ``block`` is not a layout.
-        AdmissibilityError: LA131 to LA134, the block has no complement; LA120, the tiler has a negative stride; LA150,
-            the copies leave the signed 64-bit range.
-        RepresentabilityError: LA151, the starts of the copies are no CuTe layout, with the first coordinate.
-        BudgetError: LA125, undecided.
+        MalformedError: LA141, LA192. AdmissibilityError: LA131 to LA134, LA120, LA150. RepresentabilityError: LA151.
+        BudgetError: LA125.
 
     Example:
         >>> print(logical_product(CuteLayout((2, 2), (4, 1)), CuteLayout(6, 1)))

@@ -47,8 +47,7 @@ class Tractability:
             twice where one mode is enough; None where the layout is tractable.
         because: The broken condition with the numbers; empty where the layout is tractable.
 
-    Raises:
-        MalformedError: LA604, fields that do not belong together.
+    Raises: MalformedError: LA604.
     """
 
     layout: CuteLayout
@@ -81,8 +80,7 @@ def is_tractable(layout: CuteLayout) -> Tractability:
     Args:
         layout: Any layout. Elements.
 
-    Raises:
-        MalformedError: LA604, not a CuTe layout.
+    Raises: MalformedError: LA604.
 
     Complexity: O(k log k) for k modes.
 
@@ -185,9 +183,7 @@ def _reason(layout: CuteLayout, order: tuple[int, ...], broken: tuple[int, int])
 def encode(layout: CuteLayout) -> NestMorphism:
     """Return the morphism in standard form whose layout is ``layout``; strides of modes of extent 1 become 0.
 
-    Raises:
-        RepresentabilityError: LA603, the layout is not tractable; names the modes, and says where ``PaddedMorphism``
-            covers it.
+    Raises: RepresentabilityError: LA603.
 
     Example:
         >>> print(encode(CuteLayout((4, (2, 2)), (2, (16, 1)))))

@@ -46,10 +46,7 @@ def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "s
     Returns:
         Layout with the nesting of ``layout``. New elements.
 
-    Raises:
-        MalformedError: LA160, the factor is no integer >= 1; LA144, no such parity.
-        RepresentabilityError: LA161, some new element would be filled in part, with the stride or extent that shows it.
-        AdmissibilityError: LA161, C++ refuses; LA647, a swizzle would tear a new element apart.
+    Raises: MalformedError: LA160, LA144. RepresentabilityError: LA161. AdmissibilityError: LA161, LA647.
 
     Example:
         >>> print(upcast(CuteLayout((8, 4), (1, 16)), 4))
@@ -182,10 +179,7 @@ def downcast(
     Returns:
         Layout with the nesting of ``layout``. New elements.
 
-    Raises:
-        MalformedError: LA160, the factor is no integer >= 1; LA102, the offsets leave the signed 64-bit range.
-        RepresentabilityError: LA162, no mode has stride 1 or extent 1.
-        AdmissibilityError: LA647, a swizzled layout and no power of two.
+    Raises: MalformedError: LA160, LA102. RepresentabilityError: LA162. AdmissibilityError: LA647.
 
     Example:
         >>> print(downcast(CuteLayout((2, 4), (1, 4)), 4))
@@ -286,9 +280,7 @@ def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
     Args:
         layout: A layout that is not empty, or a swizzled one. Elements.
 
-    Raises:
-        MalformedError: LA192, not such a layout.
-        AdmissibilityError: LA163, an empty layout: every N would do.
+    Raises: MalformedError: LA192. AdmissibilityError: LA163.
 
     Complexity: O(k^2) for k modes; of a swizzled layout as ``simplify``.
 

@@ -21,8 +21,7 @@ def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
         shape: Extents >= 0.
         divisor: An int >= 1, or a tuple of divisors with at most one entry per mode.
 
-    Raises:
-        MalformedError: LA147, an extent below 0, a divisor below 1, or more divisors than modes.
+    Raises: MalformedError: LA147.
 
     Example:
         >>> ceil_div(10, 4), ceil_div((6, 4), 4), ceil_div((6, 4), 12), ceil_div((6, 4), (4, 2))
@@ -60,8 +59,7 @@ def _ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
 def product_each(shape: IntTuple) -> tuple[int, ...]:
     """Return the size of each top-level mode.
 
-    Raises:
-        MalformedError: LA100, not a shape; LA103, an extent below 0.
+    Raises: MalformedError: LA100, LA103.
 
     Example:
         >>> product_each(((2, 3), 4)), product_each(6)
@@ -80,8 +78,7 @@ def compatible(coarse: IntTuple, fine: IntTuple) -> bool:
         coarse: A shape; of a layout, its ``shape``.
         fine: A shape.
 
-    Raises:
-        MalformedError: LA100, not a shape; LA103, an extent below 0.
+    Raises: MalformedError: LA100, LA103.
 
     Example:
         >>> compatible((6, 4), ((2, 3), 4)), compatible(24, (6, 4)), compatible((6, 4), 24)

@@ -49,9 +49,7 @@ def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "s
         The kept modes; rank 0, ``():()``, where none is kept. The offset of the fixed part is lost here:
         ``slice_and_offset`` keeps it.
 
-    Raises:
-        MalformedError: LA156, the coordinate does not fit the structure; LA144, no such parity.
-        AdmissibilityError: LA157, a fixed coordinate lies outside its mode.
+    Raises: MalformedError: LA156, LA144. AdmissibilityError: LA157.
 
     Example:
         >>> layout = CuteLayout((4, (2, 3)), (6, (3, 1)))
@@ -149,9 +147,7 @@ def domain_offset(
         layout: A layout. Of a swizzled one the offset joins the one under the innermost swizzle.
         parity: ``"cute_cpp"`` keeps the shape; pycute has no such function and follows strict.
 
-    Raises:
-        MalformedError: LA156, the coordinate does not fit the structure.
-        AdmissibilityError: LA157, it lies outside the layout.
+    Raises: MalformedError: LA156. AdmissibilityError: LA157.
 
     Example:
         >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1))))

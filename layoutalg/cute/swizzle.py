@@ -44,8 +44,7 @@ class Swizzle:
         shift: How far the selected bits move, |shift| >= bits; negative moves up.
         unit: What the number counts: ``"element"`` or ``"byte"``.
 
-    Raises:
-        MalformedError: LA110, a field breaks its rule or base + bits + |shift| exceeds 62.
+    Raises: MalformedError: LA110.
 
     Example:
         >>> swizzle = Swizzle(3, 4, 3)
@@ -109,8 +108,7 @@ class Swizzle:
     def __call__(self, value: object) -> object:
         """Return the swizzled number, or the int64 array of swizzled numbers.
 
-        Raises:
-            MalformedError: LA100 or LA104, not integers in the signed 64-bit range.
+        Raises: MalformedError: LA100, LA104.
         """
         if isinstance(value, np.ndarray | list):
             return self.apply(value)
@@ -167,10 +165,7 @@ class Swizzle:
         Args:
             element_bytes: Element width in bytes.
 
-        Raises:
-            MalformedError: LA100, the width is not a positive integer.
-            AdmissibilityError: LA111, the swizzle already counts elements; the width is not a power of two; or the
-                swizzle touches address bits inside an element.
+        Raises: MalformedError: LA100. AdmissibilityError: LA111.
 
         Example:
             >>> print(Swizzle(3, 4, 3, "byte").recast_elements(2))
@@ -194,9 +189,7 @@ class Swizzle:
         Args:
             element_bytes: Element width in bytes.
 
-        Raises:
-            MalformedError: LA100, the width is not a positive integer; LA110, the bits leave the 62-bit range.
-            AdmissibilityError: LA111, the swizzle already counts bytes or the width is not a power of two.
+        Raises: MalformedError: LA100, LA110. AdmissibilityError: LA111.
 
         Example:
             >>> print(Swizzle(3, 3, 3).recast_bytes(2))
@@ -223,8 +216,7 @@ class Swizzle:
     def then(self, outer: Swizzle | CuteLayout | ComposedLayout) -> Swizzle | CuteLayout | ComposedLayout:
         """Return ``outer`` after this swizzle, which permutes the 1-D coordinates of a layout; exact or refused.
 
-        Raises:
-            MalformedError: LA192, ``outer`` does not compose with swizzles; or what ``composition`` raises.
+        Raises: MalformedError: LA192.
 
         Example:
             >>> print(Swizzle(1, 0, 1).then(CuteLayout((4, 3), (1, 12))))

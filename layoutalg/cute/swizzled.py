@@ -104,9 +104,7 @@ def swizzle_after_swizzle(outer: Swizzle, inner: Swizzle) -> Swizzle:
         outer: Applied last.
         inner: Of the same unit.
 
-    Raises:
-        AdmissibilityError: LA642, one acts on bytes and one on elements.
-        RepresentabilityError: LA640, the product is no swizzle; the witness is an input bit and its image.
+    Raises: AdmissibilityError: LA642. RepresentabilityError: LA640.
 
     Example:
         >>> print(swizzle_after_swizzle(Swizzle(2, 0, 3), Swizzle(1, 2, 3)))
@@ -163,11 +161,7 @@ def layout_after_swizzle(outer: Cute, inner: Swizzle) -> Cute:
         outer: A layout whose flat coordinates the swizzle permutes.
         inner: A swizzle of element offsets, read as a permutation of 1-D coordinates.
 
-    Raises:
-        AdmissibilityError: LA641, the swizzle leads out of the domain; the witness is the first such coordinate. LA642,
-            the swizzle acts on bytes.
-        RepresentabilityError: LA643, the answer is not ``[Sw o offset o] shape:stride``.
-        BudgetError: LA644, not decided.
+    Raises: AdmissibilityError: LA641, LA642. RepresentabilityError: LA643. BudgetError: LA644.
 
     Example:
         >>> print(layout_after_swizzle(CuteLayout((8, 8), (8, 1)), Swizzle(3, 0, 3)))
@@ -247,11 +241,7 @@ def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:
         inner: At least one point.
         where: The call, for messages.
 
-    Raises:
-        AdmissibilityError: LA120, a value of ``inner`` lies outside ``outer``.
-        RepresentabilityError: LA643, no such form.
-        BudgetError: LA644, not decided: the size is no power of two, or the functions are not affine over F2, and there
-            are more than 2**20 points.
+    Raises: AdmissibilityError: LA120. RepresentabilityError: LA643. BudgetError: LA644.
 
     Example:
         >>> print(after(CuteLayout((4, 8), (8, 1)), ComposedLayout(Swizzle(2, 0, 2), 0, CuteLayout((4, 8)))))

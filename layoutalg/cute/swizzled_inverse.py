@@ -42,10 +42,7 @@ def right_inverse_of(layout: ComposedLayout) -> Cute:
     Args:
         layout: Not empty.
 
-    Raises:
-        AdmissibilityError: LA131, empty.
-        RepresentabilityError: LA643, no CuTe form; ``layoutalg.bridges.promote.right_inverse`` gives the function.
-        BudgetError: LA644 or LA648, not decided.
+    Raises: AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA644, LA648.
 
     Example:
         >>> from layoutalg.cute.swizzle import Swizzle
@@ -129,10 +126,7 @@ def left_inverse_of(layout: ComposedLayout) -> Cute:
     Args:
         layout: Values >= 0; unless it is affine over F2, ``|L|`` is one that ``left_inverse`` accepts.
 
-    Raises:
-        AdmissibilityError: LA131 to LA134, the layout at the bottom; LA649, a negative value.
-        RepresentabilityError: LA643, no CuTe form was found.
-        BudgetError: LA114 or LA644, not decided.
+    Raises: AdmissibilityError: LA131 to LA134, LA649. RepresentabilityError: LA643. BudgetError: LA114, LA644.
 
     Example:
         >>> from layoutalg.cute.swizzle import Swizzle

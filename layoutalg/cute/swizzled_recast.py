@@ -29,10 +29,7 @@ def upcast_composed(layout: ComposedLayout, count: int) -> Cute:
         layout: Its bottom has an exact ``upcast``; every offset is a multiple of ``count``.
         count: A power of two where a swizzle remains, >= 1.
 
-    Raises:
-        MalformedError: LA646, the count.
-        AdmissibilityError: LA647, an offset does not divide, or a swizzle would tear an element apart.
-        RepresentabilityError: LA161, an element would be filled in part.
+    Raises: MalformedError: LA646. AdmissibilityError: LA647. RepresentabilityError: LA161.
 
     Example:
         >>> from layoutalg.cute.layout import CuteLayout
@@ -79,10 +76,7 @@ def downcast_composed(layout: ComposedLayout, count: int) -> Cute:
         layout: Some leaf has stride 1 or extent 1.
         count: A power of two, >= 1.
 
-    Raises:
-        MalformedError: LA646, the count; LA102 or LA110, a number leaves its range.
-        AdmissibilityError: LA647, the count is no power of two.
-        RepresentabilityError: LA162, no leaf has stride 1 or extent 1.
+    Raises: MalformedError: LA646, LA102, LA110. AdmissibilityError: LA647. RepresentabilityError: LA162.
 
     Example:
         >>> from layoutalg.cute.layout import CuteLayout

@@ -58,8 +58,7 @@ def _tiler_text(tiler: object, level: int) -> str:
 def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
     """Return ``tiler`` with plain ints, or refuse it.
 
-    Raises:
-        MalformedError: LA141, not a tiler, or nested more than 64 deep.
+    Raises: MalformedError: LA141.
     """
     if tiler is None or isinstance(tiler, CuteLayout):
         return tiler
@@ -92,8 +91,7 @@ def _call(where: Where) -> str:
 def by_mode(layout: CuteLayout, tiler: tuple[Tiler, ...], where: Where) -> None:
     """Refuse a tuple tiler with more entries than the layout has modes.
 
-    Raises:
-        MalformedError: LA141.
+    Raises: MalformedError: LA141.
     """
     if isinstance(layout.shape, int) or len(tiler) > layout.rank:
         modes = "an int shape, no tuple of modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
@@ -118,8 +116,7 @@ def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name:
         operation: What to do with a CuTe layout.
         name: How users call it, for messages.
 
-    Raises:
-        MalformedError: LA192, not such a layout; or what the operation raises.
+    Raises: MalformedError: LA192.
 
     Example:
         >>> from layoutalg.cute.swizzle import Swizzle

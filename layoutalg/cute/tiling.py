@@ -48,10 +48,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteL
     Returns:
         Compact layout of the shape. Elements.
 
-    Raises:
-        MalformedError: LA153, the order does not fit the shape.
-        AdmissibilityError: LA154, two modes of extent above 1 have the same number. CuTe C++ gives them overlapping
-            strides.
+    Raises: MalformedError: LA153. AdmissibilityError: LA154.
 
     Example:
         >>> print(make_ordered_layout((3, 4, 5), (2, 0, 1)))
@@ -119,8 +116,7 @@ def make_layout_like(layout: CuteLayout) -> CuteLayout:
     Args:
         layout: A layout. Elements.
 
-    Raises:
-        MalformedError: LA192, not a CuteLayout.
+    Raises: MalformedError: LA192.
 
     Example:
         >>> print(make_layout_like(CuteLayout((2, 3, 4, 5), (0, 42, 1, 0))))
@@ -167,12 +163,8 @@ def tile_to_shape(
         Layout with one mode per mode of ``shape``, of its extent (rounded up under ``"cute_cpp"``).
 
     Raises:
-        MalformedError: LA153, the shape or the order does not fit; LA144, no such parity; LA192, ``tile`` is not a
-            layout.
-        AdmissibilityError: LA152, the tile does not divide the shape, with the first element that would fall outside;
-            LA193, a swizzle over the tile leads out of [0, size(shape)), with the first coordinate; LA154, the order is
-            not strict; LA131 to LA134, the tile cannot be repeated.
-        BudgetError: LA114, where the swizzles lead was not decided.
+        MalformedError: LA153, LA144, LA192. AdmissibilityError: LA152, LA193, LA154, LA131 to LA134. BudgetError:
+        LA114.
 
     Example:
         >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (128, 128)))

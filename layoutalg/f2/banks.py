@@ -30,8 +30,7 @@ def wavefronts(access: LinearLayout, element_bits: int, *, banks: int = 32, bank
         banks: Number of banks, power of two.
         bank_bits: Bits per word of a bank, power of two.
 
-    Raises:
-        MalformedError: LA200, LA241, a size that is no power of two.
+    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> column = LinearLayout.from_bases({"lane": [(32,), (64,), (128,), (256,), (512,)]}, {"offset": 1024})
@@ -58,8 +57,7 @@ def bank_conflict(
         banks: As for ``wavefronts``.
         bank_bits: As for ``wavefronts``.
 
-    Raises:
-        MalformedError: LA200, LA241, a size that is no power of two.
+    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> bank_conflict(LinearLayout.from_bases({"lane": [(1,), (32,)]}, {"offset": 64}), 32)

@@ -24,8 +24,7 @@ Moves = list[tuple[int, int, int]]
 def linear(value: object, argument: str) -> LinearLayout:
     """Return ``value`` if it is a linear layout.
 
-    Raises:
-        MalformedError: LA241, naming the argument.
+    Raises: MalformedError: LA241.
     """
     if not isinstance(value, LinearLayout):
         raise bad_argument(argument, "must be a LinearLayout", value)
@@ -63,8 +62,7 @@ def refuse(
 def place(axes: Axes, name: object, argument: str) -> tuple[int, int]:
     """Return (lowest bit, bits) of the axis ``name``.
 
-    Raises:
-        MalformedError: LA241, there is no such axis.
+    Raises: MalformedError: LA241.
 
     Example:
         >>> place((("row", 2), ("col", 3)), "col", "axis")
@@ -80,8 +78,7 @@ def place(axes: Axes, name: object, argument: str) -> tuple[int, int]:
 def selected(axes: Axes, names: object, argument: str) -> tuple[str, ...]:
     """Return the axis names asked for, distinct and known, in the order of ``axes``; one name may stand alone.
 
-    Raises:
-        MalformedError: LA241.
+    Raises: MalformedError: LA241.
 
     Example:
         >>> selected((("row", 2), ("col", 3)), ["col", "row"], "names")
@@ -131,8 +128,7 @@ def packed_point(axes: Axes, values: object, argument: str, *, complete: bool = 
         complete: No axis may be absent.
         flat: The packed integer itself will do, too.
 
-    Raises:
-        MalformedError: LA241 or LA200, an unknown or absent axis, a coordinate outside its axis or no integer.
+    Raises: MalformedError: LA241, LA200.
 
     Example:
         >>> packed_point((("row", 2), ("col", 3)), {"col": 5}, "point")

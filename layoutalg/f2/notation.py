@@ -22,8 +22,7 @@ def parse_linear(text: str) -> LinearLayout:
     Args:
         text: As in the module notation.
 
-    Raises:
-        MalformedError: LA201 with the character position, or LA200 for a layout that breaks a rule.
+    Raises: MalformedError: LA201, LA200.
 
     Example:
         >>> parse_linear("F2[i=(2)(1) -> offset:4] ^ (1)").table().tolist()

@@ -124,8 +124,7 @@ class SolutionSet:
             objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order, and skips
                 the axes that C lacks; or a sequence of output axes of C.
 
-        Raises:
-            MalformedError: LA241, an unknown objective or axis.
+        Raises: MalformedError: LA241.
 
         Example:
             >>> A = LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2})
@@ -190,9 +189,7 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
         outer: Any; need not be injective nor surjective.
         target: The same output axes by name, none larger.
 
-    Raises:
-        AdmissibilityError: LA243, the output axes do not match; LA244, some value of ``target`` is not a value of
-            ``outer``; the witness holds an input and that value.
+    Raises: AdmissibilityError: LA243, LA244.
 
     Complexity: one elimination of ``outer`` (cached) and O(bits) integer operations per input bit of ``target``.
 
@@ -303,9 +300,7 @@ def invert_and_compose(
         outer: As for ``solve``.
         objective: As for ``SolutionSet.choose``.
 
-    Raises:
-        AdmissibilityError: LA243, LA244, see ``solve``.
-        MalformedError: LA241, an unknown objective.
+    Raises: AdmissibilityError: LA243, LA244. MalformedError: LA241.
 
     Example:
         >>> swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"o": 4})
@@ -324,9 +319,7 @@ def preimages(
         layout: Any.
         point: The value, per output axis or packed.
 
-    Raises:
-        MalformedError: LA241, the point is not in the codomain.
-        AdmissibilityError: LA244, the value is not taken.
+    Raises: MalformedError: LA241. AdmissibilityError: LA244.
 
     Example:
         >>> preimages(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}), {"o": 1})
@@ -355,8 +348,7 @@ def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> Linea
         source: Layout of the values at hand.
         destination: Layout wanted, over the same output axes.
 
-    Raises:
-        AdmissibilityError: LA243, LA244, see ``solve``.
+    Raises: AdmissibilityError: LA243, LA244.
 
     Example:
         >>> one = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"o": 8})

@@ -24,8 +24,7 @@ class Subspace:
         axes: Axis names with their bits, minor to major.
         basis: The reduced basis, packed, ascending; ``Subspace.spanned`` makes it from any vectors.
 
-    Raises:
-        MalformedError: LA200, LA241.
+    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> plane = Subspace.spanned((("lane", 2), ("warp", 1)), [3, 5])
@@ -50,8 +49,7 @@ class Subspace:
     def spanned(cls, axes: Axes, vectors: Iterable[int | Mapping[str, int]]) -> Subspace:
         """Return the span of packed vectors or points by name.
 
-        Raises:
-            MalformedError: LA200, LA241, a vector outside the axes.
+        Raises: MalformedError: LA200, LA241.
         """
         check_axes(axes, "axes")
         points = items(vectors, "vectors", "must be a sequence of points")
@@ -89,8 +87,7 @@ class Subspace:
     def coordinates(self, point: int | Mapping[str, int]) -> tuple[int, ...]:
         """Return the basis vectors whose xor is the point, as their indices.
 
-        Raises:
-            AdmissibilityError: LA260, the point is outside; the witness holds what remains of it.
+        Raises: AdmissibilityError: LA260.
 
         Example:
             >>> Subspace.spanned((("x", 3),), [3, 5]).coordinates(6)
@@ -160,8 +157,7 @@ class Subspace:
     def image(self, layout: LinearLayout) -> Subspace:
         """Return the image under the linear part of a layout whose input axes are these axes.
 
-        Raises:
-            MalformedError: LA241, other axes.
+        Raises: MalformedError: LA241.
         """
         if linear(layout, "layout").inputs != self.axes:
             raise bad_argument("layout", f"must have the input axes {self.axes}", layout.inputs)
@@ -171,8 +167,7 @@ class Subspace:
     def preimage(self, layout: LinearLayout) -> Subspace:
         """Return the inputs that the linear part of a layout sends into this subspace of its codomain.
 
-        Raises:
-            MalformedError: LA241, other axes.
+        Raises: MalformedError: LA241.
         """
         if linear(layout, "layout").outputs != self.axes:
             raise bad_argument("layout", f"must have the output axes {self.axes}", layout.outputs)

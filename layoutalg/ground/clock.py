@@ -42,8 +42,7 @@ def within(seconds: float) -> Iterator[Deadline]:
     Args:
         seconds: Seconds of wall time, at least 0; infinity sets no deadline.
 
-    Raises:
-        MalformedError: LA004, not a number of seconds.
+    Raises: MalformedError: LA004.
 
     Example:
         >>> with within(60), within(5) as deadline:
@@ -70,8 +69,7 @@ def check(what: str) -> None:
     Args:
         what: What is being done, for the message.
 
-    Raises:
-        BudgetError: LA001, the time is up.
+    Raises: BudgetError: LA001.
 
     Example:
         >>> with within(0):
@@ -96,8 +94,7 @@ def out_of_time(what: str, seconds: float | None = None) -> NoReturn:
 def checked_seconds(value: object, argument: str = "seconds") -> float:
     """Return a number of seconds as a float; refuse what is not one (also NaN, which would never end).
 
-    Raises:
-        MalformedError: LA004, with the argument's name.
+    Raises: MalformedError: LA004.
 
     Example:
         >>> checked_seconds(2)

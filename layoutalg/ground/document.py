@@ -249,9 +249,7 @@ def load_json(text: str, name: str = "document") -> object:
         text: The document.
         name: What to call it in messages (a file name).
 
-    Raises:
-        MalformedError: LA011, not JSON (also NaN, Infinity, numbers that are too long, nesting that is too deep);
-            LA013, a key stands twice in an object; LA014, more values than are read.
+    Raises: MalformedError: LA011, LA013, LA014.
 
     Example:
         >>> load_json('{"a": 1}')
@@ -307,8 +305,7 @@ def split_json(text: str, name: str = "document") -> Documents:
         text: The documents.
         name: What to call them in messages (a file name).
 
-    Raises:
-        MalformedError: as ``load_json``; LA014, more documents than are read; LA010, an empty list.
+    Raises: MalformedError: LA014, LA010.
 
     Example:
         >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))

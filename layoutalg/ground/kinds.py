@@ -28,8 +28,7 @@ def checked_kinds(value: Any, code: str) -> None:
         value: The value under construction.
         code: Code of the error.
 
-    Raises:
-        MalformedError: With that code; names the field, what it must be and the value.
+    Raises: MalformedError: With that code; names the field, what it must be and the value.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)

@@ -18,8 +18,7 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         bytes_each: Bytes per entry in all arrays that are alive at one time.
         limit: Limit in bytes.
 
-    Raises:
-        BudgetError: LA002, with the bytes and the limit.
+    Raises: BudgetError: LA002.
 
     Example:
         >>> reserve("a table", 2**20, 8)
@@ -44,8 +43,7 @@ def reserve_items(what: str, values: object, limit: int = limits.TABLE_BYTES) ->
         values: Anything; what has no length is let pass.
         limit: Limit in bytes.
 
-    Raises:
-        BudgetError: LA002, with the bytes and the limit.
+    Raises: BudgetError: LA002.
 
     Example:
         >>> reserve_items("coordinates", range(10)), reserve_items("coordinates", 3)

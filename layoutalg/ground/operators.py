@@ -17,8 +17,7 @@ def then(inner: object, outer: object) -> Any:
         inner: The value whose method this is, applied first.
         outer: Applied last.
 
-    Raises:
-        MalformedError: LA192, ``outer`` is not a value that composes with ``inner``.
+    Raises: MalformedError: LA192.
 
     Example:
         >>> from layoutalg.cute import CuteLayout

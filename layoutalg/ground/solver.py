@@ -57,8 +57,7 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
         names: The variables wanted.
         seconds: Wall time; the deadline that holds here counts too where it is sooner.
 
-    Raises:
-        BudgetError: LA001, z3 did not decide within the time.
+    Raises: BudgetError: LA001.
 
     Example:
         >>> asked = session()

@@ -68,9 +68,7 @@ class _Worker:
     def ask(self, task: bytes, deadline: float) -> tuple[bool, Any]:
         """Send a task and return (did it succeed, answer or exception).
 
-        Raises:
-            TimeoutError: no answer by the deadline (monotonic seconds).
-            _CrashError: the process ended.
+        Raises: TimeoutError: no answer by the deadline (monotonic seconds). _CrashError: the process ended.
         """
         self.tasks += 1
         try:
@@ -174,9 +172,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
         seconds: Wall time; the deadline that holds here (``clock``) counts too where it is sooner.
         task: A function of a module of this library; arguments and result are plain values.
 
-    Raises:
-        BudgetError: LA001, no answer in time; LA003, the worker ended (out of memory, a crash inside a solver).
-        LayoutError: whatever the task raises.
+    Raises: BudgetError: LA001, LA003. LayoutError: whatever the task raises.
 
     Example:
         >>> import math

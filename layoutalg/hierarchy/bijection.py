@@ -43,8 +43,7 @@ class BitMap:
         columns: Image of each bit under M, low bit first; bit r of an image is row r.
         constant: The image of 0.
 
-    Raises:
-        MalformedError: LA750, not integers of that many bits; AdmissibilityError: LA752, M is singular.
+    Raises: MalformedError: LA750, LA752.
 
     Example:
         >>> BitMap((1, 3), 2).table().tolist()
@@ -81,16 +80,14 @@ class BitMap:
     def at(self, index: int) -> int:
         """Return the image of one index.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size).
+        Raises: MalformedError: LA750.
         """
         return self.constant ^ matrix.apply(self.columns, integer(index, "index", 0, self.size))
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
         """Return the images of an array of indices.
 
-        Raises:
-            MalformedError: LA750, see ``digitmap.indices``.
+        Raises: MalformedError: LA750.
         """
         index = indices(index, self.size)
         total = np.full(index.shape, self.constant, dtype=np.int64)
@@ -111,9 +108,7 @@ class TableMap:
     Args:
         values: Image of each index, at most 2**20 of them.
 
-    Raises:
-        MalformedError: LA750, not integers; AdmissibilityError: LA752, a value outside or met twice (the witness holds
-            both indices); BudgetError: LA754, too many values.
+    Raises: MalformedError: LA750, LA752, LA754.
 
     Example:
         >>> TableMap((1, 2, 0)).at(1)
@@ -144,16 +139,14 @@ class TableMap:
     def at(self, index: int) -> int:
         """Return the image of one index.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size).
+        Raises: MalformedError: LA750.
         """
         return self.values[integer(index, "index", 0, self.size)]
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
         """Return the images of an array of indices.
 
-        Raises:
-            MalformedError: LA750, see ``digitmap.indices``.
+        Raises: MalformedError: LA750.
         """
         return self.table()[indices(index, self.size)]
 
@@ -227,8 +220,7 @@ def tabulated(values: IntArray) -> DigitMap | TableMap:
 def compose(outer: Bijection, inner: Bijection) -> DigitMap | TableMap:
     """Return ``outer`` after ``inner``, canonical.
 
-    Raises:
-        AdmissibilityError: LA751, the sizes differ; BudgetError: LA754, no common digits and too large for a table.
+    Raises: AdmissibilityError: LA751, LA754.
 
     Example:
         >>> compose(DigitMap(((2, 3), (3, 1))), DigitMap(((3, 2), (2, 1)))).modes

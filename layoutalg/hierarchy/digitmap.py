@@ -48,8 +48,7 @@ class DigitMap:
             where no bit is shared.
         flips: Weights of shared target bits, kept sorted.
 
-    Raises:
-        MalformedError: LA750, not pairs of integers; AdmissibilityError: LA752, not a bijection.
+    Raises: MalformedError: LA750, LA752.
 
     Example:
         Digits permuted and reversed; a column xored by the row inside a tile of 4 columns and 6 rows:
@@ -102,8 +101,7 @@ class DigitMap:
     def at(self, index: int) -> int:
         """Return the image of one index.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size).
+        Raises: MalformedError: LA750.
         """
         rest = integer(index, "index", 0, self.size)
         total, flipped = 0, list(self.flips)
@@ -120,8 +118,7 @@ class DigitMap:
     def apply(self, index: npt.ArrayLike) -> IntArray:
         """Return the images of an array of indices.
 
-        Raises:
-            MalformedError: LA750, see ``indices``.
+        Raises: MalformedError: LA750.
         """
         index = indices(index, self.size)
         bits = sorted(shared_bits(self.modes))
@@ -142,8 +139,7 @@ class DigitMap:
     def table(self) -> IntArray:
         """Return the images of 0, 1, ..., size - 1.
 
-        Raises:
-            BudgetError: LA754, more than 2**20 points.
+        Raises: BudgetError: LA754.
         """
         check_points(self.size)
         columns = None if self.is_plain else as_columns(self)
@@ -155,8 +151,7 @@ class DigitMap:
 def indices(index: npt.ArrayLike, size: int) -> IntArray:
     """Return indices of [0, size) as an int64 array; an empty list is one.
 
-    Raises:
-        MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> indices([2, 0], 3).tolist(), indices([], 3).tolist()
@@ -182,8 +177,7 @@ def indices(index: npt.ArrayLike, size: int) -> IntArray:
 def check_points(count: int, why: str = "tables") -> None:
     """Refuse to enumerate more than 2**20 points.
 
-    Raises:
-        BudgetError: LA754, with the count.
+    Raises: BudgetError: LA754.
     """
     if count > limits.HIERARCHY_POINTS:
         raise BudgetError(

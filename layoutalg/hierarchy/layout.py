@@ -38,8 +38,7 @@ class Guard:
         box: The box of the images.
         bounds: Per axis of ``box``, the number of allowed coordinates, from 0 to the extent.
 
-    Raises:
-        MalformedError: LA750, with the argument, the rule and the value.
+    Raises: MalformedError: LA750.
     """
 
     map: Bijection
@@ -71,8 +70,7 @@ class Guard:
     def holds(self, index: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return the predicate at an array of flat indices, each inside the guarded box.
 
-        Raises:
-            MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
+        Raises: MalformedError: LA750.
         """
         rest = self.map.apply(index)
         inside = np.ones(rest.shape, dtype=bool)
@@ -102,8 +100,7 @@ class HierarchicalLayout:
         map: The bijection of flat indices; kept canonical.
         guards: Predicates on the source. Kept without those that always hold, those of one map joined, sorted.
 
-    Raises:
-        MalformedError: LA750, with the argument, the rule and the value.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> threads = HierarchicalLayout(Box.of(register=2, lane=8), Box.of(row=4, col=4), DigitMap(((2, 1), (8, 2))))
@@ -162,17 +159,14 @@ class HierarchicalLayout:
     def __call__(self, /, **point: int) -> dict[str, int]:
         """Evaluate at one point, axes by name.
 
-        Raises:
-            MalformedError: LA750, a missing or unknown axis or a coordinate outside its axis; AdmissibilityError:
-                LA753, the point is outside a guard.
+        Raises: MalformedError: LA750, LA753.
         """
         return self.target.point(self.at(self.source.flat(point)))
 
     def at(self, index: int) -> int:
         """Return the flat value at a flat index.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size); AdmissibilityError: LA753, outside a guard.
+        Raises: MalformedError: LA750, LA753.
         """
         index = integer(index, "index", 0, self.size)
         for guard in self.guards:
@@ -192,8 +186,7 @@ class HierarchicalLayout:
     def holds(self, index: int) -> bool:
         """Return whether a flat index satisfies every guard.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size).
+        Raises: MalformedError: LA750.
         """
         index = integer(index, "index", 0, self.size)
         return all(guard.holds_at(index) for guard in self.guards)
@@ -201,8 +194,7 @@ class HierarchicalLayout:
     def apply(self, index: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the flat values at an array of flat indices, -1 where a guard excludes the point.
 
-        Raises:
-            MalformedError: LA750, not integers in [0, size), or a box of 2**62 points or more.
+        Raises: MalformedError: LA750.
         """
         array = indices(index, self.size)
         values = self.map.apply(array)
@@ -213,8 +205,7 @@ class HierarchicalLayout:
     def table(self) -> npt.NDArray[np.int64]:
         """Return the flat values at 0, 1, ..., size - 1, -1 where a guard excludes the point.
 
-        Raises:
-            BudgetError: LA754, more than 2**20 points.
+        Raises: BudgetError: LA754.
         """
         check_points(self.size, "the table of a hierarchical layout")
         return self.apply(np.arange(self.size, dtype=np.int64))
@@ -222,8 +213,7 @@ class HierarchicalLayout:
     def active(self) -> int:
         """Return the number of points that satisfy every guard.
 
-        Raises:
-            BudgetError: LA754, several guards on more than 2**20 points.
+        Raises: BudgetError: LA754.
         """
         if len(self.guards) <= 1:
             return self.guards[0].count if self.guards else self.size
@@ -232,9 +222,7 @@ class HierarchicalLayout:
     def __matmul__(self, inner: HierarchicalLayout) -> HierarchicalLayout:
         """Return ``self`` after ``inner``; defined where both are.
 
-        Raises:
-            AdmissibilityError: LA751, the target of ``inner`` is not the source of ``self`` (read one of them with
-                other axes first: ``regroup``); BudgetError: LA754, see ``bijection.compose``.
+        Raises: AdmissibilityError: LA751, LA754.
         """
         if not isinstance(inner, HierarchicalLayout):
             return NotImplemented

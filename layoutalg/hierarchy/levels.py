@@ -74,8 +74,7 @@ def integer(value: object, argument: str, low: int, high: int | None = None) -> 
 def axis_names(value: object, argument: str, box: Box, *, whole: bool) -> tuple[str, ...]:
     """Return distinct axes of a box as a tuple; all of them where ``whole``. A single name stands for itself.
 
-    Raises:
-        MalformedError: LA750, no name and no list or tuple of such names.
+    Raises: MalformedError: LA750.
     """
     names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (tuple, list)) else None
     known = names is not None and all(isinstance(name, str) and name in box.names for name in names)
@@ -94,8 +93,7 @@ class Box:
     Args:
         axes: (name, extent) pairs, fastest first; names are distinct identifiers, extents at least 1.
 
-    Raises:
-        MalformedError: LA750, with the argument, the rule and the value.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> box = Box.of(row=3, col=5)
@@ -155,8 +153,7 @@ class Box:
     def stride(self, name: str) -> int:
         """Return the weight of an axis in the flat index.
 
-        Raises:
-            MalformedError: LA750, there is no such axis.
+        Raises: MalformedError: LA750.
         """
         weight = 1
         for other, extent in self.axes:
@@ -168,8 +165,7 @@ class Box:
     def flat(self, point: Mapping[str, int]) -> int:
         """Return the flat index of a point given by all its coordinates.
 
-        Raises:
-            MalformedError: LA750, a missing or unknown axis or a coordinate outside its axis.
+        Raises: MalformedError: LA750.
         """
         if not isinstance(point, Mapping) or set(point) != set(self.names):
             raise malformed("point", f"must give the axes {list(self.names)}", point)
@@ -181,8 +177,7 @@ class Box:
     def point(self, index: int) -> dict[str, int]:
         """Return the coordinates of a flat index.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size).
+        Raises: MalformedError: LA750.
         """
         rest = integer(index, "index", 0, self.size)
         answer = {}
@@ -204,8 +199,7 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
         lane: Lanes per warp.
         register: Values per lane.
 
-    Raises:
-        MalformedError: LA750, an extent that is no integer of at least 1.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> str(hierarchy(warp=4, lane=32, register=8))
@@ -217,8 +211,7 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
 def cut_level(cut: object, argument: str = "cut") -> int:
     """Return the number of a cut, 0 for the innermost; the levels below are those up to this number.
 
-    Raises:
-        MalformedError: LA750, no such cut.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> cut_level("lane|warp")
@@ -233,8 +226,7 @@ def cut_level(cut: object, argument: str = "cut") -> int:
 def block_size(box: Box, cut: str) -> int:
     """Return the number of points of one block of a cut: the product of the extents below it.
 
-    Raises:
-        MalformedError: LA750, no such cut, or the box is not a box of levels.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
@@ -252,8 +244,7 @@ def block_size(box: Box, cut: str) -> int:
 def same_levels(first: Box, second: Box, where: tuple[str, ...]) -> None:
     """Refuse two boxes that are not the same box of levels; the witness is the level, or the axes that are no levels.
 
-    Raises:
-        AdmissibilityError: LA756, not levels, or an extent differs.
+    Raises: AdmissibilityError: LA756.
     """
     if first.is_hierarchy and first == second:
         return

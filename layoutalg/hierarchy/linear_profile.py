@@ -30,9 +30,7 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
         source: (register, lane, warp, block) -> tensor, in any order, axes may be missing: where each value is.
         destination: The same for the layout wanted, over the same output axes.
 
-    Raises:
-        MalformedError: LA750, another input axis; AdmissibilityError: LA243 or LA244, the outputs differ or a value
-            wanted is nowhere in ``source``; LA756, different numbers of lanes, warps or blocks.
+    Raises: MalformedError: LA750, LA243, LA244, LA756.
 
     Example:
         >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"x": 8})

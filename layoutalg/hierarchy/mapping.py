@@ -28,9 +28,7 @@ def read_mapping(mapping: object, size: int) -> Bijection:
             of the index.
         size: Number of points expected.
 
-    Raises:
-        MalformedError: LA750, none of these, the wrong number of points, or the function raised; AdmissibilityError:
-            LA752, not a bijection (the witness shows it); BudgetError: LA754, too many values.
+    Raises: MalformedError: LA750, LA752, LA754.
 
     Example:
         >>> read_mapping(CuteLayout((2, 3), (3, 1)), 6)

@@ -66,8 +66,7 @@ class WreathForm:
     def flipped(self, block: int) -> tuple[int, ...]:
         """Return the weights of the bits that are flipped inside one block.
 
-        Raises:
-            MalformedError: LA750, there is no such block.
+        Raises: MalformedError: LA750.
         """
         rest = integer(block, "block", 0, self.outer.size)
         found: set[int] = set()
@@ -79,8 +78,7 @@ class WreathForm:
     def inner_at(self, block: int) -> Bijection:
         """Return f_j of one block.
 
-        Raises:
-            MalformedError: LA750, there is no such block.
+        Raises: MalformedError: LA750.
         """
         flipped, first = self.flipped(block), self.inner[0]
         if self.kind == "table":
@@ -96,8 +94,7 @@ class WreathForm:
     def at(self, index: int) -> int:
         """Return P at one flat index.
 
-        Raises:
-            MalformedError: LA750, not an integer in [0, size).
+        Raises: MalformedError: LA750.
         """
         block, inside = divmod(integer(index, "index", 0, self.block * self.outer.size), self.block)
         value = self.inner[block if self.kind == "table" else 0].at(inside)
@@ -177,9 +174,7 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
     Returns:
         Proved, or Refuted with two points of one block that part.
 
-    Raises:
-        AdmissibilityError: LA756, not one box of levels on both sides; MalformedError: LA750, no such cut;
-        BudgetError: LA754, digits that do not divide the cut on more than 2**20 points.
+    Raises: AdmissibilityError: LA756, LA750. BudgetError: LA754.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, permutation
@@ -209,9 +204,7 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
 def wreath_form(bijection: Bijection, below: int) -> WreathForm:
     """Return (f; h) of a bijection that keeps the blocks of ``below`` points together.
 
-    Raises:
-        AdmissibilityError: LA755, it does not; the witness holds two indices of one block that part.
-        BudgetError: LA754, see ``crossing_witness``.
+    Raises: AdmissibilityError: LA755. BudgetError: LA754.
 
     Example:
         >>> form = wreath_form(DigitMap(((3, -1), (2, 3))), 3)
@@ -299,9 +292,7 @@ def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:
 
     Guards do not matter, as in ``preserves_blocks``: the form is that of the bijection of the whole box.
 
-    Raises:
-        AdmissibilityError: LA755, blocks are not kept together (the witness shows it); LA756, not one box of levels on
-            both sides; MalformedError: LA750, no such cut.
+    Raises: AdmissibilityError: LA755, LA756, LA750.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, permutation

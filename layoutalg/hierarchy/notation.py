@@ -52,8 +52,7 @@ _GRAMMAR = Grammar(
 def layout_text(layout: HierarchicalLayout) -> str:
     """Return the text of a layout; what ``str`` prints.
 
-    Raises:
-        MalformedError: LA750, not a hierarchical layout.
+    Raises: MalformedError: LA750.
 
     Example:
         >>> swizzled = DigitMap(((4, 1), (2, (1, 4)), (3, 8)), (4,))
@@ -120,10 +119,7 @@ def parse_hierarchical(text: str) -> HierarchicalLayout:
     Args:
         text: As in the module notation; blanks are free, ``parse`` wants one after the first axis.
 
-    Raises:
-        MalformedError: LA761, not the notation, LA750, a value that breaks a rule; AdmissibilityError: LA752, not a
-            bijection; RepresentabilityError: LA762, the text abbreviates a table; BudgetError: LA754, a table of more
-            than 2**20 values. The witness holds the character position.
+    Raises: MalformedError: LA761, LA750, LA752, LA762, LA754.
 
     Example:
         >>> layout = parse_hierarchical("x 8:1 -> x_in:4, x_out:2 | x<5")

@@ -80,8 +80,7 @@ class ExchangePlan:
     def level_of(self, place: int) -> int:
         """Return the level of a place, 0 for the register.
 
-        Raises:
-            MalformedError: LA750, there is no such place.
+        Raises: MalformedError: LA750.
         """
         number = integer(place, "place", 0, sum(self.levels))
         return next(level for level, end in enumerate(accumulate(self.levels)) if number < end)
@@ -89,8 +88,7 @@ class ExchangePlan:
     def leaving(self, cut: str) -> tuple[int, ...]:
         """Return the places that w takes from below a cut to above it.
 
-        Raises:
-            MalformedError: LA750, there is no such cut.
+        Raises: MalformedError: LA750.
         """
         limit = cut_level(cut)
         return tuple(
@@ -100,16 +98,14 @@ class ExchangePlan:
     def crossing(self, cut: str) -> int:
         """Return how many places w takes from below a cut to above it; as many come back.
 
-        Raises:
-            MalformedError: LA750, there is no such cut.
+        Raises: MalformedError: LA750.
         """
         return len(self.leaving(cut))
 
     def fanout(self, cut: str) -> int:
         """Return how many blocks of a cut one block feeds: the product of the extents that cross it.
 
-        Raises:
-            MalformedError: LA750, there is no such cut.
+        Raises: MalformedError: LA750.
         """
         return prod(self.extents[place] for place in self.leaving(cut))
 
@@ -209,9 +205,7 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
         conversion: From a box of levels to itself, on digits that both sides share, without guards (a guard restricts
             which values a stage carries, not the stages; drop it first).
 
-    Raises:
-        AdmissibilityError: LA756, not one box of levels on both sides; LA753, guards; RepresentabilityError: LA758, a
-            table, or source and target have no common list of digits that respects the levels.
+    Raises: AdmissibilityError: LA756, LA753, LA758.
 
     Complexity: O(n^3) in the number n of places.
 

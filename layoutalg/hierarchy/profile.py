@@ -83,8 +83,7 @@ class LevelProfile:
     def at(self, cut: str) -> CutProfile:
         """Return the profile of one cut.
 
-        Raises:
-            MalformedError: LA750, there is no such cut.
+        Raises: MalformedError: LA750.
         """
         return self.cuts[cut_level(cut)]
 
@@ -127,8 +126,7 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
         bijection: Any bijection of [0, N).
         below: Points of a block; divides N.
 
-    Raises:
-        BudgetError: LA754, a table or digits that do not divide the cut, on more than 2**20 points.
+    Raises: BudgetError: LA754.
 
     Complexity: linear in the digits, cubic in the shared bits; O(N log N) where it enumerates.
 
@@ -191,8 +189,7 @@ def moved(bijection: Bijection, below: int) -> int:
         bijection: Any bijection of [0, N).
         below: Points of a block; divides N.
 
-    Raises:
-        BudgetError: LA754, no such structure and more than 2**20 points.
+    Raises: BudgetError: LA754.
 
     Example:
         >>> moved(BitMap((4, 2, 1)), 2), moved(DigitMap(((3, -1),)), 1)
@@ -226,9 +223,7 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
     Returns:
         The profile of P = destination^-1 o source. Values outside a guard of either side do not count.
 
-    Raises:
-        AdmissibilityError: LA751, the tensors differ; LA756, the boxes of levels differ; BudgetError: LA754, guards,
-            tables or digits that do not divide on more than 2**20 points.
+    Raises: AdmissibilityError: LA751, LA756, LA754.
 
     Example:
         >>> from layoutalg.hierarchy import Box, hierarchy
@@ -266,8 +261,7 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
 def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
     """Return the level profile of a bijection of one box of levels; see ``level_profile``.
 
-    Raises:
-        AdmissibilityError: LA756, not one box of levels on both sides; BudgetError: LA754, see ``level_profile``.
+    Raises: AdmissibilityError: LA756, LA754.
     """
     box = require(conversion, HierarchicalLayout, "conversion").source
     same_levels(box, conversion.target, (str(conversion),))

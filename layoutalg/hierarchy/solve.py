@@ -26,11 +26,7 @@ def solve_conversion(
         within: A cut such as ``"lane|warp"``: X may then move data only inside the blocks of that cut, so that the
             levels above it keep their coordinates; both targets must then be the same box of levels.
 
-    Raises:
-        MalformedError: LA750, no such cut.
-        AdmissibilityError: LA751, the sources differ; LA756, ``within`` without equal boxes of levels; LA757, no
-            solution: the guards differ, or X moves a point to another block (the witness is that point and its image).
-        BudgetError: LA754, see ``bijection.compose``.
+    Raises: MalformedError: LA750. AdmissibilityError: LA751, LA756, LA757. BudgetError: LA754.
 
     Example:
         >>> from layoutalg.hierarchy import Box, DigitMap
@@ -98,8 +94,7 @@ def solve_linear(before: LinearLayout, after: LinearLayout) -> LinearLayout:
         before: A, over the same input axes as ``after``.
         after: B.
 
-    Raises:
-        AdmissibilityError: LA751, the input axes differ; LA757, two inputs share an output of A but not of B.
+    Raises: AdmissibilityError: LA751, LA757.
 
     Example:
         >>> A = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"x": 2})

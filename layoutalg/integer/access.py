@@ -68,8 +68,7 @@ def access(layout: IntegerLayout, base_alignment: int = 0) -> Access:
         layout: One output that is affine over Z on the box (a modulus must not wrap). Elements.
         base_alignment: The base address is a multiple of this many elements; 0 for the address 0.
 
-    Raises:
-        RepresentabilityError: LA736, several outputs, a modulus that wraps, or no points.
+    Raises: RepresentabilityError: LA736.
 
     Example:
         >>> access(IntegerLayout.from_strides({"col": 12, "row": 5}, (1, 40), 8))

@@ -50,10 +50,7 @@ def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
         first: A layout.
         second: A layout with the same outputs, names and moduli in order.
 
-    Raises:
-        MalformedError: LA731, the outputs differ.
-        BudgetError: LA740, no engine counts these values: strides that fill no progression, more than 2^27 candidate
-            values and more than 2^20 points.
+    Raises: MalformedError: LA731. BudgetError: LA740.
 
     Example:
         >>> wide = IntegerLayout.from_strides({"i": 2**40, "j": 6}, (6, 1))

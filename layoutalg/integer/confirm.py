@@ -60,8 +60,7 @@ def confirmed(layout: IntegerLayout, inverse: ParametricLayout) -> str:
     Every value that is looked at must have a point of the box with that value, none of the points looked at may be
     less, and where the inverse is defined at places next to them, these must be values too.
 
-    Raises:
-        BudgetError: LA742, the inverse does not hold; the witness is a value.
+    Raises: BudgetError: LA742.
 
     Example:
         >>> from layoutalg.piecewise import ParametricLayout

@@ -47,8 +47,7 @@ class IndexExpression:
         layout: The layout it computes, one output.
         flat: The variable is the flat index; else the variables are the axes.
 
-    Raises:
-        MalformedError: LA737, a field of the wrong type.
+    Raises: MalformedError: LA737.
     """
 
     text: str
@@ -124,8 +123,7 @@ def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
 def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
     """Refuse a name that C takes for something else; an axis of ``layout`` can be renamed.
 
-    Raises:
-        MalformedError: LA743.
+    Raises: MalformedError: LA743.
     """
     wrong = next((name for name in names if not is_cpp_name(name)), None)
     if wrong is None:
@@ -181,8 +179,7 @@ def from_axes(layout: IntegerLayout, output: str | None = None) -> IndexExpressi
         layout: The layout.
         output: Which output; needed where there are several.
 
-    Raises:
-        MalformedError: LA731, no such output; LA743, an axis whose name C does not take.
+    Raises: MalformedError: LA731, LA743.
 
     Example:
         >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
@@ -212,9 +209,7 @@ def from_flat(layout: IntegerLayout, variable: str = "t", output: str | None = N
         variable: Name of the flat index.
         output: Which output; needed where there are several.
 
-    Raises:
-        MalformedError: LA731, no such output, or the variable is not an identifier; LA743, C does not take its name.
-        RepresentabilityError: LA737, the layout has no points.
+    Raises: MalformedError: LA731, LA743. RepresentabilityError: LA737.
 
     Example:
         >>> print(from_flat(IntegerLayout.from_strides({"i": 3, "j": 4, "k": 5}, (1, 3, 16))))
@@ -280,9 +275,7 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
         text: Sums, products, ``/``, ``%``, ``>>``, ``&``, parentheses, integers and names.
         values: Integers or arrays by name.
 
-    Raises:
-        MalformedError: LA737, other syntax, an unknown name, a value that is no integer, arrays that do not broadcast,
-            a division by zero, or a negative operand where C rounds towards zero.
+    Raises: MalformedError: LA737.
 
     Example:
         >>> evaluate("(3 * i + 7) % 4", {"i": 2})

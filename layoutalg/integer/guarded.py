@@ -38,8 +38,7 @@ def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
 def guarded(layout: IntegerLayout) -> ParametricLayout:
     """Return the layout with its box as the guard; outputs keep their names where ISL can print them.
 
-    Raises:
-        BudgetError: LA222, ISL's operation quota ran out.
+    Raises: BudgetError: LA222.
 
     Example:
         >>> print(guarded(IntegerLayout.from_strides({"i": 5}, (3,), 1)))
@@ -66,8 +65,7 @@ def output_names(layout: IntegerLayout) -> tuple[str, ...]:
 def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:
     """Return a point of a box of outputs (low, high) that is no value of the layout, None where there is none.
 
-    Raises:
-        BudgetError: LA222, ISL's operation quota ran out.
+    Raises: BudgetError: LA222.
 
     Example:
         >>> first_missed(IntegerLayout.from_strides({"i": 2, "j": 2}, (1, 3)), [(0, 5)])

@@ -90,9 +90,7 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
         ``RightInverse``, checked by composition and by evaluation before it is returned; its box is ``[low, low + 1)``
         for an output without a stride 1 or -1. Or ``ImageInverse``.
 
-    Raises:
-        RepresentabilityError: LA735, the layout has no points.
-        BudgetError: LA741 or LA742, see ``image_inverse``.
+    Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
 
     Example:
         >>> found = right_inverse(IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5))
@@ -119,9 +117,7 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
         ``ImageInverse``, whose text was evaluated and compared with the layout before it is returned: at all points
         where these are at most 2^16, else at some of them, as ``confirmed`` says.
 
-    Raises:
-        RepresentabilityError: LA735, the layout has no points.
-        BudgetError: LA741, no engine found it within its budget; LA742, what was found does not hold.
+    Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
 
     Example:
         >>> found = image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1))

@@ -33,8 +33,7 @@ class Lattice:
         dimension: n.
         basis: Rows in Hermite form without zero rows. Other bases are refused, so ``==`` compares subgroups.
 
-    Raises:
-        MalformedError: LA723, the basis is not in Hermite form.
+    Raises: MalformedError: LA723.
 
     Example:
         >>> even = Lattice.spanned_by([(2, 0), (0, 2), (1, 1)])
@@ -63,8 +62,7 @@ class Lattice:
             generators: Rows of integers.
             dimension: n; needed where there are no generators.
 
-        Raises:
-            MalformedError: LA720 or LA723, not rows of n integers.
+        Raises: MalformedError: LA720, LA723.
 
         Example:
             >>> Lattice.spanned_by([(4,), (6,)]).basis

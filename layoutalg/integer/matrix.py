@@ -82,8 +82,7 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
         argument: Name of the argument, for the message.
         columns: The number of columns, where it is known.
 
-    Raises:
-        MalformedError: LA720, not rows of integers, rows of different lengths or more than a million entries.
+    Raises: MalformedError: LA720.
 
     Example:
         >>> as_matrix([[1, 2], (3, np.int8(4))])
@@ -133,8 +132,7 @@ def transpose(A: Matrix, columns: int | None = None) -> Matrix:
 def multiply(A: Matrix, B: Matrix) -> Matrix:
     """Return the product A B.
 
-    Raises:
-        MalformedError: LA720, the inner sizes differ.
+    Raises: MalformedError: LA720.
 
     Example:
         >>> multiply(((1, 2),), ((3,), (4,)))
@@ -160,9 +158,7 @@ def apply(A: Matrix, x: Vector) -> Vector:
 def determinant(A: object) -> int:
     """Return the determinant of a square matrix, by fraction-free elimination.
 
-    Raises:
-        MalformedError: LA720, not square.
-        BudgetError: LA739, the elimination is too long.
+    Raises: MalformedError: LA720. BudgetError: LA739.
 
     Example:
         >>> determinant([[2, 1], [1, 3]])
@@ -189,9 +185,7 @@ def is_unimodular(A: object) -> bool:
 def unimodular_inverse(A: object) -> Matrix:
     """Return the integer inverse of a unimodular matrix.
 
-    Raises:
-        AdmissibilityError: LA722, the determinant is neither 1 nor -1; carries it.
-        BudgetError: LA739, the elimination is too long.
+    Raises: AdmissibilityError: LA722. BudgetError: LA739.
 
     Example:
         >>> unimodular_inverse([[1, 5], [0, -1]])
@@ -240,8 +234,7 @@ def echelon(rows: list[list[int]], width: int, work: Work | None = None) -> list
         width: Columns that take part; the rest follows.
         work: The count of a larger computation that this is a part of.
 
-    Raises:
-        BudgetError: LA739, the elimination is too long.
+    Raises: BudgetError: LA739.
     """
     pivots: list[int] = []
     count = len(rows)
@@ -299,8 +292,7 @@ def echelon(rows: list[list[int]], width: int, work: Work | None = None) -> list
 def check_transform(size: int) -> None:
     """Refuse a square transform of too many entries.
 
-    Raises:
-        BudgetError: LA739.
+    Raises: BudgetError: LA739.
     """
     if size * size > MAX_ENTRIES:
         raise BudgetError(
@@ -333,9 +325,7 @@ def hnf(A: object, columns: int | None = None) -> Hermite:
         A: Rows of integers.
         columns: Number of columns, for a matrix without rows.
 
-    Raises:
-        MalformedError: LA720, not a matrix of integers.
-        BudgetError: LA739, the elimination is too long.
+    Raises: MalformedError: LA720. BudgetError: LA739.
 
     Complexity: about rows x columns^2 operations on integers that stay small for layout-sized input.
 
@@ -361,8 +351,7 @@ def hermite(rows: Matrix, width: int, work: Work) -> Hermite:
 def hermite_basis(generators: Sequence[Sequence[int]], width: int, work: Work | None = None) -> Matrix:
     """Return the rows of the Hermite form that are not zero: the canonical basis of the lattice of the generators.
 
-    Raises:
-        BudgetError: LA739, the elimination is too long.
+    Raises: BudgetError: LA739.
 
     Example:
         >>> hermite_basis([(2, 0), (3, 0), (0, 0)], 2)

@@ -23,8 +23,7 @@ def parse_integer(text: str) -> IntegerLayout:
     Args:
         text: As in the module notation.
 
-    Raises:
-        MalformedError: LA725 with the character position, or LA724 for a layout that breaks a rule.
+    Raises: MalformedError: LA725, LA724.
 
     Example:
         >>> parse_integer("Z[i:4=(6), j:3=(-1) -> offset%7] + (2)").table().tolist()

@@ -40,8 +40,7 @@ SLACK_BITS = 10
 def spend(work: int) -> None:
     """Refuse work beyond the budget, a few seconds; the unit is a few nanoseconds.
 
-    Raises:
-        BudgetError: LA739.
+    Raises: BudgetError: LA739.
     """
     if work > MAX_WORK:
         raise BudgetError(
@@ -63,8 +62,7 @@ class Work:
     def rows(self, length: int, bits: int, quotient_bits: int = 0, count: int = 1) -> None:
         """Count ``count`` operations ``row - q * base`` on rows of this length, base and q of these sizes.
 
-        Raises:
-            BudgetError: LA739.
+        Raises: BudgetError: LA739.
         """
         words = bits // WORD_BITS + 1
         self.look(count * length * (STEP + 2 * words * (quotient_bits // WORD_BITS + 2)))
@@ -72,8 +70,7 @@ class Work:
     def look(self, amount: int) -> None:
         """Count an amount of work.
 
-        Raises:
-            BudgetError: LA739.
+        Raises: BudgetError: LA739.
         """
         self.done += amount
         spend(self.done)
@@ -126,8 +123,7 @@ def field(packed: Iterable[int], place: int, width: int) -> list[int]:
 def combinations(factors: Iterable[Sequence[int]], rows: Sequence[Sequence[int]]) -> Rows:
     """Return the product of a matrix and rows.
 
-    Raises:
-        BudgetError: LA739, the product is too long.
+    Raises: BudgetError: LA739.
 
     Example:
         >>> combinations([(1, 2), (0, -1)], [(1, 0, 5), (0, 1, 7)])
@@ -171,8 +167,7 @@ def scaled_inverse(rows: Sequence[Sequence[int]]) -> ScaledInverse | None:
     Fraction-free Gauss-Jordan elimination in place: every entry on the way is a minor of A, so Hadamard's bound fixes
     the width, and the division by the previous pivot is exact.
 
-    Raises:
-        BudgetError: LA739, the elimination is too long.
+    Raises: BudgetError: LA739.
 
     Example:
         >>> found = scaled_inverse([[2, 1], [1, 3]])

@@ -150,8 +150,7 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
     Returns:
         Proved with the engine; Refuted with the two points and their common value; Unknown where the budget ran out.
 
-    Raises:
-        MalformedError: LA724, not an integer layout; LA731, the budget is no positive integer.
+    Raises: MalformedError: LA724, LA731.
 
     Complexity: general strides are as hard as subset sum; the cheap engines decide what occurs in practice.
 
@@ -283,8 +282,7 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
     Returns:
         Proved; Refuted with a point of the box that no coordinate reaches; Unknown.
 
-    Raises:
-        MalformedError: LA731, a missing or unknown output or an interval that is none.
+    Raises: MalformedError: LA731.
 
     Example:
         >>> covers(IntegerLayout.from_strides({"i": 3, "j": 2}, (1, 3)), {"offset": 6})
@@ -433,8 +431,7 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
     Returns:
         Proved; Refuted with a point of each and the common value; Unknown where the budget ran out.
 
-    Raises:
-        MalformedError: LA731, the outputs differ, or the budget is no positive integer.
+    Raises: MalformedError: LA731.
 
     Example:
         >>> even = IntegerLayout.from_strides({"i": 8}, (2,))

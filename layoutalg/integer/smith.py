@@ -64,9 +64,7 @@ def snf(A: object, columns: int | None = None) -> Smith:
         A: Rows of integers.
         columns: Number of columns, for a matrix without rows.
 
-    Raises:
-        MalformedError: LA720, not a matrix of integers.
-        BudgetError: LA739, the elimination is too long.
+    Raises: MalformedError: LA720. BudgetError: LA739.
 
     Example:
         >>> from layoutalg.integer.matrix import multiply

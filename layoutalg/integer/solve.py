@@ -91,9 +91,7 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
         A: Rows of integers.
         columns: Number of columns, for a matrix without rows.
 
-    Raises:
-        MalformedError: LA720, not a matrix of integers.
-        BudgetError: LA739, the elimination is too long.
+    Raises: MalformedError: LA720. BudgetError: LA739.
 
     Example:
         >>> kernel([[1, 2]])
@@ -115,8 +113,7 @@ def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstru
         b: One integer per row.
         columns: Number of columns, for a matrix without rows.
 
-    Raises:
-        MalformedError: LA720, not a matrix and a vector of integers.
+    Raises: MalformedError: LA720.
 
     Example:
         >>> solve([[2, 4]], [6])
@@ -170,8 +167,7 @@ def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) 
         moduli: One modulus for all rows, or one per row; 0 means equality over the integers.
         columns: Number of columns, for a matrix without rows.
 
-    Raises:
-        MalformedError: LA720, not integers or a negative modulus.
+    Raises: MalformedError: LA720.
 
     Example:
         >>> solve_mod([[2]], [2], 4)
@@ -208,8 +204,7 @@ def _moduli(moduli: object, count: int) -> Vector:
 def count_mod(solution: Solution | Obstruction, modulus: int) -> int:
     """Return how many solutions of a system modulo one modulus lie in [0, modulus)^n.
 
-    Raises:
-        MalformedError: LA720, not an answer of ``solve_mod``, or not a modulus of its system.
+    Raises: MalformedError: LA720.
 
     Example:
         >>> count_mod(solve_mod([[2]], [2], 4), 4)

@@ -30,8 +30,7 @@ def _ask(build: Callable[[Any, Any, Any], list[list[Any]]], seconds: float) -> l
 def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
     """Return two points with one value, None where there are none.
 
-    Raises:
-        BudgetError: LA001, z3 did not decide within the time.
+    Raises: BudgetError: LA001.
 
     Example:
         >>> x, y = collision(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), 2)
@@ -56,8 +55,7 @@ def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | 
 def point_of_value(layout: IntegerLayout, value: Sequence[int], seconds: float) -> Vector | None:
     """Return a point where a layout takes a value, None where there is none.
 
-    Raises:
-        BudgetError: LA001, z3 did not decide within the time.
+    Raises: BudgetError: LA001.
 
     Example:
         >>> point_of_value(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), (7,), 2)
@@ -73,8 +71,7 @@ def point_of_value(layout: IntegerLayout, value: Sequence[int], seconds: float) 
 def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
     """Return a point of each layout with the same value, None where there is none.
 
-    Raises:
-        BudgetError: LA001, z3 did not decide within the time.
+    Raises: BudgetError: LA001.
 
     Example:
         >>> f = IntegerLayout.from_strides({"i": 4}, (2,))

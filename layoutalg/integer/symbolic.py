@@ -94,8 +94,7 @@ def symbolic_access(
         offset: Value at the origin. Elements.
         assume: Congruences of single names, ``"ld % 8 == 0"``.
 
-    Raises:
-        MalformedError: LA736, naming the argument.
+    Raises: MalformedError: LA736.
 
     Example:
         >>> symbolic_access((64, 128), (1, SymbolicStride("ld", divisor=8)))

@@ -54,10 +54,7 @@ def solve(
         operations: ISL's operation quota; None for time alone.
         args: What else the question takes: texts and plain values.
 
-    Raises:
-        BudgetError: LA222, no answer within ``limits.ISL_SECONDS`` or the quota; LA001, the deadline that holds here
-            has passed.
-        AdmissibilityError: LA791, ISL refuses for another reason.
+    Raises: BudgetError: LA222, LA001. AdmissibilityError: LA791.
 
     Example:
         >>> solve("parity", lambda context: __import__("islpy").Val.read_from_str(context, "7").to_python())

@@ -33,9 +33,7 @@ def from_pieces(
         context: Constraints on the parameters.
         outputs: Names of the outputs.
 
-    Raises:
-        MalformedError: LA783 two guards overlap, even where the values agree, with a common point; LA784 a guard
-            that no point satisfies within the context; LA780, LA781, LA782 a text; LA785 the arguments.
+    Raises: MalformedError: LA783, LA784, LA780, LA781, LA782, LA785.
 
     Example:
         >>> L = from_pieces(("i",), [("0 <= i < N", "2i"), ("N <= i < 2N", "4N - 1 - i")], params=("N",))
@@ -120,8 +118,7 @@ class CoreTail:
 def tiled(layout: ParametricLayout, axis: str, tile: int) -> ParametricLayout:
     """Return the layout with one axis as two digits, ``axis = tile * axis_tile + axis_in``.
 
-    Raises:
-        MalformedError: LA785, an unknown axis or a tile that is no positive integer.
+    Raises: MalformedError: LA785.
 
     Example:
         >>> tiled(ParametricLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4).at(i_tile=2, i_in=1, N=12)
@@ -158,9 +155,7 @@ def core_and_tail(layout: ParametricLayout, axis: str, tile: int) -> CoreTail:
         axis: The axis to cut.
         tile: T >= 1, in points.
 
-    Raises:
-        MalformedError: LA785, an unknown axis or a tile that is no positive integer.
-        BudgetError: LA222, ISL's operation quota ran out.
+    Raises: MalformedError: LA785. BudgetError: LA222.
 
     Example:
         >>> parts = core_and_tail(ParametricLayout("[N] -> { [i] -> [3i] : 0 <= i < N }"), "i", 12)
@@ -181,8 +176,7 @@ def padded(layout: ParametricLayout, interval: int, padding: int) -> ParametricL
 
     Mathematically: v -> v + padding * floor(v / interval).
 
-    Raises:
-        MalformedError: LA785, not one output, an interval below 1 or a negative padding.
+    Raises: MalformedError: LA785.
 
     Example:
         >>> padded(ParametricLayout("{ [i] -> [i] : 0 <= i < 10 }"), 4, 1).table()[1].ravel().tolist()
@@ -196,8 +190,7 @@ def padded(layout: ParametricLayout, interval: int, padding: int) -> ParametricL
 def addresses(layout: ParametricLayout, element_bytes: int, base_bytes: int = 0) -> ParametricLayout:
     """Return the byte address of every point, given the layout of element offsets.
 
-    Raises:
-        MalformedError: LA785, not one output, or sizes that are no positive integers.
+    Raises: MalformedError: LA785.
 
     Example:
         >>> addresses(ParametricLayout("{ [i] -> [3i] : 0 <= i < 10 }"), 2, 64).at(i=5)
@@ -218,8 +211,7 @@ def banks(address: ParametricLayout, count: int = 32, word_bytes: int = 4) -> Pa
         count: Number of banks.
         word_bytes: Width of a bank, in bytes.
 
-    Raises:
-        MalformedError: LA785, not one output, or sizes that are no positive integers.
+    Raises: MalformedError: LA785.
 
     Example:
         >>> rows = ParametricLayout("[N] -> { [i] -> [33i] : 0 <= i < N }")
@@ -239,9 +231,7 @@ def common_values(
     Mathematically: the intersection of the images, as a set: ``is_empty`` says whether the layouts are disjoint,
     ``sample`` gives a common value, ``count`` their number.
 
-    Raises:
-        MalformedError: LA785, not piecewise layouts, or different numbers of outputs.
-        BudgetError: LA222, ISL's operation quota ran out.
+    Raises: MalformedError: LA785. BudgetError: LA222.
 
     Example:
         >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))

@@ -83,9 +83,7 @@ def function_like(
         near: Texts whose inputs bound the points where anything is defined; the answer itself is one.
         also: The other texts that ``wanted`` evaluates.
 
-    Raises:
-        DisagreementError: with a point.
-        UnreadError: a text that is not read.
+    Raises: DisagreementError: with a point. UnreadError: a text that is not read.
     """
     found = read(text)
     inputs = max([found.inputs, *(meaning.inputs for meaning in near)])
@@ -142,8 +140,7 @@ def function_of(
 def judged(question: str, judge: Callable[[], object]) -> None:
     """Judge an answer of ISL.
 
-    Raises:
-        BudgetError: LA793, it does not hold; LA794, its text cannot be read without ISL.
+    Raises: BudgetError: LA793, LA794.
     """
     try:
         twice(judge)
@@ -165,8 +162,7 @@ def twice(judge: Callable[[], object]) -> None:
 def plainly(question: str, ask: Callable[[bool], T], judge: Callable[[T], object]) -> T:
     """Return an answer that was judged; asked for once more, all quantified integers defined, where it is not read.
 
-    Raises:
-        BudgetError: LA793, it does not hold; LA794, it cannot be read without ISL.
+    Raises: BudgetError: LA793, LA794.
     """
     unread: UnreadError | None = None
     for plain in (False, True):
@@ -249,9 +245,7 @@ def image_like(
 def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
     """Compare a function with the inverse of another; with ``least``, with the least point of every value.
 
-    Raises:
-        DisagreementError: with a point.
-        UnreadError: a text that is not read.
+    Raises: DisagreementError: with a point. UnreadError: a text that is not read.
     """
     found = read(text)
     cloud = together((function, function.inputs), width=function.inputs, also=[found])

@@ -66,8 +66,7 @@ def counted(text: str) -> tuple[Part, ...] | None:
     Args:
         text: ISL text of a set with parameters.
 
-    Raises:
-        BudgetError: LA222, more than 200 pieces or ISL's quota.
+    Raises: BudgetError: LA222.
 
     Example:
         >>> [part] = counted("[N] -> { [i, j] : 0 <= j <= i < N }")

@@ -63,8 +63,7 @@ def within_reach(piece: str) -> None:
 
     28 parities of 28 bits take it 10 s, 32 a minute, 24 a tenth of a second.
 
-    Raises:
-        BudgetError: LA222, with the numbers.
+    Raises: BudgetError: LA222.
     """
     quotients = len(_QUOTIENT.findall(piece))
     if quotients > QUOTIENTS and piece.partition("]")[0].count(",") >= QUOTIENTS:

@@ -79,10 +79,7 @@ def read_function(text: str, operations: int | None = None) -> Function:
         text: ISL map text without parameters. Input axes keep the names they have, others become ``c0``, ``c1``, ...
         operations: ISL operation quota; None for time alone.
 
-    Raises:
-        MalformedError: LA220 the text does not parse; LA221 parameters, an unbounded or empty domain, a domain that is
-            not a box from the origin (with a missing point), two values at one point (with the point).
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: MalformedError: LA220, LA221. BudgetError: LA222, LA793, LA794.
     """
     if "->" not in text.partition("{")[2]:
         raise _not_a_layout(text, "it has no arrow from inputs to outputs")
@@ -165,8 +162,7 @@ def chain(stages: Sequence[str], domain: str, operations: int | None = None) -> 
         domain: ISL text of the set of inputs.
         operations: ISL operation quota; None for time alone.
 
-    Raises:
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: BudgetError: LA222, LA793, LA794.
 
     Example:
         >>> chain(["{ [i] -> [3i + 1] }", "{ [v] -> [v - v mod 3] }"], "{ [i] : 0 <= i < 4 }")
@@ -209,8 +205,7 @@ def pullback(outer: str, link: str | None, inner: str, operations: int | None = 
         inner: ISL text of a function; the answer has its domain.
         operations: ISL operation quota; None for time alone.
 
-    Raises:
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: BudgetError: LA222, LA793, LA794.
 
     Example:
         >>> pullback("{ [x] -> [2x] : 0 <= x < 9 }", None, "{ [i] -> [3i] : 0 <= i < 3 }")
@@ -263,8 +258,7 @@ def left_inverse(text: str, extents: Sequence[int], operations: int | None = Non
         extents: Extents of the box, fastest first.
         operations: ISL operation quota; None for time alone.
 
-    Raises:
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: BudgetError: LA222, LA793, LA794.
 
     Example:
         >>> left_inverse("{ [a] -> [2a] : 0 <= a < 4 }", (4,)).split(";")[0]
@@ -349,8 +343,7 @@ def compared(left: str, right: str, links: tuple[str, str] | None = None, operat
         A point where the functions differ, evaluated there; or none, with the number of points that were compared
         besides. Of sides that give their values by conditions only, nothing is confirmed here: ``confirmed`` is empty.
 
-    Raises:
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: BudgetError: LA222, LA793, LA794.
 
     Example:
         >>> compared("{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [x + x] : 0 <= x < 4 }")

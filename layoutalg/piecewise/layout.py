@@ -41,10 +41,7 @@ class PiecewiseLayout:
             ``x // n`` may stand for ``floor(x/n)``. It is kept in canonical form, without the names of outputs.
         outputs: Names of the outputs; None takes them from the text, ``y0``, ``y1``, ... where it has none.
 
-    Raises:
-        MalformedError: LA220 no ISL text, LA221 no total function on a box (the witness is the point that shows it),
-            LA780 a text that is too long or nests too deeply, LA782 an unclear quotient.
-        BudgetError: LA222, ISL's operation quota ran out.
+    Raises: MalformedError: LA220, LA221, LA780, LA782. BudgetError: LA222.
 
     Example:
         >>> L = PiecewiseLayout("{ [i, j] -> [offset = 10i + floor(j/2)] : 0 <= i < 2 and 0 <= j < 3 }")
@@ -97,8 +94,7 @@ class PiecewiseLayout:
         Returns:
             Value of every output: int where all inputs are ints, else an array (object where 64 bits might not do).
 
-        Raises:
-            MalformedError: LA223, a missing or unknown axis, a value that is no integer or outside its axis.
+        Raises: MalformedError: LA223.
 
         Example:
             >>> PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 7 }").apply({"i": 5})
@@ -124,8 +120,7 @@ class PiecewiseLayout:
     def at(self, index: int) -> tuple[int, ...]:
         """Return the outputs at a flat index.
 
-        Raises:
-            MalformedError: LA223, not an integer in [0, size).
+        Raises: MalformedError: LA223.
         """
         if isinstance(index, (bool, np.bool_)) or not isinstance(index, (int, np.integer)):
             raise _malformed("index", "must be an integer", index)
@@ -140,8 +135,7 @@ class PiecewiseLayout:
     def table(self) -> npt.NDArray[np.int64]:
         """Return the values over all flat indices: shape (size,) for one output, else (size, outputs).
 
-        Raises:
-            BudgetError: LA224, more than 2**24 points; LA002, a table that takes too much memory.
+        Raises: BudgetError: LA224, LA002.
 
         Example:
             >>> PiecewiseLayout("{ [i] -> [i, floor(i/2)] : 0 <= i < 3 }").table().tolist()
@@ -174,9 +168,7 @@ class PiecewiseLayout:
     def is_equal(self, other: PiecewiseLayout) -> bool:
         """Return whether both are the same function on the same box; axis and output names do not matter.
 
-        Raises:
-            MalformedError: LA223, not a piecewise layout.
-            BudgetError: LA222, ISL's operation quota ran out.
+        Raises: MalformedError: LA223. BudgetError: LA222.
 
         Example:
             >>> f = PiecewiseLayout("{ [i] -> [i - 2*floor(i/2)] : 0 <= i < 8 }")
@@ -196,10 +188,7 @@ class PiecewiseLayout:
         Mathematically: the outputs of ``inner`` are the inputs of ``self``, in order; a single output that meets
         several inputs is their flat (colexicographic) index.
 
-        Raises:
-            AdmissibilityError: LA650, the numbers of outputs and inputs differ; LA651, ``inner`` leaves the domain,
-                with a point that shows it.
-            BudgetError: LA222, ISL's operation quota ran out.
+        Raises: AdmissibilityError: LA650, LA651. BudgetError: LA222.
 
         Example:
             >>> f = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")
@@ -239,8 +228,7 @@ class PiecewiseLayout:
     def then(self, outer: PiecewiseLayout) -> PiecewiseLayout:
         """Return ``outer`` after ``self``.
 
-        Raises:
-            MalformedError: LA192, ``outer`` does not compose with it; or what ``@`` raises.
+        Raises: MalformedError: LA192.
         """
         return cast(PiecewiseLayout, then(self, outer))
 

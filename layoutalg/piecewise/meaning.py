@@ -37,8 +37,7 @@ class Meaning:
     def holds(self, params: Mapping[str, Array], places: Sequence[Array]) -> Array:
         """Return where points (of a map: pairs of points) belong.
 
-        Raises:
-            UnreadError: a quantifier that cannot be decided point by point.
+        Raises: UnreadError: a quantifier that cannot be decided point by point.
         """
         answer = np.zeros(shape_of(params, places), dtype=bool)
         for clause in self.clauses:
@@ -49,8 +48,7 @@ class Meaning:
         """Return the outputs of a map whose clauses give them as expressions, where it is defined, and where clauses
         that hold together disagree.
 
-        Raises:
-            UnreadError: an output that is given by a condition only.
+        Raises: UnreadError: an output that is given by a condition only.
         """
         shape = shape_of(params, inputs)
         covered, torn = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
@@ -75,8 +73,7 @@ class Meaning:
 def read(text: str) -> Meaning:
     """Return the meaning of a text.
 
-    Raises:
-        UnreadError: a text outside the grammar.
+    Raises: UnreadError: a text outside the grammar.
 
     Example:
         >>> meaning = read("[N] -> { [i] -> [floor(i/2) mod 3] : 0 <= i < N }")

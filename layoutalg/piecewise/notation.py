@@ -43,9 +43,7 @@ def prepared(text: object, argument: str) -> str:
         text: ISL text.
         argument: Name of the argument, for messages.
 
-    Raises:
-        MalformedError: LA780 not a text, too long or nested too deeply (brackets, signs); LA782 an ambiguous ``div``.
-        BudgetError: LA222, a tuple of too many entries.
+    Raises: MalformedError: LA780, LA782. BudgetError: LA222.
 
     Example:
         >>> prepared("{ [i] -> [i div 12 + (i + 1) // 2] }", "text")
@@ -133,9 +131,7 @@ def whole(text: object, argument: str = "text", code: str = "LA780") -> str:
 
     ISL stops reading at the closing brace, and text without braces is another of its formats.
 
-    Raises:
-        MalformedError: LA780, LA782, see ``prepared``; ``code``, text before, after or instead of one pair of braces.
-        BudgetError: LA222, see ``prepared``.
+    Raises: MalformedError: LA780, LA782. BudgetError: LA222.
 
     Example:
         >>> whole("[N] -> { [i] : 0 <= i < N }")

@@ -43,10 +43,7 @@ class ParametricLayout:
         context: Constraints on the parameters, ``"N >= 1"``; the layout has no point where they fail.
         outputs: Names of the outputs; None takes them from the text, ``y0``, ``y1``, ... where it has none.
 
-    Raises:
-        MalformedError: LA780 no map, LA781 not affine, LA782 an unclear quotient, LA783 pieces that overlap and
-            disagree (with the point and both values), LA784 an inconsistent context, LA785 names of outputs.
-        BudgetError: LA222, ISL's operation quota ran out.
+    Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
 
     Example:
         >>> L = ParametricLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }", "N >= 1")
@@ -101,8 +98,7 @@ class ParametricLayout:
     def piecewise(self, **values: int) -> PiecewiseLayout:
         """Return the layout at parameter values as a total layout on a box.
 
-        Raises:
-            MalformedError: LA221, the domain is no box from the origin, with a missing point; LA785 parameters.
+        Raises: MalformedError: LA221, LA785.
         """
         here = self.subs(**checked_values(values, self.params, self.text, complete=True))
         return PiecewiseLayout(here.text, self.outputs)
@@ -125,8 +121,7 @@ class ParametricLayout:
     def subs(self, **values: int) -> ParametricLayout:
         """Return the layout at values of some parameters.
 
-        Raises:
-            MalformedError: LA785, an unknown parameter or no integer; LA787, values outside the context.
+        Raises: MalformedError: LA785, LA787.
 
         Example:
             >>> print(ParametricLayout("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }").subs(N=5))
@@ -153,8 +148,7 @@ class ParametricLayout:
         Returns:
             Value of every output: int where all inputs are ints, else an array (object where 64 bits might not do).
 
-        Raises:
-            MalformedError: LA785, axes, parameters or types; LA788, a point outside the guards, with the point.
+        Raises: MalformedError: LA785, LA788.
         """
         answers, covered = self._evaluate(coords, values)
         if not covered.all():
@@ -187,9 +181,7 @@ class ParametricLayout:
         Returns:
             Arrays of shapes (points, axes) and (points, outputs).
 
-        Raises:
-            AdmissibilityError: LA786, an unbounded domain.
-            BudgetError: LA224, a bounding box of more than 2**24 points; LA002, a table that takes too much memory.
+        Raises: AdmissibilityError: LA786. BudgetError: LA224, LA002.
 
         Example:
             >>> points, image = ParametricLayout("[N] -> { [i] -> [i, 2i] : 0 <= i < N }").table(N=2)
@@ -212,9 +204,7 @@ class ParametricLayout:
     def __matmul__(self, inner: ParametricLayout) -> ParametricLayout:
         """Return ``self`` after ``inner``; outputs meet axes by position.
 
-        Raises:
-            AdmissibilityError: LA789, the numbers differ, or a value of ``inner`` lies outside the domain of
-                ``self``, with parameters, point and value; ``after`` restricts instead.
+        Raises: AdmissibilityError: LA789.
         """
         if not isinstance(inner, ParametricLayout):
             return NotImplemented
@@ -236,8 +226,7 @@ class ParametricLayout:
     def then(self, outer: ParametricLayout) -> ParametricLayout:
         """Return ``outer`` after ``self``.
 
-        Raises:
-            MalformedError: LA192, ``outer`` does not compose with it; or what ``@`` raises.
+        Raises: MalformedError: LA192.
         """
         return cast(ParametricLayout, then(self, outer))
 
@@ -275,8 +264,7 @@ class ParametricLayout:
     def union(self, other: ParametricLayout) -> ParametricLayout:
         """Return the layout defined where either is.
 
-        Raises:
-            MalformedError: LA783, both are defined at a point and differ, with the point and both values.
+        Raises: MalformedError: LA783.
 
         Example:
             >>> low = ParametricLayout("{ [i] -> [i] : 0 <= i < 4 }")
@@ -298,9 +286,7 @@ class ParametricLayout:
     def inverse(self) -> ParametricLayout:
         """Return the inverse, defined exactly on the image: its guard is the predicate that tells values from holes.
 
-        Raises:
-            AdmissibilityError: LA792, not injective, with two colliding points.
-            BudgetError: LA222, ISL's operation quota ran out.
+        Raises: AdmissibilityError: LA792. BudgetError: LA222.
 
         Example:
             >>> f = ParametricLayout("[N] -> { [i] -> [i div 12, i mod 12] : 0 <= i < N }")
@@ -326,8 +312,7 @@ class ParametricLayout:
     def right_inverse(self) -> ParametricLayout:
         """Return the function from each value to its lexicographically least point.
 
-        Raises:
-            AdmissibilityError: LA791, some value has no least point.
+        Raises: AdmissibilityError: LA791.
 
         Example:
             >>> ParametricLayout("{ [i] -> [i div 3] : 0 <= i < 9 }").right_inverse().table()[1].ravel().tolist()

@@ -56,8 +56,7 @@ class Piece:
 def pieces(text: str) -> tuple[Piece, ...]:
     """Return the pieces of a canonical function text as plain numbers.
 
-    Raises:
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: BudgetError: LA222, LA793, LA794.
 
     Example:
         >>> floors, value = pieces("{ [x] -> [(floor((x)/2))] : 0 <= x <= 3 }")[0].outputs[0]

@@ -124,10 +124,7 @@ def read_function(text: object, given: str = "") -> Reading:
         text: ISL map text; pieces may overlap only where they agree.
         given: Constraints on the parameters.
 
-    Raises:
-        MalformedError: LA780 no text of a map, LA781 not affine, LA782 an unclear quotient, LA783 two values at one
-            point, LA784 an inconsistent context.
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: MalformedError: LA780, LA781, LA782, LA783, LA784. BudgetError: LA222, LA793, LA794.
     """
     written = whole(text)
     if "->" not in written.partition("{")[2]:
@@ -186,9 +183,7 @@ def _function(context: islpy.Context, written: str, given: str, plain: bool) -> 
 def read_set(text: object) -> Reading:
     """Read a set with parameters.
 
-    Raises:
-        MalformedError: LA780 no text of a set, LA781 not affine, LA782 an unclear quotient.
-        BudgetError: LA222, no answer in time; LA793, LA794, the answer does not hold or could not be confirmed.
+    Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222, LA793, LA794.
     """
     return _read_set(whole(text))
 

@@ -227,8 +227,7 @@ def turned(text: str, names: Sequence[str], least: bool) -> str:
         names: Names of its outputs, none of them a parameter or an axis.
         least: Whether points are compared.
 
-    Raises:
-        BudgetError: LA222, no answer in time; LA793, every way that ISL was asked led to an answer that does not hold.
+    Raises: BudgetError: LA222, LA793.
 
     Example:
         >>> turned("{ [i] -> [floor(i/3)] : 0 <= i < 9 }", ("y",), True)
@@ -275,8 +274,7 @@ def turned(text: str, names: Sequence[str], least: bool) -> str:
 def confirmed_inverse(found: str, text: str) -> None:
     """Compare an inverse with the function that it should invert.
 
-    Raises:
-        BudgetError: LA793, it does not hold; LA794, a text is not read without ISL.
+    Raises: BudgetError: LA793, LA794.
     """
     judged(f"the inverse of {text}", lambda: confirm.inverse_of(found, read(text)))
 

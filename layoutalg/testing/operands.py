@@ -27,8 +27,7 @@ PRODUCTS: tuple[tuple[str, str, str, str, int, int, int], ...] = (
 def proved_operand(operand: str, rows: int, k: int, major: str, swizzle: str, dtype: str = "bf16") -> Operand:
     """Return a [rows, k] operand tile of a 500 x 320 tensor, copied and read through proved descriptors.
 
-    Raises:
-        ValueError: the handoff is not proved.
+    Raises: ValueError: the handoff is not proved.
     """
     mn_modes, k_modes = canonical_modes((rows, k), major, swizzle)
     document = {

@@ -68,8 +68,7 @@ def check(plan: TensorMapPlan) -> Verdict:
         ``Refuted`` with the first counterexample (for addresses: tile coordinate, origin, expected and got), or
         ``Unknown`` with what was tried, also where the time (``clock.within``) or the memory is up.
 
-    Raises:
-        MalformedError: LA372, the argument is not a plan.
+    Raises: MalformedError: LA372.
     """
     instance("plan", plan, TensorMapPlan)
     try:

@@ -37,10 +37,9 @@ def classify_by_isl(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
     """Return the out-of-bounds class of a plan.
 
     Raises:
-        MismatchError: an element that the problem calls in bounds is not moved.
-        UndecidedError: a coordinate is not affine in the digits of the tile, ISL's quota ran out, or its answer does
-            not hold when it is evaluated.
-        BudgetError: LA001, LA003: no answer in time.
+        MismatchError: an element that the problem calls in bounds is not moved. UndecidedError: a coordinate is not
+        affine in the digits of the tile, ISL's quota ran out, or its answer does not hold when it is evaluated.
+        BudgetError: LA001, LA003.
     """
     problem = plan.problem
     places = [_places(walked, dim, extent) for dim, extent in enumerate(problem.tile)]

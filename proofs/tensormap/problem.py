@@ -66,9 +66,7 @@ class TensorMapProblem:
             stated, the tile's own reach (tiles on a grid), and 0 where one tile covers the whole dimension.
         oob_required: The weakest out-of-bounds class accepted: ``"exact"``, ``"weak"`` or ``"lost"``.
 
-    Raises:
-        MalformedError: LA372, the fields do not make a problem; names the field, the rule and the value. Lists, arrays
-            and numpy integers are taken as tuples of integers.
+    Raises: MalformedError: LA372.
 
     Example:
         >>> problem = TensorMapProblem.from_json({
@@ -115,8 +113,7 @@ class TensorMapProblem:
         after ``base_align_bytes``, under their names here. Each bound is a pair ``[low, high]`` or the valid extent.
         A tile may also be given by what it traverses, ``element_strides`` times its elements, as a TMA box is.
 
-        Raises:
-            MalformedError: LA010, with the JSON pointer of the place, the rule and the value found.
+        Raises: MalformedError: LA010.
         """
         return cls(*_read_fields(document if isinstance(document, Reader) else Reader(document)))
 
@@ -158,8 +155,7 @@ class TensorMapProblem:
     def with_changes(self, **changes: object) -> TensorMapProblem:
         """Return a copy with some fields replaced; no default is derived anew, so the fields must fit together.
 
-        Raises:
-            MalformedError: LA372, no such field, or the fields do not make a problem.
+        Raises: MalformedError: LA372.
 
         Example:
             >>> problem = TensorMapProblem.from_json({
@@ -203,9 +199,7 @@ class TensorMapProblem:
         Returns:
             uint8[tile..., element_bytes] with the fill out of bounds, and bool[tile...].
 
-        Raises:
-            MalformedError: LA372, no byte array, no origin of the tile's rank, or the array ends before an element in
-                bounds (or begins after it).
+        Raises: MalformedError: LA372.
         """
         if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
             raise malformed("memory", "must be a one-dimensional uint8 array", type(memory).__name__)

@@ -96,8 +96,7 @@ def promotion(plan: TensorMapPlan) -> int:
 def walk(plan: TensorMapPlan) -> Walk:
     """Walk every issue and tie each element to the tile element whose requested address it lands on.
 
-    Raises:
-        MismatchError: an element lands outside the tile's requested addresses, or a tile element is never reached.
+    Raises: MismatchError: an element lands outside the tile's requested addresses, or a tile element is never reached.
     """
     problem, tm = plan.problem, plan.tensor_map
     clock.check("the walk of a tile")
@@ -204,8 +203,7 @@ def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
 def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
     """Return, per map dimension, {tile dimension: coordinate change per step of the origin lattice}.
 
-    Raises:
-        MismatchError: an origin term does not divide on the lattice, so the coordinate would not be linear.
+    Raises: MismatchError: an origin term does not divide on the lattice, so the coordinate would not be linear.
     """
     problem = plan.problem
     ratio = promotion(plan)

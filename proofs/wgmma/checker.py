@@ -56,8 +56,7 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
         ``Proved`` with the certificate, or ``Refuted`` with the first counterexample: for addresses the coordinate
         ``mn``, ``k`` in the tile and the requested and the read byte address; ``Unknown`` where the time is up.
 
-    Raises:
-        MalformedError: LA010, the document is no plan; LA362, the argument is neither a plan nor a document.
+    Raises: MalformedError: LA010, LA362.
 
     Example:
         >>> d = hardware.MatrixDescriptor(0, 16, 512, 0, "128B")
@@ -91,8 +90,7 @@ def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, obj
         ``Proved`` with a certificate whose ``align_bytes`` the tile base must meet (beside what the copy itself needs),
         or ``Refuted`` with the first (mn, k) at fault, the byte address read and the element found there.
 
-    Raises:
-        MalformedError: LA362, the image is no one-dimensional integer array; LA010, the document is no plan.
+    Raises: MalformedError: LA362, LA010.
 
     Example:
         >>> d = hardware.MatrixDescriptor(0, 128, 256)

@@ -87,8 +87,7 @@ class OperandProblem:
         align_bytes: The tile base is known to be a multiple of this power of two, at least 16.
         arch: ``"sm_90a"``.
 
-    Raises:
-        MalformedError: LA361, with the field, the rule and the value.
+    Raises: MalformedError: LA361.
 
     Example:
         >>> problem = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
@@ -142,8 +141,7 @@ class OperandProblem:
     def with_changes(self, **changes: object) -> OperandProblem:
         """Return a copy with some fields replaced.
 
-        Raises:
-            MalformedError: LA361, the fields do not make a problem; LA372, no such field.
+        Raises: MalformedError: LA361, LA372.
         """
         return changed(self, changes)
 
@@ -164,8 +162,7 @@ class OperandProblem:
     def from_json(cls, document: object) -> OperandProblem:
         """Read a problem document; ``smem`` is spelt as in a TensorMap problem, dimensions MN then K.
 
-        Raises:
-            MalformedError: LA010, with the JSON pointer of the place, the rule and the value found.
+        Raises: MalformedError: LA010.
         """
         reader = document if isinstance(document, Reader) else Reader(document)
         reader.keys(("schema", "operand", "shape", "smem"), ("arch", "dtype", "smem_base_bytes", "align_bytes"))
@@ -200,8 +197,7 @@ class InstructionTile:
         descriptor: For the tile base 0.
         encoded: The 64 bits.
 
-    Raises:
-        MalformedError: LA372, a field is of another type or negative.
+    Raises: MalformedError: LA372.
     """
 
     mn: int
@@ -233,8 +229,7 @@ class OperandPlan:
         evidence: ``"measured"`` or ``"modelled"``: how the read rule of this operand is known.
         certificate: What the checker recomputed, or None.
 
-    Raises:
-        MalformedError: LA372, the fields do not make a plan. Whether it is right is the checker's business.
+    Raises: MalformedError: LA372.
     """
 
     problem: OperandProblem
@@ -297,8 +292,7 @@ class OperandPlan:
     def with_changes(self, **changes: object) -> OperandPlan:
         """Return a copy with some fields replaced; what it claims is not proved again.
 
-        Raises:
-            MalformedError: LA372, no such field, or the fields do not make a plan.
+        Raises: MalformedError: LA372.
         """
         return changed(self, changes)
 
@@ -326,8 +320,7 @@ class OperandPlan:
     def from_json(cls, document: object) -> OperandPlan:
         """Read a plan document. Only its form is judged here; whether it is right is the checker's business.
 
-        Raises:
-            MalformedError: LA010, with the JSON pointer of the place, the rule and the value found.
+        Raises: MalformedError: LA010.
         """
         reader = Reader(document)
         keys = ("schema", "problem", "major", "transpose", "rows", "align_bytes", "end_bytes", "steps_16_bytes")

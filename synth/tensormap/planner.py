@@ -63,11 +63,7 @@ def synthesize_tensormap(
             keeps holding.
         repair: Whether a refusal looks for repairs (each is planned and proved again).
 
-    Raises:
-        MalformedError: the document is not a problem (names the JSON pointer); LA004, not a number of seconds.
-        InadmissibleError: LA400, no plan; ``.violations`` and ``.repairs``. Its documentation says of which plans that
-            is a proof.
-        BudgetError: LA410, the time is up; LA411, candidates were left that are neither proved nor refuted.
+    Raises: MalformedError: LA004. InadmissibleError: LA400. BudgetError: LA410, LA411.
 
     Example:
         >>> plan = synthesize_tensormap({

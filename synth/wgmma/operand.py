@@ -31,8 +31,7 @@ def canonical_swizzle(shape: tuple[int, int], major: str) -> str:
         shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of 8.
         major: ``"K"`` or ``"MN"``.
 
-    Raises:
-        MalformedError: LA363, no swizzle mode divides the extent.
+    Raises: MalformedError: LA363.
 
     Example:
         >>> canonical_swizzle((128, 96), "K")
@@ -58,8 +57,7 @@ def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[M
     Returns:
         Digits of MN and of K: ``(extent, element stride)``, fastest first.
 
-    Raises:
-        MalformedError: LA363, the span does not divide the extent; LA354, LA358 for unknown names.
+    Raises: MalformedError: LA363, LA354, LA358.
 
     Example:
         >>> canonical_modes((128, 128), "K", "128B")
@@ -92,8 +90,7 @@ def canonical_operand(
         swizzle: A descriptor swizzle name; the widest that fits where None.
         dtype: ``"f16"`` or ``"bf16"``.
 
-    Raises:
-        MalformedError: LA363, no such canonical tile; LA354, LA358, LA361 for malformed arguments.
+    Raises: MalformedError: LA363, LA354, LA358, LA361.
 
     Example:
         >>> print(canonical_operand("B", (256, 64), major="MN"))

@@ -40,11 +40,7 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandP
         The plan with the checker's certificate. Start addresses are relative to a tile base aligned to
         ``plan.align_bytes``; add base/16 to each descriptor.
 
-    Raises:
-        MalformedError: LA010, LA361: the problem is malformed.
-        InadmissibleOperandError: LA370, no measured mode reads this layout; ``.reasons`` says why in words, the
-            diagnostic's witness is the first element where the closest candidate differs, with both addresses.
-        BudgetError: LA001, a deadline of ``ground.clock`` has passed.
+    Raises: MalformedError: LA010, LA361. InadmissibleOperandError: LA370. BudgetError: LA001.
 
     Complexity: O(elements) for each of at most 30 (major, mode, base offset), times the ways to split N where the full
     N does not fit.

@@ -65,8 +65,7 @@ def mfma_accumulator(
         tiles_per_warp: Adjacent tiles of one wave, per dimension; None for one.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mfma_accumulator((16, 16), (16, 16), (1, 1)))
@@ -128,8 +127,7 @@ def mfma_operand(
         cga: Cluster bases of the result; blocks that differ only along k hold copies, as for every other operand here
             (Triton 3.9.0 splits k between them; the chips with MFMA have no clusters).
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mfma_operand("A", (32, 8), (32, 32), (1, 1), 4))
@@ -180,8 +178,7 @@ def wmma_accumulator(
         tile: (16, 16), or (32, 16) for version 3.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(wmma_accumulator((16, 16), 1, []))
@@ -231,8 +228,7 @@ def wmma_operand(
         cga: Cluster bases of the result.
         transposed: As for the result; it matters where m differs from n.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(wmma_operand("A", (16, 16), 1, [], 16))
@@ -277,9 +273,7 @@ def wmma_operand(
 def wave_level(register_bases: object, warp_bases: object, rank: int) -> dict[str, tuple[Vector, ...]]:
     """Return the checked tile bases of registers and waves of a WMMA result, in units of tiles.
 
-    Raises:
-        MalformedError: LA700, components that are no powers of two.
-        AdmissibilityError: LA703, as for ``check_level``.
+    Raises: MalformedError: LA700. AdmissibilityError: LA703.
     """
     level = {
         "register": vectors(register_bases, "register_bases", rank),
@@ -316,8 +310,7 @@ def _version(version: object) -> int:
 def wmma_tile(tile: object, version: int) -> tuple[int, int]:
     """Return a checked result tile (m, n) of WMMA.
 
-    Raises:
-        MalformedError: LA700 no pair of powers of two, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
     """
     found = powers(tile, "tile", 2)
     if found not in WMMA_TILES or (found == (32, 16) and version != 3):

@@ -173,8 +173,7 @@ def mfma_fragment(name: str, operand: str, arch: str = "gfx942") -> LinearLayout
     Returns:
         (register, lane) -> (row, k, matrix) for A, (k, col, matrix) for B, (row, col, matrix) for C and D.
 
-    Raises:
-        MalformedError: LA700 no such operand, LA701 no such architecture or instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mfma_fragment("v_mfma_f32_32x32x8_f16", "A"))
@@ -218,8 +217,7 @@ def wmma_fragment(name: str, operand: str, arch: str = "gfx1100") -> LinearLayou
         (register, lane) -> (row, k, matrix) for A, (k, col, matrix) for B, (row, col, matrix) for C and D. A 16-bit
         result on gfx1100 uses one half of each 32-bit register; register counts the 32-bit registers there.
 
-    Raises:
-        MalformedError: LA700 no such operand, LA701 no such architecture or instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(wmma_fragment("v_wmma_f32_16x16x16_f16", "D"))

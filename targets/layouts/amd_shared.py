@@ -57,8 +57,7 @@ def rotating_shared(
         cga: Cluster bases in units of one block's part. (Triton 3.9.0 leaves part of the offsets unused where the
             blocks split the tensor; the chips this layout is for have no clusters.)
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
 
     Example:
         >>> str(rotating_shared((8, 4), 1, 1, 4, (1, 0)))
@@ -83,9 +82,7 @@ def partitioned_shared(piece: LinearLayout, partitions: int, groups: int, dim: i
         groups: Pieces per memory, a power of two.
         dim: Dimension that is cut.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
-        AdmissibilityError: LA706, a piece with a constant part.
+    Raises: MalformedError: LA700. AdmissibilityError: LA706.
 
     Example:
         >>> from layoutalg.targets.layouts.shared import swizzled_shared
@@ -138,8 +135,7 @@ def transposed_read(element_bits: int, arch: str = "gfx950") -> LinearLayout:
     Returns:
         (register, lane) -> (slot, source): element ``slot`` of what lane ``source`` addresses.
 
-    Raises:
-        MalformedError: LA700 not a power of two, LA701 no such architecture or instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(transposed_read(16))

@@ -35,9 +35,7 @@ def blocked(
         shape: Tensor shape in elements.
         cga: Basis vectors of the block axis in units of one block's part of the tensor.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
-        AdmissibilityError: LA703, cluster bases that leave positions empty.
+    Raises: MalformedError: LA700. AdmissibilityError: LA703.
 
     Example:
         >>> str(blocked((1, 2), (8, 4), (2, 1), (1, 0), (16, 16)))
@@ -80,8 +78,7 @@ def blocked_operand(
         shape: Shape of the operand in elements.
         cga: Cluster bases of the accumulator.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
 
     Example:
         >>> layout = blocked_operand("A", (1, 1), (2, 2), (1, 1), (1, 0), (2, 4))
@@ -109,8 +106,7 @@ def blocked_operand(
 def inner_dim(operand: object, rank: int) -> int:
     """Return the dimension of the operand that a matrix product sums over: the last of A, the one before it of B.
 
-    Raises:
-        MalformedError: LA700, another operand or fewer than two dimensions.
+    Raises: MalformedError: LA700.
     """
     if not isinstance(operand, str) or operand not in ("A", "B"):
         raise malformed("operand", "must be 'A' or 'B'", operand)
@@ -135,8 +131,7 @@ def slice_of(parent: LinearLayout, dim: int) -> LinearLayout:
         parent: A layout onto ``dim0``, ``dim1``, ....
         dim: Dimension to remove; the later ones are renumbered.
 
-    Raises:
-        MalformedError: LA700, no such dimension, or outputs that are not ``dim0``, ``dim1``, ....
+    Raises: MalformedError: LA700.
 
     Example:
         >>> str(slice_of(blocked((1, 2), (8, 4), (2, 1), (1, 0), (16, 16)), 0))

@@ -36,8 +36,7 @@ def cluster_bases(
         split: Distinct parts per dimension, at most the blocks; None for as many.
         order: Dimensions, fastest first; None for the last dimension first.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
 
     Example:
         >>> cluster_bases((2, 4), split=(2, 2))
@@ -69,9 +68,7 @@ def across_blocks(layout: LinearLayout, cga: Sequence[Sequence[int]]) -> LinearL
         layout: One block's layout, without a block axis or with one of size 1; outputs ``dim0``, ``dim1``, ....
         cga: Basis vectors of the block axis, in units of the layout's extents.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
-        AdmissibilityError: LA703, cluster bases that leave positions empty, or a layout that already has blocks.
+    Raises: MalformedError: LA700. AdmissibilityError: LA703.
 
     Example:
         >>> one = LinearLayout.from_bases({"lane": [(1,), (2,)]}, {"dim0": 4})

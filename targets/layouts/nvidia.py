@@ -49,8 +49,7 @@ def mma_accumulator(
         instruction: (16, 8), or (8, 8) for f64; with K behind it as in (16, 8, 16), or 1 before it for a batch, too.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mma_accumulator((16, 16), (1, 2)))
@@ -90,8 +89,7 @@ def mma_operand(
         instruction: (16, 8), or (8, 8) for f64; with K behind it as in (16, 8, 16), or 1 before it for a batch, too.
         cga: Cluster bases of the accumulator.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mma_operand("B", (16, 8), (1, 1), 2))
@@ -129,9 +127,7 @@ def wgmma_accumulator(
         n: Columns of one instruction.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
-        RepresentabilityError: LA702, N is no power of two; ``wgmma_fragment`` holds those.
+    Raises: MalformedError: LA700, LA701. RepresentabilityError: LA702.
 
     Example:
         >>> str(wgmma_accumulator((64, 16), n=16))
@@ -175,9 +171,7 @@ def wgmma_operand(
         k_width: Elements a lane holds contiguously along K: 32 / element bits for one instruction.
         cga: Cluster bases of the accumulator.
 
-    Raises:
-        MalformedError: LA700 a bad argument.
-        RepresentabilityError: LA704, operand B has no register layout.
+    Raises: MalformedError: LA700. RepresentabilityError: LA704.
 
     Example:
         >>> str(wgmma_operand("A", (64, 16)))
@@ -210,8 +204,7 @@ def wgmma_fragment(n: int) -> PiecewiseLayout:
     Args:
         n: Columns, 8..256 in steps of 8, powers of two or not.
 
-    Raises:
-        MalformedError: LA700 not an integer, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> wgmma_fragment(24).in_dims
@@ -240,8 +233,7 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
     Returns:
         (register, lane) -> (row, col, matrix): register counts elements, low half of a word first.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such form.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(ldmatrix_fragment(2))
@@ -270,8 +262,7 @@ def ldmatrix_rows(matrices: int) -> LinearLayout:
     Args:
         matrices: 1, 2 or 4.
 
-    Raises:
-        MalformedError: LA700 not an integer, LA701 no such form.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(ldmatrix_rows(2))

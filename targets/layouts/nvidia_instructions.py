@@ -112,8 +112,7 @@ def mma_fragment(name: str, operand: str) -> LinearLayout:
     Returns:
         (register, lane) -> (row, k) for A, (k, col) for B, (row, col) for C and D.
 
-    Raises:
-        MalformedError: LA700 no such operand, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mma_fragment("m16n8k8.f32.tf32", "A"))

@@ -104,8 +104,7 @@ class PaddedShared:
     def address(self, offset: int) -> int:
         """Return the address of the element at ``offset``, in elements.
 
-        Raises:
-            MalformedError: LA700, not an offset of the buffer.
+        Raises: MalformedError: LA700.
         """
         position = integer(offset, "offset")
         if position >= self.linear.in_dims["offset"]:
@@ -115,8 +114,7 @@ class PaddedShared:
     def addresses(self) -> npt.NDArray[np.int64]:
         """Return the address of every offset, int64.
 
-        Raises:
-            BudgetError: LA708, more than 27 offset bits or an address above 63 bits.
+        Raises: BudgetError: LA708.
         """
         bits = dict(self.linear.inputs)["offset"]
         if bits > LIST_BITS or self.cosize >> 63:
@@ -150,8 +148,7 @@ class PaddedShared:
             share a
         bit: if bit patterns w(a) and w(b) do, then w(a) + w(b) differs from w(a) xor w(b).
 
-        Raises:
-            RepresentabilityError: LA705, with two offsets that show it.
+        Raises: RepresentabilityError: LA705.
 
         Example:
             >>> str(padded_shared((16,), [(4, 4)], order=(0,)).to_linear())
@@ -205,10 +202,7 @@ def padded_shared(
             step along one dimension.)
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
-        AdmissibilityError: LA706, the arrangement misses an element or holds one twice in a block, or blocks outnumber
-            elements.
+    Raises: MalformedError: LA700. AdmissibilityError: LA706.
 
     Example:
         >>> padded_shared((4, 4), [(4, 1)]).address(5)

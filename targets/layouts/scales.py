@@ -46,8 +46,7 @@ def mfma_scale(
         warps_per_cta: Waves of the result, per dimension (M, N).
         tiles_per_warp: Adjacent tiles of one wave, per dimension of the result; None for one.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mfma_scale("A", (32, 4), (32, 32), (1, 1)))
@@ -96,8 +95,7 @@ def wmma_scale(
         transposed: As for the result: the tile's m and n change places.
         cga: Cluster bases of the result.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such instruction.
+    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(wmma_scale("A", (32, 4), []))
@@ -154,8 +152,7 @@ def mma_scale(
         warps_per_cta: Warps of the result, per dimension (M, N).
         cga: Cluster bases of the scale tensor in units of one block's part.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
 
     Example:
         >>> str(mma_scale("A", (32, 2), (2, 1)))
@@ -187,8 +184,7 @@ def tensor_memory_scales(shape: Sequence[int], cga: Sequence[Sequence[int]] = ()
         shape: (M, K / group) for A, (N, K / group) for B; powers of two.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
 
     Example:
         >>> str(tensor_memory_scales((128, 4)))

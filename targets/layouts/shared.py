@@ -55,8 +55,7 @@ def swizzled_shared(
         order: Dimensions, fastest first.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
 
     Example:
         >>> str(swizzled_shared((4, 4), 1, 1, 4, (1, 0)))
@@ -78,8 +77,7 @@ def phased_shared(
 ) -> LinearLayout:
     """Return ``swizzled_shared`` or, rotating, the layout whose phase is also xored with the number of the run of rows.
 
-    Raises:
-        MalformedError: LA700, naming the argument, the rule and the value.
+    Raises: MalformedError: LA700.
     """
     sizes = powers(shape, "shape")
     rank = len(sizes)
@@ -126,9 +124,7 @@ def nvmma_shared(
             elements); the padding offsets are copies of the data before them.
         cga: Cluster bases in units of one block's part.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such swizzle or element.
-        AdmissibilityError: LA706, a block's part holds no whole core.
+    Raises: MalformedError: LA700, LA701. AdmissibilityError: LA706.
 
     Example:
         >>> str(nvmma_shared((8, 16), 32, 16))

@@ -139,9 +139,7 @@ def dims(rank: int) -> tuple[str, ...]:
 def cga_bases(values: object, rank: int) -> tuple[Vector, ...]:
     """Return checked cluster bases, in units of one block's tile.
 
-    Raises:
-        MalformedError: LA700, components that are no powers of two.
-        AdmissibilityError: LA703, as for ``check_level``.
+    Raises: MalformedError: LA700. AdmissibilityError: LA703.
     """
     bases = vectors(values, "cga", rank)
     check_level("cga", "block", bases, rank)
@@ -151,9 +149,7 @@ def cga_bases(values: object, rank: int) -> tuple[Vector, ...]:
 def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) -> None:
     """Refuse bases of one level that do not enumerate a box of its units, each position once, besides copies.
 
-    Raises:
-        AdmissibilityError: LA703, some position of the box the bases span is never taken, two bases reach the same
-            positions, or a basis moves in two dimensions at once.
+    Raises: AdmissibilityError: LA703.
     """
     sizes = extents(bases, rank)
     level = LinearLayout.from_bases({unit: bases}, tuple(zip(dims(rank), sizes, strict=True)))

@@ -61,9 +61,7 @@ def tmem_atom(shape: str, repeat: int = 1, split_columns: int | None = None) -> 
         repeat: The ``.xN`` count, a power of two up to 128 registers.
         split_columns: The immediate s of 16x32bx2, in 32-bit columns; None for ``repeat``, one run of columns.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such shape or too many registers.
-        RepresentabilityError: LA702, s is no multiple of ``repeat``, so the column sum carries.
+    Raises: MalformedError: LA700, LA701. RepresentabilityError: LA702.
 
     Example:
         >>> str(tmem_atom("16x128b"))
@@ -135,10 +133,7 @@ def tensor_memory(
         fp4_padded: Bytes of two 4-bit elements, each in two bytes of tensor memory (operand A of the f8f6f4 kinds); the
             second byte is no element of its own. Packed columns only.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 rows that are neither 64 nor 128.
-        AdmissibilityError: LA706, a block's part of the tensor is smaller than the tile, there are more blocks than
-            elements, or the columns exceed tensor memory.
+    Raises: MalformedError: LA700, LA701. AdmissibilityError: LA706.
 
     Example:
         >>> str(tensor_memory((128, 4), (128, 4)))
@@ -231,9 +226,7 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
         warps: Number of warps, a power of two of at least 4.
         element_bits: 8, 16 or 32; 8 for scale factors.
 
-    Raises:
-        MalformedError: LA700 a bad argument, LA701 no such access shape.
-        AdmissibilityError: LA707, the tensor in tensor memory cannot be moved with this shape.
+    Raises: MalformedError: LA700, LA701. AdmissibilityError: LA707.
 
     Example:
         >>> str(tmem_registers(tensor_memory((128, 4), (128, 4)), "32x32b", 4))

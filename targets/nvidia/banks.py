@@ -43,9 +43,7 @@ def wavefronts(offsets_bytes: npt.ArrayLike, access_bits: int, kind: str = "load
         access_bits: Bits per lane: 8, 16, 32, 64 or 128.
         kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
 
-    Raises:
-        MalformedError: LA709, an argument is not of this kind.
-        RepresentabilityError: LA194, the count depends on how inactive lanes share addresses, which is not measured.
+    Raises: MalformedError: LA709. RepresentabilityError: LA194.
 
     Example:
         >>> wavefronts([128 * lane for lane in range(32)], 32), wavefronts([16 * lane for lane in range(32)], 128)
@@ -144,8 +142,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
         element_bits: Bits per element, a power of two.
         kind: As for ``wavefronts``.
 
-    Raises:
-        MalformedError: LA709, other axes, registers that are not neighbours, or an access of another size.
+    Raises: MalformedError: LA709.
 
     Example:
         >>> lanes = [(32,), (64,), (128,), (256,), (512,)]

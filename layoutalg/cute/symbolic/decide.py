@@ -78,9 +78,7 @@ def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = limit
         timeout_ms: Milliseconds of wall time for the whole decision; the deadline that holds here counts too where it
             is sooner.
 
-    Raises:
-        MalformedError: LA004, not a number of milliseconds.
-        BudgetError: LA001, the deadline that holds here has passed.
+    Raises: MalformedError: LA004. BudgetError: LA001.
 
     Example:
         >>> from layoutalg.cute.symbolic.assumptions import Assumptions, condition
@@ -102,8 +100,7 @@ def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = limit
 def _decided(assumptions: Assumptions, claim: Condition) -> Decision:
     """Return the decision of the first engine that has one.
 
-    Raises:
-        BudgetError: LA001, the time is up.
+    Raises: BudgetError: LA001.
     """
     quick = decide_quickly(assumptions, claim, GLANCE)
     if quick is None:
@@ -302,8 +299,7 @@ class _Question:
         claim: A condition, or None to ask for sizes that meet the assumptions alone.
         names: Further names to give sizes to.
 
-    Raises:
-        BudgetError: LA001, the time is up; LA664, beyond the limits of terms.
+    Raises: BudgetError: LA001, LA664.
     """
 
     def __init__(self, assumptions: Assumptions, claim: Condition | None, names: frozenset[str]) -> None:
@@ -321,8 +317,7 @@ class _Question:
     def sizes(self, wanted: bool) -> Sizes | None:
         """Return sizes at which the assumptions hold and the claim is ``wanted``; None where there are none.
 
-        Raises:
-            BudgetError: LA001, z3 did not decide within the time; LA005, its model does not hold.
+        Raises: BudgetError: LA001, LA005.
         """
         self.session.solver.push()
         try:

@@ -50,9 +50,7 @@ def merged(flat: Flat, ledger: Ledger) -> Flat:
 def quotient(value: Term, divisor: Term, ledger: Ledger) -> Term:
     """Return value / divisor and note that it is an integer.
 
-    Raises:
-        AdmissibilityError: LA626, it never is.
-        RepresentabilityError: LA627, it has no form as a term.
+    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
     answer = value.quotient(divisor)
     if answer is None:
@@ -84,9 +82,7 @@ def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> t
         ledger: Conditions so far; not changed.
         endless: Whether the last mode of ``outer`` has no end.
 
-    Raises:
-        AdmissibilityError: LA626, each way needs a condition that never holds.
-        RepresentabilityError: LA627, no way has a form as terms.
+    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
     outer = outer or ((ONE, ZERO),)
     base = _copy(ledger)
@@ -115,8 +111,7 @@ def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> t
 def cheapest(ledger: Ledger, ways: Iterable[tuple[tuple[Condition, ...], object]]) -> tuple[Iterable[Way], Ledger]:
     """Return the way with the least demanding open conditions and the ledger with them; the first one on a tie.
 
-    Raises:
-        AdmissibilityError: LA626, each way needs a condition that never holds; the first is named.
+    Raises: AdmissibilityError: LA626.
     """
     refused: AdmissibilityError | None = None
     best: tuple[int, object, Ledger] | None = None
@@ -220,9 +215,7 @@ def chain(flat: Flat, ledger: Ledger, padded: bool = False) -> tuple[list[Link],
         ledger: Conditions so far; not changed.
         padded: Whether a stride may also be a multiple of the stride before it that reaches past its end.
 
-    Raises:
-        AdmissibilityError: LA626, each order needs a condition that never holds.
-        RepresentabilityError: LA627, no order has a form as terms.
+    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
     base = _copy(ledger)
     modes: list[tuple[Term, Term, Term]] = []

@@ -124,9 +124,7 @@ class _Digits:
 def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) -> Term:
     """Return the offset as a term; the ledger gets the conditions that put the coordinate inside the domain.
 
-    Raises:
-        MalformedError: LA628, the coordinate does not fit the shape.
-        RepresentabilityError: LA629, a digit needs a floor.
+    Raises: MalformedError: LA628. RepresentabilityError: LA629.
     """
     return _Digits(ledger, expressions=False).offset(coord, shape, stride)
 
@@ -134,8 +132,7 @@ def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) ->
 def offset_expression(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger, symbols: dict[str, Any]) -> Any:
     """Return the offset as a sympy expression; ``symbols`` are the caller's own sympy symbols by name.
 
-    Raises:
-        MalformedError: LA628, the coordinate does not fit the shape.
+    Raises: MalformedError: LA628.
     """
     import sympy
 

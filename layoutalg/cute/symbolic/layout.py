@@ -66,9 +66,7 @@ class SymbolicValue:
     def subs(self, sizes: Mapping[Any, int]) -> int:
         """Return the value at ``sizes``; the assumptions and side conditions are checked as in a layout's ``subs``.
 
-        Raises:
-            MalformedError: LA623, as for a layout.
-            AdmissibilityError: LA624, LA625, as for a layout; LA663, the value is not an integer there.
+        Raises: MalformedError: LA623. AdmissibilityError: LA624, LA625, LA663.
         """
         names = self.value.names | names_of([entry.condition.value for entry in self.conditions])
         values = _checked(sizes, names, self.assumptions, self.conditions, str(self.value))
@@ -93,11 +91,7 @@ class SymbolicLayout:
         conditions: Side conditions carried over. That every extent and stride is an integer and every extent at least 1
             is added where it does not follow from the form.
 
-    Raises:
-        MalformedError: LA620, a leaf is not a term; LA621, contradictory assumptions; LA622, shape and stride nest
-            differently.
-        AdmissibilityError: LA626, an extent is never an integer or never at least 1.
-        BudgetError: LA001, its conditions were not decided in the time given.
+    Raises: MalformedError: LA620, LA621, LA622. AdmissibilityError: LA626. BudgetError: LA001.
 
     Example:
         >>> layout = SymbolicLayout(("M", "N"), ("P", 1), ("P >= N",))
@@ -177,8 +171,7 @@ class SymbolicLayout:
     def __getitem__(self, mode: int) -> SymbolicLayout:
         """Return one top-level mode; ``M:1`` is its own mode 0.
 
-        Raises:
-            MalformedError: LA622, there is no such mode.
+        Raises: MalformedError: LA622.
         """
         position = integer(mode, "mode", "LA622")
         if not 0 <= position < self.rank:
@@ -193,9 +186,7 @@ class SymbolicLayout:
         Args:
             sizes: A size for each name of the layout, its side conditions and its assumptions.
 
-        Raises:
-            MalformedError: LA623, a size is missing, unknown or not an integer.
-            AdmissibilityError: LA624, an assumption fails at the sizes; LA625, a side condition fails.
+        Raises: MalformedError: LA623. AdmissibilityError: LA624, LA625.
 
         Example:
             >>> print(SymbolicLayout(("M/4", 4), (4, 1)).subs({"M": 32}))
@@ -212,10 +203,7 @@ class SymbolicLayout:
                 know are taken as any integer.
             assumptions: Further conditions, for example on the names of the coordinate.
 
-        Raises:
-            MalformedError: LA628, the coordinate does not fit the shape.
-            AdmissibilityError: LA626, the coordinate lies outside for all sizes.
-            RepresentabilityError: LA629, the digits need a floor that no assumption resolves; use ``expression``.
+        Raises: MalformedError: LA628. AdmissibilityError: LA626. RepresentabilityError: LA629.
 
         Example:
             >>> layout = SymbolicLayout(("M", "N"), ("N", 1))
@@ -237,8 +225,7 @@ class SymbolicLayout:
             coord: As for a call; text, terms or sympy expressions.
             assumptions: Further conditions, for example on the names of the coordinate.
 
-        Raises:
-            MalformedError: LA628, the coordinate does not fit the shape.
+        Raises: MalformedError: LA628.
 
         Example:
             >>> layout = SymbolicLayout(("M", "N"), ("N", 1))
@@ -276,8 +263,7 @@ class SymbolicLayout:
     def then(self, outer: SymbolicLayout | CuteLayout) -> SymbolicLayout:
         """Return ``outer`` after ``self``; an integer or a name n means ``n:1``.
 
-        Raises:
-            MalformedError: LA620, not a layout.
+        Raises: MalformedError: LA620.
         """
         return symbolic(outer) @ self
 
@@ -294,9 +280,7 @@ class SymbolicLayout:
 def symbolic(value: SymbolicLayout | CuteLayout | TermLike, assumptions: Assumptions | None = None) -> SymbolicLayout:
     """Return ``value`` as a symbolic layout; a size n means ``n:1``.
 
-    Raises:
-        MalformedError: LA620, neither a layout nor a size.
-        AdmissibilityError: LA626, an extent of a concrete layout is 0.
+    Raises: MalformedError: LA620. AdmissibilityError: LA626.
 
     Example:
         >>> print(symbolic(CuteLayout((4, 8), (8, 1))), symbolic("M"))

@@ -53,8 +53,7 @@ class Ledger:
     def require(self, claim: Condition) -> None:
         """Note a condition the result needs, or refuse it.
 
-        Raises:
-            AdmissibilityError: LA626, it holds for no sizes; names the condition and sizes that break it.
+        Raises: AdmissibilityError: LA626.
         """
         if claim in self.entries:
             return
@@ -118,8 +117,7 @@ def graft(profile: Nested, parts: Iterable[Nested]) -> Nested:
 def nest_of(value: object, argument: str) -> Nested:
     """Return ``value`` with every leaf read as a term.
 
-    Raises:
-        MalformedError: LA620, a leaf is not a term; LA622, nested deeper than 64 or more than 10,000 leaves.
+    Raises: MalformedError: LA620, LA622.
     """
     seen = [0]
 

@@ -92,10 +92,7 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
     Returns:
         The composition with its side conditions.
 
-    Raises:
-        MalformedError: LA630, the tiler does not have one entry per mode.
-        AdmissibilityError: LA626, a needed condition holds for no sizes.
-        RepresentabilityError: LA627, a quotient the digits need has no form as a term.
+    Raises: MalformedError: LA630. AdmissibilityError: LA626. RepresentabilityError: LA627.
 
     Example:
         >>> print(composition(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
@@ -124,9 +121,7 @@ def complement(layout: Operand, cosize: TermLike | None = None) -> SymbolicLayou
         cosize: Bound to cover; default that of the layout. A bound that the outermost gap does not divide is a side
             condition. Elements.
 
-    Raises:
-        AdmissibilityError: LA626, a needed condition holds for no sizes.
-        RepresentabilityError: LA627, a gap has no form as a term.
+    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
 
     Example:
         >>> print(complement(SymbolicLayout("M", "N"), "M*N*K"))
@@ -194,9 +189,7 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
     Args:
         layout: Strides positive or 0. Elements.
 
-    Raises:
-        AdmissibilityError: LA626, a needed condition holds for no sizes.
-        RepresentabilityError: LA627, a gap has no form as a term.
+    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
 
     Example:
         >>> print(left_inverse(SymbolicLayout(("M", "N"), (1, "P"), ("P >= M",))))
@@ -231,10 +224,7 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
         tiler: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode, where None leaves the mode
             as it is. Tiles must fit exactly: that the tile divides the size is a side condition.
 
-    Raises:
-        MalformedError: LA630, the tiler does not have one entry per mode.
-        AdmissibilityError: LA626, a needed condition holds for no sizes.
-        RepresentabilityError: LA627, a quotient has no form as a term.
+    Raises: MalformedError: LA630. AdmissibilityError: LA626. RepresentabilityError: LA627.
 
     Example:
         >>> print(logical_divide(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
@@ -253,9 +243,7 @@ def logical_product(layout: Operand, tiler: Operand | TermLike) -> SymbolicLayou
         layout: The tile A. Strides positive or 0.
         tiler: A layout T with strides positive or 0; a size n means ``n:1``.
 
-    Raises:
-        AdmissibilityError: LA626, a needed condition holds for no sizes.
-        RepresentabilityError: LA627, a quotient has no form as a term.
+    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
 
     Example:
         >>> print(logical_product(SymbolicLayout(("M", 4), (4, 1)), "N"))
@@ -283,8 +271,7 @@ def logical_product(layout: Operand, tiler: Operand | TermLike) -> SymbolicLayou
 def cosize(layout: Operand) -> SymbolicValue:
     """Return 1 + the greatest offset of a layout with strides of at least 0.
 
-    Raises:
-        AdmissibilityError: LA626, a stride is negative for all sizes.
+    Raises: AdmissibilityError: LA626.
 
     Example:
         >>> print(cosize(SymbolicLayout(("M", "N"), ("N", 1))))

@@ -57,8 +57,7 @@ _meter: ContextVar[_Meter | None] = ContextVar("layoutalg_term_meter", default=N
 def metered(steps: int) -> Iterator[None]:
     """Run a block that may take so many steps; a product of terms takes one per pair of monomials, or more.
 
-    Raises:
-        WorkDoneError: the block wants more.
+    Raises: WorkDoneError: the block wants more.
     """
     token = _meter.set(_Meter(steps))
     try:
@@ -70,9 +69,7 @@ def metered(steps: int) -> Iterator[None]:
 def take(steps: int = 1) -> None:
     """Take steps from the meter that holds here, if any, and ask the clock.
 
-    Raises:
-        WorkDoneError: The meter has no more.
-        BudgetError: LA001, the deadline that holds here has passed.
+    Raises: WorkDoneError: The meter has no more. BudgetError: LA001.
     """
     clock.check("arithmetic on symbolic sizes")
     meter = _meter.get()
@@ -91,8 +88,7 @@ class Term:
     Args:
         monomials: (monomial, coefficient) pairs in increasing order, no coefficient 0. Use ``term`` to make one.
 
-    Raises:
-        MalformedError: LA620, the monomials are not in normal form.
+    Raises: MalformedError: LA620.
 
     Example:
         >>> size = term("M") * term("N") / 64
@@ -148,9 +144,7 @@ class Term:
     def value(self, sizes: Mapping[str, int]) -> Fraction:
         """Return the exact value at ``sizes``.
 
-        Raises:
-            MalformedError: LA623, a name has no size, or a size is not an integer.
-            AdmissibilityError: LA663, a name that is divided by is 0.
+        Raises: MalformedError: LA623. AdmissibilityError: LA663.
 
         Example:
             >>> term("M/4").value({"M": 6})
@@ -167,8 +161,7 @@ class Term:
     def replace(self, values: Mapping[str, Term]) -> Term:
         """Return the term with names replaced by terms; a name divided by may only become a single monomial.
 
-        Raises:
-            MalformedError: LA620, a sum of several monomials would be divided by.
+        Raises: MalformedError: LA620.
 
         Example:
             >>> print(term("M*N + M").replace({"M": term("2*K")}))
@@ -301,8 +294,7 @@ class Term:
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
         """Return the sympy expression; names missing from ``symbols`` become positive integer symbols.
 
-        Raises:
-            MalformedError: LA620, ``symbols`` does not map names to sympy expressions.
+        Raises: MalformedError: LA620.
 
         Example:
             >>> term("M*N/64").to_sympy()
@@ -370,8 +362,7 @@ def _is_monomial(value: object) -> bool:
 def common_multiple(first: int, second: int) -> int:
     """Return the least common multiple of denominators.
 
-    Raises:
-        MalformedError: LA620, it has more bits than a coefficient may have.
+    Raises: MalformedError: LA620.
     """
     answer = math.lcm(first, second)
     if answer.bit_length() > limits.TERM_BITS:
@@ -383,8 +374,7 @@ def common_multiple(first: int, second: int) -> int:
 def value_at(value: Term, sizes: Mapping[str, int]) -> Fraction:
     """Return the exact value at sizes that are known to be integers, one per name.
 
-    Raises:
-        ZeroDivisionError: A name that is divided by is 0.
+    Raises: ZeroDivisionError: A name that is divided by is 0.
     """
     whole, broken = 0, Fraction(0)
     for monomial, coefficient in value.monomials:
@@ -404,8 +394,7 @@ def value_at(value: Term, sizes: Mapping[str, int]) -> Fraction:
 def whole_at(value: Term, sizes: Mapping[str, int], where: str) -> int:
     """Return the value at sizes that are known to be integers, one per name, where it is an integer itself.
 
-    Raises:
-        AdmissibilityError: LA663, it has no value there, or a fraction.
+    Raises: AdmissibilityError: LA663.
     """
     try:
         found = value_at(value, sizes)
@@ -468,8 +457,7 @@ def term(value: TermLike) -> Term:
     Args:
         value: A term, an integer, text with ``+ - * / **`` and names, or a sympy expression of the same operations.
 
-    Raises:
-        MalformedError: LA620, anything else: floats, booleans, other functions, division by a sum.
+    Raises: MalformedError: LA620.
 
     Example:
         >>> print(term("2*M/64 + 1"), term(7))
@@ -489,8 +477,7 @@ def term(value: TermLike) -> Term:
 def name_of(value: object) -> str:
     """Return the name of a symbol given as text or as a sympy symbol.
 
-    Raises:
-        MalformedError: LA620, not a name.
+    Raises: MalformedError: LA620.
 
     Example:
         >>> name_of("M")
@@ -521,8 +508,7 @@ def is_name(value: object) -> bool:
 def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
     """Return a checked map from names to integers; keys may be sympy symbols.
 
-    Raises:
-        MalformedError: ``code``, a key is not a name or a value is not an integer (of bounded size).
+    Raises: MalformedError: ``code``, a key is not a name or a value is not an integer (of bounded size).
 
     Example:
         >>> sizes_of({"M": np.int64(4)})
@@ -546,8 +532,7 @@ def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
 def require_names(names: Iterable[str], sizes: Mapping[str, int], where: str) -> None:
     """Refuse sizes that leave out a name.
 
-    Raises:
-        MalformedError: LA623, with the names that are missing.
+    Raises: MalformedError: LA623.
     """
     if missing := sorted(set(names) - sizes.keys()):
         raise sizes_do_not_fit(where, f"it needs a size for {', '.join(missing)}")
@@ -569,8 +554,7 @@ def _read(text: str) -> Term:
 def parsed(text: str, argument: str, kind: str) -> ast.expr:
     """Return the syntax tree of one expression.
 
-    Raises:
-        MalformedError: LA620, too long, or not an expression.
+    Raises: MalformedError: LA620.
     """
     if len(text) > limits.TERM_CHARACTERS:
         rule = f"must have at most {limits.TERM_CHARACTERS} characters"
@@ -599,8 +583,7 @@ class Reader:
     def read(self, tree: ast.expr) -> Term:
         """Return the term of a tree.
 
-        Raises:
-            MalformedError: LA620, other operations, too deep, or too much work.
+        Raises: MalformedError: LA620.
         """
         with self.bounded():
             return self.term(tree)

@@ -59,9 +59,7 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
         evidence: ``"enforced"``: what a measured driver refuses. ``"documented"``: what the documents forbid, which
             is stricter in places (strides, interleave 32B) and laxer in others (whole box, first element stride).
 
-    Raises:
-        MalformedError: LA300, not a ``TensorMap``; LA305, unknown kind of evidence; LA340, unknown target.
-        TargetRuleError: LA306, no device of that target was measured, so nothing enforced is known.
+    Raises: MalformedError: LA300, LA305, LA340. TargetRuleError: LA306.
 
     Example:
         >>> tm = TensorMap("bf16", (500, 1024), (1000,), (64, 64), swizzle="128B")

@@ -125,11 +125,7 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
         tm: The map.
         target: ``"sm_90"`` or ``"sm_90a"``; both were measured as one chip.
 
-    Raises:
-        RefusedMapError: LA307, a ``TargetRuleError`` whose ``violations`` list every rule the driver enforces against
-            the map.
-        TargetRuleError: LA306, no device of that target was measured.
-        MalformedError: LA300, not a ``TensorMap``; LA340, unknown target.
+    Raises: RefusedMapError: LA307. TargetRuleError: LA306. MalformedError: LA300, LA340.
 
     Example:
         >>> raw = encode(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096))
@@ -189,11 +185,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
         raw: 128 bytes.
         target: ``"sm_90"`` or ``"sm_90a"``.
 
-    Raises:
-        MalformedError: LA308, not 128 bytes; LA309, a field that the driver never writes so: unknown number, non-zero
-            reserved bits, content in unused modes, values that the driver refuses; LA310, the upper half disagrees
-            with the lower. The message names the field, its bits and the value. LA340, unknown target.
-        TargetRuleError: LA306, no device of that target was measured.
+    Raises: MalformedError: LA308, LA309, LA310, LA340. TargetRuleError: LA306.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096)

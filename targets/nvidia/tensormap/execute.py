@@ -92,12 +92,8 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
         Bytes completed on the barrier: the whole tile, elements out of bounds included, gaps not.
 
     Raises:
-        RefusedMapError: LA320, the driver refuses the map.
-        TargetRuleError: LA304, interleave; LA321, the inner start coordinate is no multiple of 16 bytes (the device
-            raises an illegal instruction); LA322, an element lies outside ``memory``; LA323, the tile does not fit
-            ``image``; LA324, ``smem_offset_bytes`` is not aligned; LA325, a value whose conversion was not
-            measured; LA331, an extent above 2^31.
-        MalformedError: LA326, coordinates; LA327, buffers.
+        RefusedMapError: LA320. TargetRuleError: LA304, LA321, LA322, LA323, LA324, LA325, LA331. MalformedError:
+        LA326, LA327.
 
     Example:
         >>> memory, image = np.arange(64, dtype=np.uint8), np.full(128, 0xEE, np.uint8)
@@ -139,11 +135,8 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
         Bytes of the whole tile, elements out of bounds included.
 
     Raises:
-        RefusedMapError: LA320, the driver refuses the map.
-        TargetRuleError: LA304, LA321 to LA325 and LA331 as for ``tile_load``; LA328, a negative start coordinate (the
-            device raises an illegal instruction); LA329, two elements share bytes (stride 0 or overlapping strides)
-            and differ, so the result depends on their order.
-        MalformedError: LA326, coordinates; LA327, buffers.
+        RefusedMapError: LA320. TargetRuleError: LA304, LA321 to LA325, LA331, LA328, LA329. MalformedError: LA326,
+        LA327.
 
     Example:
         >>> memory, image = np.zeros(64, np.uint8), np.arange(128, dtype=np.uint8)

@@ -159,9 +159,7 @@ class TensorMap:
         oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
         base_address: Byte address of element 0.
 
-    Raises:
-        MalformedError: LA300, a field is not an integer (or tuple of them, of the right length); LA301, a name is not
-            known. Values that hardware refuses are representable: ask ``violations``.
+    Raises: MalformedError: LA300, LA301.
 
     Example:
         >>> TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B").element_strides

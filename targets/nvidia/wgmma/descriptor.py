@@ -38,8 +38,7 @@ def malformed(code: str, what: str, because: str, where: str = "MatrixDescriptor
 def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -> int:
     """Return ``value`` as an int; numpy integers count, booleans and floats do not.
 
-    Raises:
-        MalformedError: LA350, not an integer.
+    Raises: MalformedError: LA350.
 
     Example:
         >>> checked_integer("rows", 64)
@@ -56,8 +55,7 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
 def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
     """Return a swizzle name of ``SWIZZLES``.
 
-    Raises:
-        MalformedError: LA354, no such swizzle mode.
+    Raises: MalformedError: LA354.
 
     Example:
         >>> checked_swizzle("128B")
@@ -72,8 +70,7 @@ def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
 def swizzle_rows(swizzle: str) -> int:
     """Return W: the number of 16-byte chunks in the swizzle span, which is also the number of XOR phases.
 
-    Raises:
-        MalformedError: LA354, no such swizzle mode.
+    Raises: MalformedError: LA354.
 
     Example:
         >>> [swizzle_rows(name) for name in SWIZZLES]
@@ -85,8 +82,7 @@ def swizzle_rows(swizzle: str) -> int:
 def swizzle_span_bytes(swizzle: str) -> int:
     """Return the bytes of one row of the swizzle pattern.
 
-    Raises:
-        MalformedError: LA354, no such swizzle mode.
+    Raises: MalformedError: LA354.
 
     Example:
         >>> swizzle_span_bytes("64B")
@@ -98,8 +94,7 @@ def swizzle_span_bytes(swizzle: str) -> int:
 def swizzle_period_bytes(swizzle: str) -> int:
     """Return after how many bytes of address the XOR repeats: 16 for NONE, else 256, 512, 1024.
 
-    Raises:
-        MalformedError: LA354, no such swizzle mode.
+    Raises: MalformedError: LA354.
 
     Example:
         >>> swizzle_period_bytes("128B")
@@ -120,9 +115,7 @@ class MatrixDescriptor:
         base_offset: 0..7; subtracts from the row phase of the swizzle.
         swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``.
 
-    Raises:
-        MalformedError: LA350 not an integer, LA351 not a multiple of 16, LA352 outside 18 bits, LA353 base offset
-            outside 0..7, LA354 unknown swizzle.
+    Raises: MalformedError: LA350, LA351, LA352, LA353, LA354.
 
     Example:
         >>> d = MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, swizzle="128B")
@@ -179,8 +172,7 @@ class MatrixDescriptor:
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
 
-        Raises:
-            MalformedError: LA350, LA351, LA352, as for the constructor.
+        Raises: MalformedError: LA350, LA351, LA352.
 
         Example:
             >>> MatrixDescriptor(0, 16, 1024, 0, "128B").moved(32).start_address_bytes
@@ -195,8 +187,7 @@ def decode(raw: int) -> MatrixDescriptor:
     Args:
         raw: Unsigned 64-bit integer.
 
-    Raises:
-        MalformedError: LA350 not an integer, LA355 not unsigned 64-bit, LA356 reserved bits set (which, by position).
+    Raises: MalformedError: LA350, LA355, LA356.
 
     Example:
         >>> decode(0x4000004000010002)

@@ -63,8 +63,7 @@ class ReadPattern:
 def checked_major(major: object, where: str = "operand_offsets") -> str:
     """Return ``"K"`` or ``"MN"``.
 
-    Raises:
-        MalformedError: LA358, another name.
+    Raises: MalformedError: LA358.
 
     Example:
         >>> checked_major("MN")
@@ -82,8 +81,7 @@ def read_pattern(major: str, swizzle: str) -> ReadPattern:
         major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1).
         swizzle: A name of ``SWIZZLES``.
 
-    Raises:
-        MalformedError: LA358 unknown major, LA354 unknown swizzle.
+    Raises: MalformedError: LA358, LA354.
 
     Example:
         >>> read_pattern("K", "128B")
@@ -111,8 +109,7 @@ def unread_fields(rows: int, major: str, swizzle: str) -> tuple[Field, ...]:
         major: ``"K"`` or ``"MN"``.
         swizzle: A name of ``SWIZZLES``.
 
-    Raises:
-        MalformedError: LA350, LA354, LA358.
+    Raises: MalformedError: LA350, LA354, LA358.
 
     Example:
         >>> unread_fields(64, "K", "128B")
@@ -138,8 +135,7 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
         swizzle: A name of ``SWIZZLES``.
         base_offset: The descriptor's base offset.
 
-    Raises:
-        MalformedError: LA350, no integers of 64 bits; LA354, no such swizzle mode.
+    Raises: MalformedError: LA350, LA354.
 
     Example:
         >>> swizzle_phase(np.array([0, 128, 256]), "128B").tolist()
@@ -181,10 +177,7 @@ def operand_offsets(
     Returns:
         int64[rows, k].
 
-    Raises:
-        MalformedError: LA350 not an integer, LA358 unknown major.
-        TargetRuleError: LA357 (rule ``NOT_MEASURED``), a shape or width, a read stride field of 0, or an address of
-            2^18 and more: no device was asked.
+    Raises: MalformedError: LA350, LA358. TargetRuleError: LA357.
 
     Example:
         >>> d = MatrixDescriptor(0, 16, 1024, 0, "128B")

@@ -38,8 +38,7 @@ _EVIDENCE = MappingProxyType({"A": "measured", "B": "measured"})
 def has_wgmma(target: str) -> bool:
     """Return whether an architecture has ``wgmma``: sm_90a alone, not sm_90 and none of compute capability 10.
 
-    Raises:
-        MalformedError: LA340, unknown target.
+    Raises: MalformedError: LA340.
 
     Example:
         >>> has_wgmma("sm_90a"), has_wgmma("sm_90"), has_wgmma("sm_100a")
@@ -53,9 +52,7 @@ def has_wgmma(target: str) -> bool:
 def require_wgmma(target: str) -> None:
     """Refuse an architecture without ``wgmma``; descriptors and plans of this package are not for it.
 
-    Raises:
-        MalformedError: LA340, unknown target.
-        TargetRuleError: LA373 (rule ``WGMMA_ARCH``), a target that has no ``wgmma``.
+    Raises: MalformedError: LA340. TargetRuleError: LA373.
 
     Example:
         >>> require_wgmma("sm_90a")
@@ -85,8 +82,7 @@ def instruction_rows(operand: str) -> tuple[int, ...]:
     Args:
         operand: ``"A"`` or ``"B"``.
 
-    Raises:
-        MalformedError: LA360, another name.
+    Raises: MalformedError: LA360.
 
     Example:
         >>> instruction_rows("A"), instruction_rows("B")[-1]
@@ -105,8 +101,7 @@ def operand_evidence(operand: str) -> str:
     Args:
         operand: ``"A"`` or ``"B"``.
 
-    Raises:
-        MalformedError: LA360, another name.
+    Raises: MalformedError: LA360.
 
     Example:
         >>> operand_evidence("A")
@@ -129,8 +124,7 @@ def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
     Returns:
         int64[128, n/2, 2]: (row, column) of value v of thread t.
 
-    Raises:
-        MalformedError: LA350 not an integer, LA359 no such instruction.
+    Raises: MalformedError: LA350, LA359.
 
     Example:
         >>> accumulator_coordinates(16)[37, :5].tolist()
