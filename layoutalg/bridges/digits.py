@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.digits import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def _parity_text(layout: LinearLayout, prefix: str) -> str:
 
 def _swizzled(layout: ComposedLayout, value: Sum, builder: _Builder) -> Sum:
     """Return the value after the whole stack of swizzles."""
-    low, high = radix.span(layout.base.flat)
+    low, high = span(layout.base.flat)
     for swizzle, offset in reversed(layout.stages):
         value, low, high = value + Sum((), offset), low + offset, high + offset
         sources = swizzle_sources(swizzle)

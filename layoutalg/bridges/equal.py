@@ -28,9 +28,10 @@ from layoutalg.bridges.operand import FAMILIES, ONE_OF, AnyFamily, Given, plain
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.refine import Joint, joint_digits
 from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.inttuple import integer
 from layoutalg.ground import clock, limits
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
@@ -108,7 +109,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         >>> equivalent(IntegerLayout.from_strides({"i": 4}, (3,), modulus=4), CuteLayout((2, 2), (3, 2))).witness
         {'coordinate': 3, 'f': 1, 'g': 5}
 
-    Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.cute.radix`` for the normal forms.
+    Source: the ladder of engines; ``layoutalg.f2.carry`` and ``layoutalg.ground.digits`` for the normal forms.
     """
     spend = _USUAL if budget is None else budget
     if not isinstance(spend, Budget):
@@ -330,7 +331,7 @@ def _stages(layout: CuteLayout | ComposedLayout) -> Stages:
 
 
 def _modes(layout: CuteLayout | ComposedLayout) -> tuple[tuple[int, int], ...]:
-    return radix.merge(layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat)
+    return merge(layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat)
 
 
 def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:

@@ -19,8 +19,9 @@ from layoutalg.bridges.lower import lowered, total
 from layoutalg.bridges.operand import AnyFamily, Given, checked
 from layoutalg.bridges.strided import recognize
 from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CuteLayout, radix
+from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.digits import span
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
@@ -223,7 +224,7 @@ def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
     if len(starts) > RUNS:
         return None
     names, value, box = _modes(layout.base)
-    low, high = radix.span(layout.base.flat)
+    low, high = span(layout.base.flat)
     block = low - low % period
     residue_text = f"{value} + {-block}" if high < block + period else f"(({value}) mod {period})"
     stops = [start for start, _ in starts[1:]]

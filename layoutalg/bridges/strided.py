@@ -25,12 +25,13 @@ from layoutalg.bridges.operand import (
     one_output,
     undecided,
 )
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, radix
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.algebra import coalesce
 from layoutalg.cute.fit import over_f2, over_table
 from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle, swizzle_columns
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
@@ -137,7 +138,7 @@ def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLa
     steps: list[IntTuple] = []
     position = 0
     for _, bits in layout.inputs:
-        modes = radix.merge(tuple((2, stride) for stride in strides[position : position + bits])) or ((1, 0),)
+        modes = merge(tuple((2, stride) for stride in strides[position : position + bits])) or ((1, 0),)
         shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
         steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))
         position += bits

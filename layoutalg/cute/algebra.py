@@ -15,15 +15,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, overload
 
-from layoutalg.cute import inttuple, radix
+from layoutalg.cute import inttuple
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import STRICT, Parity
 from layoutalg.cute.inttuple import IntTuple, malformed, validate
 from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.operand import NARROW, RECENT, plain, swizzled, weight
-from layoutalg.cute.radix import Flat
 from layoutalg.ground import limits
 from layoutalg.ground.cache import remembered
+from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.errors import Diagnostic, MalformedError
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def coalesce(layout: Sized, profile: IntTuple | None = None) -> Sized:
 
 @lru_cache(RECENT)
 def _coalesced(layout: CuteLayout) -> CuteLayout:
-    return from_flat(radix.merge(layout.flat))
+    return from_flat(merge(layout.flat))
 
 
 _coalesced_wide = remembered(weight)(_coalesced.__wrapped__)
@@ -217,7 +217,7 @@ _coalesced_wide = remembered(weight)(_coalesced.__wrapped__)
 
 def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
     if isinstance(profile, int):
-        return from_flat(radix.merge(layout.flat))
+        return from_flat(merge(layout.flat))
     if isinstance(layout.shape, int) or len(profile) != layout.rank:
         raise MalformedError(
             Diagnostic(

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.basis import Path, graft_ints
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.composition import composition
@@ -24,7 +23,7 @@ from layoutalg.cute.coordinates import CoordinateLayout, clash, common_ends, see
 from layoutalg.cute.inttuple import IntTuple, flatten, shape_text
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import operand_refusal, plain
-from layoutalg.cute.radix import Flat, IntArray
+from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, table
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
 
@@ -91,10 +90,8 @@ def _sum_run(modes: Modes, position: int, where: str) -> Flat:
     for low, high in pairwise(ends):
         if high % low:
             raise clash(parts, low, high, extent, 1, where)
-    digits = [
-        (high // low, sum([radix.evaluate(run, low) for run in parts])) for low, high in pairwise([*ends, extent])
-    ]
-    merged = radix.merge(tuple(digits))
+    digits = [(high // low, sum([evaluate(run, low) for run in parts])) for low, high in pairwise([*ends, extent])]
+    merged = merge(tuple(digits))
     return merged or ((1, 0),)
 
 
@@ -119,7 +116,7 @@ def _by_table(layout: CuteLayout, modes: Modes, domain: IntTuple, where: str) ->
     for extent in flatten(domain):
         run = _digits(values[::weight][:extent])
         runs.append(run)
-        total = np.add.outer(radix.table(run), total).reshape(-1)
+        total = np.add.outer(table(run), total).reshape(-1)
         weight *= extent
     wrong = np.flatnonzero(total != values)
     if wrong.size:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from math import gcd
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.cute.inttuple import IntTuple, flatten, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import plain
-from layoutalg.cute.radix import Flat
 from layoutalg.cute.tilers import refusal
+from layoutalg.ground.digits import Flat, evaluate, merge
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 EVENTS = 4096
@@ -48,11 +47,11 @@ def nullspace(layout: CuteLayout) -> CuteLayout:
         raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout reaches no coordinate")
     digits: list[tuple[int, int]] = []
     weight = 1
-    for extent, stride in radix.merge(layout.flat):
+    for extent, stride in merge(layout.flat):
         if stride == 0:
             digits.append((extent, weight))
         weight *= extent
-    return from_flat(radix.merge(tuple(digits)))
+    return from_flat(merge(tuple(digits)))
 
 
 def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
@@ -87,10 +86,10 @@ def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
             raise refusal(
                 "LA165", "a layout is empty", f"max_common_layout({a}, {b})", f"{layout} does not even reach offset 0"
             )
-    first = radix.merge(a.flat)
+    first = merge(a.flat)
     modes: list[tuple[int, int, int]] = []  # extent, stride, weight
     weight = 1
-    for extent, stride in radix.merge(b.flat):
+    for extent, stride in merge(b.flat):
         modes.append((extent, stride, weight))
         weight *= extent
     digits: list[tuple[int, int]] = []
@@ -103,11 +102,11 @@ def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
                 if count > 1 and (best is None or count > best[0]):
                     best = (count, mode[2], mode[0])
         if best is None:
-            return from_flat(radix.merge(tuple(digits)))
+            return from_flat(merge(tuple(digits)))
         digits.append(best[:2])
         current *= best[0]
         if best[0] < best[2]:
-            return from_flat(radix.merge(tuple(digits)))
+            return from_flat(merge(tuple(digits)))
         modes = [mode for mode in modes if mode[2] != best[1]]
 
 
@@ -134,7 +133,7 @@ def _straight(outer: Flat, step: int, slope: int, extent: int) -> int:
         weight *= width
         if step % weight:
             places.append((step % weight, weight))
-    if inside > 1 and radix.evaluate(outer, step) != slope:
+    if inside > 1 and evaluate(outer, step) != slope:
         return 1
     index = 1
     for _ in range(EVENTS):
@@ -142,7 +141,7 @@ def _straight(outer: Flat, step: int, slope: int, extent: int) -> int:
         index = min([place for place in following if place < inside], default=inside)
         if index >= inside:
             return inside
-        if radix.evaluate(outer, step * index) != slope * index:
+        if evaluate(outer, step * index) != slope * index:
             return index
     return index
 
@@ -155,7 +154,7 @@ def _identity(outer: Flat, digits: tuple[tuple[int, int], ...], size: int) -> bo
         answer = composition(from_flat(outer), CuteLayout(*_columns(digits)))
     except (AdmissibilityError, ValueError):
         return False
-    return radix.merge(answer.flat) == ((size, 1),)
+    return merge(answer.flat) == ((size, 1),)
 
 
 def _columns(digits: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -234,4 +233,4 @@ def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") ->
                 witness={"found": total // left, "left": left},
             )
         )
-    return from_flat(radix.merge(tuple(digits)))
+    return from_flat(merge(tuple(digits)))

@@ -16,7 +16,6 @@ from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, malformed, product, shape_text, validate
@@ -24,6 +23,7 @@ from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import NARROW, RECENT, plain, weight
 from layoutalg.cute.shapes import ceil_div
 from layoutalg.ground.cache import remembered
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 
 
@@ -89,7 +89,7 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
         current = extent * stride
     if isinstance(bound, int):
         digits.append((-(-bound // current), current))
-        return from_flat(radix.merge(tuple(digits)))
+        return from_flat(merge(tuple(digits)))
     steps = product(ceil_div(bound, current))
     if steps * current < product(bound):
         raise _refusal(
@@ -100,7 +100,7 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
             {"covered": steps * current, "size": product(bound)},
         )
     digits.append((steps, current))
-    return from_flat(radix.merge(tuple(digits)))
+    return from_flat(merge(tuple(digits)))
 
 
 _complement_wide = remembered(weight)(_complement.__wrapped__)
@@ -143,7 +143,7 @@ def divisible_chain(
         raise _refusal("LA131", "the layout is empty", _text(where), "an empty layout has no offsets to work with")
     modes: list[tuple[int, int, int]] = []
     weight = 1
-    for extent, stride in radix.merge(layout.flat):
+    for extent, stride in merge(layout.flat):
         if stride < 0:
             raise _refusal(
                 "LA132", "the layout has a negative stride", _text(where), f"mode {extent}:{stride} runs below 0"

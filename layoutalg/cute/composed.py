@@ -20,11 +20,10 @@ from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, integer, malformed
 from layoutalg.cute.layout import Coords, CuteLayout
-from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
+from layoutalg.ground.digits import Flat, IntArray, merge, span, table
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.limits import CUTE_POINTS, SWIZZLE_STACK
 from layoutalg.ground.operators import then
@@ -76,7 +75,7 @@ class ComposedLayout:
             )
         if len(self.stages) > SWIZZLE_STACK:
             raise malformed("inner", f"must stack at most {SWIZZLE_STACK} swizzles", len(self.stages) - 1, "LA113")
-        low, high = radix.span(self.base.flat)
+        low, high = span(self.base.flat)
         for swizzle, offset in reversed(self.stages):
             low, high = low + offset, high + offset
             if low < -INT_LIMIT or high >= INT_LIMIT:
@@ -160,9 +159,9 @@ class ComposedLayout:
         """
         if self.size == 0:
             return 0, 0
-        flat = radix.merge(self.base.flat)
+        flat = merge(self.base.flat)
         if self.size <= CUTE_POINTS:
-            values = self._swizzled(radix.table(flat))
+            values = self._swizzled(table(flat))
             return int(values.min()), int(values.max())
         period = max(swizzle.period for swizzle, _ in self.stages)
         if period > CUTE_POINTS:
@@ -170,7 +169,7 @@ class ComposedLayout:
         residues = np.arange(period, dtype=np.int64)
         moved = self._swizzled(residues) - residues
         slack = int(moved.max()) - int(moved.min())
-        low, high = radix.span(flat)
+        low, high = span(flat)
         top = _values_from(flat, high - slack)
         bottom = _values_from(tuple([(extent, -stride) for extent, stride in flat]), -low - slack)
         if top is None or bottom is None:

@@ -17,16 +17,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TypeAlias, overload
 
-from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
 from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
 from layoutalg.cute.layout import CuteLayout, trusted
 from layoutalg.cute.operand import NARROW, RECENT, weight
-from layoutalg.cute.radix import Flat
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.ground.cache import remembered
+from layoutalg.ground.digits import Flat, evaluate, evaluate_many, first_outside, merge, span, table
 from layoutalg.ground.errors import (
     AdmissibilityError,
     BudgetError,
@@ -191,10 +190,10 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
     if inner.size == 0:
         zeros = tuple([0] * len(inner.flat))
         return CuteLayout(inner.shape, unflatten(zeros, inner.shape))
-    low, high = radix.span(inner.flat)
+    low, high = span(inner.flat)
     if low < 0 or high >= outer.size:
         raise _leaves(outer, inner)
-    merged = radix.merge(outer.flat)
+    merged = merge(outer.flat)
     runs: list[Flat] = []
     place = 1
     for position, (extent, step) in enumerate(inner.flat):
@@ -254,14 +253,14 @@ def _beyond(merged: Flat, step: int) -> int:
     """Return the stride shown for a mode of extent 1: the last mode of A is continued; 0 where that overflows."""
     if not merged or step == 0:
         return 0
-    value = radix.evaluate(((*merged[:-1], (INT_LIMIT * 2, merged[-1][1]))), abs(step)) * (1 if step > 0 else -1)
+    value = evaluate(((*merged[:-1], (INT_LIMIT * 2, merged[-1][1]))), abs(step)) * (1 if step > 0 else -1)
     return value if -INT_LIMIT <= value < INT_LIMIT else 0
 
 
 def _leaves(outer: CuteLayout, inner: CuteLayout) -> AdmissibilityError:
-    first = radix.first_outside(inner.flat, outer.size)
+    first = first_outside(inner.flat, outer.size)
     coordinate = 0 if first is None else first
-    value = radix.evaluate(inner.flat, coordinate)
+    value = evaluate(inner.flat, coordinate)
     return AdmissibilityError(
         Diagnostic(
             code="LA120",
@@ -297,8 +296,8 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
     flat = tuple([digit for run in runs for digit in run])
     coordinate = sum([value * weight for value, weight in zip(found, weights, strict=True)])
     if inner.size <= PREFIX:
-        actual = radix.evaluate_many(merged, radix.table(inner.flat))
-        coordinate = int((actual != radix.table(flat)).argmax())
+        actual = evaluate_many(merged, table(inner.flat))
+        coordinate = int((actual != table(flat)).argmax())
     raise RepresentabilityError(
         Diagnostic(
             code="LA122",
@@ -308,8 +307,8 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
             f"mode by mode one would get {_joined(flat)}, which is another function",
             witness={
                 "coordinate": coordinate,
-                "composition": radix.evaluate(merged, radix.evaluate(inner.flat, coordinate)),
-                "layout": radix.evaluate(flat, coordinate),
+                "composition": evaluate(merged, evaluate(inner.flat, coordinate)),
+                "layout": evaluate(flat, coordinate),
             },
             source=_offer(outer, inner),
         )
@@ -369,7 +368,7 @@ def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
                 f"the left operand is defined on [0, {outer.size})",
             )
         )
-    merged = radix.merge(outer.flat)
+    merged = merge(outer.flat)
     try:
         run = factor_run(merged, 1, values[1] + 1)  # only the values taken matter
     except GaveUpError as error:

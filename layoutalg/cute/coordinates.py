@@ -22,7 +22,6 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.basis import (
     Basis,
     BasisLike,
@@ -42,8 +41,8 @@ from layoutalg.cute.inttuple import IntTuple, depth, flatten, malformed, rank, s
 from layoutalg.cute.inverse import right_inverse
 from layoutalg.cute.layout import TABLE_ENTRY, Coords, CuteLayout
 from layoutalg.cute.operand import plain
-from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.ground import memory
+from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, span
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.operators import then
 
@@ -172,7 +171,7 @@ class CoordinateLayout:
         """
         where = f"composition({self}, {plain(inner, 'compose', 'inner')})"
         if not self._components:
-            CuteLayout(self.shape).apply(np.asarray(radix.span(inner.flat) if inner.size else [], dtype=np.int64))
+            CuteLayout(self.shape).apply(np.asarray(span(inner.flat) if inner.size else [], dtype=np.int64))
             return CoordinateLayout(inner.shape, graft(iter([Basis()] * len(inner.flat)), inner.shape), self.profile)
         for path, part in self.components:
             try:
@@ -200,7 +199,7 @@ class CoordinateLayout:
                 raise clash(parts, low, high, extent, step, where)
         digits: list[tuple[int, Basis]] = []
         for low, high in pairwise([*ends, extent]):
-            values = [(path, radix.evaluate(run, low)) for path, run in zip(self._paths, parts, strict=True)]
+            values = [(path, evaluate(run, low)) for path, run in zip(self._paths, parts, strict=True)]
             digits.append((high // low, Basis(tuple(values))))
         return digits
 
@@ -284,7 +283,7 @@ def common_ends(parts: list[Flat]) -> list[int]:
     ends = {1}
     for run in parts:
         done = 1
-        for count, _ in radix.merge(run)[:-1]:
+        for count, _ in merge(run)[:-1]:
             done *= count
             ends.add(done)
     return sorted(ends)
@@ -295,8 +294,8 @@ def clash(parts: list[Flat], low: int, high: int, extent: int, step: int, where:
     witness: dict[str, object] = {"mode": f"{extent}:{step}", "ends": (low, high)}
     for index in range(low + 1, min(extent, max(high + 1, 4096))):
         inside = index % low
-        actual = tuple([radix.evaluate(run, index) for run in parts])
-        added = tuple([radix.evaluate(run, index - inside) + radix.evaluate(run, inside) for run in parts])
+        actual = tuple([evaluate(run, index) for run in parts])
+        added = tuple([evaluate(run, index - inside) + evaluate(run, inside) for run in parts])
         if actual != added:
             witness |= {"coordinate": index, "composition": actual, "layout": added}
             break

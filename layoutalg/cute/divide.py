@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.complement import complement
 from layoutalg.cute.composed import ComposedLayout
@@ -41,6 +40,7 @@ from layoutalg.cute.tilers import (
     within,
 )
 from layoutalg.ground.cache import remembered
+from layoutalg.ground.digits import evaluate, first_outside, span
 from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 
 Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
@@ -215,7 +215,7 @@ def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
     size = layout.size
     if size == 0:  # (T, C) covers nothing: C is empty
         return composition(layout, make_layout(tile, CuteLayout(0, 0)))
-    low, high = radix.span(tile.flat)
+    low, high = span(tile.flat)
     if low < 0 or high >= size:
         raise _outside(layout, tile, tile, where)
     try:
@@ -223,7 +223,7 @@ def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
     except AdmissibilityError as error:
         raise within(error, where) from error
     whole = make_layout(tile, rest)
-    if radix.span(whole.flat)[1] >= size:
+    if span(whole.flat)[1] >= size:
         raise _outside(layout, tile, whole, where)
     try:
         return composition(layout, whole)
@@ -233,8 +233,8 @@ def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
 
 def _outside(layout: CuteLayout, tile: CuteLayout, whole: CuteLayout, where: Where) -> AdmissibilityError:
     """Return the refusal of a tiler that reaches past the layout, naming the first coordinate of (tile, rest)."""
-    first = radix.first_outside(whole.flat, layout.size) or 0
-    element = radix.evaluate(whole.flat, first)
+    first = first_outside(whole.flat, layout.size) or 0
+    element = evaluate(whole.flat, first)
     copy, inside = divmod(first, tile.size)
     return refusal(
         "LA140",

@@ -30,7 +30,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from layoutalg.cute.radix import Flat, IntArray, evaluate, evaluate_many
+from layoutalg.ground.digits import Flat, IntArray, evaluate, evaluate_many
 from layoutalg.ground.limits import CUTE_POINTS
 
 PREFIX = CUTE_POINTS

@@ -16,15 +16,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import Broken, GaveUpError, factor_run, first_interaction
 from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.f2.split import one_swizzle
 from layoutalg.ground import clock
+from layoutalg.ground.digits import Flat, IntArray, merge
 from layoutalg.ground.errors import MalformedError
 
 Fit: TypeAlias = "CuteLayout | ComposedLayout"
@@ -69,7 +68,7 @@ def over_f2(columns: Sequence[int], constant: int, shape: IntTuple) -> Fit | Non
     position = 0
     for extent in flatten(shape):
         bits = extent.bit_length() - 1
-        leaves.append(radix.merge(tuple(digits[position : position + bits])))
+        leaves.append(merge(tuple(digits[position : position + bits])))
         position += bits
     return _assembled(swizzle, offset, shape, leaves)
 

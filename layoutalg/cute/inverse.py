@@ -16,13 +16,13 @@ from typing import overload
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.complement import divisible_chain
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import NARROW, RECENT, swizzled, weight
 from layoutalg.ground.cache import remembered
+from layoutalg.ground.digits import merge, table
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 DRIFT_TRIALS = 4096
@@ -81,7 +81,7 @@ def _right_inverse(layout: CuteLayout) -> CuteLayout:
         )
     chain: dict[int, tuple[int, int]] = {}
     weight = 1
-    for extent, stride in radix.merge(layout.flat):
+    for extent, stride in merge(layout.flat):
         if stride > 0:
             chain.setdefault(stride, (extent, weight))
         weight *= extent
@@ -91,7 +91,7 @@ def _right_inverse(layout: CuteLayout) -> CuteLayout:
         extent, weight = chain[current]
         digits.append((extent, weight))
         current *= extent
-    return from_flat(radix.merge(tuple(digits)))
+    return from_flat(merge(tuple(digits)))
 
 
 _right_inverse_wide = remembered(weight)(_right_inverse.__wrapped__)
@@ -162,7 +162,7 @@ def _left_inverse(layout: CuteLayout) -> CuteLayout:
             digits.append((stride // end, 0))
         digits.append((extent, weight))
         end, last = extent * stride, mode
-    return from_flat(radix.merge(tuple(digits)))
+    return from_flat(merge(tuple(digits)))
 
 
 _left_inverse_wide = remembered(weight)(_left_inverse.__wrapped__)
@@ -176,7 +176,7 @@ def _drifting(layout: CuteLayout) -> CuteLayout | None:
     """
     modes: list[tuple[int, int, int]] = []
     weight = 1
-    for extent, stride in radix.merge(layout.flat):
+    for extent, stride in merge(layout.flat):
         if stride:
             modes.append((stride, extent, weight))
         weight *= extent
@@ -194,7 +194,7 @@ def _drifting(layout: CuteLayout) -> CuteLayout | None:
             drift += (count - 1) * (stride - period)
         else:
             if drift < first:
-                return from_flat(radix.merge((*digits, (modes[-1][1], modes[-1][2]))))
+                return from_flat(merge((*digits, (modes[-1][1], modes[-1][2]))))
     return None
 
 
@@ -208,12 +208,12 @@ def _searched(layout: CuteLayout) -> CuteLayout | None:
         return None
     modes: list[tuple[int, int, int]] = []
     weight = 1
-    for extent, stride in radix.merge(layout.flat):
+    for extent, stride in merge(layout.flat):
         if stride:
             modes.append((extent, stride, weight))
         weight *= extent
-    offsets = radix.table(tuple([(extent, stride) for extent, stride, _ in modes]))
-    wanted = radix.table(tuple([(extent, below) for extent, _, below in modes]))
+    offsets = table(tuple([(extent, stride) for extent, stride, _ in modes]))
+    wanted = table(tuple([(extent, below) for extent, _, below in modes]))
     if len(np.unique(offsets)) < len(offsets):
         return None
     chains: list[tuple[int, ...]] = [(1,)]
@@ -224,6 +224,6 @@ def _searched(layout: CuteLayout) -> CuteLayout | None:
             strides = np.rint(np.linalg.lstsq(digits.astype(np.float64), wanted, rcond=None)[0]).astype(np.int64)
             if (digits @ strides == wanted).all():
                 found = [(high // low, int(step)) for (low, high), step in zip(pairwise(ends), strides, strict=True)]
-                return from_flat(radix.merge(tuple(found)))
+                return from_flat(merge(tuple(found)))
         chains = [(*chain, period) for chain in chains for period in range(2 * chain[-1], layout.cosize, chain[-1])]
     return None

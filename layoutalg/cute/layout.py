@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.inttuple import (
     INT_LIMIT,
     IntTuple,
@@ -38,8 +37,8 @@ from layoutalg.cute.inttuple import (
     shape_text,
     validate,
 )
-from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.ground import memory
+from layoutalg.ground.digits import Flat, IntArray, evaluate, evaluate_many, merge, span, table
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.operators import then
 
@@ -115,7 +114,7 @@ class CuteLayout(_Hashed):
                 )
         flat = tuple(zip(extents, flatten(stride), strict=True))
         size = _check_size(shape, extents)
-        low, high = radix.span(flat)
+        low, high = span(flat)
         if low < -INT_LIMIT or high >= INT_LIMIT or high - low >= INT_LIMIT:
             raise MalformedError(
                 Diagnostic(
@@ -155,7 +154,7 @@ class CuteLayout(_Hashed):
         """
         if self._size == 0:
             return 0
-        low, high = radix.span(self._flat)
+        low, high = span(self._flat)
         return 1 + high - low
 
     @property
@@ -179,7 +178,7 @@ class CuteLayout(_Hashed):
         """
         point: IntTuple = coord[0] if len(coord) == 1 else coord
         if type(point) is int and 0 <= point < self._size:
-            return radix.evaluate(self._flat, point)
+            return evaluate(self._flat, point)
         if type(point) is tuple:
             quick = _quick_offset(point, self.shape, self.stride)
             if quick is not None:
@@ -215,7 +214,7 @@ class CuteLayout(_Hashed):
         """
         if self._size > QUICK:
             memory.reserve(f"({self}).table()", self._size, TABLE_ENTRY)
-        return radix.table(radix.merge(self._flat))
+        return table(merge(self._flat))
 
     def __getitem__(self, mode: int) -> CuteLayout:
         """Return one top-level mode as a layout; ``4:1`` is its own mode 0.
@@ -378,12 +377,12 @@ def _apply(coords: Coords, shape: IntTuple, stride: IntTuple) -> IntArray:
                 ) from error
         return total
     index = index_array(coords)
-    flat = radix.merge(tuple(zip(flatten(shape), flatten(stride), strict=True)))
+    flat = merge(tuple(zip(flatten(shape), flatten(stride), strict=True)))
     size = 1
     for extent in flatten(shape):
         size *= extent
     check_inside(index, size, shape_text(shape))
-    return radix.evaluate_many(flat, index)
+    return evaluate_many(flat, index)
 
 
 def index_array(coords: object) -> IntArray:

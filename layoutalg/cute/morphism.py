@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import overload
 
-from layoutalg.cute import radix
 from layoutalg.cute.certificate import certify_functoriality, check_functoriality
 from layoutalg.cute.composition import composition
 from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text
@@ -29,6 +28,7 @@ from layoutalg.cute.padded_morphism import PaddedMorphism
 from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
 from layoutalg.cute.realize import Tractability, is_tractable
 from layoutalg.cute.tuple_morphism import TupleMorphism
+from layoutalg.ground.digits import first_outside
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, Repair
 
 __all__ = [
@@ -163,7 +163,7 @@ def weak_composite(
     _check_kinds(inner, outer)
     f = (inner.nested() if isinstance(inner, TupleMorphism) else inner).standard_form()
     g = (outer.nested() if isinstance(outer, TupleMorphism) else outer).coalesce()
-    first = radix.first_outside(f.to_layout().flat, product(g.domain))
+    first = first_outside(f.to_layout().flat, product(g.domain))
     if first is not None:
         raise AdmissibilityError(
             Diagnostic(

@@ -51,8 +51,8 @@ from layoutalg.cute.pointed import (
     reindex,
     transpose,
 )
-from layoutalg.cute.radix import IntArray
 from layoutalg.cute.tuple_morphism import TupleMorphism
+from layoutalg.ground.digits import IntArray
 from layoutalg.ground.operators import then
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.inttuple import INT_LIMIT, integer, malformed
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
+from layoutalg.ground.digits import span
 from layoutalg.ground.errors import Diagnostic, MalformedError
 
 
@@ -46,7 +46,7 @@ class OffsetLayout(ComposedLayout):
         start = integer(offset, "offset", "LA175")
         if not isinstance(layout, CuteLayout):
             raise malformed("layout", "must be a CuteLayout", layout, "LA175")
-        low, high = radix.span(layout.flat)
+        low, high = span(layout.flat)
         if start + low < -INT_LIMIT or start + high >= INT_LIMIT:
             raise MalformedError(
                 Diagnostic(

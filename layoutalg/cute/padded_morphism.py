@@ -55,8 +55,8 @@ from layoutalg.cute.pointed import (
     prefix_products,
     transpose,
 )
-from layoutalg.cute.radix import IntArray
 from layoutalg.cute.realize import is_tractable, moving_modes
+from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, RepresentabilityError
 
 

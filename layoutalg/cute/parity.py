@@ -19,7 +19,6 @@ References: CuTe C++ of NVIDIA CUTLASS (``composition``, ``complement``); ``pyth
 
 from __future__ import annotations
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import coalesce, from_flat, make_layout
 from layoutalg.cute.complement import complement, divisible_chain
 from layoutalg.cute.composed import ComposedLayout
@@ -28,9 +27,9 @@ from layoutalg.cute.conventions import Parity, check_parity
 from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operand import plain
-from layoutalg.cute.radix import Flat
 from layoutalg.cute.shapes import ceil_div
 from layoutalg.cute.tilers import Tiler, as_layout, by_mode, read_tiler, tiler_text
+from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError
 
 
@@ -86,7 +85,7 @@ def _thread(outer: Flat, extent: int, step: int, parity: Parity, where: str) -> 
     """Return the digits a peer gives the mode extent:step: one pass over the modes of ``outer``, fastest first."""
     if parity == "cute_cpp" and outer and outer[-1][0] == 1:
         outer = (*outer[:-1], (2, outer[-1][1]))  # C++ keeps a last mode of extent 1, the one that continues
-    merged = radix.merge(outer) or ((1, 0),)
+    merged = merge(outer) or ((1, 0),)
     found: list[tuple[int, int]] = []
     left = extent
     for width, stride in merged[:-1]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.cute.inttuple import integer, malformed
 from layoutalg.cute.layout import CuteLayout, index_array
-from layoutalg.cute.radix import IntArray
+from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.operators import then
 

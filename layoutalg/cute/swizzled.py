@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import from_flat
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import Broken, GaveUpError, factor_run
@@ -29,6 +28,7 @@ from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.f2 import matrix
+from layoutalg.ground.digits import IntArray, merge, span
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
 
@@ -283,7 +283,7 @@ def require_inside(outer: Cute, inner: Cute, where: str) -> None:
     """Refuse an inner layout with a value outside the domain of the outer one (LA120)."""
     if inner.size == 0:
         return
-    low, high = inner.value_range() if isinstance(inner, ComposedLayout) else radix.span(inner.flat)
+    low, high = inner.value_range() if isinstance(inner, ComposedLayout) else span(inner.flat)
     if low < 0 or high >= outer.size:
         raise AdmissibilityError(
             Diagnostic(
@@ -296,7 +296,7 @@ def require_inside(outer: Cute, inner: Cute, where: str) -> None:
         )
 
 
-def _tabled(table: Callable[[], radix.IntArray], shape: IntTuple) -> Cute | None:
+def _tabled(table: Callable[[], IntArray], shape: IntTuple) -> Cute | None:
     values = table()
     if int(values.max()) >= 2**61 or int(values.min()) <= -(2**61):
         return None
@@ -345,7 +345,7 @@ def _start(layout: Cute, bits: int) -> Cute:
         return layout
     base = layout.base if isinstance(layout, ComposedLayout) else layout
     try:
-        run = factor_run(radix.merge(base.flat), 1, 1 << bits)
+        run = factor_run(merge(base.flat), 1, 1 << bits)
     except GaveUpError:
         return layout
     if isinstance(run, Broken):

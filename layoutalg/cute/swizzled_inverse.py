@@ -19,13 +19,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.fit import IDENTITY, over_f2, over_table
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.radix import Flat, IntArray
 from layoutalg.cute.swizzled import POINTS, Affine, Cute, affine, after, first_leaving, simplify
 from layoutalg.f2 import matrix
+from layoutalg.ground.digits import Flat, IntArray, evaluate_many, merge, span
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 
 Turned: TypeAlias = tuple[CuteLayout, int, int, Flat]
@@ -108,7 +107,7 @@ def _right_by_chain(layout: ComposedLayout) -> Cute:
                 if size == 1 << (bound.bit_length() - 1):
                     raise
         elif size <= POINTS:
-            coordinates = radix.evaluate_many(radix.merge(outer.flat), rest.table())
+            coordinates = evaluate_many(merge(outer.flat), rest.table())
             found = over_table(constant + _extended(weights, coordinates), size)
             if found is not None:
                 return found
@@ -169,12 +168,12 @@ def left_inverse_of(layout: ComposedLayout) -> Cute:
     steps = [stride for extent, stride in upright.flat if extent > 1 and stride]
     least = min(steps, default=1)
     slack = 0 if any(stride % least for stride in steps) else (layout.stages[-1][1] + lowest) % least
-    inside = outer.size // (radix.merge(outer.flat) or ((1, 0),))[-1][0]
+    inside = outer.size // (merge(outer.flat) or ((1, 0),))[-1][0]
     for size in dict.fromkeys(-(-(high + 1) // unit) * unit for unit in (1, period, inside)):
         if size > POINTS:
             raise _gave_up("left_inverse", layout, f"the inverse has {size} points")
         for low in (lowest - slack, lowest) if slack else (lowest,):
-            coordinates = _extended(radix.merge(outer.flat), undoing(layout, size, low).table())
+            coordinates = _extended(merge(outer.flat), undoing(layout, size, low).table())
             found = over_table(constant + _extended(weights, coordinates), size)
             if found is not None:
                 return found
@@ -197,7 +196,7 @@ def left_affine(layout: ComposedLayout) -> Affine | None:
 
 def _turned(layout: CuteLayout) -> Turned:
     """Return ``|L|``, its lowest value and the digit flip of its negative modes."""
-    flat = radix.merge(layout.flat)
+    flat = merge(layout.flat)
     upright = CuteLayout(tuple([extent for extent, _ in flat]), tuple([abs(stride) for _, stride in flat]))
     constant, weight = 0, 1
     weights: list[tuple[int, int]] = []
@@ -205,12 +204,12 @@ def _turned(layout: CuteLayout) -> Turned:
         weights.append((extent, weight if stride >= 0 else -weight))
         constant += (extent - 1) * weight if stride < 0 else 0
         weight *= extent
-    return upright if flat else CuteLayout(1, 0), radix.span(flat)[0], constant, tuple(weights)
+    return upright if flat else CuteLayout(1, 0), span(flat)[0], constant, tuple(weights)
 
 
 def _extended(flat: Flat, index: IntArray) -> IntArray:
     """Return the values at any integers, the last mode continued in both directions."""
-    return radix.evaluate_many(flat, index)
+    return evaluate_many(flat, index)
 
 
 def undoing(layout: ComposedLayout, size: int, low: int = 0) -> ComposedLayout:

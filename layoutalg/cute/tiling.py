@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutalg.cute import radix
 from layoutalg.cute.algebra import coalesce, make_layout
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.conventions import Parity, check_parity
@@ -31,6 +30,7 @@ from layoutalg.cute.product import blocked_product
 from layoutalg.cute.reshape import append
 from layoutalg.cute.shapes import ceil_div, product_each
 from layoutalg.cute.tilers import refusal, within
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
 
@@ -214,7 +214,7 @@ def _require_onto(tile: ComposedLayout, answer: ComposedLayout, where: str) -> N
 def _compact(layout: CuteLayout) -> bool:
     """Return whether a layout is a bijection onto [0, size)."""
     current = 1
-    for stride, extent in sorted([(stride, extent) for extent, stride in radix.merge(layout.flat)]):
+    for stride, extent in sorted([(stride, extent) for extent, stride in merge(layout.flat)]):
         if stride != current:
             return False
         current *= extent

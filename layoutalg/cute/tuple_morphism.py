@@ -42,7 +42,7 @@ from layoutalg.cute.pointed import (
     reindex,
     transpose,
 )
-from layoutalg.cute.radix import IntArray
+from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.operators import then
 

@@ -15,7 +15,7 @@ from strided_judge import enumerate_layout, is_strided
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce, composition
 from layoutalg.cute.factor import factor_run, first_interaction, max_residue, neighbours
-from layoutalg.cute.radix import merge
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, RepresentabilityError
 
 Table = npt.NDArray[np.int64]

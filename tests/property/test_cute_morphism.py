@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from layoutalg import cute
-from layoutalg.cute import CuteLayout, composition, make_layout, radix
+from layoutalg.cute import CuteLayout, composition, make_layout
 from layoutalg.cute.certificate import _digest
 from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 from layoutalg.cute.morphism import (
@@ -29,6 +29,7 @@ from layoutalg.cute.morphism import (
     weak_composite,
 )
 from layoutalg.cute.pointed import Map
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, RepresentabilityError
 
 QUICK = settings(max_examples=60, deadline=None)
@@ -249,7 +250,7 @@ def test_functoriality(chain: list[NestMorphism]) -> None:
     assert values(g @ f) == [outer[value] for value in inner]
     composed = composition(g.to_layout(), f.to_layout())
     assert layout_values(composed) == layout_values((g @ f).to_layout())
-    assert radix.merge(composed.flat) == radix.merge((g @ f).to_layout().flat)
+    assert merge(composed.flat) == merge((g @ f).to_layout().flat)
 
 
 @given(tuple_morphisms())
@@ -366,10 +367,10 @@ def test_squeeze_coalesce_standard_form_keep_the_function(f: NestMorphism | Padd
 @QUICK
 def test_flat_coalesce_and_complement(f: TupleMorphism) -> None:
     assert f.nested().complement().flatten() == f.complement()
-    assert radix.merge(f.to_layout().flat) == f.coalesce().to_layout().flat
+    assert merge(f.to_layout().flat) == f.coalesce().to_layout().flat
     rest = f.complement()
     whole = math.prod(f.codomain)
-    assert radix.merge(rest.to_layout().flat) == radix.merge(cute.complement(f.to_layout(), whole).flat)
+    assert merge(rest.to_layout().flat) == merge(cute.complement(f.to_layout(), whole).flat)
     kept = tuple([position for position, entry in enumerate(f.map) if entry is not None])
     onto = f.restrict(kept).concat(rest)
     assert onto.is_isomorphism

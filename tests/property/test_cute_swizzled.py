@@ -27,12 +27,12 @@ from layoutalg.cute import (
 )
 from layoutalg.cute import slice as cut
 from layoutalg.cute.inttuple import IntTuple, flatten
-from layoutalg.cute.radix import IntArray
 from layoutalg.cute.slicing import slice_and_offset
 from layoutalg.cute.swizzled import (
     first_leaving,
     simplify,
 )
+from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 
 EVERY = [
