@@ -16,7 +16,7 @@ from layoutalg.integer.axes import (
     stack,
 )
 from layoutalg.integer.common import CommonValues, common_values
-from layoutalg.integer.expression import IndexExpression, carry_steps, from_axes, from_flat
+from layoutalg.integer.expression import IndexExpression, increments, index_expression
 from layoutalg.integer.inverse import ImageInverse, RightInverse, image_inverse, right_inverse
 from layoutalg.integer.lattice import Coset, Lattice
 from layoutalg.integer.layout import IntegerLayout
@@ -44,7 +44,6 @@ __all__ = [
     "SymbolicAccess",
     "SymbolicStride",
     "access",
-    "carry_steps",
     "coalesced",
     "common_values",
     "count_mod",
@@ -55,11 +54,11 @@ __all__ = [
     "first_difference",
     "fix",
     "flip",
-    "from_axes",
-    "from_flat",
     "hnf",
     "image_coset",
     "image_inverse",
+    "increments",
+    "index_expression",
     "injective",
     "is_unimodular",
     "kernel",

@@ -1,6 +1,7 @@
-"""Index expressions: C text of an integer layout with no division where digits carry.
+"""Index expressions: the C text that computes one output of an integer layout, with no division where digits carry.
 
-Main definitions: ``IndexExpression``, ``from_axes``, ``from_flat``, ``evaluate``.
+Main definitions: ``index_expression``, ``IndexExpression`` (text, widest intermediate value, evaluation, check),
+``increments``, ``evaluate``.
 
 Main statements: with the coalesced modes (s_k, d_k), k = 0, 1, ..., and P_k = s_0 ... s_{k-1}, the value at the flat
 index t is ``b + d_0 t + sum_{k >= 1} (d_k - s_{k-1} d_{k-1}) floor(t / P_k)``. So one division per boundary that does
@@ -25,6 +26,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.integer.axes import select
 from layoutalg.integer.compose import residue_form
 from layoutalg.integer.layout import IntegerLayout, axis_pairs, layout_or_refuse
 from layoutalg.integer.matrix import Vector, integer, malformed
@@ -42,30 +44,28 @@ class IndexExpression:
 
     Args:
         text: The expression.
-        ranges: Variables with their extents: each runs over [0, extent).
+        variables: Names in the text with their extents, each in [0, extent): the axes, or one flat index.
         bits: A signed integer type of this many bits holds every intermediate value.
         layout: The layout it computes, one output.
-        flat: The variable is the flat index; else the variables are the axes.
 
     Raises: MalformedError: LA737.
     """
 
     text: str
-    ranges: tuple[tuple[str, int], ...]
+    variables: tuple[tuple[str, int], ...]
     bits: int
     layout: IntegerLayout
-    flat: bool
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise malformed("text", "must be a str", self.text, "LA737")
         layout = layout_or_refuse(self.layout)
-        axes = axis_pairs(self.ranges, "ranges", "an extent must be at least 0", "LA737")
-        if len(layout.outputs) != 1 or not isinstance(self.flat, bool):
-            raise malformed("layout", "must have one output, and flat be a bool", (layout, self.flat), "LA737")
-        if axes != layout.inputs and not (self.flat and len(axes) == 1 and axes[0][1] == layout.size):
-            raise malformed("ranges", "must be the axes of the layout, or its flat index", axes, "LA737")
-        object.__setattr__(self, "ranges", axes)
+        names = axis_pairs(self.variables, "variables", "an extent must be at least 0", "LA737")
+        if len(layout.outputs) != 1:
+            raise malformed("layout", "must have one output", layout, "LA737")
+        if names != layout.inputs and [extent for _, extent in names] != [layout.size]:
+            raise malformed("variables", "must be the axes of the layout, or its flat index", names, "LA737")
+        object.__setattr__(self, "variables", names)
         object.__setattr__(self, "bits", integer(self.bits, "bits", "LA737"))
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class IndexExpression:
         """Return the value of the text at integers or arrays of integers.
 
         Example:
-            >>> from_axes(IntegerLayout.from_strides({"i": 4, "j": 3}, (2, 8), 1)).evaluate({"i": 3, "j": 2})
+            >>> index_expression(IntegerLayout.from_strides({"i": 4, "j": 3}, (2, 8), 1)).evaluate({"i": 3, "j": 2})
             23
         """
         return evaluate(self.text, values)
@@ -87,7 +87,7 @@ class IndexExpression:
             Proved; Refuted with the first flat index that differs; Unknown above 2^20 points.
 
         Example:
-            >>> from_flat(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8))).check()
+            >>> index_expression(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)), flat="t").check()
             Proved(engine='table', certificate={'points': 12})
         """
         if self.layout.size > CHECK_POINTS:
@@ -99,7 +99,7 @@ class IndexExpression:
             rest = index
             for name, extent in self.layout.inputs:
                 points[name], rest = rest % extent, rest // extent
-            values: dict[str, Any] = {self.ranges[0][0]: index} if self.flat else points
+            values = points if self.variables == self.layout.inputs else {self.variables[0][0]: index}
             found = np.broadcast_to(np.asarray(self.evaluate(values), dtype=object), index.shape)
             (wanted,) = self.layout.apply(points).values()
             wrong = np.flatnonzero(found != wanted)
@@ -110,14 +110,96 @@ class IndexExpression:
         return Proved("table", {"points": self.layout.size})
 
 
-def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
-    from layoutalg.integer.axes import select
+def index_expression(layout: IntegerLayout, flat: str | None = None, output: str | None = None) -> IndexExpression:
+    """Return the C expression of one output, in the axes or in the flat index.
 
+    Of the axes: no division; a remainder only where a modulus wraps. Of the flat index: one division per boundary
+    between digits that does not carry.
+
+    Args:
+        layout: The layout.
+        flat: Name of the flat index; None: the variables are the axes.
+        output: Which output; needed where there are several.
+
+    Raises: MalformedError: LA731, LA743. RepresentabilityError: LA737.
+
+    Example:
+        >>> print(index_expression(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
+        col - 64 * row + 448
+        >>> print(index_expression(IntegerLayout.from_strides({"row": 8, "col": 4}, (5, 1), modulus=32)))
+        (5 * row + col) & 31
+        >>> print(index_expression(IntegerLayout.from_strides({"i": 3, "j": 4, "k": 5}, (1, 3, 16)), flat="t"))
+        t + 4 * (t / 12)
+        >>> print(index_expression(IntegerLayout.from_strides({"i": 8, "j": 4}, (4, 1)), flat="t"))
+        4 * t - 31 * (t >> 3)
+    """
+    if flat is not None and (not isinstance(flat, str) or not flat.isidentifier()):
+        raise malformed("flat", "must be an identifier", flat, "LA731")
+    one = _one(layout, output)
+    return _of_axes(one) if flat is None else _of_flat(one, flat)
+
+
+def increments(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[int, int], ...]:
+    """Return (period, step): going from flat index t - 1 to t adds the steps of all periods that divide t.
+
+    Example:
+        >>> increments(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)))
+        ((1, 1), (4, 4))
+    """
+    one = _one(layout, output)
+    return _steps(one, one.matrix[0], one.moduli[0])
+
+
+def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
     if output is not None:
         return select(layout, [output])
     if len(layout_or_refuse(layout).outputs) != 1:
         raise malformed("output", f"must name one of {list(layout.out_dims)}", output, "LA731")
     return layout
+
+
+def _of_axes(one: IntegerLayout) -> IndexExpression:
+    _c_names(one.in_dims, one)
+    m = one.moduli[0]
+    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
+    row, constant = form if form is not None else (one.matrix[0], one.offset[0])
+    live = [a if extent > 1 else 0 for a, extent in zip(row, one.extents, strict=True)]
+    text = _sum(list(zip(live, one.in_dims, strict=True)), constant)
+    bound = abs(constant) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(live, one.extents, strict=True))
+    if form is None:
+        text = _wrapped(text, m)
+    return IndexExpression(text, one.inputs, _bits(bound, m, *live, *one.extents), one)
+
+
+def _of_flat(one: IntegerLayout, variable: str) -> IndexExpression:
+    _c_names({variable: one.size})
+    if not one.size:
+        raise RepresentabilityError(
+            Diagnostic(code="LA737", what="there is nothing to index", where=(str(one),), because="it has no points")
+        )
+    m = one.moduli[0]
+    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
+    plans = [] if form is None else [(_steps(one, form[0], 0), form[1], 0)]
+    if m:
+        plans.append((_steps(one, one.matrix[0], m), one.offset[0], m))
+    # a remainder at the end is cheaper than one more division
+    steps, constant, modulus = min(plans, key=lambda plan: (sum(1 for _, c in plan[0][1:] if c), plan[2] > 0))
+    bound = abs(constant) + sum(abs(c) * ((one.size - 1) // period) for period, c in steps)
+    text = _sum([(c, _divided(variable, period)) for period, c in steps], constant)
+    if modulus:
+        text = _wrapped(text, modulus)
+    bits = _bits(bound, modulus, one.size, *[c for _, c in steps])
+    return IndexExpression(text, ((variable, one.size),), bits, one)
+
+
+def _steps(layout: IntegerLayout, row: Vector, modulus: int) -> tuple[tuple[int, int], ...]:
+    """Return (period, step) per coalesced mode of one row; reduced steps keep the dividend of a remainder positive."""
+    modes = coalesced(IntegerLayout(layout.inputs, (("value", modulus),), (row,), (0,)))
+    steps, period, carried = [], 1, 0
+    for extent, (stride,) in modes:
+        steps.append((period, (stride - carried) % modulus if modulus else stride - carried))
+        period, carried = period * extent, stride * extent
+    return tuple(steps)
 
 
 def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
@@ -136,136 +218,30 @@ def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> N
     raise MalformedError(Diagnostic("LA743", "C does not take this name", (shown(wrong),), because, None, repairs))
 
 
-def _term(coefficient: int, operand: str) -> str:
-    return operand if coefficient == 1 else f"{coefficient} * {operand}"
-
-
 def _sum(terms: list[tuple[int, str]], constant: int) -> str:
     """Return the text of a sum, positive terms first so that it seldom starts with a sign."""
-    kept = [(c, operand) for c, operand in terms if c]
-    kept.sort(key=lambda entry: entry[0] < 0)
-    parts: list[str] = []
-    for c, operand in kept:
-        if parts:
-            parts.append(f" {'-' if c < 0 else '+'} {_term(abs(c), operand)}")
-        else:
-            parts.append(_term(c, operand) if c != -1 else f"-{operand}")
-    if constant or not parts:
-        sign = "-" if constant < 0 else "+"
-        parts.append(f" {sign} {abs(constant)}" if parts else str(constant))
-    return "".join(parts)
+    text = ""
+    for c, operand in sorted([term for term in terms if term[0]], key=lambda term: term[0] < 0):
+        sign = (" - " if c < 0 else " + ") if text else ("-" if c == -1 else "")
+        size = abs(c) if text else c
+        text += sign + (operand if abs(c) == 1 else f"{size} * {operand}")
+    if not text:
+        return str(constant)
+    return f"{text} {'-' if constant < 0 else '+'} {abs(constant)}" if constant else text
 
 
 def _divided(name: str, divisor: int) -> str:
-    if divisor & (divisor - 1):
-        return f"({name} / {divisor})"
-    return f"({name} >> {divisor.bit_length() - 1})"
+    if divisor == 1:
+        return name
+    return f"({name} / {divisor})" if divisor & (divisor - 1) else f"({name} >> {divisor.bit_length() - 1})"
 
 
 def _wrapped(text: str, modulus: int) -> str:
-    if modulus & (modulus - 1):
-        return f"({text}) % {modulus}"
-    return f"({text}) & {modulus - 1}"
+    return f"({text}) % {modulus}" if modulus & (modulus - 1) else f"({text}) & {modulus - 1}"
 
 
-def _bits(bound: int) -> int:
-    return max(bound.bit_length() + 1, 2)
-
-
-def from_axes(layout: IntegerLayout, output: str | None = None) -> IndexExpression:
-    """Return the value as a C expression of the axes: no division; a remainder only where a modulus wraps.
-
-    Args:
-        layout: The layout.
-        output: Which output; needed where there are several.
-
-    Raises: MalformedError: LA731, LA743.
-
-    Example:
-        >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
-        col - 64 * row + 448
-        >>> print(from_axes(IntegerLayout.from_strides({"row": 8, "col": 4}, (5, 1), modulus=32)))
-        (5 * row + col) & 31
-    """
-    one = _one(layout, output)
-    _c_names(one.in_dims, one)
-    m = one.moduli[0]
-    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
-    row, constant = form if form is not None else (one.matrix[0], one.offset[0])
-    live = [a if extent > 1 else 0 for a, extent in zip(row, one.extents, strict=True)]
-    text = _sum(list(zip(live, one.in_dims, strict=True)), constant)
-    bound = abs(constant) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(live, one.extents, strict=True))
-    if form is None:
-        text = _wrapped(text, m)
-    bits = _bits(max([bound, m, *map(abs, live), *one.extents]))
-    return IndexExpression(text, one.inputs, bits, one, False)
-
-
-def from_flat(layout: IntegerLayout, variable: str = "t", output: str | None = None) -> IndexExpression:
-    """Return the value as a C expression of the flat index, with one division per boundary that does not carry.
-
-    Args:
-        layout: The layout.
-        variable: Name of the flat index.
-        output: Which output; needed where there are several.
-
-    Raises: MalformedError: LA731, LA743. RepresentabilityError: LA737.
-
-    Example:
-        >>> print(from_flat(IntegerLayout.from_strides({"i": 3, "j": 4, "k": 5}, (1, 3, 16))))
-        t + 4 * (t / 12)
-        >>> print(from_flat(IntegerLayout.from_strides({"i": 8, "j": 4}, (4, 1))))
-        4 * t - 31 * (t >> 3)
-    """
-    if not isinstance(variable, str) or not variable.isidentifier():
-        raise malformed("variable", "must be an identifier", variable, "LA731")
-    one = _one(layout, output)
-    _c_names({variable: one.size})
-    if not one.size:
-        raise RepresentabilityError(
-            Diagnostic(code="LA737", what="there is nothing to index", where=(str(one),), because="it has no points")
-        )
-    m = one.moduli[0]
-    form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
-    plans = [] if form is None else [_plan(one, form[0], form[1], 0)]
-    if m:
-        plans.append(_plan(one, one.matrix[0], one.offset[0], m))
-    # a remainder at the end is cheaper than one more division
-    terms, constant, modulus = min(plans, key=lambda plan: (sum(1 for c, _ in plan[0][1:] if c), plan[2] > 0))
-    last = one.size - 1
-    bound = abs(constant) + sum(abs(c) * (last // weight) for c, weight in terms)
-    text = _sum([(c, variable if weight == 1 else _divided(variable, weight)) for c, weight in terms], constant)
-    if modulus:
-        text = _wrapped(text, modulus)
-    bits = _bits(max([bound, modulus, one.size, *[abs(c) for c, _ in terms]]))
-    return IndexExpression(text, ((variable, one.size),), bits, one, True)
-
-
-def _plan(layout: IntegerLayout, row: Vector, constant: int, modulus: int) -> tuple[list[tuple[int, int]], int, int]:
-    """Return (coefficient, period) per coalesced mode, the constant and the modulus of one way to write the value."""
-    modes = coalesced(IntegerLayout(layout.inputs, (("value", modulus),), (row,), (constant,)))
-    terms, weight, carried = [], 1, 0
-    for extent, (stride,) in modes:
-        # for residues every coefficient is reduced, so the dividend of the remainder is never negative
-        terms.append(((stride - carried) % modulus if modulus else stride - carried, weight))
-        weight, carried = weight * extent, stride * extent
-    return terms, constant % modulus if modulus else constant, modulus
-
-
-def carry_steps(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[int, int], ...]:
-    """Return (period, step): walking the flat index up by one to t adds the steps of all periods that divide t.
-
-    Example:
-        >>> carry_steps(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)))
-        ((1, 1), (4, 4))
-    """
-    one = _one(layout, output)
-    m = one.moduli[0]
-    steps, weight, carried = [], 1, 0
-    for extent, (stride,) in coalesced(one):
-        steps.append((weight, (stride - carried) % m if m else stride - carried))
-        weight, carried = weight * extent, stride * extent
-    return tuple(steps)
+def _bits(*numbers: int) -> int:
+    return max(max(map(abs, numbers)).bit_length() + 1, 2)
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:

@@ -525,13 +525,13 @@ def test_polynomial_vector_width(data):
 @settings(max_examples=200)
 @given(single())
 def test_index_expressions(layout):
-    axes = integer.from_axes(layout)
+    axes = integer.index_expression(layout)
     assert axes.check()
     assert "/" not in axes.text
     assert ">>" not in axes.text
     if not layout.size:
         return
-    flat = integer.from_flat(layout)
+    flat = integer.index_expression(layout, flat="t")
     assert flat.check()
     divisions = flat.text.count("/") + flat.text.count(">>")
     assert divisions <= max(len(integer.coalesced(layout)) - 1, 0)
@@ -540,7 +540,7 @@ def test_index_expressions(layout):
     seen = [v for (v,) in values(layout)]
     m = layout.moduli[0]
     for t in range(1, layout.size):
-        step = sum(s for period, s in integer.carry_steps(layout) if t % period == 0)
+        step = sum(s for period, s in integer.increments(layout) if t % period == 0)
         assert (seen[t - 1] + step - seen[t]) % m == 0 if m else seen[t - 1] + step == seen[t]
 
 
@@ -585,9 +585,9 @@ def test_index_expressions_as_compiled_c(tmp_path):
             rng.choice(entries),
             modulus=rng.choice([0, 0, 1, 8, 12, 2**40]),
         )
-        for kind, found in (("a", integer.from_axes(layout)), ("f", integer.from_flat(layout))):
+        for kind, found in (("a", integer.index_expression(layout)), ("f", integer.index_expression(layout, flat="t"))):
             number = "int32_t" if found.bits <= 32 else "int64_t"
-            head = ", ".join(f"{number} {name}" for name, _ in found.ranges) or "void"
+            head = ", ".join(f"{number} {name}" for name, _ in found.variables) or "void"
             functions.append(f"static int64_t {kind}{case}({head}) {{ return {found.text}; }}")
             arguments = points(layout) if kind == "a" else [(t,) for t in range(layout.size)]
             for argument, (wanted,) in zip(arguments, values(layout), strict=True):

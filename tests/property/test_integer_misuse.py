@@ -80,7 +80,7 @@ def _targets() -> list[tuple[str, Any]]:
         TWO,
         ONE,
         integer.image_coset(ONE),
-        integer.from_axes(ONE),
+        integer.index_expression(ONE),
         integer.Lattice.spanned_by([(2, 0), (0, 3)]),
     ):
         for name in (

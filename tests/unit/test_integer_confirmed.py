@@ -94,7 +94,12 @@ def test_arrays_of_points_are_bounded_in_bytes() -> None:
     with pytest.raises(MalformedError, match="LA724"):
         IntegerLayout.from_strides([(f"x{k}", 2**4000) for k in range(4)], (1,) * 4)
     wide = IntegerLayout.from_strides({"i": 2**4000, "j": 2**4000, "k": 2**4000}, (2**4000, 3, 1))
-    for shown in (str(wide), str(integer.from_flat(wide)), str(integer.injective(wide)), str(integer.coalesced(wide))):
+    for shown in (
+        str(wide),
+        str(integer.index_expression(wide, flat="t")),
+        str(integer.injective(wide)),
+        str(integer.coalesced(wide)),
+    ):
         assert shown
     with pytest.raises(BudgetError, match="LA727"):
         wide.table()

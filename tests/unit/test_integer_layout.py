@@ -196,8 +196,8 @@ def test_axis_operations_refuse_unknown_names():
         lambda: integer.covers(layout, {"x": 3}),
         lambda: integer.covers(layout, {"offset": (3, 1)}),
         lambda: integer.disjoint_images(layout, L({"i": 3}, (1,), output="x")),
-        lambda: integer.from_axes(layout, "nope"),
-        lambda: integer.from_flat(layout, "2"),
+        lambda: integer.index_expression(layout, output="nope"),
+        lambda: integer.index_expression(layout, flat="2"),
     ):
         refused(call, "LA731")
 
@@ -312,12 +312,12 @@ def test_access_and_expressions():
     assert integer.symbolic_access((64, 8), (1, SymbolicStride("ld"))).text == "gcd(64, ld)"
     for text in ("__import__('os')", "i.real", "i +", "i ** 2", "-1 % 2", "j", "True + 1"):
         refused(lambda text=text: evaluate(text, {"i": 1}), "LA737")
-    refused(lambda: integer.from_flat(L({"i": 0}, (1,))), "LA737")
+    refused(lambda: integer.index_expression(L({"i": 0}, (1,)), flat="t"), "LA737")
     # no division where digits carry
-    assert integer.from_flat(L({"i": 3, "j": 5, "k": 7}, (2, 6, 30))).text == "2 * t"
-    assert integer.from_flat(L({"i": 3, "j": 5}, (1, 4), modulus=6), "q").text == "(q + (q / 3)) % 6"
-    assert integer.from_axes(L({"i": 3}, (0,))).text == "0"
-    assert integer.from_flat(L({"i": 2**20, "j": 2**20}, (1, 2**21))).bits == 42
+    assert integer.index_expression(L({"i": 3, "j": 5, "k": 7}, (2, 6, 30)), flat="t").text == "2 * t"
+    assert integer.index_expression(L({"i": 3, "j": 5}, (1, 4), modulus=6), flat="q").text == "(q + (q / 3)) % 6"
+    assert integer.index_expression(L({"i": 3}, (0,))).text == "0"
+    assert integer.index_expression(L({"i": 2**20, "j": 2**20}, (1, 2**21)), flat="t").bits == 42
 
 
 def test_bridge():
@@ -349,7 +349,7 @@ def test_names_and_index_values_of_other_types():
     layout = L({"i": 3}, (2,))
     refused(lambda: integer.slice_axis(layout, np.array([[1, 2]]), 0, 1), "LA731")
     refused(lambda: integer.fix(layout, ["i"], 0), "LA731")
-    expression = integer.from_flat(layout)
+    expression = integer.index_expression(layout, flat="t")
     refused(lambda: expression.evaluate({"t": [[1, 2], [3]]}), "LA737")
     refused(lambda: expression.evaluate({"t": np.array([1.5])}), "LA737")
     refused(lambda: evaluate("i + j", {"i": np.arange(2), "j": np.arange(3)}), "LA737")
@@ -367,25 +367,25 @@ def test_index_values_do_not_overflow():
 @pytest.mark.parametrize("word", ["for", "and", "int", "xor_eq", "é", "nullptr"])
 def test_names_that_c_does_not_take(word):
     layout = L({word: 4, "j": 3}, (2, 9))
-    found = refused(lambda: integer.from_axes(layout), "LA743")
+    found = refused(lambda: integer.index_expression(layout), "LA743")
     assert word in found.because
     # the repair is what it says
     renamed = eval(found.repairs[0].detail, {"integer": integer, "layout": layout})
-    assert integer.from_axes(renamed).check()
-    refused(lambda: integer.from_flat(layout, word), "LA743")
+    assert integer.index_expression(renamed).check()
+    refused(lambda: integer.index_expression(layout, flat=word), "LA743")
     # the flat index has a name of its own
-    assert integer.from_flat(layout).check()
+    assert integer.index_expression(layout, flat="t").check()
     assert layout(**{word: 3, "j": 1}) == {"offset": 15}
 
 
 def test_an_axis_may_be_called_self():
     layout = L({"self": 4, "j": 3}, (2, 8))
     assert layout(self=3, j=1) == {"offset": 14}
-    assert integer.from_axes(layout).evaluate({"self": 3, "j": 1}) == 14
+    assert integer.index_expression(layout).evaluate({"self": 3, "j": 1}) == 14
 
 
 @pytest.mark.parametrize("word", ["lambda", "None", "is", "in", "n0"])
 def test_keywords_of_python_are_names_in_c(word):
     layout = L({word: 4, "n1": 3}, (2, 9))
-    assert integer.from_axes(layout).check()
-    assert integer.from_flat(layout, word).check()
+    assert integer.index_expression(layout).check()
+    assert integer.index_expression(layout, flat=word).check()
