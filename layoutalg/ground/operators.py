@@ -1,13 +1,81 @@
-"""The method ``then`` of every family: the operator ``@`` read from left to right.
+"""Composition as an operator: ``f @ g`` and ``g.then(f)``, for every pair of types that composes.
 
-Main definitions: ``then``.
+Main definitions: ``composes``, ``after``.
+
+Implementation notes: the ground knows no family. Each family registers its own compositions when it is imported; a
+subclass composes as its base does.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+
+Rule: TypeAlias = Callable[[Any, Any], Any]
+Registered = TypeVar("Registered", bound=Rule)
+
+_RULES: dict[tuple[type, type], Rule] = {}
+
+
+def composes(outer: type, inner: type) -> Callable[[Registered], Registered]:
+    """Register the decorated function, of ``(outer, inner)``, as the composition of values of these types.
+
+    Args:
+        outer: Type of the value applied last.
+        inner: Type of the value applied first.
+
+    Example:
+        >>> class Shift(int): pass
+        >>> @composes(Shift, Shift)
+        ... def added(outer, inner): return Shift(outer + inner)
+        >>> after(Shift(2), Shift(3))
+        5
+    """
+
+    def register(rule: Registered) -> Registered:
+        _RULES[outer, inner] = rule
+        return rule
+
+    return register
+
+
+def rule_for(outer: type, inner: type) -> Rule | None:
+    """Return the function that composes values of these types; None where nothing does."""
+    rule = _RULES.get((outer, inner))
+    if rule is not None:
+        return rule
+    pairs = ((above, below) for above in outer.__mro__ for below in inner.__mro__)
+    return next((_RULES[pair] for pair in pairs if pair in _RULES), None)
+
+
+def after(outer: object, inner: object) -> Any:
+    """Return the composition ``outer @ inner``: the function that applies ``inner`` first.
+
+    Raises: MalformedError: LA192.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> after("4:1", CuteLayout(4))
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA192 these values do not compose
+          since  nothing composes '4:1' after a CuteLayout; layoutalg.parse reads text
+    """
+    rule = rule_for(type(outer), type(inner))
+    if rule is not None:
+        return rule(outer, inner)
+    ours = [any(base.__module__.startswith("layoutalg.") for base in type(value).__mro__) for value in (outer, inner)]
+    hint = ""
+    if isinstance(outer, str) or isinstance(inner, str):
+        hint = "; layoutalg.parse reads text"
+    elif all(ours):
+        hint = "; layoutalg.compose(outer, inner, widen=True) looks for a family that holds both"
+    names = [
+        f"a {type(value).__name__}" if mine else shown(value) for value, mine in zip((outer, inner), ours, strict=True)
+    ]
+    because = f"nothing composes {names[0]} after {names[1]}{hint}"
+    raise MalformedError(Diagnostic("LA192", "these values do not compose", because=because))
 
 
 def then(inner: object, outer: object) -> Any:

@@ -1,0 +1,122 @@
+"""Named axes: a box of integer points, its flat index, and coordinates given by name.
+
+Main definitions: ``Axes``, ``checked_axes``, ``size``, ``flat_index``, ``point_at``, ``digits_of``, ``coordinates``.
+
+Notation: axes are (name, extent) pairs, fastest first; the flat index of a point is colexicographic, so the first axis
+moves fastest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.check import Checker
+
+Axes: TypeAlias = tuple[tuple[str, int], ...]
+Coordinate: TypeAlias = int | npt.NDArray[Any]
+"""One coordinate, or many."""
+
+
+def checked_axes(value: object, argument: str, check: Checker, low: int = 0) -> Axes:
+    """Return a mapping or (name, extent) pairs as axes: distinct identifiers, extents of at least ``low``.
+
+    Args:
+        value: What the user passed.
+        argument: Its name, for messages.
+        check: The family's checks.
+        low: Least extent.
+
+    Example:
+        >>> checked_axes({"row": 3, "col": np.int64(5)}, "axes", Checker("LA750"))
+        (('row', 3), ('col', 5))
+    """
+    return tuple([(name, check.integer(e, f"{argument}[{name!r}]", low)) for name, e in check.pairs(value, argument)])
+
+
+def size(axes: Axes) -> int:
+    """Return the number of points.
+
+    Example:
+        >>> size((("row", 3), ("col", 5))), size(())
+        (15, 1)
+    """
+    return math.prod([extent for _, extent in axes])
+
+
+def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point") -> int:
+    """Return the flat index of a point that names every axis.
+
+    Example:
+        >>> flat_index((("row", 3), ("col", 5)), {"row": 2, "col": 1}, Checker("LA750"))
+        5
+    """
+    index = 0
+    values = by_name(axes, point, check, argument)
+    for (name, extent), value in zip(reversed(axes), reversed(values), strict=True):
+        index = index * extent + check.integer(value, name, 0, extent)
+    return index
+
+
+def point_at(axes: Axes, index: int) -> dict[str, int]:
+    """Return the coordinates of a flat index that lies inside the box.
+
+    Example:
+        >>> point_at((("row", 3), ("col", 5)), 5)
+        {'row': 2, 'col': 1}
+    """
+    point = {}
+    for name, extent in axes:
+        index, point[name] = divmod(index, extent)
+    return point
+
+
+def digits_of(axes: Axes, index: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Return the coordinate arrays of flat indices that lie inside the box, in the order of the axes.
+
+    Example:
+        >>> [digit.tolist() for digit in digits_of((("row", 3), ("col", 5)), np.arange(4))]
+        [[0, 1, 2, 0], [0, 0, 0, 1]]
+    """
+    digits = []
+    for _, extent in axes:
+        index, digit = np.divmod(index, extent) if extent else (index, index)
+        digits.append(digit)
+    return digits
+
+
+def by_name(axes: Axes, coords: object, check: Checker, argument: str = "coords") -> list[Any]:
+    """Return the entries of a mapping that names every axis and no other, in the order of the axes."""
+    names = [name for name, _ in axes]
+    if not isinstance(coords, Mapping):
+        raise check.malformed(argument, f"must map each of {names} to integers", coords)
+    if set(coords) != set(names):
+        raise check.malformed(argument, f"must name the axes {names}", list(coords))
+    return [coords[name] for name in names]
+
+
+def coordinates(axes: Axes, coords: object, check: Checker) -> tuple[list[Coordinate], tuple[int, ...] | None]:
+    """Return checked coordinates, one entry per axis, and the shape they broadcast to; None where all are single ints.
+
+    Args:
+        axes: The box.
+        coords: Axis name -> integer or array of integers.
+        check: The family's checks; a coordinate outside its axis is reported with the first such value.
+
+    Example:
+        >>> coordinates((("row", 3), ("col", 5)), {"row": np.arange(3), "col": 1}, Checker("LA204"))
+        ([array([0, 1, 2]), 1], (3,))
+    """
+    given = by_name(axes, coords, check)
+    values = [check.coordinate(value, name, extent) for (name, extent), value in zip(axes, given, strict=True)]
+    if all(type(value) is int for value in values):
+        return values, None
+    shapes = [np.shape(value) for value in values]
+    try:
+        return values, np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise check.malformed("coords", "must hold arrays that broadcast together", shapes) from None
