@@ -3,9 +3,9 @@
 Run on a machine with an sm_90a GPU whose counters ``ncu`` may read, from the root of the repository:
 
     C=l1tex__data_pipe_lsu_wavefronts_mem_shared
-    PYTHONPATH=. ncu --clock-control none --cache-control none --csv --page raw --log-file counts.csv \\
+    PYTHONPATH=.:tests ncu --clock-control none --cache-control none --csv --page raw --log-file counts.csv \\
         --metrics ${C}_op_ld.sum,${C}_op_st.sum,$C.sum python benchmarks/device_banks.py launch 300
-    PYTHONPATH=. python benchmarks/device_banks.py collect 300 counts.csv DIRECTORY
+    PYTHONPATH=.:tests python benchmarks/device_banks.py collect 300 counts.csv DIRECTORY
 
 ``launch N`` runs N cases of each access in a fixed order; ``collect`` joins them with the counters and writes
 ``DIRECTORY/banks_dev.npz``: ``offsets int32[cases, 32]`` (bytes), ``bits``, ``kind`` (index into ``KINDS``), ``linear``
@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from instruments.bank_probe import KINDS, PROBE_BYTES, bank_probe_kernel
 
 from layoutalg.codegen import launch
-from layoutalg.codegen.bank_probe import KINDS, PROBE_BYTES, bank_probe_kernel
 
 COUNTER = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 Case = tuple[str, int, int, npt.NDArray[np.int32]]

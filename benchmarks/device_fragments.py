@@ -2,7 +2,7 @@
 
 Run on a machine with an sm_90a GPU, from the root of the repository:
 
-    PYTHONPATH=. python benchmarks/device_fragments.py DIRECTORY
+    PYTHONPATH=.:tests python benchmarks/device_fragments.py DIRECTORY
 
 Every line printed is one instruction with what disagreed. ``DIRECTORY/fragments_dev.npz`` is what
 ``tests/data/measured`` keeps: the arrays of one run per instruction, named ``kind/instruction/array``.
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from instruments import fragment_checks as checks
 
-from layoutalg.codegen import fragment_checks as checks
 from layoutalg.codegen import launch
 from layoutalg.targets.layouts.nvidia_instructions import MMA
 

@@ -1,3 +1,3 @@
-"""For tests of this library and of others: random problems, and the judge that simulates plans on real bytes."""
+"""For tests of other projects: Hypothesis strategies of every kind of value, and random TensorMap problems."""
 
 from __future__ import annotations

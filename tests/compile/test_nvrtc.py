@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
+from instruments.fragments import matrix_move_kernel, mma_kernel, wgmma_register_kernel
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
-from layoutalg.codegen.fragments import matrix_move_kernel, mma_kernel, wgmma_register_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import runner_kernel
 from layoutalg.ground.errors import MalformedError, MissingExtraError

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from instruments import fragment_checks as checks
 
-from layoutalg.codegen import fragment_checks as checks
 from layoutalg.targets.layouts.nvidia_instructions import MMA
 
 pytestmark = pytest.mark.device("sm_90a")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from instruments.operands import PRODUCTS, proved_operand
 
 from layoutalg.codegen.product import Operand, validate_product
-from layoutalg.testing.operands import PRODUCTS, proved_operand
 
 pytestmark = pytest.mark.device("sm_90a")
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instruments.bank_probe import KINDS as PROBED
 
-from layoutalg.codegen.bank_probe import KINDS as PROBED
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia import banks

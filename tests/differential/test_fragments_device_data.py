@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from instruments import fragment_checks as checks
 
-from layoutalg.codegen import fragment_checks as checks
 from layoutalg.targets.layouts.nvidia_instructions import MMA
 
 RECORD = np.load(Path(__file__).parents[1] / "data/measured/fragments_dev.npz")

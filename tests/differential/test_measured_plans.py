@@ -7,10 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
+from instruments.simulation import first_difference, random_origins, tensor_bytes
 
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import TensorMapPlan, check
-from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
 
 DATA = Path(__file__).parents[1] / "data" / "measured" / "plans_dev.json"
 

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from instruments.simulation import first_difference, random_origins, tensor_bytes
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.verdict import Proved, Refuted
@@ -18,7 +19,6 @@ from layoutalg.proofs.tensormap.presburger import classify_by_isl
 from layoutalg.proofs.tensormap.walk import coefficients, walk
 from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
 from layoutalg.testing.problems import random_problem
-from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
 
 MAX_TENSOR_BYTES = 1 << 26
 

@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 import pytest
+from instruments.simulation import first_difference, tensor_bytes
 from judges.planner_problems import random_problem
 
 from layoutalg.ground.errors import BudgetError, MalformedError
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, synthesize_tensormap
-from layoutalg.testing.simulation import first_difference, tensor_bytes
 
 MAX_TENSOR_BYTES = 1 << 22
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from instruments import fragments
 
-from layoutalg.codegen import fragments
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment
 

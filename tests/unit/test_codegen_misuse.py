@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from instruments.fragments import matrix_move_kernel, mma_kernel
 
 from layoutalg import codegen
 from layoutalg.codegen import hostsim, launch
-from layoutalg.codegen.fragments import matrix_move_kernel, mma_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.codegen.prelude import wgmma_prelude

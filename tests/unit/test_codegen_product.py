@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from instruments.operands import PRODUCTS, proved_operand
 
 from layoutalg.codegen.product import Operand, product_kernel, validate_product, wgmma_tiles
 from layoutalg.ground.errors import MalformedError
-from layoutalg.testing.operands import PRODUCTS, proved_operand
 
 
 @pytest.mark.parametrize(("major_a", "swizzle_a", "major_b", "swizzle_b", "m", "n", "k"), PRODUCTS)

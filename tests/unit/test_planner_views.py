@@ -8,6 +8,7 @@ import random
 import time
 
 import pytest
+from instruments.simulation import first_difference, random_origins, tensor_bytes
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, MalformedError
@@ -17,7 +18,6 @@ from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, 
 from layoutalg.synth.tensormap import planner
 from layoutalg.synth.tensormap.boxes import boxes
 from layoutalg.synth.tensormap.variants import seen, variants
-from layoutalg.testing.simulation import first_difference, random_origins, tensor_bytes
 
 
 def problem(shape, stride, dtype, tile, modes, swizzle="NONE", direction="load", **more):

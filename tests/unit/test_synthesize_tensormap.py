@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from instruments.simulation import first_difference, random_origins
 
 from layoutalg.ground.errors import BudgetError, MalformedError
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.testing.simulation import first_difference, random_origins
 
 
 def problem(shape, stride, tile, modes, dtype="bf16", swizzle="NONE", direction="load", align=256, **more):

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen import launch
-from layoutalg.codegen.fragments import (
+from instruments.fragments import (
     LARGEST,
     WARP,
     decode,
@@ -29,6 +28,7 @@ from layoutalg.codegen.fragments import (
     wgmma_register_kernel,
     word_count,
 )
+from layoutalg.codegen import launch
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.nvidia import ldmatrix_fragment, ldmatrix_rows, wgmma_fragment, wgmma_operand
 from layoutalg.targets.layouts.nvidia_instructions import MMA, mma_fragment
@@ -58,7 +58,7 @@ def mma_difference(name: str, arrays: Arrays) -> Difference | None:
     """Return the first entry where D is not A B, read through the fragments of the instruction; None when all agree.
 
     Args:
-        name: Instruction, as in ``layoutalg.targets.layouts.nvidia_instructions.MMA``.
+        name: Instruction, as in ``MMA``.
         arrays: What ``run_mma`` returned.
     """
     shape = MMA[name]

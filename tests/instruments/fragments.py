@@ -119,7 +119,7 @@ def mma_kernel(name: str) -> KernelSource:
     """Return the kernel ``(a, b, d)`` that runs one ``mma.sync`` on ``words[lane]`` of A and B; D likewise.
 
     Args:
-        name: Instruction, as in ``layoutalg.targets.layouts.nvidia_instructions.MMA``.
+        name: Instruction, as in ``MMA``.
 
     Raises: MalformedError: LA701.
 

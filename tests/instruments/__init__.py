@@ -1,0 +1,1 @@
+"""What tests and benchmarks measure with: kernels of single instructions, proved operands, plans run on real bytes."""
