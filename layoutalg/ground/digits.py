@@ -1,29 +1,50 @@
-"""Mixed-radix digit lists: the flat form every CuTe operation computes with.
+"""Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with.
 
-Main definitions: ``Flat``, ``merge``, ``span``, ``evaluate``, ``evaluate_many``, ``table``, ``first_outside``.
+Main definitions: ``Flat``, ``merge``, ``span``, ``evaluate``, ``evaluate_many``, ``table``, ``first_outside``; and for
+digits whose bits flip others ``Digits``, ``weights``, ``shared_bits``, ``placed``, ``split_at``, ``aligned``,
+``chained``, ``read_table``.
 
-Notation: a digit list is a tuple of (extent, stride) pairs, fastest first. It stands for the function that splits a 1-D
+Notation: a digit list holds (extent, stride) pairs, fastest first. It stands for the function that splits a 1-D
 coordinate i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
+In ``Digits``, the digits of a bijection, a negative stride adds the reversed digit instead, and a tuple of weights
+belongs to a bit: it flips the target bits of these weights, which are digits of extent 2 of the target and may be
+flipped by several digits. These target bits are called *shared*.
 
 Main statements: ``merge`` is a complete normal form. Two digit lists of equal size are the same function if and only if
 their merged forms are equal: the table fixes the first stride as its entry at 1 and the first extent as the first k
 where the entry at k is not k times that stride; the rest follows by induction.
+
+Implementation notes: the boundaries of a digit system are running products, so they form a divisibility chain. Two
+systems have a common refinement exactly when the union of their boundaries is such a chain.
 
 References: J. Cecka, CuTe Layout Representation and Algebra, arXiv:2603.02298.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from math import gcd
+from typing import TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Flat: TypeAlias = tuple[tuple[int, int], ...]
+Stride: TypeAlias = int | tuple[int, ...]
+Digits: TypeAlias = tuple[tuple[int, Stride], ...]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
-def merge(flat: Flat) -> Flat:
+@overload
+def merge(flat: Flat) -> Flat: ...
+
+
+@overload
+def merge(flat: Iterable[tuple[int, Stride]]) -> Digits: ...
+
+
+def merge(flat: Iterable[tuple[int, Stride]]) -> Digits:
     """Return the normal form: no extent 1, neighbours fused where the next stride continues the run.
 
     An empty function (some extent 0) has the normal form ``((0, 0),)``; the constant 0 of one point has ``()``.
@@ -31,13 +52,16 @@ def merge(flat: Flat) -> Flat:
     Example:
         >>> merge(((2, 1), (1, 7), (4, 2), (3, 100)))
         ((8, 1), (3, 100))
+        >>> merge([(2, 1), (3, 2), (5, -6), (2, (1, 30))])
+        ((6, 1), (5, -6), (2, (1, 30)))
     """
-    answer: list[tuple[int, int]] = []
+    answer: list[tuple[int, Stride]] = []
     for extent, stride in flat:
         if extent == 1:
             continue
         if extent == 0:
             return ((0, 0),)
+        # a tuple of weights repeated is never another one: its weights are distinct
         if answer and answer[-1][0] * answer[-1][1] == stride:
             answer[-1] = (answer[-1][0] * extent, answer[-1][1])
         else:
@@ -139,3 +163,182 @@ def _first_reaching(flat: Flat, bound: int) -> int | None:
         need -= digit * stride
         index = index * extent + digit
     return index
+
+
+def weights(stride: Stride) -> tuple[int, ...]:
+    """Return the weights of the target digits that a digit touches: the bits it flips, or the size of its stride.
+
+    Example:
+        >>> weights(-6), weights((1, 4))
+        ((6,), (1, 4))
+    """
+    return (abs(stride),) if isinstance(stride, int) else stride
+
+
+def shared_bits(modes: Iterable[tuple[int, Stride]]) -> frozenset[int]:
+    """Return the weights of the shared target bits.
+
+    Example:
+        >>> sorted(shared_bits(((2, 1), (3, 4), (2, (1, 2)))))
+        [1, 2]
+    """
+    return frozenset(weight for _, stride in modes if isinstance(stride, tuple) for weight in stride)
+
+
+def placed(modes: Iterable[tuple[int, Stride]]) -> Iterator[tuple[int, int, Stride]]:
+    """Yield (weight in the source, extent, stride) of every digit.
+
+    Example:
+        >>> list(placed(((2, 3), (3, 1))))
+        [(1, 2, 3), (2, 3, 1)]
+    """
+    weight = 1
+    for extent, stride in modes:
+        yield weight, extent, stride
+        weight *= extent
+
+
+def split_at(modes: Digits, source_cuts: Iterable[int], target_cuts: Iterable[int]) -> Digits | None:
+    """Return the digits split so that no digit crosses a cut on either side; None where a cut does not divide.
+
+    Shared target bits become digits of their own as well.
+
+    Args:
+        modes: Digits of a bijection, fastest first.
+        source_cuts: Numbers p; index positions x // p must begin a digit.
+        target_cuts: The same for the values.
+
+    Example:
+        >>> split_at(((12, 1),), [2], [4]), split_at(((6, 1),), [2], [3])
+        (((2, 1), (2, 2), (3, 4)), None)
+        >>> split_at(((8, 1), (2, (2, 8))), [], [])
+        ((2, 1), (2, 2), (2, 4), (2, (2, 8)))
+    """
+    pieces: list[tuple[int, Stride]] = list(modes)
+    ends = {end for weight in shared_bits(modes) for end in (weight, 2 * weight)}
+    for on_target, cuts in ((False, source_cuts), (True, ends.union(target_cuts))):
+        for cut in sorted(cuts):
+            weight, answer = 1, list[tuple[int, Stride]]()
+            for extent, stride in pieces:
+                start = weight if not on_target else weights(stride)[0]
+                if isinstance(stride, tuple):
+                    if any(bit < cut < 2 * bit for bit in (stride if on_target else (weight,))):
+                        return None
+                    answer.append((extent, stride))
+                elif start < cut < start * extent:
+                    if cut % start or start * extent % cut:
+                        return None
+                    inner = cut // start
+                    answer += [(inner, stride), (extent // inner, stride * inner)]
+                else:
+                    answer.append((extent, stride))
+                weight *= extent
+            pieces = answer
+    return tuple(pieces)
+
+
+def aligned(modes: Digits, cuts: Sequence[int]) -> Digits | None:
+    """Return the digits split so that both sides use one list of digit boundaries, ``cuts`` among them; else None.
+
+    Example:
+        >>> aligned(((6, 2), (2, 1)), [])
+        >>> aligned(((4, 2), (2, 1)), [])
+        ((2, 2), (2, 4), (2, 1))
+    """
+    pieces: Digits | None = modes
+    known: set[int] = set()
+    while pieces is not None:
+        found = set(cuts) | {1}
+        for weight, extent, stride in placed(pieces):
+            found |= {weight, weight * extent}
+            for place in weights(stride):
+                found |= {place, place * extent}
+        if any(second % first for first, second in pairwise(sorted(found))):
+            return None
+        if found == known:
+            return pieces
+        known = found
+        pieces = split_at(pieces, found, found)
+    return None
+
+
+def chained(digits: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    """Return (weight, expected weight) of the first target digit that breaks the chain; None where it is whole.
+
+    Args:
+        digits: (weight, extent) of every digit of the target, in any order.
+
+    Example:
+        >>> chained([(3, 2), (1, 3)]), chained([(1, 2), (4, 2)])
+        (None, (4, 2))
+    """
+    expected = 1
+    for weight, extent in sorted(digits):
+        if weight != expected:
+            return weight, expected
+        expected *= extent
+    return None
+
+
+def digit_extent(broken: npt.NDArray[np.bool_], weight: int) -> int:
+    """Return the longest digit from a boundary on that no broken step stops.
+
+    Args:
+        broken: For every x but the last ``weight`` ones, whether the step from x to x + weight is not the usual one.
+        weight: The boundary.
+
+    Returns:
+        The greatest common divisor of the number of steps and of all x // weight + 1 with a broken step.
+
+    Example:
+        >>> digit_extent(np.array([False, True, False, True, False]), 1)
+        2
+    """
+    count = len(broken) // weight + 1
+    places = np.flatnonzero(broken) // weight + 1
+    some = gcd(count, *places[:256].tolist())
+    if some == 1 or not (places % some).any():
+        return some
+    return gcd(some, int(np.gcd.reduce(places)))
+
+
+def read_table(values: IntArray) -> Digits | None:
+    """Return the digits that a table must have if it is a digit map at all; to be checked by the caller.
+
+    Mathematically: from a boundary p on, the longest plain digit is decided by the function. f(x + p) - f(x) must equal
+    f(p) - f(0) wherever the digit does not overflow; so its extent divides y + 1 for every y = x // p with another
+    difference, and the greatest common divisor of these is the longest extent. Where it is 1, the digit is a bit that
+    shares a target bit. These leave open which target bits are the shared ones: those that no plain digit covers.
+
+    Example:
+        >>> read_table(np.array([0, 3, 1, 4, 2, 5])), read_table(np.array([0, 1, 3, 2]))
+        (((2, 3), (3, 1)), ((2, (1,)), (2, (1, 2))))
+    """
+    size, weight = len(values), 1
+    plain: list[tuple[int, int, int]] = []
+    shared: list[int] = []
+    while weight < size:
+        step = int(values[weight] - values[0])
+        extent = digit_extent(values[weight:] - values[:-weight] != step, weight)
+        if extent > 1:
+            plain.append((weight, extent, step))
+        elif size // weight % 2:
+            return None
+        else:
+            extent = 2
+            shared.append(weight)
+        weight *= extent
+    starts = {abs(step): extent for _, extent, step in plain}
+    free, expected = [], 1
+    while expected < size:
+        if expected not in starts:
+            free.append(expected)
+        expected *= starts.get(expected, 2)
+    modes: list[tuple[int, int, Stride]] = [*plain]
+    for place in shared:
+        before, after = int(values[0]), int(values[place])
+        flipped = tuple(bit for bit in free if (before // bit ^ after // bit) & 1)
+        if not flipped:
+            return None
+        modes.append((place, 2, flipped))
+    return tuple((extent, stride) for _, extent, stride in sorted(modes, key=lambda mode: mode[0]))

@@ -3,7 +3,8 @@
 from layoutalg.hierarchy.bijection import BitMap, TableMap
 from layoutalg.hierarchy.build import by_levels, order_by, permutation, permute_axes, regroup, restrict, tile_by
 from layoutalg.hierarchy.digitmap import DigitMap
-from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.guard import Guard
+from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, LEVELS, MECHANISMS, Box, Cut, Level, Mechanism, hierarchy
 from layoutalg.hierarchy.linear_profile import conversion_profile
 from layoutalg.hierarchy.membership import WreathForm, normal_form, preserves_blocks

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.digits import IntArray, Stride
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError
 from layoutalg.hierarchy.digitmap import (
     DigitMap,
@@ -31,7 +32,6 @@ from layoutalg.hierarchy.digitmap import (
     indices,
     inverse_digits,
 )
-from layoutalg.hierarchy.digits import IntArray, Stride
 from layoutalg.hierarchy.levels import integer, malformed
 
 

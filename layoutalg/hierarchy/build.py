@@ -49,7 +49,8 @@ from collections.abc import Mapping, Sequence
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.digitmap import DigitMap
-from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.guard import Guard
+from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import LEVELS, Box, axis_names, hierarchy, integer, malformed, require
 from layoutalg.hierarchy.mapping import read_mapping
 

@@ -24,10 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import matrix
-from layoutalg.ground import limits, memory
+from layoutalg.ground import digits, limits, memory
+from layoutalg.ground.digits import Digits, IntArray, Stride, merge, placed, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, shown
-from layoutalg.hierarchy import digits
-from layoutalg.hierarchy.digits import IntArray, Modes, Stride, coalesce, placed, shared_bits, split_at, weights
 from layoutalg.hierarchy.levels import integer, malformed
 
 ARRAY_LIMIT = 2**62
@@ -59,7 +58,7 @@ class DigitMap:
         [[0, 1, 2, 3], [5, 4, 7, 6], [8, 9, 10, 11]]
     """
 
-    modes: Modes
+    modes: Digits
     flips: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -94,7 +93,7 @@ class DigitMap:
         """The image of 0."""
         return self.at(0)
 
-    def pieces(self) -> Modes:
+    def pieces(self) -> Digits:
         """Return the modes with every shared target bit in modes of its own."""
         return split_at(self.modes, (), ()) or ()
 
@@ -190,7 +189,7 @@ def check_points(count: int, why: str = "tables") -> None:
         )
 
 
-def _checked_modes(modes: object) -> Modes:
+def _checked_modes(modes: object) -> Digits:
     if not isinstance(modes, tuple) or not all(isinstance(mode, tuple) and len(mode) == 2 for mode in modes):
         raise malformed("modes", "must be a tuple of (extent, stride) pairs", modes)
     answer: list[tuple[int, Stride]] = []
@@ -207,7 +206,7 @@ def _checked_modes(modes: object) -> Modes:
     return tuple(mode for mode in answer if mode[0] > 1)
 
 
-def _normal(modes: Modes, flips: set[int]) -> tuple[Modes, set[int]]:
+def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
     """Return coalesced modes, tuples only where a bit is shared, and the flips; refuse what is no bijection."""
     bits = shared_bits(modes)
     split = split_at(modes, (), ()) if bits else modes
@@ -221,7 +220,7 @@ def _normal(modes: Modes, flips: set[int]) -> tuple[Modes, set[int]]:
         because = f"sorted by size, the next stride must be {broken[1]}, not {broken[0]}"
         raise _no_bijection(modes, because, {"stride": broken[0], "expected": broken[1]})
     if not bits:
-        return coalesce(modes), flips
+        return merge(modes), flips
     place = {weight: 1 << k for k, weight in enumerate(sorted(bits))}
     columns = [sum(place[weight] for weight in weights(pieces[k][2])) for k in carriers]
     null = matrix.kernel(columns)
@@ -245,10 +244,10 @@ def _normal(modes: Modes, flips: set[int]) -> tuple[Modes, set[int]]:
             answer[k] = (2, -column[0])
         else:
             answer[k] = (2, column[0])
-    return coalesce(answer), flips
+    return merge(answer), flips
 
 
-def _no_bijection(modes: Modes, because: str, witness: dict[str, object] | None = None) -> AdmissibilityError:
+def _no_bijection(modes: Digits, because: str, witness: dict[str, object] | None = None) -> AdmissibilityError:
     return AdmissibilityError(
         Diagnostic(
             code="LA752",
@@ -264,7 +263,7 @@ def assemble(pieces: Iterable[tuple[int, Stride]], origin: int) -> DigitMap:
     """Return the digit map with these modes, their signs aside, and this image of 0.
 
     Args:
-        pieces: Modes, each reversed as a whole or not at all, none over a shared bit that is flipped alone.
+        pieces: Digits, each reversed as a whole or not at all, none over a shared bit that is flipped alone.
         origin: The image of 0.
 
     Example:

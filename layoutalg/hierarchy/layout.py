@@ -1,6 +1,6 @@
 """Hierarchical layouts: exact bijections between named boxes, whole or guarded.
 
-Main definitions: ``HierarchicalLayout``, ``Guard``.
+Main definitions: ``HierarchicalLayout``; ``Guard`` is in ``guard``.
 
 Notation: see ``notation``.
 
@@ -14,75 +14,18 @@ source under a bijection stays inside bounds, so guards survive composition and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.digits import Digits
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import BitMap, TableMap
+from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap, check_points, indices
-from layoutalg.hierarchy.digits import Modes, Stride, coalesce, split_at
+from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.levels import Box, integer, malformed, require
-
-Bijection: TypeAlias = maps.Bijection
-
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A predicate on the points of a box: their image under ``map`` stays inside ``bounds`` of another box.
-
-    Args:
-        map: Bijection from the flat index of the guarded box to that of ``box``.
-        box: The box of the images.
-        bounds: Per axis of ``box``, the number of allowed coordinates, from 0 to the extent.
-
-    Raises: MalformedError: LA750.
-    """
-
-    map: Bijection
-    box: Box
-    bounds: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.map, DigitMap | BitMap | TableMap) or not isinstance(self.box, Box):
-            raise malformed("guard", "must be a bijection and a box", (self.map, self.box))
-        if self.map.size != self.box.size:
-            raise malformed("guard.map", f"must have the {self.box.size} points of its box", self.map.size)
-        if not isinstance(self.bounds, tuple) or len(self.bounds) != len(self.box.axes):
-            raise malformed("guard.bounds", f"must be a tuple of {len(self.box.axes)} integers", self.bounds)
-        bounds = tuple(
-            integer(bound, f"bounds[{name!r}]", 0, extent + 1)
-            for bound, (name, extent) in zip(self.bounds, self.box.axes, strict=True)
-        )
-        object.__setattr__(self, "bounds", bounds)
-        object.__setattr__(self, "map", maps.canonical(self.map))
-
-    @property
-    def count(self) -> int:
-        """Number of points that satisfy the predicate."""
-        answer = 1
-        for bound in self.bounds:
-            answer *= bound
-        return answer
-
-    def holds(self, index: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Return the predicate at an array of flat indices, each inside the guarded box.
-
-        Raises: MalformedError: LA750.
-        """
-        rest = self.map.apply(index)
-        inside = np.ones(rest.shape, dtype=bool)
-        for bound, (_, extent) in zip(self.bounds, self.box.axes, strict=True):
-            rest, coordinate = np.divmod(rest, extent)
-            inside &= coordinate < bound
-        return inside
-
-    def holds_at(self, index: int) -> bool:
-        """Return the predicate at one flat index inside the guarded box."""
-        coordinates = self.box.point(self.map.at(index)).values()
-        return all(value < bound for value, bound in zip(coordinates, self.bounds, strict=True))
+from layoutalg.hierarchy.text import digits_by_axis, layout_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +197,7 @@ class HierarchicalLayout:
         """Return ``inverse()``."""
         return self.inverse()
 
-    def digits(self) -> dict[str, Modes] | None:
+    def digits(self) -> dict[str, Digits] | None:
         """Return the normal form by axis: for every source axis its digits as (extent, stride into the flat target).
 
         A tuple in the place of a stride holds the target bits that the digit flips; those that are 1 to begin with are
@@ -264,24 +207,7 @@ class HierarchicalLayout:
             >>> HierarchicalLayout(Box.of(lane=4, warp=2), Box.of(x=8), DigitMap(((2, 1), (4, 2)))).digits()
             {'lane': ((4, 1),), 'warp': ((2, 4),)}
         """
-        if not isinstance(self.map, DigitMap):
-            return None
-        starts = [self.source.stride(name) for name in self.source.names]
-        pieces = split_at(self.map.modes, starts, ())
-        if pieces is None:
-            return None
-        answer: dict[str, Modes] = {}
-        rest = list(pieces)
-        for name, extent in self.source.axes:
-            taken: list[tuple[int, Stride]] = []
-            covered = 1
-            while covered < extent:
-                taken.append(rest.pop(0))
-                covered *= taken[-1][0]
-            answer[name] = coalesce(taken)
-        return answer
+        return digits_by_axis(self.source, self.map)
 
     def __str__(self) -> str:
-        from layoutalg.hierarchy.notation import layout_text
-
-        return layout_text(self)
+        return layout_text(self.source, self.target, self.map, self.guards)

@@ -12,10 +12,10 @@ import numpy as np
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle
+from layoutalg.ground.digits import chained, merge, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap, canonical, compose, identity, local
 from layoutalg.hierarchy.digitmap import DigitMap, check_points
-from layoutalg.hierarchy.digits import chained, coalesce, shared_bits, split_at, weights
 from layoutalg.hierarchy.levels import malformed
 
 
@@ -79,7 +79,7 @@ def _read_function(function: Callable[[int], object], size: int) -> TableMap:
 
 
 def _read_cute(layout: CuteLayout) -> DigitMap:
-    merged = coalesce(layout.flat)
+    merged = merge(layout.flat)
     broken = chained((stride, extent) for extent, stride in layout.flat if extent > 1)
     if broken is not None:
         because = f"sorted, the next stride must be {broken[1]}, not {broken[0]}"
@@ -93,7 +93,7 @@ def _read_swizzled(layout: ComposedLayout) -> Bijection:
     A swizzle then permutes each aligned block of one period; so it acts on the low digit of the value.
     """
     size, stages = layout.size, [*reversed(layout.stages)]
-    merged = coalesce(layout.base.flat)
+    merged = merge(layout.base.flat)
     plain = chained((abs(stride), extent) for extent, stride in layout.base.flat if extent > 1) is None
     whole = all(size % swizzle.period == 0 for swizzle, _ in stages) and not any(offset for _, offset in stages[1:])
     found: Bijection = DigitMap(merged) if plain else identity(size)

@@ -13,18 +13,17 @@ mod B. ``table``: anything else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from layoutalg.ground.digits import Digits, IntArray, Stride, digit_extent, merge, placed, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection, BitMap
 from layoutalg.hierarchy.digitmap import DigitMap, assemble
-from layoutalg.hierarchy.digits import IntArray, Modes, Stride, digit_extent, placed, split_at, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import block_size, integer, require, same_levels
 
@@ -150,7 +149,7 @@ def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
     return None
 
 
-def cut_digits(bijection: Bijection, below: int) -> Modes | None:
+def cut_digits(bijection: Bijection, below: int) -> Digits | None:
     """Return the digits of a bijection, cut on both sides; None for a table and for digits that do not divide.
 
     Example:
@@ -225,7 +224,7 @@ def wreath_form(bijection: Bijection, below: int) -> WreathForm:
     return _table_form(bijection, below) if pieces is None else _digit_form(pieces, bijection.at(0), below)
 
 
-def _digit_form(pieces: Modes, origin: int, below: int) -> WreathForm:
+def _digit_form(pieces: Digits, origin: int, below: int) -> WreathForm:
     """Return the form from digits cut on both sides, none of which leads from below to above."""
     inside, outside, flips = list[tuple[int, Stride]](), list[tuple[int, Stride]](), list[tuple[int, tuple[int, ...]]]()
     for weight, extent, stride in placed(pieces):
@@ -238,18 +237,13 @@ def _digit_form(pieces: Modes, origin: int, below: int) -> WreathForm:
             outside.append((2, tuple(bit // below for bit in stride if bit >= below)))
             flips.append((2, tuple(bit for bit in stride if bit < below)))
     outer, inner = assemble(outside, origin // below), assemble(inside, origin % below)
-    return WreathForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(flips))
+    return WreathForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(tuple(flips)))
 
 
-def _joined(flips: Sequence[tuple[int, tuple[int, ...]]]) -> Flips:
+def _joined(flips: Flips) -> Flips:
     """Return the digits of the block number with neighbours that flip nothing joined, and none at the end."""
-    answer: list[tuple[int, tuple[int, ...]]] = []
-    for extent, bits in flips:
-        if answer and not bits and not answer[-1][1]:
-            answer[-1] = (answer[-1][0] * extent, ())
-        else:
-            answer.append((extent, bits))
-    return tuple(answer[:-1] if answer and not answer[-1][1] else answer)
+    answer = merge(flips)
+    return answer[:-1] if answer and not answer[-1][1] else answer  # type: ignore[return-value]
 
 
 def _table_form(bijection: Bijection, below: int) -> WreathForm:
@@ -284,7 +278,7 @@ def _flips(masks: IntArray) -> Flips | None:
         bits = tuple(1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1)
         found.append((2 if mask else extent, bits))
         weight *= 2 if mask else extent
-    return _joined(found)
+    return _joined(tuple(found))
 
 
 def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:

@@ -1,6 +1,6 @@
-"""The text of hierarchical layouts: writing it and reading it back.
+"""The notation of hierarchical layouts, and reading it; ``text`` writes it.
 
-Main definitions: ``layout_text``, ``parse_hierarchical``.
+Main definitions: ``parse_hierarchical``.
 
 Notation:
 
@@ -24,22 +24,20 @@ values is abbreviated, and such a text is refused: ``repr`` and pickle hold it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import TypeVar
 
+from layoutalg.ground.digits import Digits, Stride
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.tokens import Grammar, Tokens
-from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
+from layoutalg.hierarchy.bijection import Bijection, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap
-from layoutalg.hierarchy.digits import Modes, Stride
-from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
-from layoutalg.hierarchy.levels import Box, require
+from layoutalg.hierarchy.guard import Guard
+from layoutalg.hierarchy.layout import HierarchicalLayout
+from layoutalg.hierarchy.levels import Box
+from layoutalg.hierarchy.text import bounded_side
 
 Value = TypeVar("Value")
-
-TABLE_TEXT = 64
-"""Most values of a table that are written out."""
 
 _GRAMMAR = Grammar(
     ("[", "]", "(", ")", ",", ":", "^", "->", "|", "<", "..."),
@@ -47,70 +45,6 @@ _GRAMMAR = Grammar(
     "LA761",
     "this is not the text of a hierarchical layout",
 )
-
-
-def layout_text(layout: HierarchicalLayout) -> str:
-    """Return the text of a layout; what ``str`` prints.
-
-    Raises: MalformedError: LA750.
-
-    Example:
-        >>> swizzled = DigitMap(((4, 1), (2, (1, 4)), (3, 8)), (4,))
-        >>> layout_text(HierarchicalLayout(Box.of(col=4, row=6), Box.of(x=24), swizzled))
-        'col 4:1, row (2,3):(4^1,8) ^ (4) -> x:24'
-    """
-    require(layout, HierarchicalLayout, "layout")
-    by_axis = layout.digits() if layout.source.axes else None
-    if by_axis is not None and isinstance(layout.map, DigitMap):
-        axes = ", ".join(f"{name} {_digits_text(modes)}" for name, modes in by_axis.items())
-        head = axes + _flips_text(layout.map)
-    else:
-        head = f"[{layout.source}] {_map_text(layout.map)}"
-    guards = "".join(f" | {_guard_text(guard, layout)}" for guard in layout.guards)
-    return f"{head} -> {layout.target if layout.target.axes else '[]'}{guards}"
-
-
-def _map_text(mapping: Bijection) -> str:
-    form = maps.canonical(mapping) if isinstance(mapping, BitMap) else mapping
-    if isinstance(form, DigitMap):
-        return _digits_text(form.modes) + _flips_text(form)
-    values = form.table()
-    shown = values if len(values) <= TABLE_TEXT else values[:16]
-    return f"table {','.join(map(str, shown.tolist()))}{',...' if len(values) > TABLE_TEXT else ''}"
-
-
-def _digits_text(modes: Modes) -> str:
-    def join(values: list[str]) -> str:
-        return values[0] if len(values) == 1 else f"({','.join(values)})"
-
-    def stride_text(stride: Stride) -> str:
-        # the highest first: of a swizzle, where the bit itself goes before what it is mixed into
-        return str(stride) if isinstance(stride, int) else "^".join(map(str, reversed(stride)))
-
-    if not modes:
-        return "1:0"
-    return f"{join([str(extent) for extent, _ in modes])}:{join([stride_text(stride) for _, stride in modes])}"
-
-
-def _flips_text(mapping: DigitMap) -> str:
-    return f" ^ ({','.join(map(str, mapping.flips))})" if mapping.flips else ""
-
-
-def _guard_text(guard: Guard, layout: HierarchicalLayout) -> str:
-    bounds = {
-        name: bound for bound, (name, extent) in zip(guard.bounds, guard.box.axes, strict=True) if bound != extent
-    }
-    text = " and ".join(f"{name}<{bound}" for name, bound in bounds.items())
-    if (guard.map, guard.box) == _bare(bounds.keys(), layout.source, layout.target, layout.map):
-        return text
-    return f"{text} where {_map_text(guard.map)} -> {guard.box}"
-
-
-def _bare(names: Set[str], source: Box, target: Box, mapping: Bijection) -> tuple[Bijection, Box] | None:
-    """Return the map and the box that bounds without ``where`` speak of; None where neither side has all the axes."""
-    if names <= source.dims.keys():
-        return maps.identity(source.size), source
-    return (mapping, target) if names <= target.dims.keys() else None
 
 
 def parse_hierarchical(text: str) -> HierarchicalLayout:
@@ -175,7 +109,7 @@ class _Reader:
             guards.append(self.guard(source, target, mapping))
         return self.build(lambda: HierarchicalLayout(source, target, mapping, tuple(guards)), at)
 
-    def by_axis(self) -> tuple[tuple[tuple[str, int], ...], Modes]:
+    def by_axis(self) -> tuple[tuple[tuple[str, int], ...], Digits]:
         """Read the axes of the source with their digits."""
         axes: list[tuple[str, int]] = []
         modes: list[tuple[int, Stride]] = []
@@ -189,7 +123,7 @@ class _Reader:
             modes += digits
         return tuple(axes), tuple(modes)
 
-    def digits(self) -> Modes:
+    def digits(self) -> Digits:
         """Read ``extents:strides``."""
         tokens, at = self.tokens, self.tokens.position()
         extents = [self.number("an extent")] if not tokens.peek("(") else list(tokens.point())
@@ -287,7 +221,7 @@ class _Reader:
             if not bounds.keys() <= box.dims.keys():
                 self.tokens.fail(f"axes among {list(box.names)}", at)
         else:
-            side = _bare(bounds.keys(), source, target, mapping)
+            side = bounded_side(bounds.keys(), source, target, mapping)
             if side is None:
                 self.tokens.fail(f"axes of the source ({source}) or of the target ({target})", at)
             acting, box = side

@@ -23,10 +23,10 @@ from math import prod
 from operator import mul
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.digits import Stride, aligned, placed, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.hierarchy.bijection import BitMap
 from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
-from layoutalg.hierarchy.digits import Stride, aligned, placed, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, malformed, require, same_levels
 

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.digits import IntArray, aligned, placed, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection, BitMap
 from layoutalg.hierarchy.digitmap import DigitMap
-from layoutalg.hierarchy.digits import IntArray, aligned, placed, shared_bits, split_at, weights
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import (
     CUTS,

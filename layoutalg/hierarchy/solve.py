@@ -10,7 +10,8 @@ import numpy as np
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, shown
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.guard import Guard
+from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import block_size, cut_level, require, same_levels
 from layoutalg.hierarchy.membership import moved_point
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from layoutalg.f2 import matrix
 from layoutalg.ground import limits, memory
+from layoutalg.ground.digits import Digits, IntArray, placed, shared_bits, weights
 from layoutalg.hierarchy.digitmap import ARRAY_LIMIT
-from layoutalg.hierarchy.digits import IntArray, Modes, placed, shared_bits, weights
 
 
-def kept_on_common_digits(pieces: Modes, origin: int, below: int) -> int:
+def kept_on_common_digits(pieces: Digits, origin: int, below: int) -> int:
     """Return how many points keep every digit above the cut, on digits that both sides share.
 
     The bits keep their values where an affine system over F2 holds; the other digits in cycles, see ``_cycles``.
@@ -72,7 +72,7 @@ def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
     return kept
 
 
-def kept_by_equation(pieces: Modes, origin: int, below: int) -> int | None:
+def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
     """Return how many points keep the number of their block, by meeting in the middle; None where that is too large.
 
     Mathematically: the number before minus the number afterwards is a constant plus one term per plain digit and one

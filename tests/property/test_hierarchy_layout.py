@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from layoutalg.cute import CuteLayout
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.digits import aligned
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.hierarchy import (
     BitMap,
@@ -29,7 +30,6 @@ from layoutalg.hierarchy import (
     tile_by,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.digits import aligned
 
 EXTENTS = (2, 3, 5, 7, 4, 6)
 

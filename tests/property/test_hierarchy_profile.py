@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layoutalg.ground.digits import aligned, split_at
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.hierarchy import (
     CUTS,
@@ -27,7 +28,6 @@ from layoutalg.hierarchy import (
     solve_conversion,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.digits import aligned, split_at
 from layoutalg.hierarchy.membership import crossing_witness, moved_point, wreath_form
 from layoutalg.hierarchy.profile import fanout, moved
 from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits

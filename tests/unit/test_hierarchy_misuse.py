@@ -48,7 +48,7 @@ ODD: list[Any] = [
 
 
 def public() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for name in (*hierarchy.__all__, "parse_hierarchical", "layout_text"):
+    for name in (*hierarchy.__all__, "parse_hierarchical"):
         value = getattr(hierarchy, name, None) or getattr(notation, name)
         if inspect.isfunction(value) or inspect.isclass(value):
             yield name, value
