@@ -33,12 +33,12 @@ from layoutalg.cute.inttuple import integer
 from layoutalg.ground import clock, limits
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, shown
+from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, coalesced
 from layoutalg.integer.compose import residue_form
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise.recognize import Departure
 
 ENGINES = ("normal-form", "table", "isl", "smt")
 SOLVERS = ("isl", "smt")

@@ -24,11 +24,11 @@ from layoutalg.bridges.operand import CONFIRM_POINTS, AnyFamily, Given, checked,
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
+from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.integer import IntegerLayout, coalesced
 from layoutalg.integer.matrix import transpose
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise import recognize as tables
 
 BOXES = 64
 """Most boxes of prime extents on which a modulus is sought."""

@@ -30,12 +30,12 @@ from layoutalg.bridges.operand import (
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.carry import shifted, sum_of_bits
+from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.compose import residue_form
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise import recognize as tables
 
 
 def to_linear(layout: Given) -> LinearLayout:

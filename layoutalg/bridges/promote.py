@@ -30,6 +30,7 @@ from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, OffsetLayout, Swizzle, swizzled, swizzled_inverse
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
+from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import (
     AdmissibilityError,
     BudgetError,
@@ -41,7 +42,6 @@ from layoutalg.ground.errors import (
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer.listed import listed_map
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise import recognize as tables
 
 Family: TypeAlias = Literal["cute", "composed", "swizzle", "linear", "piecewise"]
 Value: TypeAlias = "AnyLayout | Swizzle"

@@ -4,7 +4,7 @@ Main definitions: ``to_cute``, ``recognize``.
 
 Main statements: the coalesced modes of a table are unique, so the first entry that leaves what the earlier ones force
 refutes every plain layout. Over F2 one elimination decides every swizzle. Elsewhere all swizzles that can matter are
-tried (``layoutalg.piecewise.recognize``), so a refusal is a proof.
+tried (``layoutalg.ground.recognize``), so a refusal is a proof.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from layoutalg.cute.fit import over_f2, over_table
 from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle, swizzle_columns
+from layoutalg.ground import recognize as tables
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise import recognize as tables
 
 
 def to_cute(layout: Given) -> CuteLayout | ComposedLayout:

@@ -22,7 +22,7 @@ from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.f2.split import one_swizzle
-from layoutalg.ground import clock
+from layoutalg.ground import clock, recognize
 from layoutalg.ground.digits import Flat, IntArray, merge
 from layoutalg.ground.errors import MalformedError
 
@@ -89,8 +89,6 @@ def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
         >>> over_table(np.array([0, 1, 5]), 3) is None
         True
     """
-    from layoutalg.piecewise import recognize
-
     if not len(values) & (len(values) - 1):
         form = recognize.linear(values)
         if not isinstance(form, recognize.Departure):
@@ -108,8 +106,6 @@ def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
 
 
 def _strided_forms(values: IntArray) -> Iterator[tuple[tuple[int, int, int], Flat]]:
-    from layoutalg.piecewise import recognize
-
     modes = recognize.strided(values)
     if not isinstance(modes, recognize.Departure):
         yield (0, 0, 0), modes

@@ -28,6 +28,7 @@ from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.f2 import matrix
+from layoutalg.ground import recognize
 from layoutalg.ground.digits import IntArray, merge, span
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
@@ -378,8 +379,6 @@ def family_after(outer: Cute, inner: Cute) -> str:
         >>> family_after(CuteLayout(8), CuteLayout(8)), family_after(CuteLayout(8), CuteLayout(6))
         ('a linear', 'a piecewise')
     """
-    from layoutalg.piecewise import recognize
-
     if inner.size & (inner.size - 1):
         return "a piecewise"
     form: Affine | recognize.Departure | None = affine_after(outer, inner)

@@ -11,7 +11,7 @@ from layoutalg import convert
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
-from layoutalg.piecewise.recognize import swizzled_forms
+from layoutalg.ground.recognize import swizzled_forms
 
 EVERY = [
     Swizzle(bits, base, sign * far)

@@ -17,8 +17,6 @@ from typing import TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import matrix
-
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
 _BLOCK = 2**12
@@ -84,7 +82,9 @@ def linear(table: IntArray) -> tuple[tuple[int, ...], int] | Departure:
     """
     constant = int(table[0])
     columns = tuple(int(table[1 << bit]) ^ constant for bit in range(len(table).bit_length() - 1))
-    forced = matrix.table(columns, constant)
+    forced = table[:1]
+    for column in columns:
+        forced = np.concatenate((forced, forced ^ column))
     wrong = np.flatnonzero(forced != table)
     if wrong.size:
         at = int(wrong[0])
