@@ -51,3 +51,7 @@ __all__ = [
     "validate_product",
     "wgmma_tiles",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,22 +1,36 @@
 """layoutalg: what a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.
 
-Public names are listed in ``__all__`` and load on first use, numpy with them; importing the package loads neither them
-nor anything outside Python's own library.
+Public names are those that ``dir`` shows. They load on first use, numpy with them; importing the package loads nothing
+outside Python's own library.
 """
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path as _Path
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if not (_Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
+from layoutalg.ground.lazy import door
+
+if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
     from layoutalg import _checkout
 
     _checkout.install()
 
 if TYPE_CHECKING:
-    from layoutalg import convert, cute, f2, hierarchy, integer, piecewise
+    from layoutalg import (
+        codegen,
+        convert,
+        cute,
+        f2,
+        hierarchy,
+        integer,
+        interop,
+        piecewise,
+        proofs,
+        synth,
+        targets,
+        testing,
+    )
     from layoutalg.bridges import promote
     from layoutalg.bridges.equal import equivalent
     from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
@@ -42,38 +56,25 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "AdmissibilityError": "layoutalg.ground.errors",
-    "BudgetError": "layoutalg.ground.errors",
-    "ComposedLayout": "layoutalg.cute",
-    "CuteLayout": "layoutalg.cute",
-    "DeviceMismatchError": "layoutalg.ground.errors",
-    "Diagnostic": "layoutalg.ground.errors",
-    "HierarchicalLayout": "layoutalg.hierarchy",
-    "InfeasibleError": "layoutalg.ground.errors",
-    "IntegerLayout": "layoutalg.integer",
-    "LayoutError": "layoutalg.ground.errors",
-    "LinearLayout": "layoutalg.f2",
-    "MalformedError": "layoutalg.ground.errors",
-    "MissingExtraError": "layoutalg.ground.errors",
-    "NestMorphism": "layoutalg.cute",
-    "PaddedMorphism": "layoutalg.cute",
-    "ParametricLayout": "layoutalg.piecewise",
-    "PiecewiseLayout": "layoutalg.piecewise",
-    "Proved": "layoutalg.ground.verdict",
-    "Refuted": "layoutalg.ground.verdict",
-    "Repair": "layoutalg.ground.errors",
-    "RepresentabilityError": "layoutalg.ground.errors",
-    "Swizzle": "layoutalg.cute",
-    "TargetRuleError": "layoutalg.ground.errors",
-    "TupleMorphism": "layoutalg.cute",
-    "Unknown": "layoutalg.ground.verdict",
-    "Verdict": "layoutalg.ground.verdict",
-    "equivalent": "layoutalg.bridges.equal",
-    "parse": "layoutalg.notation",
-}
-_MODULES = {name: f"layoutalg.{name}" for name in ("convert", "cute", "f2", "hierarchy", "integer", "piecewise")}
-_MODULES["promote"] = "layoutalg.bridges.promote"
+_PACKAGES = "codegen convert cute f2 hierarchy integer interop piecewise proofs synth targets testing"
+
+__getattr__, __dir__ = door(
+    __name__,
+    {f"layoutalg.{name}": name for name in _PACKAGES.split()}
+    | {
+        "layoutalg.bridges.equal": "equivalent",
+        "layoutalg.bridges.promote": "promote",
+        "layoutalg.cute": "cute ComposedLayout CuteLayout NestMorphism PaddedMorphism Swizzle TupleMorphism",
+        "layoutalg.f2": "f2 LinearLayout",
+        "layoutalg.ground.errors": "AdmissibilityError BudgetError DeviceMismatchError Diagnostic InfeasibleError "
+        "LayoutError MalformedError MissingExtraError Repair RepresentabilityError TargetRuleError",
+        "layoutalg.ground.verdict": "Proved Refuted Unknown Verdict",
+        "layoutalg.hierarchy": "hierarchy HierarchicalLayout",
+        "layoutalg.integer": "integer IntegerLayout",
+        "layoutalg.notation": "parse",
+        "layoutalg.piecewise": "piecewise ParametricLayout PiecewiseLayout",
+    },
+)
 
 __all__ = [
     "AdmissibilityError",
@@ -102,25 +103,19 @@ __all__ = [
     "TupleMorphism",
     "Unknown",
     "Verdict",
+    "codegen",
     "convert",
     "cute",
     "equivalent",
     "f2",
     "hierarchy",
     "integer",
+    "interop",
     "parse",
     "piecewise",
     "promote",
+    "proofs",
+    "synth",
+    "targets",
+    "testing",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'layoutalg' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])

@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 if __name__ != "layoutalg.proofs":
     raise ImportError("import layoutalg.proofs, not proofs: this folder is only its source location")
 
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.ground.lazy import door
 
-__all__ = ["TensorMapPlan", "TensorMapProblem", "check"]
+if TYPE_CHECKING:
+    from layoutalg.proofs import handoff, tensormap, wgmma
+    from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+    from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
+
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "layoutalg.proofs.handoff": "handoff",
+        "layoutalg.proofs.tensormap": "tensormap TensorMapPlan TensorMapProblem check",
+        "layoutalg.proofs.wgmma": "wgmma OperandPlan OperandProblem",
+    },
+)
+
+__all__ = [
+    "OperandPlan",
+    "OperandProblem",
+    "TensorMapPlan",
+    "TensorMapProblem",
+    "check",
+    "handoff",
+    "tensormap",
+    "wgmma",
+]

@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 if __name__ != "layoutalg.synth":
     raise ImportError("import layoutalg.synth, not synth: this folder is only its source location")
 
-from layoutalg.synth.tensormap import InadmissibleError, Issue, TensorMapPlan, TensorMapProblem, synthesize_tensormap
+from layoutalg.ground.lazy import door
 
-__all__ = ["InadmissibleError", "Issue", "TensorMapPlan", "TensorMapProblem", "synthesize_tensormap"]
+if TYPE_CHECKING:
+    from layoutalg.synth import tensormap, wgmma
+    from layoutalg.synth.tensormap import (
+        InadmissibleError,
+        Issue,
+        TensorMapPlan,
+        TensorMapProblem,
+        synthesize_tensormap,
+    )
+    from layoutalg.synth.wgmma import InadmissibleOperandError, OperandPlan, OperandProblem, synthesize_wgmma
+
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
+        "synthesize_tensormap",
+        "layoutalg.synth.wgmma": "wgmma InadmissibleOperandError OperandPlan OperandProblem synthesize_wgmma",
+    },
+)
+
+__all__ = [
+    "InadmissibleError",
+    "InadmissibleOperandError",
+    "Issue",
+    "OperandPlan",
+    "OperandProblem",
+    "TensorMapPlan",
+    "TensorMapProblem",
+    "synthesize_tensormap",
+    "synthesize_wgmma",
+    "tensormap",
+    "wgmma",
+]

@@ -2,5 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 if __name__ != "layoutalg.targets":
     raise ImportError("import layoutalg.targets, not targets: this folder is only its source location")
+
+from layoutalg.ground.lazy import door
+
+if TYPE_CHECKING:
+    from layoutalg.targets import layouts, model, nvidia, registry
+
+__all__ = ["layouts", "model", "nvidia", "registry"]
+
+__getattr__, __dir__ = door(__name__, {f"{__name__}.{name}": name for name in __all__})

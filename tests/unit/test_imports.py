@@ -77,9 +77,23 @@ def test_public_names_resolve():
 
     for name in la.__all__:
         assert getattr(la, name) is not None
-    assert set(la.__all__) <= set(dir(la))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         la.nonsense  # noqa: B018
+
+
+PACKAGES = ["", "codegen", "interop", "proofs", "synth", "targets", "targets.layouts", "targets.nvidia", "testing"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_shows_its_public_names_and_nothing_else(name):
+    code = (
+        f"import layoutalg as la; at = la{'.' * bool(name)}{name}; first = dir(at)\n"
+        "assert first == sorted(at.__all__)\n"
+        "assert len(set(at.__all__)) == len(at.__all__) and all(getattr(at, name) is not None for name in first)\n"
+        "assert dir(at) == first, 'using a name must not add one'\n"
+        "assert not hasattr(at, 'nonsense')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_a_checkout_without_links_still_imports(tmp_path):
