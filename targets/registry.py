@@ -69,6 +69,9 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     }
 )
 
+NVIDIA: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")
+"""Architectures that have tensor maps."""
+
 
 def lookup(arch: str) -> Target:
     """Return the target of that name.

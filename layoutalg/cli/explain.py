@@ -29,7 +29,6 @@ from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia import wgmma
-from layoutalg.targets.nvidia.tensormap import limits
 
 Facts = dict[str, object]
 GRID = 8
@@ -40,10 +39,10 @@ TILE_SECONDS = 10.0
 
 def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
     """Explain a layout in notation, a descriptor in hexadecimal, or a document; return the exit code."""
-    if target not in limits.ARCHITECTURES:
-        raise malformed("--target", f"must be one of {', '.join(limits.ARCHITECTURES)}", target)
-    if dtype not in limits.PLAIN_DTYPES:
-        raise malformed("--dtype", f"must be one of {', '.join(limits.PLAIN_DTYPES)}", dtype)
+    if target not in hardware.ARCHITECTURES:
+        raise malformed("--target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
+    if dtype not in hardware.PLAIN_DTYPES:
+        raise malformed("--dtype", f"must be one of {', '.join(hardware.PLAIN_DTYPES)}", dtype)
     clock.check("an explanation")
     if subject == "-" or os.path.exists(subject):
         facts, code = _document(read_document(subject), target)
@@ -100,7 +99,7 @@ def _descriptor(text: str, target: str) -> Facts:
     if tm.interleave == "NONE":
         facts["barrier"] = f"{hardware.transaction_bytes(tm)} bytes a copy"
         facts["shared"] = (
-            f"{hardware.footprint_bytes(tm)} bytes, base aligned to {hardware.smem_alignment_bytes(tm.swizzle)}"
+            f"{hardware.footprint_bytes(tm)} bytes, base aligned to {hardware.swizzle_period_bytes(tm.swizzle)}"
         )
     return facts
 

@@ -168,7 +168,7 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
     """The target accepts the map; return the documented rules it breaks all the same."""
     target, tm = plan.problem.arch, plan.tensor_map
     documented = hardware.violations(tm, target=target, evidence="documented")
-    if not limits.is_measured(target):
+    if not hardware.is_measured(target):
         raise MismatchError("no device of this architecture was measured", field="arch", got=target)
     refused = hardware.violations(tm, target=target, evidence="enforced")
     if refused:

@@ -36,7 +36,6 @@ from layoutalg.ground.memory import reserve
 from layoutalg.proofs.fields import changed, integers, malformed, plain
 from layoutalg.proofs.tensormap.swizzle import swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia.tensormap import limits
 
 SCHEMA = "layoutalg/tensormap-problem/1"
 _ADDRESS_ARRAYS = 3
@@ -219,7 +218,7 @@ class TensorMapProblem:
         element = np.broadcast_to(element, self.tile)
         fill = self.oob_fill if self.direction == "load" else "ZERO"
         values = np.empty((*self.tile, size), dtype=np.uint8)
-        values[...] = np.frombuffer(limits.fill_bytes(self.dtype, fill), dtype=np.uint8)
+        values[...] = np.frombuffer(hardware.fill_bytes(self.dtype, fill), dtype=np.uint8)
         wanted = element[inside]
         if wanted.size and (int(wanted.min()) < 0 or int(wanted.max()) >= memory.size // size):
             rule = f"must hold the elements {wanted.min()}..{wanted.max()} of {size} bytes"
@@ -262,7 +261,7 @@ def _read_fields(reader: Reader, counted: bool = False) -> tuple[Any, ...]:
     """Read the fields of a problem in their order; ``counted``: the tile's extents count elements, nothing else."""
     reader.keys(("schema", "arch", "direction", "global", "tile", "smem"), _OPTIONAL)
     reader.schema(SCHEMA)
-    arch = reader.get("arch").text(limits.ARCHITECTURES)
+    arch = reader.get("arch").text(hardware.ARCHITECTURES)
     direction = reader.get("direction").text(("load", "store"))
     tensor = reader.get("global")
     tensor.keys(("shape", "stride", "dtype"), ("base_align_bytes",))
@@ -271,7 +270,7 @@ def _read_fields(reader: Reader, counted: bool = False) -> tuple[Any, ...]:
     if not 1 <= rank <= PROBLEM_RANK:
         tensor.get("shape").fail(f"a tensor has 1 to {PROBLEM_RANK} dimensions")
     strides = tensor.get("stride").integers(rank, minimum=-PROBLEM_EXTENT, maximum=PROBLEM_EXTENT)
-    dtype = tensor.get("dtype").text(limits.PLAIN_DTYPES)
+    dtype = tensor.get("dtype").text(hardware.PLAIN_DTYPES)
     align = tensor.get("base_align_bytes").integer(1, PROBLEM_EXTENT) if tensor.has("base_align_bytes") else 16
     if align & (align - 1):
         tensor.get("base_align_bytes").fail("must be a power of two")

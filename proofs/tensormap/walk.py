@@ -85,7 +85,7 @@ def promotion(plan: TensorMapPlan) -> int:
     if mine == wanted:
         return 1
     sizes = hardware.element_bytes(mine), hardware.element_bytes(wanted)
-    plain = mine in limits.BIT_PRESERVING_DTYPES and wanted in limits.BIT_PRESERVING_DTYPES
+    plain = mine in hardware.BIT_PRESERVING_DTYPES and wanted in hardware.BIT_PRESERVING_DTYPES
     if not plain or sizes[0] % sizes[1] or (plan.problem.oob_fill != "ZERO" and plan.direction == "load"):
         raise MismatchError(
             "the map's element type does not carry the tensor's bits", field="dtype", expected=wanted, got=mine

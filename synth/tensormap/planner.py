@@ -34,7 +34,7 @@ from layoutalg.synth.tensormap.sight import Forms, sights
 from layoutalg.synth.tensormap.variants import seen, variants
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
-from layoutalg.targets.nvidia.tensormap import limits
+from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, limits
 
 _CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
 _CALL = ("synthesize_tensormap",)
@@ -175,7 +175,7 @@ def _boxes(problems: Iterable[TensorMapProblem]) -> list[tuple[Forms, int, Box]]
     found = []
     for problem in problems:
         size = problem.element_bytes
-        wide = problem.dtype in limits.BIT_PRESERVING_DTYPES
+        wide = problem.dtype in BIT_PRESERVING_DTYPES
         wide &= problem.direction == "store" or problem.oob_fill == "ZERO"
         below, above = room_for(problem)
         long = above - below > limits.MAX_DIM * size

@@ -77,7 +77,7 @@ def hard_violations(problem: TensorMapProblem) -> list[Violation]:
 
 
 def _target(problem: TensorMapProblem) -> list[Violation]:
-    if limits.is_measured(problem.arch):
+    if hardware.is_measured(problem.arch):
         return []
     text = f"no {problem.arch} device was asked, so neither its descriptor bytes nor its engine are known here"
     return [Violation("ARCH_UNMEASURED", text, "arch")]
@@ -95,7 +95,7 @@ def _base(problem: TensorMapProblem) -> list[Violation]:
 
 
 def _fill(problem: TensorMapProblem) -> list[Violation]:
-    if problem.direction == "load" and problem.oob_fill == "NAN" and problem.dtype not in limits.FLOAT_DTYPES:
+    if problem.direction == "load" and problem.oob_fill == "NAN" and problem.dtype not in hardware.FLOAT_DTYPES:
         return [Violation("OOB_NAN", f"NaN fill needs a float type, and {problem.dtype} is none", "oob_fill")]
     return []
 
@@ -201,7 +201,7 @@ def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     frame = plain_frame(problem)
     found = [*_store_chunk(problem), *_store_start(problem)] if problem.direction == "store" else []
     found += [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame), *_ranks(frame)]
-    if not limits.swizzle_supported(problem.swizzle, problem.arch):
+    if not hardware.swizzle_supported(problem.swizzle, problem.arch):
         text = f"swizzle {problem.swizzle} does not exist on {problem.arch}"
         found.insert(0, Violation("ARCH_ATOM", text, "smem.swizzle"))
     if not found:

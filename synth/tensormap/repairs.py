@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia.tensormap import limits
 
 ALIGN = 16
 Proposal = tuple[str, str, TensorMapProblem]
@@ -79,7 +78,7 @@ def close_the_gaps(problem: TensorMapProblem) -> Proposal | None:
 
 def _dense(problem: TensorMapProblem, inner: int, name: str) -> Proposal | None:
     size = problem.element_bytes
-    swizzle = problem.swizzle if limits.swizzle_supported(problem.swizzle, problem.arch) else "NONE"
+    swizzle = problem.swizzle if hardware.swizzle_supported(problem.swizzle, problem.arch) else "NONE"
     row = problem.tile[inner]
     if swizzle != "NONE":
         row = hardware.swizzle_span_bytes(swizzle) // size

@@ -120,11 +120,11 @@ def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
 
 def variants(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
     """Yield the problem under its own swizzle, then under every other that reads it as a sum of strides."""
-    if limits.swizzle_supported(problem.swizzle, problem.arch):
+    if hardware.swizzle_supported(problem.swizzle, problem.arch):
         yield problem
     wanted = problem.addresses()
     for swizzle in hardware.SWIZZLES:
-        if swizzle == problem.swizzle or not limits.swizzle_supported(swizzle, problem.arch):
+        if swizzle == problem.swizzle or not hardware.swizzle_supported(swizzle, problem.arch):
             continue
         modes = _modes(problem, hardware.apply_swizzle(swizzle, wanted))
         if modes is not None:

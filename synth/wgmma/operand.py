@@ -11,6 +11,7 @@ from __future__ import annotations
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 __all__ = [
     "InstructionTile",
@@ -39,7 +40,7 @@ def canonical_swizzle(shape: tuple[int, int], major: str) -> str:
     """
     extent = shape[1] if major == "K" else shape[0]
     for swizzle in reversed(hardware.SWIZZLES):
-        if extent % (hardware.swizzle_span_bytes(swizzle) // 2) == 0:
+        if extent % (SWIZZLE_TABLE[swizzle].span_bytes // 2) == 0:
             return swizzle
     raise _not_canonical(f"the {major} extent {extent} is no multiple of 8")
 
@@ -68,7 +69,7 @@ def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[M
     Source: PTX ISA 9.1 section 9.7.15.5.
     """
     hardware.read_pattern(major, swizzle)
-    span = hardware.swizzle_span_bytes(swizzle) // 2
+    span = SWIZZLE_TABLE[swizzle].span_bytes // 2
     along, across = (shape[1], shape[0]) if major == "K" else (shape[0], shape[1])
     if along % span:
         raise _not_canonical(f"the {major} extent {along} is no multiple of the {span} elements of the {swizzle} span")

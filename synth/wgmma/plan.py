@@ -103,7 +103,7 @@ def _derive(
 ) -> list[InstructionTile] | None:
     """Return the descriptors of every instruction in one mode; base offsets equal throughout where possible."""
     corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], K)]
-    offsets = range(hardware.swizzle_span_bytes(swizzle) // hardware.UNIT_BYTES)
+    offsets = range(hardware.swizzle_rows(swizzle))
     phases = base_phases(problem, swizzle)
     wanted: dict[int, Table] = {}
 

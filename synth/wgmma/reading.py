@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 Table = npt.NDArray[np.int64]
 
@@ -48,7 +49,7 @@ def base_phases(problem: OperandProblem, swizzle: str) -> range:
         >>> list(base_phases(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B", align_bytes=64), "32B"))
         [0, 64, 128, 192]
     """
-    period = max(hardware.swizzle_period_bytes(name) for name in (problem.swizzle, swizzle))
+    period = max(SWIZZLE_TABLE[name].period_bytes for name in (problem.swizzle, swizzle))
     return range(0, period, min(problem.align_bytes, period))
 
 

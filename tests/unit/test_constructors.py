@@ -39,6 +39,7 @@ from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation
 from layoutalg.targets.nvidia import banks, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
 from layoutalg.targets.registry import H200, Device, Target, lookup
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
@@ -58,6 +59,7 @@ VALUES: dict[type, object] = {
     InstructionTile: OPERAND.tiles[0],
     Fields: fields_of(OPERAND.tiles[0].encoded),
     OperandView: operand_view(PLAN.problem, "A", "K"),
+    HardwareSwizzle: SWIZZLE_TABLE["128B"],
     tensormap.TensorMap: PLAN.tensor_map,
     tensormap.DType: tensormap.DTYPES["bf16"],
     tensormap.Field: tensormap.FIELDS[2],

@@ -125,7 +125,7 @@ def test_swizzle_facts() -> None:
             assert not np.array_equal(image[half:period], image[:half] + half)
             span = tensormap.swizzle_span_bytes(mode)
             assert np.array_equal(image // span, addresses // span)
-    assert [tensormap.smem_alignment_bytes(mode) for mode in ("NONE", "32B", "64B", "128B")] == [16, 256, 512, 1024]
+    assert [tensormap.swizzle_period_bytes(mode) for mode in ("NONE", "32B", "64B", "128B")] == [16, 256, 512, 1024]
     assert tensormap.apply_swizzle("128B", np.zeros((0, 3), np.int64)).shape == (0, 3)
     with pytest.raises(MalformedError, match="LA303"):
         tensormap.apply_swizzle("128B", [-1])

@@ -21,7 +21,6 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     is_measured,
     loaded_counts,
     row_pitch_bytes,
-    smem_alignment_bytes,
     swizzle_period_bytes,
     swizzle_span_bytes,
     swizzle_supported,
@@ -41,7 +40,6 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     TensorMap,
 )
 from layoutalg.targets.nvidia.tensormap.limits import (
-    ARCHITECTURES,
     MAX_BOX,
     MAX_BOX_BYTES,
     MAX_DIM,
@@ -54,6 +52,7 @@ from layoutalg.targets.nvidia.tensormap.limits import (
     STRIDE_LIMIT_BYTES,
 )
 from layoutalg.targets.nvidia.tensormap.rules import RULE_IDS_ENFORCED, RULES
+from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 
 __all__ = [
     "ARCHITECTURES",
@@ -94,7 +93,6 @@ __all__ = [
     "load_convert",
     "loaded_counts",
     "row_pitch_bytes",
-    "smem_alignment_bytes",
     "swizzle_period_bytes",
     "swizzle_span_bytes",
     "swizzle_supported",

@@ -19,14 +19,14 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
-from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_PERIOD_BYTES, SWIZZLE_SPAN_BYTES, require_map
+from layoutalg.targets.nvidia.tensormap.facts import require_map
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
     INTERLEAVE_CODES,
     L2_PROMOTION_CODES,
     OOB_FILL_CODES,
-    SWIZZLE_CODES,
     TensorMap,
     checked_ints,
     malformed,
@@ -59,9 +59,10 @@ _PLAIN = [entry for entry in DTYPES.values() if entry.format_code is not None]
 _ELEMENT_BYTES = np.array([entry.bits // 8 for entry in _PLAIN], np.int64)
 _IS_FLOAT = np.array([entry.is_float for entry in _PLAIN], np.bool_)
 _FORMAT_BITS = np.array([(entry.format_code or 0) << 7 | int(entry.rounds_tf32) << 16 for entry in _PLAIN], np.uint64)
-_MEASURED_SWIZZLES = [name for name, number in SWIZZLE_CODES.items() if number < 4]
-_SPAN = np.array([SWIZZLE_SPAN_BYTES[name] for name in _MEASURED_SWIZZLES], np.int64)
-_PERIOD = np.array([SWIZZLE_PERIOD_BYTES[name] for name in _MEASURED_SWIZZLES], np.uint64)
+_SWIZZLE_CODES = {name: swizzle.map_code for name, swizzle in SWIZZLE_TABLE.items()}
+_MEASURED = [swizzle for swizzle in SWIZZLE_TABLE.values() if swizzle.map_code < 4]
+_SPAN = np.array([swizzle.span_bytes for swizzle in _MEASURED], np.int64)
+_PERIOD = np.array([swizzle.period_bytes for swizzle in _MEASURED], np.uint64)
 _MODES = np.arange(5)
 
 
@@ -95,7 +96,7 @@ def to_row(tm: TensorMap) -> list[int]:
         *tm.element_strides,
         *unused,
         INTERLEAVE_CODES[tm.interleave],
-        SWIZZLE_CODES[tm.swizzle],
+        _SWIZZLE_CODES[tm.swizzle],
         L2_PROMOTION_CODES[tm.l2_promotion],
         OOB_FILL_CODES[tm.oob_fill],
     ]
@@ -125,7 +126,7 @@ def from_row(row: npt.ArrayLike) -> TensorMap:
         box=values[12 : 12 + rank],
         element_strides=values[17 : 17 + rank],
         interleave=_name_of("interleave", values[22], INTERLEAVE_CODES),
-        swizzle=_name_of("swizzle", values[23], SWIZZLE_CODES),
+        swizzle=_name_of("swizzle", values[23], _SWIZZLE_CODES),
         l2_promotion=_name_of("l2_promotion", values[24], L2_PROMOTION_CODES),
         oob_fill=_name_of("oob_fill", values[25], OOB_FILL_CODES),
         base_address=values[2],

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.targets.model import Violation
-from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_SPAN_BYTES
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, DType, TensorMap, malformed
 from layoutalg.targets.nvidia.tensormap.limits import (
     ADDRESS_LIMIT,
@@ -29,7 +29,7 @@ from layoutalg.targets.nvidia.tensormap.limits import (
 from layoutalg.targets.registry import Target, lookup
 
 _Check: TypeAlias = Callable[[TensorMap, DType, list[Violation]], None]
-_ATOM_SWIZZLES = frozenset({"128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B"})
+_ATOM_SWIZZLES = frozenset(name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.compute_capability >= (10, 0))
 _PACKED_SWIZZLES = {
     "u6_align16": ("NONE", "128B", "128B_ATOM_32B", "128B_ATOM_64B"),
     "u4_align16": ("NONE", "128B", "128B_ATOM_32B"),
@@ -211,7 +211,7 @@ def _check_swizzle_inner(tm: TensorMap, dtype: DType, found: list[Violation]) ->
     if tm.swizzle == "NONE" or tm.interleave != "NONE" or not tm.box:
         return
     bits = dtype.bits if dtype.slot_bytes is None else dtype.slot_bytes // 2  # slot_bytes hold 16 elements
-    span = SWIZZLE_SPAN_BYTES[tm.swizzle]
+    span = SWIZZLE_TABLE[tm.swizzle].span_bytes
     if tm.box[0] * bits > span * 8:
         message = (
             f"box[0] = {tm.box[0]} elements of {bits} bits take {-(-tm.box[0] * bits // 8)} bytes, "

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, require_accepted, require_measured
-from layoutalg.targets.nvidia.tensormap.facts import SWIZZLE_PERIOD_BYTES, box_bytes
+from layoutalg.targets.nvidia.tensormap.facts import box_bytes
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
     INTERLEAVE_CODES,
     L2_PROMOTION_CODES,
     OOB_FILL_CODES,
-    SWIZZLE_CODES,
     TensorMap,
     malformed,
 )
@@ -113,7 +113,7 @@ _DTYPE_NAMES = {
     if entry.format_code is not None
 }
 _INTERLEAVE_NAMES = {number: name for name, number in INTERLEAVE_CODES.items()}
-_SWIZZLE_NAMES = {number: name for name, number in SWIZZLE_CODES.items() if number < 4}
+_SWIZZLE_NAMES = {swizzle.map_code: name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.map_code < 4}
 _L2_NAMES = {number: name for name, number in L2_PROMOTION_CODES.items()}
 _OOB_NAMES = {number: name for name, number in OOB_FILL_CODES.items()}
 
@@ -151,7 +151,7 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
         (rank - 1) << 4
         | _DTYPE_BITS[tm.dtype]
         | INTERLEAVE_CODES[tm.interleave] << 11
-        | SWIZZLE_CODES[tm.swizzle] << 13
+        | SWIZZLE_TABLE[tm.swizzle].map_code << 13
         | OOB_FILL_CODES[tm.oob_fill] << 15
         | L2_PROMOTION_CODES[tm.l2_promotion] << 17
     )
@@ -174,7 +174,7 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
         box[1] | box[2] << 8 | box[3] << 16 | box[4] << 24,
         0,
         box_bytes(tm),
-        SWIZZLE_PERIOD_BYTES[tm.swizzle],
+        SWIZZLE_TABLE[tm.swizzle].period_bytes,
     )
 
 
@@ -305,7 +305,7 @@ def _require_accepted_fields(tm: TensorMap, words: tuple[int, ...]) -> None:
 
 
 def _require_upper(tm: TensorMap, upper: tuple[int, ...]) -> None:
-    expected = (box_bytes(tm), SWIZZLE_PERIOD_BYTES[tm.swizzle], 0, 0, 0, 0, 0, 0)
+    expected = (box_bytes(tm), SWIZZLE_TABLE[tm.swizzle].period_bytes, 0, 0, 0, 0, 0, 0)
     for index, (value, wanted) in enumerate(zip(upper, expected, strict=True)):
         if value != wanted:
             difference = value ^ wanted

@@ -1,11 +1,10 @@
 """What follows from the fields of a tensor map: element sizes, swizzle maps, byte counts.
 
 Main definitions: ``element_bytes``, ``swizzle_xor``, ``apply_swizzle``, ``swizzle_span_bytes``,
-``swizzle_period_bytes``, ``smem_alignment_bytes``, ``loaded_counts``, ``row_pitch_bytes``, ``transaction_bytes``,
-``footprint_bytes``, ``box_bytes``, ``is_measured``, ``swizzle_supported``.
+``swizzle_period_bytes``, ``loaded_counts``, ``row_pitch_bytes``, ``transaction_bytes``, ``footprint_bytes``,
+``box_bytes``, ``is_measured``, ``swizzle_supported``.
 
-Implementation notes: the 32B, 64B and 128B swizzles and every byte count were measured on an H200; the ATOM swizzles
-are read from documents and were never executed. The 8-byte flip is taken from prose, its figure was not seen.
+Implementation notes: every byte count was measured on an H200. The swizzles' numbers stand in ``nvidia.swizzles``.
 
 References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
 """
@@ -18,36 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError
-from layoutalg.targets.nvidia.tensormap.fields import DTYPES, SWIZZLE_CODES, TensorMap, checked_name, malformed
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
+from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_name, malformed
 from layoutalg.targets.registry import lookup
-
-_XOR: dict[str, tuple[tuple[int, int], ...]] = {
-    "NONE": (),
-    "32B": ((4, 7),),
-    "64B": ((4, 7), (5, 8)),
-    "128B": ((4, 7), (5, 8), (6, 9)),
-    "128B_ATOM_32B": ((5, 7), (6, 8)),
-    "128B_ATOM_32B_FLIP_8B": ((5, 7), (6, 8), (3, 7)),
-    "128B_ATOM_64B": ((6, 7),),
-}
-SWIZZLE_SPAN_BYTES: dict[str, int] = {
-    "NONE": 16,
-    "32B": 32,
-    "64B": 64,
-    "128B": 128,
-    "128B_ATOM_32B": 128,
-    "128B_ATOM_32B_FLIP_8B": 128,
-    "128B_ATOM_64B": 128,
-}
-SWIZZLE_PERIOD_BYTES: dict[str, int] = {
-    "NONE": 16,
-    "32B": 256,
-    "64B": 512,
-    "128B": 1024,
-    "128B_ATOM_32B": 512,
-    "128B_ATOM_32B_FLIP_8B": 512,
-    "128B_ATOM_64B": 256,
-}
 
 
 def element_bytes(dtype: str) -> int:
@@ -84,7 +56,7 @@ def swizzle_xor(mode: str) -> list[tuple[int, int]]:
 
     Source: PTX ISA 9.1 section 5.5.7; 32B, 64B and 128B measured.
     """
-    return list(_XOR[checked_name("swizzle", mode, SWIZZLE_CODES)])
+    return list(_swizzle(mode).xor)
 
 
 def apply_swizzle(mode: str, byte_addresses: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -130,34 +102,26 @@ def swizzle_span_bytes(mode: str) -> int:
 
     Source: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``, swizzle.
     """
-    return SWIZZLE_SPAN_BYTES[checked_name("swizzle", mode, SWIZZLE_CODES)]
+    return _swizzle(mode).span_bytes
 
 
 def swizzle_period_bytes(mode: str) -> int:
     """Return after how many bytes of shared memory the pattern repeats; 16, the chunk, for ``"NONE"``.
 
-    Example:
-        >>> swizzle_period_bytes("128B")
-        1024
-
-    Source: PTX ISA 9.1 section 5.5.7.
-    """
-    return SWIZZLE_PERIOD_BYTES[checked_name("swizzle", mode, SWIZZLE_CODES)]
-
-
-def smem_alignment_bytes(mode: str) -> int:
-    """Return the shared-memory alignment that the driver writes into the map: 16, 256, 512, 1024 bytes.
-
-    PTX asks at least 128 bytes of every tile destination; this number is what the map itself records, word 9. For the
-    ATOM swizzles, which were not measured, it is the period of the pattern.
+    It is also the shared-memory alignment that the driver writes into word 9 of the map (PTX asks at least 128 bytes of
+    every tile destination).
 
     Example:
-        >>> smem_alignment_bytes("32B")
-        256
+        >>> [swizzle_period_bytes(mode) for mode in ("NONE", "32B", "64B", "128B")]
+        [16, 256, 512, 1024]
 
-    Source: encodings measured on NVIDIA H200, driver 580.159.04.
+    Source: PTX ISA 9.1 section 5.5.7; encodings measured on NVIDIA H200, driver 580.159.04.
     """
-    return SWIZZLE_PERIOD_BYTES[checked_name("swizzle", mode, SWIZZLE_CODES)]
+    return _swizzle(mode).period_bytes
+
+
+def _swizzle(mode: str) -> HardwareSwizzle:
+    return SWIZZLE_TABLE[checked_name("swizzle", mode, SWIZZLE_TABLE)]
 
 
 def loaded_counts(tm: TensorMap) -> tuple[int, ...]:
@@ -207,7 +171,7 @@ def row_pitch_bytes(tm: TensorMap) -> int:
     """
     refuse_interleave(tm, "row_pitch_bytes")
     row_bytes = loaded_counts(tm)[0] * element_bytes(tm.dtype)
-    return row_bytes if tm.swizzle == "NONE" else max(SWIZZLE_SPAN_BYTES[tm.swizzle], row_bytes)
+    return row_bytes if tm.swizzle == "NONE" else max(SWIZZLE_TABLE[tm.swizzle].span_bytes, row_bytes)
 
 
 def footprint_bytes(tm: TensorMap) -> int:
@@ -266,8 +230,7 @@ def swizzle_supported(mode: str, arch: str) -> bool:
 
     Source: rule ARCH_ATOM.
     """
-    checked_name("swizzle", mode, SWIZZLE_CODES)
-    return "ATOM" not in mode or lookup(arch).compute_capability >= (10, 0)
+    return _swizzle(mode).compute_capability <= lookup(arch).compute_capability
 
 
 def require_map(tm: object, call: str) -> None:

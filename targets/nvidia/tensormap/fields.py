@@ -21,6 +21,7 @@ import numpy as np
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 _INT_LIMIT = 1 << 63
 
@@ -80,21 +81,10 @@ DTYPES: Mapping[str, DType] = MappingProxyType(
     }
 )
 INTERLEAVE_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "16B": 1, "32B": 2})
-SWIZZLE_CODES: Mapping[str, int] = MappingProxyType(
-    {
-        "NONE": 0,
-        "32B": 1,
-        "64B": 2,
-        "128B": 3,
-        "128B_ATOM_32B": 4,
-        "128B_ATOM_32B_FLIP_8B": 5,
-        "128B_ATOM_64B": 6,
-    }
-)
 L2_PROMOTION_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "64B": 1, "128B": 2, "256B": 3})
 OOB_FILL_CODES: Mapping[str, int] = MappingProxyType({"ZERO": 0, "NAN": 1})
-SWIZZLES: tuple[str, ...] = tuple(SWIZZLE_CODES)
 INTERLEAVES: tuple[str, ...] = tuple(INTERLEAVE_CODES)
+SWIZZLES: tuple[str, ...] = tuple(SWIZZLE_TABLE)
 L2_PROMOTIONS: tuple[str, ...] = tuple(L2_PROMOTION_CODES)
 OOB_FILLS: tuple[str, ...] = tuple(OOB_FILL_CODES)
 PLAIN_DTYPES: tuple[str, ...] = tuple(name for name, entry in DTYPES.items() if not entry.packed)
@@ -183,7 +173,7 @@ class TensorMap:
         put = object.__setattr__
         put(self, "dtype", checked_name("dtype", self.dtype, DTYPES))
         put(self, "interleave", checked_name("interleave", self.interleave, INTERLEAVE_CODES))
-        put(self, "swizzle", checked_name("swizzle", self.swizzle, SWIZZLE_CODES))
+        put(self, "swizzle", checked_name("swizzle", self.swizzle, SWIZZLE_TABLE))
         put(self, "l2_promotion", checked_name("l2_promotion", self.l2_promotion, L2_PROMOTION_CODES))
         put(self, "oob_fill", checked_name("oob_fill", self.oob_fill, OOB_FILL_CODES))
         put(self, "base_address", checked_int("base_address", self.base_address))

@@ -1,8 +1,7 @@
-"""The numbers that maps and their uses must respect, and which architectures and element types there are.
+"""The numbers that maps and their uses must respect.
 
 Main definitions: ``MAX_RANK``, ``MAX_BOX``, ``MAX_BOX_BYTES``, ``MAX_DIM``, ``STRIDE_LIMIT_BYTES``,
-``SMEM_DESTINATION_ALIGN_BYTES``, ``STORE_CHUNK_BYTES``, ``ARCHITECTURES``; gathered here from their own files:
-``is_measured``, ``swizzle_supported``, ``fill_bytes``, ``load_convert``.
+``SMEM_DESTINATION_ALIGN_BYTES``, ``STORE_CHUNK_BYTES``.
 
 Implementation notes: each number belongs to a rule of ``rules``, which holds its sources and its evidence.
 
@@ -11,14 +10,6 @@ guide 13.0, technical specifications per compute capability.
 """
 
 from __future__ import annotations
-
-from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert
-from layoutalg.targets.nvidia.tensormap.facts import is_measured, swizzle_supported
-from layoutalg.targets.nvidia.tensormap.fields import BIT_PRESERVING_DTYPES, FLOAT_DTYPES, PLAIN_DTYPES
-from layoutalg.targets.registry import TARGETS
-
-ARCHITECTURES: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")
-"""Architectures that have tensor maps."""
 
 MAX_RANK = 5
 MAX_DIM_ENCODED = 1 << 32
@@ -34,26 +25,3 @@ GLOBAL_ALIGN_BYTES = 16
 MAX_SMEM_BYTES = 232_448
 SMEM_DESTINATION_ALIGN_BYTES = 128
 STORE_CHUNK_BYTES = 16
-
-__all__ = [
-    "ADDRESS_LIMIT",
-    "ARCHITECTURES",
-    "BIT_PRESERVING_DTYPES",
-    "FLOAT_DTYPES",
-    "GLOBAL_ALIGN_BYTES",
-    "MAX_BOX",
-    "MAX_BOX_BYTES",
-    "MAX_DIM",
-    "MAX_DIM_ENCODED",
-    "MAX_ELEMENT_STRIDE",
-    "MAX_RANK",
-    "MAX_SMEM_BYTES",
-    "PLAIN_DTYPES",
-    "SMEM_DESTINATION_ALIGN_BYTES",
-    "STORE_CHUNK_BYTES",
-    "STRIDE_LIMIT_BYTES",
-    "fill_bytes",
-    "is_measured",
-    "load_convert",
-    "swizzle_supported",
-]

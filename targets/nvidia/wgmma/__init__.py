@@ -8,8 +8,7 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
     UNIT_BYTES,
     MatrixDescriptor,
     decode,
-    swizzle_period_bytes,
-    swizzle_span_bytes,
+    swizzle_rows,
 )
 from layoutalg.targets.nvidia.wgmma.operand import (
     MAJORS,
@@ -56,8 +55,7 @@ __all__ = [
     "operand_offsets",
     "read_pattern",
     "require_wgmma",
-    "swizzle_period_bytes",
     "swizzle_phase",
-    "swizzle_span_bytes",
+    "swizzle_rows",
     "unread_fields",
 ]

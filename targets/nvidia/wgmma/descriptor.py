@@ -1,6 +1,6 @@
 """The 64-bit shared-memory matrix descriptor of ``wgmma``: fields, encoding, decoding.
 
-Main definitions: ``MatrixDescriptor``, ``decode``, ``SWIZZLES``, ``swizzle_span_bytes``, ``swizzle_period_bytes``.
+Main definitions: ``MatrixDescriptor``, ``decode``, ``SWIZZLES``, ``swizzle_rows``.
 
 Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
 [51:49] base offset, [63:62] swizzle; every other bit is reserved.
@@ -10,22 +10,20 @@ References: PTX ISA 9.1 section 9.7.15.5 (matrix descriptor format).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 UNIT_BYTES = 16
 ADDRESS_LIMIT_BYTES = 1 << 18
 """Addresses and strides are below this: 14 bits of 16-byte units."""
 BASE_OFFSET_LIMIT = 8
-SWIZZLES = ("NONE", "32B", "64B", "128B")
+SWIZZLES = tuple(name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.descriptor_code is not None)
 SOURCE = "PTX ISA 9.1 section 9.7.15.5"
 
-SWIZZLE_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "128B": 1, "64B": 2, "32B": 3})
-_NAMES = MappingProxyType({code: name for name, code in SWIZZLE_CODES.items()})
-_ROWS = MappingProxyType({"NONE": 1, "32B": 2, "64B": 4, "128B": 8})
+_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.descriptor_code) is not None}
+_NAMES = {code: name for name, code in _CODES.items()}
 _RESERVED = ((14, 15), (30, 31), (46, 48), (52, 61))
 _STRIDE_FIELDS = ("start_address_bytes", "leading_bytes", "stride_bytes")
 
@@ -76,32 +74,7 @@ def swizzle_rows(swizzle: str) -> int:
         >>> [swizzle_rows(name) for name in SWIZZLES]
         [1, 2, 4, 8]
     """
-    return _ROWS[checked_swizzle(swizzle, "swizzle_rows")]
-
-
-def swizzle_span_bytes(swizzle: str) -> int:
-    """Return the bytes of one row of the swizzle pattern.
-
-    Raises: MalformedError: LA354.
-
-    Example:
-        >>> swizzle_span_bytes("64B")
-        64
-    """
-    return UNIT_BYTES * swizzle_rows(swizzle)
-
-
-def swizzle_period_bytes(swizzle: str) -> int:
-    """Return after how many bytes of address the XOR repeats: 16 for NONE, else 256, 512, 1024.
-
-    Raises: MalformedError: LA354.
-
-    Example:
-        >>> swizzle_period_bytes("128B")
-        1024
-    """
-    rows = swizzle_rows(swizzle)
-    return UNIT_BYTES if rows == 1 else 128 * rows
+    return SWIZZLE_TABLE[checked_swizzle(swizzle, "swizzle_rows")].span_bytes // UNIT_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +136,7 @@ class MatrixDescriptor:
             | self.leading_bytes // UNIT_BYTES << 16
             | self.stride_bytes // UNIT_BYTES << 32
             | self.base_offset << 49
-            | SWIZZLE_CODES[self.swizzle] << 62
+            | _CODES[self.swizzle] << 62
         )
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:

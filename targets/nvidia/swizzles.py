@@ -1,0 +1,60 @@
+"""The shared-memory swizzles of NVIDIA's copy engine and tensor cores: every number of them, once.
+
+Main definitions: ``HardwareSwizzle``, ``SWIZZLE_TABLE``.
+
+Implementation notes: 32B, 64B and 128B were measured on an H200 (driver 580.159.04), by tile copies and by ``wgmma``.
+The ATOM swizzles are read from documents and were never executed; the 8-byte flip is taken from prose, its figure was
+not seen. The checkers keep tables of their own (docs/checkers.md).
+
+References: PTX ISA 9.1 sections 5.5.7 (swizzling modes) and 9.7.15.5 (matrix descriptor); CUDA driver API 12.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from layoutalg.ground.kinds import checked_kinds
+
+CHUNK_BYTES = 16
+"""The unit that the 32B, 64B and 128B swizzles move."""
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareSwizzle:
+    """One swizzle: which bits of a shared byte address it changes, and its numbers.
+
+    Args:
+        xor: Pairs (target bit, source bit): target ^= source, sources as they were before; sources above all targets.
+        span_bytes: Width of one row of the pattern and of the widest inner box; 16, one chunk, for NONE, which has no
+            such limit.
+        period_bytes: After how many bytes the pattern repeats; 16 for NONE.
+        map_code: Its number in ``cuTensorMapEncodeTiled`` and in the encoded map.
+        descriptor_code: Its number in a ``wgmma`` matrix descriptor; None where there is none.
+        compute_capability: The first that has it.
+    """
+
+    xor: tuple[tuple[int, int], ...]
+    span_bytes: int
+    period_bytes: int
+    map_code: int
+    descriptor_code: int | None
+    compute_capability: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+
+SWIZZLE_TABLE: Mapping[str, HardwareSwizzle] = MappingProxyType(
+    {
+        "NONE": HardwareSwizzle((), 16, 16, 0, 0, (9, 0)),
+        "32B": HardwareSwizzle(((4, 7),), 32, 256, 1, 3, (9, 0)),
+        "64B": HardwareSwizzle(((4, 7), (5, 8)), 64, 512, 2, 2, (9, 0)),
+        "128B": HardwareSwizzle(((4, 7), (5, 8), (6, 9)), 128, 1024, 3, 1, (9, 0)),
+        "128B_ATOM_32B": HardwareSwizzle(((5, 7), (6, 8)), 128, 512, 4, None, (10, 0)),
+        "128B_ATOM_32B_FLIP_8B": HardwareSwizzle(((5, 7), (6, 8), (3, 7)), 128, 512, 5, None, (10, 0)),
+        "128B_ATOM_64B": HardwareSwizzle(((6, 7),), 128, 256, 6, None, (10, 0)),
+    }
+)
+"""Every swizzle by name."""
