@@ -31,8 +31,9 @@ if TYPE_CHECKING:
         targets,
         testing,
     )
-    from layoutalg.bridges import promote
+    from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
+    from layoutalg.bridges.inverse import left_inverse, right_inverse
     from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
     from layoutalg.f2 import LinearLayout
     from layoutalg.ground.errors import (
@@ -62,8 +63,9 @@ __getattr__, __dir__ = door(
     __name__,
     {f"layoutalg.{name}": name for name in _PACKAGES.split()}
     | {
+        "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
-        "layoutalg.bridges.promote": "promote",
+        "layoutalg.bridges.inverse": "left_inverse right_inverse",
         "layoutalg.cute": "cute ComposedLayout CuteLayout NestMorphism PaddedMorphism Swizzle TupleMorphism",
         "layoutalg.f2": "f2 LinearLayout",
         "layoutalg.ground.errors": "AdmissibilityError BudgetError DeviceMismatchError Diagnostic InfeasibleError "
@@ -104,6 +106,7 @@ __all__ = [
     "Unknown",
     "Verdict",
     "codegen",
+    "compose",
     "convert",
     "cute",
     "equivalent",
@@ -111,10 +114,12 @@ __all__ = [
     "hierarchy",
     "integer",
     "interop",
+    "left_inverse",
+    "logical_divide",
     "parse",
     "piecewise",
-    "promote",
     "proofs",
+    "right_inverse",
     "synth",
     "targets",
     "testing",

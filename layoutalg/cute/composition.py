@@ -22,7 +22,7 @@ from layoutalg.cute.conventions import STRICT, Parity, check_parity
 from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
 from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
 from layoutalg.cute.layout import CuteLayout, trusted
-from layoutalg.cute.operand import NARROW, RECENT, weight
+from layoutalg.cute.operand import NARROW, RECENT, WIDER, weight
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.ground.cache import remembered
 from layoutalg.ground.digits import Flat, evaluate, evaluate_many, first_outside, merge, span, table
@@ -213,7 +213,7 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
                     because=f"mode {position} of the right operand, {extent}:{step}, gives no strided mode: "
                     f"{run.because}",
                     witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
-                    source=_offer(outer, inner),
+                    source=WIDER,
                 )
             )
         runs.append(run)
@@ -310,17 +310,9 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
                 "composition": evaluate(merged, evaluate(inner.flat, coordinate)),
                 "layout": evaluate(flat, coordinate),
             },
-            source=_offer(outer, inner),
+            source=WIDER,
         )
     )
-
-
-def _offer(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> str:
-    """Return which family holds the composition, for the refusal."""
-    from layoutalg.cute import swizzled
-
-    family = swizzled.family_after(outer, inner)
-    return f"layoutalg.promote.composition, which gives it as {family} layout"
 
 
 def _joined(flat: Flat) -> str:
@@ -384,7 +376,7 @@ def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
                 where=_where(outer, inner),
                 because=f"the left operand, {_joined(merged)} in normal form, is no multiplication by a power of two "
                 f"on the values 0 to {values[1]} of the right operand, and no other swizzle fits",
-                source=_offer(outer, inner),
+                source=WIDER,
             )
         )
     shift = factor.bit_length() - 1

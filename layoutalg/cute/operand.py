@@ -39,6 +39,9 @@ operand. What wider operands give is weighed and bounded in bytes."""
 
 RECENT = 4096
 
+WIDER = "layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
+"""Where the refusal of a composition that has no CuTe form sends the reader."""
+
 
 def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayout:
     """Return a CuTe layout; refuse every other value.

@@ -26,9 +26,9 @@ from layoutalg.cute.factor import Broken, GaveUpError, factor_run
 from layoutalg.cute.fit import IDENTITY, over_f2, over_table
 from layoutalg.cute.inttuple import IntTuple, flatten, unflatten
 from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operand import WIDER
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.f2 import matrix
-from layoutalg.ground import recognize
 from layoutalg.ground.digits import IntArray, merge, span
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
@@ -37,7 +37,6 @@ Cute: TypeAlias = "CuteLayout | ComposedLayout"
 Affine: TypeAlias = tuple[tuple[int, ...], int]
 
 POINTS = CUTE_POINTS
-OFFERED = 2**12
 
 
 def simplify(layout: Cute) -> Cute:
@@ -133,7 +132,7 @@ def swizzle_after_swizzle(outer: Swizzle, inner: Swizzle) -> Swizzle:
             where=(where,),
             because="its off-diagonal part is not one run of bits on one diagonal",
             witness={"x": 1 << bit, "value": outer(inner(1 << bit))},
-            source="layoutalg.promote.composition, which gives it as a linear layout over one period",
+            source=WIDER,
         )
     )
 
@@ -274,7 +273,7 @@ def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:
                 what="the composition is not shape:stride behind at most one swizzle",
                 where=(call,),
                 because="no swizzle leaves a strided layout on the shape of the right operand",
-                source=f"layoutalg.promote.composition, which gives it as {family_after(outer, inner)} layout",
+                source=WIDER,
             )
         )
     return found
@@ -368,25 +367,6 @@ def restack(layout: ComposedLayout, bottom: Cute) -> ComposedLayout:
     if not isinstance(answer, ComposedLayout):  # a composed layout has at least one stage
         return ComposedLayout(IDENTITY, 0, answer)
     return answer
-
-
-def family_after(outer: Cute, inner: Cute) -> str:
-    """Return "a linear" where ``outer`` after ``inner`` is affine over F2 with values >= 0, else "a piecewise".
-
-    Decided up to ``OFFERED`` points, above only where both operands are affine; "another" where it was not decided.
-
-    Example:
-        >>> family_after(CuteLayout(8), CuteLayout(8)), family_after(CuteLayout(8), CuteLayout(6))
-        ('a linear', 'a piecewise')
-    """
-    if inner.size & (inner.size - 1):
-        return "a piecewise"
-    form: Affine | recognize.Departure | None = affine_after(outer, inner)
-    if form is None and inner.size > OFFERED:
-        return "another"
-    if form is None:
-        form = recognize.linear(outer.apply(inner.table()))
-    return "a linear" if isinstance(form, tuple) and min(form[1], *form[0], 0) >= 0 else "a piecewise"
 
 
 def lift(operation: Callable[..., CuteLayout], layout: ComposedLayout, *operands: object) -> ComposedLayout:

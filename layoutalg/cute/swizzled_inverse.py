@@ -274,7 +274,7 @@ def _no_form(name: str, layout: ComposedLayout) -> RepresentabilityError:
             what="the inverse is not shape:stride behind at most one swizzle",
             where=(f"{name}({layout})",),
             because="no swizzle leaves a strided layout",
-            source=f"layoutalg.bridges.promote.{name} gives the function",
+            source=f"layoutalg.{name}(layout, widen=True), which gives it in a wider family",
         )
     )
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import layoutalg as la
-from layoutalg import convert, cute, f2, hierarchy, integer, promote
+from layoutalg import convert, cute, f2, hierarchy, integer
 from layoutalg.cute import CuteLayout
 from layoutalg.cute import symbolic as sym
 from layoutalg.ground import worker
@@ -105,7 +105,7 @@ def bridges_all(k: int) -> object:
     swizzled = la.parse(f"Sw<{1 + k},3,3> o 0 o (8,64):(64,1)")
     form = convert.to_linear(swizzled)
     table = np.arange(4 * (k + 3)).reshape(4, -1).T.reshape(-1)
-    return [str(form), str(convert.recognize(table)), str(promote.composition(swizzled, CuteLayout(8, 1)))]
+    return [str(form), str(convert.recognize(table)), str(la.compose(swizzled, CuteLayout(8, 1), widen=True))]
 
 
 def f2_all(k: int) -> object:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import layoutalg as la
-from layoutalg import convert, cute, promote
+from layoutalg import convert, cute
 from layoutalg.bridges import equal, smt
 from layoutalg.bridges.equal import Budget, equivalent
 from layoutalg.bridges.values import values_at
@@ -35,10 +35,10 @@ def test_a_tile_behind_an_offset_is_a_layout_everywhere() -> None:
     assert isinstance(
         equivalent(OffsetLayout(-3, CuteLayout(3, 2)), convert.to_integer(OffsetLayout(-3, CuteLayout(3, 2)))), Proved
     )
-    answer = promote.composition(TILE, CuteLayout(4, 2))
-    assert answer.value.table().tolist() == [wanted[2 * k] for k in range(4)]  # type: ignore[union-attr]
-    divided = promote.logical_divide(TILE, CuteLayout(4, 1))
-    assert sorted(divided.value.table().tolist()) == sorted(wanted)  # type: ignore[union-attr]
+    answer = la.compose(TILE, CuteLayout(4, 2), widen=True)
+    assert answer.table().tolist() == [wanted[2 * k] for k in range(4)]
+    divided = la.logical_divide(TILE, CuteLayout(4, 1), widen=True)
+    assert sorted(divided.table().tolist()) == sorted(wanted)
 
 
 WRONG: list[Any] = [None, True, 3, 1.5, 10**5000, "i", b"x", [], (), {}, {"i": 2}, object(), np.arange(3), int, la]
@@ -56,12 +56,12 @@ def test_wrong_types_are_refused_by_name(place: int) -> None:
         lambda: convert.to_cute(wrong),
         lambda: equivalent(wrong, tile),
         lambda: equivalent(tile, wrong),
-        lambda: promote.composition(wrong, tile),
-        lambda: promote.composition(tile, wrong),
-        lambda: promote.logical_divide(wrong, tile),
-        lambda: promote.logical_divide(tile, wrong),
-        lambda: promote.left_inverse(wrong),
-        lambda: promote.right_inverse(wrong),
+        *(lambda widen=widen: la.compose(wrong, tile, widen=widen) for widen in (False, True)),
+        *(lambda widen=widen: la.compose(tile, wrong, widen=widen) for widen in (False, True)),
+        *(lambda widen=widen: la.logical_divide(wrong, tile, widen=widen) for widen in (False, True)),
+        *(lambda widen=widen: la.logical_divide(tile, wrong, widen=widen) for widen in (False, True)),
+        *(lambda widen=widen: la.left_inverse(wrong, widen=widen) for widen in (False, True)),
+        *(lambda widen=widen: la.right_inverse(wrong, widen=widen) for widen in (False, True)),
         lambda: smt.Question(wrong, wrong, wrong),
         lambda: smt.first_difference(wrong, 10),
     ]

@@ -151,7 +151,7 @@ def test_composition_of_a_mode_that_is_not_strided() -> None:
         "  since  mode 1 of the right operand, 4:2, gives no strided mode: "
         "its steps of 2 end at index 3, which does not divide 4\n"
         "  at     coordinate=3, composition=10, layout=6\n"
-        "  see    layoutalg.promote.composition, which gives it as a piecewise layout"
+        "  see    layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
     )
 
 
@@ -164,7 +164,7 @@ def test_composition_whose_modes_interact() -> None:
         "  since  the modes of the right operand carry into each other in (6,2):(1,7): "
         "mode by mode one would get (3,2):(2,3), which is another function\n"
         "  at     coordinate=5, composition=8, layout=7\n"
-        "  see    layoutalg.promote.composition, which gives it as a piecewise layout"
+        "  see    layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
     )
 
 

@@ -52,7 +52,7 @@ def test_products_of_swizzles() -> None:
         "  in     composition(Sw<1,0,1>, Sw<1,1,1>)\n"
         "  since  its off-diagonal part is not one run of bits on one diagonal\n"
         "  at     x=4, value=7\n"
-        "  see    layoutalg.promote.composition, which gives it as a linear layout over one period"
+        "  see    layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
     )
     with pytest.raises(AdmissibilityError, match="LA642"):
         composition(Swizzle(1, 0, 1), Swizzle(1, 0, 1, "byte"))

@@ -1,4 +1,4 @@
-"""Promotion: every operation against enumeration, the family named, refusals only where there is no value."""
+"""Composition and inverses that may leave the family: against enumeration, refused only where there is no value."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg import promote
+import layoutalg as la
 from layoutalg.bridges import piecewise
+from layoutalg.bridges.composition import widened
+from layoutalg.bridges.inverse import widened_left, widened_right
 from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
 from layoutalg.f2 import LinearLayout
@@ -33,7 +35,7 @@ from layoutalg.piecewise import PiecewiseLayout, isl
 )
 def test_composition_names_its_family(outer: str, inner: str, family: str) -> None:
     left, right = parse_cute(outer), parse_cute(inner)
-    answer = promote.composition(left, right)
+    answer = widened(left, right)
     truth = left.table()[right.table()]  # type: ignore[union-attr]
     assert answer.family == family
     assert answer.value.table().tolist() == truth.tolist()  # type: ignore[union-attr]
@@ -43,65 +45,67 @@ def test_composition_names_its_family(outer: str, inner: str, family: str) -> No
 
 def test_the_refusal_offers_what_promotion_gives() -> None:
     outer, inner = CuteLayout((6, 2), (1, 7)), CuteLayout((3, 2), (2, 3))
-    with pytest.raises(RepresentabilityError, match=r"layoutalg\.promote\.composition, which gives it as a piecewise"):
+    with pytest.raises(RepresentabilityError, match=r"layoutalg\.compose\(outer, inner, widen=True\)"):
         composition(outer, inner)
-    assert promote.composition(outer, inner).family == "piecewise"
-    assert promote.composition(outer, inner).passed[0].startswith("cute: LA122 the modes of the right operand")
+    assert widened(outer, inner).family == "piecewise"
+    assert widened(outer, inner).passed[0].startswith("cute: LA122 the modes of the right operand")
 
 
 def test_swizzles() -> None:
-    assert promote.composition(Swizzle(2, 0, 3), Swizzle(1, 2, 3)).family == "swizzle"
-    answer = promote.composition(Swizzle(1, 0, 1), Swizzle(1, 1, 1))
+    assert widened(Swizzle(2, 0, 3), Swizzle(1, 2, 3)).family == "swizzle"
+    answer = widened(Swizzle(1, 0, 1), Swizzle(1, 1, 1))
     assert answer.family == "linear"
     assert [answer.value(i=x)["offset"] for x in range(8)] == [  # type: ignore[operator,index,call-arg]
         Swizzle(1, 0, 1)(Swizzle(1, 1, 1)(x)) for x in range(8)
     ]
     with pytest.raises(AdmissibilityError, match="LA641"):
-        promote.composition(CuteLayout(3, 5), Swizzle(1, 0, 1))
-    odd = promote.composition(CuteLayout(4, 3), Swizzle(1, 0, 1))
+        widened(CuteLayout(3, 5), Swizzle(1, 0, 1))
+    odd = widened(CuteLayout(4, 3), Swizzle(1, 0, 1))
     assert odd.value.table().tolist() == [0, 3, 9, 6]  # type: ignore[union-attr]
 
 
 def test_other_families_as_operands() -> None:
     swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"o": 4})
-    assert promote.composition(swap, CuteLayout(4)).family == "linear"
-    assert promote.composition(CuteLayout((2, 2), (8, 1)), swap).value.table().tolist() == [0, 1, 8, 9]  # type: ignore[union-attr]
-    assert promote.composition(Swizzle(1, 0, 1), swap).value.table().tolist() == [0, 3, 1, 2]  # type: ignore[union-attr]
-    assert promote.composition(swap, Swizzle(1, 0, 1)).value.table().tolist() == [0, 2, 3, 1]  # type: ignore[union-attr]
+    assert widened(swap, CuteLayout(4)).family == "linear"
+    assert widened(CuteLayout((2, 2), (8, 1)), swap).value.table().tolist() == [0, 1, 8, 9]  # type: ignore[union-attr]
+    assert widened(Swizzle(1, 0, 1), swap).value.table().tolist() == [0, 3, 1, 2]  # type: ignore[union-attr]
+    assert widened(swap, Swizzle(1, 0, 1)).value.table().tolist() == [0, 2, 3, 1]  # type: ignore[union-attr]
     line = PiecewiseLayout("{ [i] -> [2i] : 0 <= i < 3 }")
-    answer = promote.composition(CuteLayout((2, 3), (3, 1)), line)
+    answer = widened(CuteLayout((2, 3), (3, 1)), line)
     assert answer.family == "piecewise"
     assert answer.value.table().tolist() == [0, 1, 2]  # type: ignore[union-attr]
     with pytest.raises(AdmissibilityError, match="LA651"):
-        promote.composition(CuteLayout(4), line)
+        widened(CuteLayout(4), line)
     with pytest.raises(MalformedError, match="LA652"):
-        promote.composition(4, CuteLayout(4))  # type: ignore[arg-type]
+        widened(4, CuteLayout(4))  # type: ignore[arg-type]
 
 
 def test_refusals_stay_where_there_is_no_value() -> None:
     with pytest.raises(AdmissibilityError, match="LA120"):
-        promote.composition(CuteLayout(4), CuteLayout(4, 2))
+        widened(CuteLayout(4), CuteLayout(4, 2))
     with pytest.raises(AdmissibilityError, match="LA131"):
-        promote.right_inverse(CuteLayout(0, 1))
+        widened_right(CuteLayout(0, 1))
     with pytest.raises(AdmissibilityError, match="LA133"):
-        promote.left_inverse(CuteLayout((3, 3), (1, 1)))
+        widened_left(CuteLayout((3, 3), (1, 1)))
     with pytest.raises(MalformedError, match="LA652"):
-        promote.left_inverse(3)  # type: ignore[arg-type]
+        widened_left(3)  # type: ignore[arg-type]
 
 
 def test_divides_and_inverses() -> None:
     layout = CuteLayout((6, 2), (1, 7))
-    assert promote.logical_divide(layout, CuteLayout(3)).family == "cute"
-    divided = promote.logical_divide(layout, CuteLayout(4, 1))
-    assert divided.family == "piecewise"
-    assert divided.value.table().tolist() == layout.table().tolist()  # type: ignore[union-attr]
-    assert promote.right_inverse(CuteLayout((4, 8), (8, 1))).family == "cute"
+    assert isinstance(la.logical_divide(layout, CuteLayout(3)), CuteLayout)
+    with pytest.raises(RepresentabilityError, match="LA121"):
+        la.logical_divide(layout, CuteLayout(4, 1))
+    divided = la.logical_divide(layout, CuteLayout(4, 1), widen=True)
+    assert isinstance(divided, PiecewiseLayout)
+    assert divided.table().tolist() == layout.table().tolist()
+    assert widened_right(CuteLayout((4, 8), (8, 1))).family == "cute"
     layout = CuteLayout((2, 40), (3, 2))
-    inverse = promote.left_inverse(layout)
+    inverse = widened_left(layout)
     assert inverse.family == "piecewise"
     assert inverse.value.table()[layout.table()].tolist() == list(range(80))  # type: ignore[union-attr]
     bits = CuteLayout((2, 2, 2), (1, 80, 32))
-    linear = promote.left_inverse(bits)
+    linear = widened_left(bits)
     assert linear.family == "linear"
     assert linear.value.table()[bits.table()].tolist() == list(range(8))  # type: ignore[union-attr]
 
@@ -135,10 +139,10 @@ def test_promotion_is_exact(outer: list[int], inner: list[int], data: st.DataObj
     values = right.table()
     if values.max() >= left.size:
         with pytest.raises(AdmissibilityError, match="LA120"):
-            promote.composition(left, right)
+            widened(left, right)
         return
     try:
-        answer = promote.composition(left, right)
+        answer = widened(left, right)
     except BudgetError:
         return
     truth = left.table()[values]
@@ -165,7 +169,7 @@ def test_left_inverses_are_exact(shape: list[int], data: st.DataObject) -> None:
         layout = ComposedLayout(Swizzle(1, 0, data.draw(st.integers(1, 3))), 0, layout)
     values = layout.table().tolist()
     try:
-        answer = promote.left_inverse(layout)
+        answer = widened_left(layout)
     except (AdmissibilityError, RepresentabilityError, BudgetError) as error:
         assert isinstance(error, BudgetError) or len(set(values)) < len(values)
         return
@@ -186,22 +190,22 @@ def test_left_inverses_are_exact(shape: list[int], data: st.DataObject) -> None:
 def test_stacks_of_few_points_always_compose(outer: str, inner: str) -> None:
     left, right = parse_cute(outer), parse_cute(inner)
     start = time.process_time()
-    answer = promote.composition(left, right)
+    answer = widened(left, right)
     assert time.process_time() - start < 2
     assert answer.value.table().tolist() == left.apply(right.table()).tolist()  # type: ignore[union-attr]
 
 
 def test_answers_of_isl_are_compared_with_the_operands(monkeypatch: pytest.MonkeyPatch) -> None:
     outer, inner = CuteLayout((7, 1000), (1, 9)), CuteLayout((10, 100), (11, 60))
-    assert promote.composition(outer, inner).family == "piecewise"
+    assert widened(outer, inner).family == "piecewise"
     wrong = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 1000 }")
     monkeypatch.setattr(PiecewiseLayout, "__matmul__", lambda *_: wrong)
     with pytest.raises(BudgetError, match="LA745"):
-        promote.composition(outer, inner)
+        widened(outer, inner)
     monkeypatch.setattr(isl, "left_inverse", lambda *_, **__: "{ [v] -> [v] : 0 <= v <= 807 }")
     with pytest.raises(BudgetError, match="LA745"):
-        promote.left_inverse(CuteLayout((2, 270), (2, 3)))
-    assert promote.left_inverse(CuteLayout((2, 100), (2, 3))).family == "piecewise"
+        widened_left(CuteLayout((2, 270), (2, 3)))
+    assert widened_left(CuteLayout((2, 100), (2, 3))).family == "piecewise"
 
 
 def test_conversions_through_isl_are_compared_with_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:

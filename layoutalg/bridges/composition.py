@@ -1,0 +1,339 @@
+"""One layout after another: in their family, or in the narrowest wider one that holds the result.
+
+Main definitions: ``compose``, ``logical_divide``, ``Widened``, ``widened``.
+
+Main statements: within a family the family's own ``@`` decides, by axis names where the family has them. Across
+families ``outer`` after ``inner`` is c -> outer(inner(c)) on flat coordinates (outputs of ``inner`` meet the axes of
+``outer`` in order where there are as many), and the families are tried from narrow to wide: cute, linear, piecewise.
+The answer is exact in each; only a composition that has no value is refused.
+
+Source: the composition of a linear layout multiplies matrices; that of a piecewise layout pulls back in ISL on digits.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg import cute
+from layoutalg.bridges.linear import to_linear
+from layoutalg.bridges.lower import lowered
+from layoutalg.bridges.operand import FAMILIES, OFFSET_BITS, ONE_OF, AnyFamily, plain
+from layoutalg.bridges.piecewise import LISTED as TABLED
+from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
+from layoutalg.bridges.values import sampled_coordinates, values_at
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, swizzled
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground import clock
+from layoutalg.ground import recognize as tables
+from layoutalg.ground.errors import (
+    AdmissibilityError,
+    BudgetError,
+    Diagnostic,
+    LayoutError,
+    MalformedError,
+    RepresentabilityError,
+    shown,
+)
+from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
+
+Value: TypeAlias = "AnyFamily | Swizzle"
+CUTE = (CuteLayout, ComposedLayout, Swizzle)
+NAMES = {
+    CuteLayout: "cute",
+    ComposedLayout: "composed",
+    Swizzle: "swizzle",
+    LinearLayout: "linear",
+    IntegerLayout: "integer",
+    HierarchicalLayout: "hierarchical",
+    PiecewiseLayout: "piecewise",
+}
+
+SMALL = 128
+"""Points of a composition that is always listed in runs: there are at most 64."""
+FEW_RUNS = 16
+"""A larger composition of no more runs is listed as well; one of more only where ISL gives up on its digits."""
+SECONDS = 1.0
+"""Wall time of ISL for an answer that can be listed instead."""
+CONFIRMED = 2**16
+"""Most points at which an answer of ISL is confirmed one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """A layout and why no narrower family holds it.
+
+    Args:
+        value: The layout.
+        passed: One line per family that was tried before.
+    """
+
+    value: Value
+    passed: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The family of the layout: cute, composed, swizzle, linear, integer, hierarchical or piecewise."""
+        return NAMES[type(self.value)]
+
+    def __str__(self) -> str:
+        return f"{self.family}: {self.value}"
+
+
+def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
+    """Return ``outer`` after ``inner``.
+
+    Mathematically: c -> outer(inner(c)) on the coordinates c of ``inner``.
+
+    Args:
+        outer: A layout of any family, or a swizzle.
+        inner: Likewise; its values are coordinates of ``outer``.
+        widen: False: both are of one family, whose ``@`` gives the answer or says why the family cannot hold it. True:
+            of any two families, and the answer is in the narrowest family that holds it (``widened`` says why).
+
+    Raises: AdmissibilityError: LA120, LA651, LA641, LA642. RepresentabilityError: LA121, LA122, LA661.
+        BudgetError: LA222, LA653, LA745. MalformedError: LA192, LA652.
+
+    Example:
+        >>> print(compose(CuteLayout((6, 8), (1, 10)), CuteLayout(2, 4)))
+        2:4
+        >>> print(compose(CuteLayout((6, 2), (1, 7)), CuteLayout((3, 2), (2, 3)), widen=True).table().tolist())
+        [0, 2, 4, 3, 5, 8]
+        >>> print(compose(Swizzle(1, 0, 1), Swizzle(1, 1, 1), widen=True))
+        F2[i=(1)(3)(7) -> offset:8]
+        >>> compose(CuteLayout(4, 2), PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }"))
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA192 these layouts do not compose within one family
+          in     compose(4:2, { [i] -> [(i)] : 0 <= i <= 3 })
+          since  one is cute, the other piecewise; layoutalg.compose(outer, inner, widen=True) composes them
+    """
+    if widen:
+        return widened(outer, inner).value
+    outer, inner = _operand(outer), _operand(inner)
+    if _family(outer) != _family(inner):
+        raise MalformedError(
+            Diagnostic(
+                code="LA192",
+                what="these layouts do not compose within one family",
+                where=(f"compose({outer}, {inner})",),
+                because=f"one is {_family(outer)}, the other {_family(inner)}; "
+                "layoutalg.compose(outer, inner, widen=True) composes them",
+            )
+        )
+    return outer @ inner  # type: ignore[operator]
+
+
+def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
+    """Return ``layout`` after (tile, complement of the tile in the layout's size); ``widen`` as in ``compose``.
+
+    Args:
+        layout: A CuTe or composed layout.
+        tile: A CuTe layout with a complement in ``layout.size`` that divides it.
+
+    Raises: AdmissibilityError: LA120, LA131 to LA134. RepresentabilityError: LA121, LA122. BudgetError: LA653.
+        MalformedError: LA652.
+
+    Example:
+        >>> print(logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(3)))
+        (3,(2,2)):(1,(3,7))
+        >>> logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(4, 1), widen=True).table().tolist()
+        [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]
+    """
+    whole = _operand(layout)
+    if not isinstance(whole, CuteLayout | ComposedLayout) or not isinstance(tile, CuteLayout):
+        wrong = tile if isinstance(whole, CuteLayout | ComposedLayout) else layout
+        because = f"a CuteLayout or ComposedLayout is divided by a CuteLayout, not {shown(wrong)}"
+        raise MalformedError(Diagnostic("LA652", "this operand is not a layout", ("logical_divide",), because))
+    return compose(whole, cute.make_layout(tile, cute.complement(tile, whole.size)), widen=widen)
+
+
+def widened(outer: object, inner: object) -> Widened:
+    """Return ``outer`` after ``inner`` in the narrowest family that holds it, and why no narrower one does.
+
+    Mathematically: within a family its ``@`` is tried first. Named axes that share no name, and layouts of different
+    families, meet by flat coordinates. The product of two swizzles that is not a swizzle is the linear layout on one
+    period, beyond which it repeats.
+
+    Raises: As ``compose``.
+
+    Example:
+        >>> print(widened(Swizzle(1, 0, 1), Swizzle(1, 1, 1)))
+        linear: F2[i=(1)(3)(7) -> offset:8]
+    """
+    outer, inner = _operand(outer), _operand(inner)
+    where = f"compose({outer}, {inner})"
+    passed: list[str] = []
+    family = _family(outer)
+    if family == _family(inner) and (family == "cute" or _share_names(outer, inner)):
+        try:
+            return Widened(outer @ inner)  # type: ignore[operator]
+        except (RepresentabilityError, BudgetError) as error:
+            passed.append(f"{family}: {error.diagnostic.code} {error.diagnostic.because}")
+    if isinstance(outer, Swizzle):
+        if isinstance(inner, Swizzle):
+            return Widened(_period(outer, inner), tuple(passed))
+        outer = _on_values(outer, inner)
+    elif isinstance(inner, Swizzle):
+        inner = _permutation(inner, outer.size, where)
+    near = [lowered(side) if isinstance(side, IntegerLayout | HierarchicalLayout) else side for side in (outer, inner)]
+    if near[0] is not outer or near[1] is not inner:
+        found = widened(*near)
+        return Widened(found.value, (*passed, *found.passed))
+    return _wider(outer, inner, passed, where)
+
+
+def _family(value: Value) -> str:
+    return "cute" if isinstance(value, CUTE) else NAMES[type(value)]
+
+
+def _share_names(outer: Value, inner: Value) -> bool:
+    """Return whether some output of ``inner`` has the name of an axis of ``outer``: then names say how they meet."""
+    if isinstance(outer, PiecewiseLayout):
+        return True  # by position
+    if isinstance(outer, HierarchicalLayout) and isinstance(inner, HierarchicalLayout):
+        return bool({name for name, _ in outer.source.axes} & {name for name, _ in inner.target.axes})
+    return bool({*outer.in_dims} & {*inner.out_dims})  # type: ignore[union-attr]
+
+
+def linear_layout(columns: tuple[int, ...], constant: int) -> LinearLayout | str:
+    """Return the linear layout ``i -> offset``, or why there is none."""
+    if min(constant, *columns, 0) < 0:
+        return "some values are negative"
+    bits = max((value.bit_length() for value in (constant, *columns)), default=0)
+    return LinearLayout((("i", len(columns)),), (("offset", bits),), tuple(columns), constant)
+
+
+def _period(outer: Swizzle, inner: Swizzle) -> LinearLayout:
+    bits = max(outer.period, inner.period).bit_length() - 1
+    columns = tuple(outer(inner(1 << bit)) for bit in range(bits))
+    return LinearLayout((("i", bits),), (("offset", bits),), columns)
+
+
+def _permutation(swizzle: Swizzle, size: int, where: str) -> ComposedLayout:
+    """Return a swizzle of the coordinates of a layout, or refuse one that leads out of them."""
+    leaving = swizzled.first_leaving(swizzle, size, size)
+    if leaving is not None:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA641",
+                what="the swizzle leads out of the domain of the layout",
+                where=(where,),
+                because=f"{swizzle} maps {leaving} to {swizzle(leaving)}, the layout has {size} points",
+                witness={"coordinate": leaving, "value": swizzle(leaving), "size": size},
+            )
+        )
+    return ComposedLayout(swizzle, 0, CuteLayout(size, 1))
+
+
+def _on_values(swizzle: Swizzle, inner: AnyFamily) -> ComposedLayout:
+    """Return a swizzle as a layout on an interval that holds the values of a layout."""
+    if isinstance(inner, LinearLayout):
+        return ComposedLayout(swizzle, 0, CuteLayout(1 << inner.out_bits, 1))
+    top = max(0, int(inner.table().max())) if inner.size else 0
+    return ComposedLayout(swizzle, 0, CuteLayout(top + 1, 1))
+
+
+def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: str) -> Widened:
+    """Return the composition as a linear or a piecewise layout."""
+    if isinstance(outer, CuteLayout | ComposedLayout) and isinstance(inner, CuteLayout | ComposedLayout):
+        swizzled.require_inside(outer, inner, where)
+    found = _affine(outer, inner)
+    index = np.arange(inner.size, dtype=np.int64) if inner.size <= CONFIRMED else sampled_coordinates(inner.size)
+    wanted = None if isinstance(found, LinearLayout) else _values_after(outer, inner, index)
+    whole = wanted[:, 0] if wanted is not None and len(index) == inner.size and wanted.shape[1] == 1 else None
+    if isinstance(found, str) and whole is not None and len(whole) and not len(whole) & (len(whole) - 1):
+        found = _affine_table(whole)
+    if isinstance(found, LinearLayout):
+        return Widened(found, tuple(passed))
+    passed.append(f"linear: {found}")
+    runs = arithmetic_runs(whole) if whole is not None and len(whole) <= TABLED else None
+    listable = runs is not None and len(runs) <= RUNS
+    if runs is not None and (len(runs) <= FEW_RUNS or inner.size <= SMALL):
+        value = PiecewiseLayout(runs_text(runs), ("offset",))
+    else:
+        try:
+            with clock.within(SECONDS if listable else math.inf):
+                value = _digits(outer) @ to_piecewise(inner)
+        except BudgetError as error:
+            if runs is None or not listable:
+                because = "; ".join([*passed, f"piecewise: {error.diagnostic.because}"])
+                what = "no family was found that holds the composition"
+                raise BudgetError(Diagnostic("LA653", what, (where,), because)) from error
+            value = PiecewiseLayout(runs_text(runs), ("offset",))
+    if wanted is None or value.size <= int(index[-1]) or (values_at(value, index) != wanted).any():
+        raise unconfirmed(where)
+    return Widened(value, tuple(passed))
+
+
+def unconfirmed(where: str) -> BudgetError:
+    """Return the refusal of an answer of ISL that does not hold (LA745)."""
+    because = "the values of its answer are not those of the operands, so it is not returned"
+    return BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (where,), because))
+
+
+def _values_after(outer: AnyFamily, inner: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return ``outer`` after ``inner`` at flat coordinates, None where ``inner`` leaves the domain of ``outer``."""
+    middle = values_at(inner, index)
+    if middle.shape[1] == 1:
+        flat = middle[:, 0]
+        return None if ((flat < 0) | (flat >= outer.size)).any() else values_at(outer, flat)
+    if not isinstance(outer, PiecewiseLayout | IntegerLayout) or len(outer.inputs) != middle.shape[1]:
+        return None
+    middle = middle.astype(object) if outer.size >= 2**OFFSET_BITS else middle
+    flat, weight = 0 * middle[:, 0], 1
+    for place, (_, extent) in enumerate(outer.inputs):
+        if ((middle[:, place] < 0) | (middle[:, place] >= extent)).any():
+            return None
+        flat, weight = flat + middle[:, place] * weight, weight * extent
+    return values_at(outer, flat)
+
+
+def _digits(layout: AnyFamily) -> PiecewiseLayout:
+    """Return a layout as a piecewise one; a CuTe layout in the fewest modes."""
+    return to_piecewise(cute.coalesce(layout) if isinstance(layout, CuteLayout) else layout)
+
+
+def _affine(outer: AnyFamily, inner: AnyFamily) -> LinearLayout | str:
+    """Return the composition as a linear layout where algebra gives one, or why it does not."""
+    if inner.size < 1 or inner.size & (inner.size - 1):
+        return f"an F2 map has 2**n points, the right operand has {inner.size}"
+    because = "the operands are not both affine over F2"
+    if isinstance(outer, CuteLayout | ComposedLayout) and isinstance(inner, CuteLayout | ComposedLayout):
+        form = swizzled.affine_after(outer, inner)
+        return because if form is None else linear_layout(*form)
+    try:
+        left, right = to_linear(outer), to_linear(inner)
+    except LayoutError as error:
+        return error.diagnostic.because or because
+    reach = right.constant
+    for column in right.columns:
+        reach |= column
+    if reach >> left.in_bits:
+        return because
+    columns = matrix.multiply(left.columns, right.columns)
+    return linear_layout(columns, left.constant ^ matrix.apply(left.columns, right.constant))
+
+
+def _affine_table(values: npt.NDArray[Any]) -> LinearLayout | str:
+    """Return 2**n values as a linear layout, or where they are not affine over F2."""
+    if values.dtype == object:
+        return "the values have more than 64 bits"
+    form = tables.linear(values)
+    if isinstance(form, tables.Departure):
+        return f"the value at {form.coordinate} is {form.value}, over F2 it would be {form.forced}"
+    return linear_layout(*form)
+
+
+def _operand(operand: object) -> Value:
+    """Return a layout or a swizzle, or refuse another value (LA652)."""
+    found = plain(operand)
+    if not isinstance(found, (Swizzle, *FAMILIES)):
+        because = f"an operand is a {ONE_OF} or Swizzle, not {shown(operand)}"
+        raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))
+    return found

@@ -1,0 +1,182 @@
+"""One-sided inverses of a layout: in its family, or in the narrowest wider one that holds them.
+
+Main definitions: ``right_inverse``, ``left_inverse``, ``widened_right``, ``widened_left``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutalg import cute, f2, integer
+from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
+from layoutalg.bridges.operand import plain
+from layoutalg.bridges.piecewise import to_piecewise
+from layoutalg.bridges.values import sampled_coordinates, values_at
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, swizzled, swizzled_inverse
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground import clock
+from layoutalg.ground.errors import (
+    AdmissibilityError,
+    BudgetError,
+    Diagnostic,
+    MalformedError,
+    RepresentabilityError,
+    shown,
+)
+from layoutalg.ground.limits import ISL_SECONDS
+from layoutalg.integer import IntegerLayout
+from layoutalg.integer.listed import listed_map
+from layoutalg.piecewise import ParametricLayout, PiecewiseLayout
+
+Cute: TypeAlias = "CuteLayout | ComposedLayout"
+
+LISTED = 64
+"""Most points of a layout whose left inverse is listed value by value, where ISL gives up on it."""
+INVERTED = 512
+"""Most offsets of a left inverse that is listed in runs."""
+SECONDS = 1.0
+"""Wall time of ISL for an inverse that can be listed instead."""
+
+
+def right_inverse(layout: object, *, widen: bool = False) -> Any:
+    """Return R with layout(R(i)) = i for all i < size(R).
+
+    Args:
+        layout: A CuTe or composed layout; without ``widen`` also a linear, integer or parametric one, whose family's
+            own right inverse (``layoutalg.f2``, ``layoutalg.integer``) this is.
+        widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
+
+    Raises: AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA222, LA648. MalformedError: LA652.
+
+    Example:
+        >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 2), (2, 1)))))
+        Sw<1,0,-1> o 0 o (2,2):(2,1)
+    """
+    if widen:
+        return widened_right(layout).value
+    return _within(layout, "right_inverse")
+
+
+def left_inverse(layout: object, *, widen: bool = False) -> Any:
+    """Return R with R(layout(c)) = c where the layout is injective; else a layout(R(v)) = v.
+
+    Mathematically: a layout whose strides form no divisible chain, ``(2,3):(3,2)`` say, has no CuTe left inverse; where
+    it is injective the piecewise function exists, which is 0 on the offsets that the layout leaves out.
+
+    Args:
+        layout: A CuTe or composed layout of values >= 0, at least one point; without ``widen`` also a linear one.
+        widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
+
+    Raises: AdmissibilityError: LA131 to LA134, LA649. RepresentabilityError: LA643. BudgetError: LA222, LA745.
+        MalformedError: LA652.
+
+    Example:
+        >>> left_inverse(CuteLayout((2, 40), (3, 2)), widen=True).table().tolist()[:8]
+        [0, 0, 2, 1, 4, 3, 6, 5]
+    """
+    if widen:
+        return widened_left(layout).value
+    return _within(layout, "left_inverse")
+
+
+def _within(layout: object, name: str) -> Any:
+    """Return the one-sided inverse that the family of the layout itself defines."""
+    found = plain(layout)
+    if isinstance(found, CuteLayout | ComposedLayout):
+        return getattr(cute, name)(found)
+    if isinstance(found, LinearLayout):
+        return getattr(f2, name)(found)
+    if name == "right_inverse" and isinstance(found, IntegerLayout):
+        return integer.right_inverse(found)
+    if name == "right_inverse" and isinstance(found, ParametricLayout):
+        return found.right_inverse()
+    rule = "CuteLayout, ComposedLayout or LinearLayout"
+    raise _malformed(name, layout, f"{rule}, an IntegerLayout or ParametricLayout" if name[0] == "r" else rule)
+
+
+def widened_right(layout: object) -> Widened:
+    """Return the right inverse in the narrowest family that holds it, and why no narrower one does.
+
+    Raises: As ``right_inverse``.
+    """
+    return _widened(layout, "right_inverse", swizzled_inverse.right_affine)
+
+
+def widened_left(layout: object) -> Widened:
+    """Return the left inverse in the narrowest family that holds it, and why no narrower one does.
+
+    Raises: As ``left_inverse``.
+
+    Example:
+        >>> widened_left(CuteLayout((2, 40), (3, 2))).family
+        'piecewise'
+    """
+    return _widened(layout, "left_inverse", swizzled_inverse.left_affine)
+
+
+def _widened(layout: object, name: str, affine: Callable[[ComposedLayout], swizzled.Affine | None]) -> Widened:
+    given = plain(layout)
+    if not isinstance(given, CuteLayout | ComposedLayout):
+        raise _malformed(name, layout, "CuteLayout or ComposedLayout")
+    try:
+        return Widened(getattr(cute, name)(given))
+    except (RepresentabilityError, BudgetError, AdmissibilityError) as error:
+        refusal = error
+        if isinstance(error, AdmissibilityError) and error.diagnostic.code not in ("LA133", "LA134"):
+            raise
+    passed = f"cute: {refusal.diagnostic.code} {refusal.diagnostic.because}"
+    form = affine(given if isinstance(given, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, given))
+    found = None if form is None else linear_layout(*form)
+    if isinstance(found, LinearLayout):
+        return Widened(found, (passed,))
+    if name == "right_inverse" or given.size > swizzled.POINTS:
+        raise refusal
+    values = given.table().tolist()
+    if len(set(values)) < len(values):
+        raise refusal
+    return Widened(_listed_left(given, values), (passed, "linear: the layout is not affine over F2"))
+
+
+def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
+    """Return the left inverse of an injective layout: listed where its values are few or lie close together."""
+    from layoutalg.piecewise import isl
+
+    place = {value: index for index, value in enumerate(values)}
+    top = max(values)
+    if top < INVERTED:
+        whole: dict[tuple[int, ...], tuple[int, ...]] = {(v,): (place.get(v, 0),) for v in range(top + 1)}
+        text = listed_map(whole, ("v",))
+    else:
+        few = len(values) <= LISTED
+        try:
+            with clock.within(SECONDS if few else ISL_SECONDS):
+                digits = to_piecewise(layout)
+                text = isl.left_inverse(digits.text, [extent for _, extent in digits.inputs])
+        except BudgetError:
+            if not few:
+                raise
+            text = _valued(place)
+    found = PiecewiseLayout(text, ("coordinate",))
+    index = np.array(sorted({*values, *sampled_coordinates(top + 1).tolist()}), dtype=np.int64)
+    wanted = np.array([place.get(value, 0) for value in index.tolist()], dtype=np.int64)
+    if found.size != top + 1 or (values_at(found, index)[:, 0] != wanted).any():
+        raise unconfirmed(f"left_inverse({layout})")
+    return found
+
+
+def _valued(place: dict[int, int]) -> str:
+    """Return the ISL text of value -> its place, 0 between the values, which are >= 0."""
+    ordered = sorted(place)
+    gaps = [f"{low} < v < {high}" for low, high in zip([-1, *ordered], ordered, strict=False) if high > low + 1]
+    pieces = [f"[v] -> [{place[value]}] : v = {value}" for value in ordered]
+    if gaps:
+        pieces.append(f"[v] -> [0] : {' or '.join(gaps)}")
+    return f"{{ {'; '.join(pieces)} }}"
+
+
+def _malformed(name: str, operand: object, rule: str) -> MalformedError:
+    because = f"layout must be a {rule}, not {shown(operand)}"
+    return MalformedError(Diagnostic("LA652", "this operand is not a layout", (name,), because))
