@@ -170,23 +170,7 @@ def spread(plan: TensorMapPlan, number: int) -> list[tuple[int, ...]]:
 
 def tensor_bytes(plan: TensorMapPlan) -> int:
     """Return the bytes from the base address to the tensor's end, rounded up to 16."""
-    p = plan.problem
-    last = p.base_elem_offset + sum(max(0, (n - 1) * s) for n, s in zip(p.global_shape, p.global_strides, strict=True))
-    return -(-(last + 1) * element_bytes(p.dtype) // 16) * 16
-
-
-def element_positions(plan: TensorMapPlan, origin: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the global byte offset of every tile element and whether it is in bounds."""
-    p = plan.problem
-    place = np.full((1,) * len(origin), p.base_elem_offset, dtype=np.int64)
-    inside = np.ones((1,) * len(origin), dtype=bool)
-    for dim, extent in enumerate(p.tile):
-        shape = [1] * len(origin)
-        shape[dim] = extent
-        x = (origin[dim] + p.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
-        inside = inside & (x >= p.bounds[dim][0]) & (x < p.bounds[dim][1])
-        place = place + x * p.global_strides[dim]
-    return np.broadcast_to(place * element_bytes(p.dtype), p.tile), np.broadcast_to(inside, p.tile)
+    return -(-plan.problem.byte_span()[1] // 16) * 16
 
 
 def run_problems(device: Any, job: dict[str, np.ndarray], cubins: Path) -> dict[str, np.ndarray]:
@@ -295,10 +279,10 @@ def run_loads(
         device.free(address)
         for (i, origin), image, flag in zip(chosen, images, status, strict=True):
             plan = plans[i]
-            place, inside = element_positions(plan, origin)
+            place, inside = plan.problem.elements(origin)
             size = element_bytes(plan.problem.dtype)
             memory = np.zeros(tensor_bytes(plan), dtype=np.uint8)  # pages are touched only where the tile lies
-            touched = place[inside][:, None] + np.arange(size)
+            touched = (place[inside] * size)[:, None] + np.arange(size)
             memory[touched] = period[touched % PERIOD]
             values, _ = plan.problem.expected(memory, origin)
             wanted = np.full(width, 0xEE, dtype=np.uint8)
@@ -330,9 +314,9 @@ def run_stores(
     out = []
     for (i, origin), image, flag, arena in zip(part, images, status, arenas, strict=True):
         plan = plans[i]
-        place, inside = element_positions(plan, origin)
+        place, inside = plan.problem.elements(origin)
         lanes = np.arange(element_bytes(plan.problem.dtype))
-        touched = place[inside][:, None] + lanes
+        touched = (place[inside] * lanes.size)[:, None] + lanes
         first, last = 0, tensor_bytes(plan)
         if last > 2**22:
             low, high = (int(touched.min()), int(touched.max()) + 1) if touched.size else (0, 0)

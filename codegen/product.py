@@ -20,6 +20,7 @@ from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource, checked_int
 from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.runner import status_text
+from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.handoff import OperandView
@@ -124,13 +125,13 @@ def validate_product(
         device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU where there is one, else the CPU models.
         seed: Seed of the values.
 
-    Raises: MalformedError: LA542. MissingExtraError: LA532, LA510, LA520.
+    Raises: MalformedError: LA505, LA540, LA541, LA544. MissingExtraError: LA532, LA510, LA520.
     """
     _checked_operands(a, b)
     if device not in ("auto", "cuda", "host"):
         because = f"device must be 'auto', 'cuda' or 'host', not {str(device)[:40]!r}"
-        raise MalformedError(Diagnostic("LA542", "no such backend", ("validate_product",), because))
-    checked_int(seed, "seed", 0, 2**64, "validate_product", "LA542")
+        raise MalformedError(Diagnostic("LA540", "no such backend", ("validate_product",), because))
+    checked_int(seed, "seed", 0, 2**64, "validate_product", "LA544")
     info = launch.device()
     usable = info is not None and info.runs(a.copy.problem.arch)
     if device == "cuda" and not usable:
@@ -156,13 +157,7 @@ def validate_product(
 def _memory(plan: TensorMapPlan, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Random small integers in the plan's element type, over the whole tensor."""
     problem = plan.problem
-    last = sum((n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
-    count = problem.base_elem_offset + last + 1
-    if 2 * count > limits.PRODUCT_BYTES:
-        because = f"{2 * count} bytes > {limits.PRODUCT_BYTES}"
-        raise MalformedError(
-            Diagnostic("LA542", "the tensor is too large for this test", ("validate_product",), because)
-        )
+    count = modelled_bytes(plan, limits.PRODUCT_BYTES, "validate_product") // 2
     values = rng.integers(-LARGEST, LARGEST + 1, count)
     if problem.dtype == "f16":
         bits = values.astype("<f2").view("<u2")

@@ -277,25 +277,28 @@ def _cubin_bytes(plan: TensorMapPlan) -> int | None:
         return None
 
 
+def modelled_bytes(plan: TensorMapPlan, limit: int, call: str) -> int:
+    """Return the bytes from a tensor's base to its end, refused where a model has no memory for it."""
+    first, end = plan.problem.byte_span()
+    if end > limit:
+        raise MalformedError(Diagnostic("LA541", "the tensor is too large to model", (call,), f"{end} bytes > {limit}"))
+    if first < 0:
+        because = f"its first element lies {-first} bytes before the base address, where the model has no memory"
+        raise MalformedError(Diagnostic("LA541", "the tensor begins before its base", (call,), because))
+    return end
+
+
 def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return the tensor's memory, aligned like its base, random at least where the tiles' elements lie."""
     problem = plan.problem
     size = element_bytes(problem.dtype)
-    reaches = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
-    total = (problem.base_elem_offset + sum(reach for reach in reaches if reach > 0) + 1) * size
-    if total > limits.VALIDATED_BYTES:
-        because = f"{total} bytes > {limits.VALIDATED_BYTES}"
-        raise MalformedError(Diagnostic("LA541", "the tensor is too large to model", ("validate",), because))
-    first = problem.base_elem_offset + sum(reach for reach in reaches if reach < 0)
-    if first < 0:
-        because = f"its first element lies {-first} elements before the base address, where the model has no memory"
-        raise MalformedError(Diagnostic("LA541", "the tensor does not lie behind its base", ("validate",), because))
+    total = modelled_bytes(plan, limits.VALIDATED_BYTES, "validate")
     memory = _reserved(-(-total // 16) * 16, min(max(problem.base_align_bytes, 16), MAX_ALIGN_BYTES))
     if memory.size <= MAX_FILLED_BYTES:
         memory[:] = _random(problem.dtype, memory.size, rng)
         return memory
     for origin in origins:
-        element, inside = _elements(plan, origin)
+        element, inside = problem.elements(origin)
         positions = element[inside][:, None] * size + np.arange(size)
         memory[positions] = _random(problem.dtype, positions.size, rng).reshape(positions.shape)
     return memory
@@ -320,7 +323,7 @@ def _spans(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origins: Sequence
     size = element_bytes(plan.problem.dtype)
     found = []
     for origin in origins:
-        element, inside = _elements(plan, origin)
+        element, inside = plan.problem.elements(origin)
         touched = element[inside]
         if touched.size:
             found.append((int(touched.min()) * size, (int(touched.max()) + 1) * size))
@@ -334,21 +337,6 @@ def _random(dtype: str, size: int, rng: np.random.Generator) -> npt.NDArray[np.u
     words = rng.integers(0, 2**32, -(-size // 4), dtype=np.uint32)
     exponent = rng.integers(64, 192, words.size, dtype=np.uint32) << np.uint32(23)
     return ((words & np.uint32(0x807FFFFF)) | exponent).view(np.uint8)[:size]
-
-
-def _elements(plan: TensorMapPlan, origin: tuple[int, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the global element offset of every tile element and whether it is in bounds."""
-    problem = plan.problem
-    element = np.full((1,) * len(origin), problem.base_elem_offset, dtype=np.int64)
-    inside = np.ones((1,) * len(origin), dtype=np.bool_)
-    for dim, extent in enumerate(problem.tile):
-        shape = [1] * len(origin)
-        shape[dim] = extent
-        x = (origin[dim] + problem.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
-        low, high = problem.bounds[dim]
-        inside = inside & (x >= low) & (x < high)
-        element = element + x * problem.global_strides[dim]
-    return np.broadcast_to(element, problem.tile), np.broadcast_to(inside, problem.tile)
 
 
 def _load(
@@ -377,7 +365,7 @@ def _store(
     Compared is the span of the tile's elements with a margin, or all of a small memory.
     """
     size = element_bytes(plan.problem.dtype)
-    element, inside = _elements(plan, origin)
+    element, inside = plan.problem.elements(origin)
     addresses = plan.requested_addresses()
     lanes = np.arange(size)
     positions = element[inside][:, None] * size + lanes

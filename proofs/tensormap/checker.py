@@ -320,13 +320,10 @@ def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
 
 def _check_reach(plan: TensorMapPlan) -> None:
     """The map covers no byte outside the tensor, whose elements lie on both sides of the first where strides fall."""
-    problem, tm = plan.problem, plan.tensor_map
-    size = problem.element_bytes
+    tm = plan.tensor_map
     last = tm.base_address + tm.dims[0] * hardware.element_bytes(tm.dtype)
     last += sum((extent - 1) * stride for extent, stride in zip(tm.dims[1:], tm.strides_bytes, strict=True))
-    spans = [(n - 1) * stride for n, stride in zip(problem.global_shape, problem.global_strides, strict=True)]
-    first = (problem.base_elem_offset + sum(span for span in spans if span < 0)) * size
-    end = (problem.base_elem_offset + sum(span for span in spans if span > 0) + 1) * size
+    first, end = plan.problem.byte_span()
     if tm.base_address < first:
         raise MismatchError(
             "the map reaches before the tensor", expected_first_byte=first, got_first_byte=tm.base_address

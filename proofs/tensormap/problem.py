@@ -186,6 +186,50 @@ class TensorMapProblem:
         """Return the shared byte address wanted for every tile element, relative to the aligned tile base."""
         return swizzled(self.swizzle, self.linear_offsets() * self.element_bytes)
 
+    def byte_span(self) -> tuple[int, int]:
+        """Return [first, end): the bytes from the base address on that the tensor's elements lie in.
+
+        ``first`` is negative where strides lead to elements before the base.
+
+        Example:
+            >>> problem = TensorMapProblem.from_json({
+            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+            ...     "global": {"shape": [4, 64], "stride": [-64, 1], "dtype": "bf16"}, "base_elem_offset": 128,
+            ...     "tile": [1, 64], "smem": {"modes": [[[1, 64]], [[64, 1]]], "swizzle": "NONE"}})
+            >>> problem.byte_span()
+            (-128, 384)
+        """
+        spans = [(n - 1) * stride for n, stride in zip(self.global_shape, self.global_strides, strict=True)]
+        first = self.base_elem_offset + sum(span for span in spans if span < 0)
+        end = self.base_elem_offset + sum(span for span in spans if span > 0) + 1
+        return first * self.element_bytes, end * self.element_bytes
+
+    def elements(self, origin: Sequence[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Return the global element offset of every tile element from the base address, and whether it is in bounds.
+
+        Offsets out of bounds are those of a coordinate moved into the bounds, so that none leaves the tensor.
+
+        Args:
+            origin: Tile origin in elements, outermost first.
+
+        Returns:
+            int64[tile...] and bool[tile...], read-only.
+
+        Raises: MalformedError: LA372.
+        """
+        place = integers("origin", origin, self.rank, -PROBLEM_EXTENT, PROBLEM_EXTENT)
+        element = np.full((1,) * self.rank, self.base_elem_offset, dtype=np.int64)
+        inside = np.ones((1,) * self.rank, dtype=np.bool_)
+        for dim, extent in enumerate(self.tile):
+            shape = [1] * self.rank
+            shape[dim] = extent
+            x = (place[dim] + self.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
+            low, high = self.bounds[dim]
+            here = (x >= low) & (x < high)
+            inside = inside & here
+            element = element + _products(np.where(here, x, low), self.global_strides[dim], self.rank)
+        return np.broadcast_to(element, self.tile), np.broadcast_to(inside, self.tile)
+
     def expected(
         self, memory: npt.NDArray[np.uint8], origin: Sequence[int]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
@@ -202,20 +246,8 @@ class TensorMapProblem:
         """
         if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
             raise malformed("memory", "must be a one-dimensional uint8 array", type(memory).__name__)
-        place = integers("origin", origin, self.rank, -PROBLEM_EXTENT, PROBLEM_EXTENT)
         size = self.element_bytes
-        element = np.full((1,) * self.rank, self.base_elem_offset, dtype=np.int64)
-        inside = np.ones((1,) * self.rank, dtype=np.bool_)
-        for dim, extent in enumerate(self.tile):
-            shape = [1] * self.rank
-            shape[dim] = extent
-            x = (place[dim] + self.element_strides[dim] * np.arange(extent, dtype=np.int64)).reshape(shape)
-            low, high = self.bounds[dim]
-            here = (x >= low) & (x < high)
-            inside = inside & here
-            element = element + _products(np.where(here, x, low), self.global_strides[dim], self.rank)
-        inside = np.broadcast_to(inside, self.tile)
-        element = np.broadcast_to(element, self.tile)
+        element, inside = self.elements(origin)
         fill = self.oob_fill if self.direction == "load" else "ZERO"
         values = np.empty((*self.tile, size), dtype=np.uint8)
         values[...] = np.frombuffer(hardware.fill_bytes(self.dtype, fill), dtype=np.uint8)

@@ -22,14 +22,6 @@ POISON = 0xEE
 Bytes = npt.NDArray[np.uint8]
 
 
-def tensor_bytes(plan: TensorMapPlan) -> int:
-    """Return the bytes from the tensor's base to the end of its highest element."""
-    problem = plan.problem
-    last = problem.base_elem_offset
-    last += sum(max(0, (n - 1) * s) for n, s in zip(problem.global_shape, problem.global_strides, strict=True))
-    return (last + 1) * problem.element_bytes
-
-
 def random_origins(plan: TensorMapPlan, rng: random.Random, count: int) -> list[tuple[int, ...]]:
     """Return tile origins of the lattice: inside, at the far edge, and (where the class allows) outside."""
     problem = plan.problem
@@ -57,7 +49,7 @@ def first_difference(plan: TensorMapPlan, origin: Sequence[int], seed: int = 0) 
     For a plan of class ``lost`` the elements out of bounds are left out of the comparison.
     """
     rng = np.random.default_rng(seed)
-    memory = rng.integers(0, 256, tensor_bytes(plan), dtype=np.uint8)
+    memory = rng.integers(0, 256, plan.problem.byte_span()[1], dtype=np.uint8)
     if plan.direction == "load":
         return _load_difference(plan, origin, memory)
     return _store_difference(plan, origin, memory, rng)
@@ -101,12 +93,7 @@ def _store_difference(
     for coords, issue in zip(plan.coordinates(origin), plan.issues, strict=True):
         hardware.tile_store(plan.tensor_map, coords, got, image, issue.smem_offset_bytes)
     _, inside = problem.expected(memory, origin)
-    coordinates = np.indices(problem.tile).reshape(problem.rank, -1)
-    element = np.full(coordinates.shape[1], problem.base_elem_offset, dtype=np.int64)
-    for dim in range(problem.rank):
-        x = origin[dim] + problem.element_strides[dim] * coordinates[dim]
-        element += x * problem.global_strides[dim]
-    kept = inside.reshape(-1)
+    element, kept = problem.elements(origin)[0].reshape(-1), inside.reshape(-1)
     wanted = memory.copy()
     wanted[element[kept][:, None] * size + np.arange(size)] = values[kept]
     return _describe(got, wanted, "global byte")

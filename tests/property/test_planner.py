@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from instruments.simulation import first_difference, random_origins, tensor_bytes
+from instruments.simulation import first_difference, random_origins
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.verdict import Proved, Refuted
@@ -41,7 +41,7 @@ def test_every_plan_moves_the_right_bytes(seed):
     classes = set()
     for plan in random_plans(seed, 60):
         classes.add((plan.direction, plan.oob))
-        if tensor_bytes(plan) > MAX_TENSOR_BYTES:
+        if plan.problem.byte_span()[1] > MAX_TENSOR_BYTES:
             continue
         for origin in random_origins(plan, rng, 3):
             assert first_difference(plan, origin, seed) is None, (plan.problem.to_json(), origin)
@@ -172,7 +172,7 @@ def test_claims_are_tight_on_every_class():
             if better == plan.oob:
                 break
             assert isinstance(check(plan.with_changes(oob=better, certificate=None)), Refuted)
-        if plan.oob == "weak" and tensor_bytes(plan) <= MAX_TENSOR_BYTES:
+        if plan.oob == "weak" and plan.problem.byte_span()[1] <= MAX_TENSOR_BYTES:
             for origin in random_origins(plan, rng, 4):
                 assert first_difference(plan, origin) is None
     assert {"exact", "weak"} <= seen
@@ -219,7 +219,7 @@ def test_every_changed_problem_is_refused_or_refuted_or_right_on_real_bytes(seed
         claimed = plan.with_changes(problem=problem, certificate=None)
         verdict = check(claimed)
         outcomes[type(verdict).__name__] += 1
-        if isinstance(verdict, Proved) and tensor_bytes(claimed) <= MAX_TENSOR_BYTES:
+        if isinstance(verdict, Proved) and claimed.problem.byte_span()[1] <= MAX_TENSOR_BYTES:
             for origin in random_origins(claimed, rng, 3):
                 assert first_difference(claimed, origin) is None, (changes, claimed.to_json(), origin)
     assert min(outcomes["refused"], outcomes["Refuted"], outcomes["Proved"]) > 20, outcomes

@@ -7,6 +7,9 @@ from instruments.operands import PRODUCTS, proved_operand
 
 from layoutalg.codegen.product import Operand, product_kernel, validate_product, wgmma_tiles
 from layoutalg.ground.errors import MalformedError
+from layoutalg.proofs.handoff import operand_view
+from layoutalg.synth import synthesize_tensormap
+from layoutalg.synth.wgmma import synthesize_wgmma
 
 
 @pytest.mark.parametrize(("major_a", "swizzle_a", "major_b", "swizzle_b", "m", "n", "k"), PRODUCTS)
@@ -23,6 +26,23 @@ def test_products_are_exact(major_a, swizzle_a, major_b, swizzle_b, m, n, k, dty
 def test_a_tile_that_hangs_over_the_edge_multiplies_zeros():
     a, b = proved_operand("A", 64, 64, "K", "128B"), proved_operand("B", 64, 64, "K", "128B")
     assert validate_product(a, b, ((448, 256), (448, 256)), device="host")
+
+
+def test_a_tensor_whose_strides_fall_is_modelled_up_to_its_highest_element():
+    """Only coordinate 0 of the first dimension is in bounds; the others lie before it in memory."""
+    operands = []
+    for name, base in (("A", 8192), ("B", 8192)):
+        document = {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+            "global": {"shape": [3, 64, 64], "stride": [-4096, 64, 1], "dtype": "bf16", "base_align_bytes": 256},
+            "base_elem_offset": base, "bounds": [[0, 1], [0, 64], [0, 64]], "tile": [1, 64, 64],
+            "smem": {"modes": [[[1, 1]], [[64, 64]], [[64, 1]]], "swizzle": "128B"},
+        }  # fmt: skip
+        copy = synthesize_tensormap(document)
+        assert copy.problem.byte_span() == (0, 2 * (base + 4096))
+        view = operand_view(copy.problem, name, "K")
+        operands.append(Operand(copy, view, synthesize_wgmma(view.problem)))
+    assert validate_product(*operands, device="host")
 
 
 def test_wrong_descriptors_give_a_wrong_product():

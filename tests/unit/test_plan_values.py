@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -340,3 +341,30 @@ def test_what_a_problem_expects_is_refused_where_memory_does_not_hold_it():
     for origin in ((0,), (0, 0, 0), (0, 0.5), "00", None, (2**60, 0)):
         with pytest.raises(MalformedError, match="LA372"):
             problem.expected(memory, origin)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_addresses_in_global_memory_agree_with_enumeration(seed):
+    rng = random.Random(seed)
+    rank = rng.randint(1, 3)
+    shape = [rng.randint(1, 5) for _ in range(rank)]
+    bounds = [(low, rng.randint(low + 1, extent)) for extent in shape for low in [rng.randrange(extent)]]
+    tile = [rng.randint(1, 3) for _ in range(rank)]
+    problem = TensorMapProblem.from_json({
+        "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        "global": {"shape": shape, "stride": [rng.randint(-9, 9) for _ in shape], "dtype": "f32"},
+        "tile": tile, "smem": {"modes": [[[extent, 1]] for extent in tile], "swizzle": "NONE"},
+        "bounds": bounds, "base_elem_offset": rng.randrange(50), "element_strides": [rng.randint(1, 2) for _ in shape],
+    })  # fmt: skip
+
+    def offset(x):
+        return problem.base_elem_offset + sum(a * b for a, b in zip(x, problem.global_strides, strict=True))
+
+    every = [offset(x) for x in np.ndindex(*shape)]
+    assert problem.byte_span() == (4 * min(every), 4 * max(every) + 4)
+    origin = [rng.randint(-3, 6) for _ in shape]
+    elements, inside = problem.elements(origin)
+    for t in np.ndindex(*problem.tile):
+        x = [o + step * c for o, step, c in zip(origin, problem.element_strides, t, strict=True)]
+        assert inside[t] == all(low <= a < high for a, (low, high) in zip(x, bounds, strict=True))
+        assert elements[t] == offset(x) if inside[t] else 4 * elements[t] in range(*problem.byte_span())
