@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ast
 import keyword
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -29,22 +28,16 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.ground.text import expression_tree
+from layoutalg.notation.ttg import SHARED_AXES, THREAD_AXES, parse_attribute, smallest, tensor_layout
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
 TritonDims: TypeAlias = list[tuple[str, int]]
 
 TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon layouts)"
-THREAD_AXES: tuple[str, ...] = ("register", "lane", "warp", "block")
-SHARED_AXES: tuple[str, ...] = ("offset", "block")
 TRITON_BITS = 64
 AXIS_BITS = 30
 """Bits of the widest axis: Triton keeps sizes as 32-bit signed integers."""
 _NO_LITERAL = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
-_ATTRIBUTE = re.compile(
-    r"(?:#\w+\s*=\s*)?#?(?:ttg\.)?(?P<kind>linear|generic_linear|shared_linear)\s*<\s*\{(?P<body>[^{}]*)\}(?P<rest>[^<>]*)>"
-)
-_ENTRY = re.compile(r"\s*(?P<axis>[A-Za-z_]\w*)\s*=\s*(?P<bases>\[[\[\]\s0-9,]*\])\s*(?:,|$)")
-_ALIGNMENT = re.compile(r"\s*,\s*alignment\s*=\s*[0-9]+\s*")
 _GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "DistributedLinearLayout": {
         "reg_bases": "register",
@@ -105,7 +98,7 @@ def from_bases(bases: object, out_dims: object) -> LinearLayout:
     """
     entries = _pairs(bases, "bases")
     if isinstance(out_dims, (tuple, list)) and all(isinstance(name, str) for name in out_dims):
-        sizes = _smallest(entries, len(out_dims))
+        sizes = smallest(entries, len(out_dims))
         return LinearLayout.from_bases(entries, list(zip(out_dims, sizes, strict=True)))
     return LinearLayout.from_bases(entries, _pairs(out_dims, "out_dims"))
 
@@ -186,14 +179,13 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
 
 
 def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
-    """Read ``#ttg.linear<...>``, ``#ttg.generic_linear<...>`` or ``#ttg.shared_linear<...>``.
+    """Read an attribute that is a linear layout; ``layoutalg.notation.ttg.parse_attribute`` lists the kinds.
 
     Args:
-        text: The attribute, or the line ``#name = #ttg...`` that defines it; the alignment of shared memory is read
-            past.
-        shape: Sizes of the output dimensions; None for the smallest that hold the components.
+        text: The attribute, or the line ``#name = #ttg...`` that defines it.
+        shape: Sizes of the output dimensions; None for the smallest that hold the bases of the text.
 
-    Raises: MalformedError: LA710, LA200.
+    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706.
 
     Example:
         >>> str(from_attribute("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>"))
@@ -201,22 +193,10 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
 
     Source: Triton 3.9.0 ``LinearEncodingAttr``.
     """
-    match = _ATTRIBUTE.fullmatch(_short(text).strip()) if isinstance(text, str) else None
-    if match is None:
-        rule = "must be #ttg.linear<{...}>, #ttg.generic_linear<{...}> or #ttg.shared_linear<{...}, alignment = N>"
-        _fail("text", rule, text)
-    rest, kind = match["rest"], match["kind"]
-    if rest.strip() and (kind != "shared_linear" or not _ALIGNMENT.fullmatch(rest)):
-        _fail("text", "must end after the bases, or after the alignment of shared memory", rest)
-    entries: list[tuple[str, list[list[int]]]] = []
-    position, body = 0, match["body"].rstrip()
-    while position < len(body):
-        entry = _ENTRY.match(body, position)
-        if entry is None:
-            _fail("text", "must list axis = [[...], ...] between the braces", body[position : position + 40])
-        entries.append((entry["axis"], _literal(entry["bases"])))
-        position = entry.end()
-    return _tensor_layout(entries, SHARED_AXES if kind == "shared_linear" else THREAD_AXES, shape)
+    layout = parse_attribute(_short(text), shape) if isinstance(text, str) else None
+    if not isinstance(layout, LinearLayout):
+        _fail("text", "must be an attribute that is a linear layout", text)
+    return layout
 
 
 def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> str:
@@ -295,7 +275,7 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
             _fail("shape", f"must be the shape that the text names, {named}", shape)
         shape = named if shape is None else shape
     entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
-    return _tensor_layout(entries, tuple(fields.values()), shape)
+    return tensor_layout(dict(entries), tuple(fields.values()), shape)
 
 
 def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:
@@ -325,38 +305,6 @@ def _one_step(layout: LinearLayout) -> bool:
     return len(moving) == layout.rank and all(column & (column - 1) == 0 for column in moving)
 
 
-def _tensor_layout(
-    entries: list[tuple[str, list[list[int]]]], axes: tuple[str, ...], shape: Sequence[int] | None
-) -> LinearLayout:
-    """Return the layout of axes among ``axes`` onto dim0, dim1, ...; absent axes have size 1."""
-    known = dict(entries)
-    if len(known) != len(entries) or not set(known) <= set(axes):
-        _fail("text", f"must name axes among {axes}, each once", [axis for axis, _ in entries])
-    ordered = [(axis, known.get(axis, [])) for axis in axes]
-    for axis, images in ordered:
-        if not isinstance(images, (tuple, list)) or any(not isinstance(image, (tuple, list)) for image in images):
-            _fail(axis, "must be a list of basis vectors", images)
-    if shape is not None and not isinstance(shape, (tuple, list)):
-        _fail("shape", "must be a sequence of sizes", shape)
-    lengths = [len(image) for _, images in ordered for image in images]
-    rank = len(shape) if shape is not None else max(lengths, default=0)
-    if rank == 0:
-        _fail("text", "must have a basis vector, or come with a shape, to tell the number of dimensions", shape)
-    sizes = tuple(shape) if shape is not None else _smallest(ordered, rank)
-    return LinearLayout.from_bases(ordered, [(f"dim{index}", size) for index, size in enumerate(sizes)])
-
-
-def _smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
-    """Return per output the smallest power of two above every component; others than integers are refused later."""
-    sizes = [1] * rank
-    for _, images in entries:
-        for image in images if isinstance(images, (tuple, list)) else ():
-            for index, part in enumerate(image[:rank] if isinstance(image, (tuple, list)) else ()):
-                if type(part) is int and part > 0:
-                    sizes[index] = max(sizes[index], 1 << part.bit_length())
-    return tuple(sizes)
-
-
 def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
@@ -365,16 +313,6 @@ def _short(text: str) -> str:
     if len(text) > limits.ATTRIBUTE_CHARACTERS:
         _fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
     return text
-
-
-def _literal(text: str) -> list[list[int]]:
-    try:
-        value = ast.literal_eval(text.strip())
-    except _NO_LITERAL:
-        _fail("text", "must hold nested lists of integers", text)
-    if not isinstance(value, list) or any(not isinstance(image, list) for image in value):
-        _fail("text", "must hold lists of basis vectors", text)
-    return value
 
 
 def _pairs(value: object, argument: str) -> list[tuple[str, Any]]:

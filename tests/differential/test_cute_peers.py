@@ -9,8 +9,8 @@ import pytest
 
 from layoutalg.cute import CuteLayout, Swizzle, coalesce, complement, composition, left_inverse, right_inverse
 from layoutalg.cute.inttuple import IntTuple
+from layoutalg.cute.notation import parse_cute
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, RepresentabilityError
-from layoutalg.notation import parse_cute
 
 HAS_PEER = importlib.util.find_spec("tensor_layouts") is not None
 peer = pytest.mark.skipif(not HAS_PEER, reason="tensor-layouts==0.3.2 is not installed")

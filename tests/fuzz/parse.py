@@ -17,6 +17,8 @@ SEEDS = [
     b"[a:2, b:3] (3,2):(2,1) -> x:6", b"[x:3] table 1,2,0 -> x:3", b"x 8:1 -> x_in:4, x_out:2 | x<5",
     b"{ [i, j] -> [8i + j] : 0 <= i < 4 and 0 <= j < 8 }", b"[N] -> { [i] -> [2i] : 0 <= i < N }",
     b"given N >= 1 [N] -> { [i] -> [i mod 4] : 0 <= i < N }",
+    b"#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>",
+    b"#ttg.shared_linear<{offset = [[0, 1], [1, 1]]}, alignment = 16>",
 ]  # fmt: skip
 WORDS = [
     "Sw<",

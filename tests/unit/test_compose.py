@@ -16,9 +16,9 @@ from layoutalg.bridges.composition import widened
 from layoutalg.bridges.inverse import widened_left, widened_right
 from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
+from layoutalg.cute.notation import parse_cute
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
-from layoutalg.notation import parse_cute
 from layoutalg.piecewise import PiecewiseLayout, isl
 
 

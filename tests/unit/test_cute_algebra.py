@@ -18,8 +18,8 @@ from layoutalg.cute import (
     make_layout,
     right_inverse,
 )
+from layoutalg.cute.notation import parse_cute
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
-from layoutalg.notation import parse_cute
 
 
 def read(text: str) -> CuteLayout:

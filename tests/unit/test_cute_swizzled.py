@@ -8,11 +8,11 @@ import pytest
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition, left_inverse, right_inverse
 from layoutalg.cute.fit import over_table
+from layoutalg.cute.notation import parse_cute
 from layoutalg.cute.slicing import slice_and_offset
 from layoutalg.cute.swizzled import after, lift, simplify
 from layoutalg.cute.swizzled_recast import downcast_composed, upcast_composed
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
-from layoutalg.notation import parse_cute
 
 
 def read(text: str) -> ComposedLayout:

@@ -1,6 +1,6 @@
-"""Reading the field's notation: the inverse of ``str`` for layouts and swizzles.
+"""Reading CuTe's notation: the inverse of ``str`` for layouts, swizzles and coordinate layouts.
 
-Main definitions: ``parse``, ``parse_cute``.
+Main definitions: ``parse_cute``.
 
 Notation:
 
@@ -16,21 +16,15 @@ Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4
 ``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout. ``E0`` and ``E(1,0)`` are basis
 elements: the values of such a layout are coordinates, nested like the profile where one is written.
 
-A text that begins with ``F2`` is a linear layout, read by ``layoutalg.f2.notation``; one with ``Z`` an integer layout,
-read by ``layoutalg.integer.notation``; one with ``{`` a piecewise layout and one with ``[`` (parameters) or
-``given`` (a context) a parametric one, read by ISL. A hierarchical layout begins with an axis and its digits,
-``lane 8:2``, or with a box of named axes, ``[lane:8]``, and is read by ``layoutalg.hierarchy.notation``.
-
 Implementation notes: a hand-written reader over characters; nothing is evaluated. Every refusal shows the text with a
 caret under the place.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias, TypeVar, cast
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from layoutalg.cute.basis import Basis, BasisLike, Path
 from layoutalg.cute.composed import ComposedLayout
@@ -51,50 +45,12 @@ STACK_AHEAD = re.compile(r"[(\s]*(?:S|-?[0-9]+\s*[+o])")
 TERM_AHEAD = re.compile(r"(-?)\s*([0-9]{0,20})\s*E")
 OFFSET_AHEAD = re.compile(r"-?[0-9]+\s*([+o])")
 SIGN_AHEAD = re.compile(r"\s*([+-])")
-NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
-HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
-"""An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
-
-
-def parse(text: str) -> Any:
-    """Return the value written as ``text``.
-
-    Args:
-        text: What ``str`` prints for a ``CuteLayout``, ``Swizzle``, ``ComposedLayout``, ``OffsetLayout``,
-            ``CoordinateLayout``, ``LinearLayout``, ``IntegerLayout``, ``HierarchicalLayout``, ``PiecewiseLayout`` or
-            ``ParametricLayout`` (the output names of the last two are no part of their text). At most 100,000
-            characters. ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes.
-
-    Returns:
-        The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
-
-    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA112. RepresentabilityError: LA762.
-
-    Example:
-        >>> parse("((2,2),8):((1,16),2)")
-        CuteLayout(((2, 2), 8), ((1, 16), 2))
-        >>> parse("Sw<3,4,3> o 0 o (64,64):(64,1)").cosize
-        4096
-        >>> parse("register 2:1, lane 8:2 -> x:16")(register=1, lane=3)
-        {'x': 7}
-    """
-    if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS:
-        if HIERARCHY_AHEAD.match(text):
-            return importlib.import_module("layoutalg.hierarchy.notation").parse_hierarchical(text)
-        start = text.lstrip()
-        if start.startswith("F2"):
-            return importlib.import_module("layoutalg.f2.notation").parse_linear(text)
-        if start.startswith("Z"):
-            return importlib.import_module("layoutalg.integer.notation").parse_integer(text)
-        if start.startswith("[") or (start.startswith("{") and " given " in start):
-            return importlib.import_module("layoutalg.piecewise").ParametricLayout.parse(text)
-        if start.startswith("{"):
-            return importlib.import_module("layoutalg.piecewise").PiecewiseLayout(text)
-    return parse_cute(text)
 
 
 def parse_cute(text: str) -> CuteValue:
-    """Return the CuTe value written as ``text``; as ``parse``, without linear layouts.
+    """Return the CuTe value written as ``text``.
+
+    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA112.
 
     Example:
         >>> parse_cute("Sw<3,4,3,byte>")

@@ -1,0 +1,82 @@
+"""Reading any notation: the inverse of ``str`` for the values of every family, and attributes of Triton.
+
+Main definitions: ``parse``.
+
+Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
+``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` a piecewise layout and ``[`` (parameters) or ``given``
+(a context) a parametric one, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes,
+``[lane:8]``, begin a hierarchical layout (``layoutalg.hierarchy.notation``), ``#`` an attribute of Triton
+(``layoutalg.notation.ttg``). Everything else is CuTe's (``layoutalg.cute.notation``).
+
+Implementation notes: readers are imported in the branch that needs them, so that reading a CuTe layout loads no other
+family.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from layoutalg.cute.notation import parse_cute
+from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.limits import NOTATION_CHARACTERS
+
+NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
+HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
+"""An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
+
+
+def parse(text: str, shape: Any = None) -> Any:
+    """Return the value written as ``text``.
+
+    Args:
+        text: What ``str`` prints for a value of any family, or an attribute of Triton such as
+            ``#ttg.nvmma_shared<{...}>``. At most 100,000 characters. ``Sw<b,m,s>`` acts on elements,
+            ``Sw<b,m,s,byte>`` on bytes.
+        shape: Sizes of the tensor, outermost dimension first, for an attribute that does not hold them.
+
+    Returns:
+        The value; ``str`` of it is ``text`` up to blanks and the optional spellings. Names of outputs are not part of
+        the text of a piecewise or parametric layout.
+
+    Raises: MalformedError: LA190, LA191, LA710. AdmissibilityError: LA112. RepresentabilityError: LA762.
+
+    Example:
+        >>> parse("((2,2),8):((1,16),2)")
+        CuteLayout(((2, 2), 8), ((1, 16), 2))
+        >>> parse("Sw<3,4,3> o 0 o (64,64):(64,1)").cosize
+        4096
+        >>> parse("register 2:1, lane 8:2 -> x:16")(register=1, lane=3)
+        {'x': 7}
+        >>> str(parse("#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 2, order = [1, 0]}>", shape=(2, 2)))
+        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
+    """
+    start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
+    if start.startswith("#"):
+        from layoutalg.notation.ttg import parse_attribute
+
+        return parse_attribute(text, shape)
+    if shape is not None:
+        because = "shape is for attributes of Triton, which begin with '#'"
+        raise MalformedError(Diagnostic("LA190", "the notation is malformed", (start[:100],), because))
+    if HIERARCHY_AHEAD.match(start):
+        from layoutalg.hierarchy.notation import parse_hierarchical
+
+        return parse_hierarchical(text)
+    if start.startswith("F2"):
+        from layoutalg.f2.notation import parse_linear
+
+        return parse_linear(text)
+    if start.startswith("Z"):
+        from layoutalg.integer.notation import parse_integer
+
+        return parse_integer(text)
+    if start.startswith("[") or (start.startswith("{") and " given " in start):
+        from layoutalg.piecewise import ParametricLayout
+
+        return ParametricLayout.parse(text)
+    if start.startswith("{"):
+        from layoutalg.piecewise import PiecewiseLayout
+
+        return PiecewiseLayout(text)
+    return parse_cute(text)
