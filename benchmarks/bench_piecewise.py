@@ -86,7 +86,7 @@ def parities() -> None:
     """Dense maps over F2 on their bits: where reading and comparing end."""
     for bits in (8, 13, 16, 20, 22, 24, 26, 28):
         layout = dense(bits, bits)
-        other = LinearLayout(layout.inputs, layout.outputs, (*layout.columns[:-1], layout.columns[-1] ^ 4))
+        other = LinearLayout(layout.in_axes, layout.out_axes, (*layout.columns[:-1], layout.columns[-1] ^ 4))
         found = report(f"dense F2, {bits} bits, to_piecewise", lambda layout=layout: to_piecewise(layout), bits=bits)
         if found is None:
             continue

@@ -87,8 +87,8 @@ def read(layout: Any) -> judge.Ints:
             base = base.inner
         source = {"family": "cute", "shape": base.shape, "stride": base.stride, "stages": stages}
     elif isinstance(layout, LinearLayout):
-        require(len(layout.columns) == sum(bits for _, bits in layout.inputs), "columns and axes differ")
-        width = sum(bits for _, bits in layout.outputs)
+        require(len(layout.columns) == sum(bits for _, bits in layout.in_axes), "columns and axes differ")
+        width = sum(bits for _, bits in layout.out_axes)
         require(all(0 <= v < 1 << width for v in (*layout.columns, layout.constant)), "a column leaves the outputs")
         source = {"family": "linear", "columns": list(layout.columns), "constant": layout.constant}
     elif isinstance(layout, IntegerLayout):

@@ -137,7 +137,7 @@ def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLa
     shapes: list[IntTuple] = []
     steps: list[IntTuple] = []
     position = 0
-    for _, bits in layout.inputs:
+    for _, bits in layout.in_axes:
         modes = merge(tuple((2, stride) for stride in strides[position : position + bits])) or ((1, 0),)
         shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
         steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))

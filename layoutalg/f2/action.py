@@ -17,11 +17,11 @@ from typing import TypeVar
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import check_name, integer, log2, unpack, width
+from layoutalg.f2.axes import bad_argument, fields_check, flag, log2, move, moves, place, refuse, unpack, width
 from layoutalg.f2.build import identity_1d
-from layoutalg.f2.checked import bad_argument, columns_of, flag, linear, move, moves, place, recolumned, refuse
 from layoutalg.f2.divide import _fits, _outside, _room, divide_left
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.steps import columns_of, linear, recolumned
 from layoutalg.ground import limits, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
@@ -52,7 +52,7 @@ class ColumnAction:
     sources: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        check_name(self.axis, "axis", ())
+        fields_check.name(self.axis, "axis")
         bits = _plain(self.bits)
         if bits is None or bits < 0:
             raise bad_argument("bits", "must be a non-negative integer", self.bits)
@@ -106,7 +106,7 @@ class ColumnAction:
 
         Raises: MalformedError: LA241.
         """
-        low, bits = place(linear(layout, "layout").inputs, self.axis, "axis")
+        low, bits = place(linear(layout, "layout").in_axes, self.axis, "axis")
         if bits != self.bits:
             raise bad_argument("layout", f"input axis {self.axis!r} must have {self.bits} bits", bits)
         return recolumned(layout, self.axis, [layout.columns[low + source] for source in self.sources])
@@ -221,11 +221,11 @@ def permutation_for_divide(
         >>> permutation_for_divide(L, identity_1d(2, "register", "offset")).sources
         (1, 0)
     """
-    low, bits = place(linear(layout, "layout").inputs, register, "register")
+    low, bits = place(linear(layout, "layout").in_axes, register, "register")
     flag(left, "left")
     what = "no permutation of the registers makes the layout divisible by the tile"
     _fits(layout, tile, "LA256", what, ordered=True)
-    along = moves(tile.outputs, layout.outputs, {} if left else _room(layout.outputs, tile.outputs))
+    along = moves(tile.out_axes, layout.out_axes, {} if left else _room(layout.out_axes, tile.out_axes))
     wanted = columns_of(tile, register, "register") if register in tile.in_dims else ()
     free = list(range(bits))
     chosen: list[int] = []
@@ -233,7 +233,7 @@ def permutation_for_divide(
         image = move(column, along)
         match = next((bit for bit in free if layout.columns[low + bit] == image), None)
         if match is None:
-            point = unpack(image, layout.outputs)
+            point = unpack(image, layout.out_axes)
             because = f"no register bit is left whose image is {point}, that of bit {index} of the tile"
             raise refuse("LA256", what, because, {"bit": index, "image": point}, layout, tile)
         free.remove(match)
@@ -290,11 +290,11 @@ def largest_vectorisation(
         >>> width, action.sources
         (4, (1, 2, 0))
     """
-    _, bits = place(linear(layout, "layout").inputs, register, "register")
-    place(layout.outputs, offset, "offset")
+    _, bits = place(linear(layout, "layout").in_axes, register, "register")
+    place(layout.out_axes, offset, "offset")
     if log2(element_bits, "element_bits") > log2(VECTOR_BITS, "vector"):
         raise bad_argument("element_bits", f"must be at most {VECTOR_BITS}", element_bits)
-    limit = VECTOR_BITS // integer(element_bits, "element_bits")
+    limit = VECTOR_BITS // fields_check.integer(element_bits, "element_bits")
     if max_elements is not None:
         limit = min(limit, 1 << log2(max_elements, "max_elements"))
     stay = ColumnAction.identity(register, bits)
@@ -331,7 +331,7 @@ def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[
         >>> count, action.sources
         (2, (1, 0))
     """
-    low, bits = place(linear(layout, "layout").inputs, register, "register")
+    low, bits = place(linear(layout, "layout").in_axes, register, "register")
     used = layout.constant
     for column in layout.columns[:low] + layout.columns[low + bits :]:
         used |= column

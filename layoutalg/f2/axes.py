@@ -1,36 +1,41 @@
-"""Named power-of-two axes, and points of their product packed into one integer.
+"""Named power-of-two axes, points of their product packed into one integer, and the checks of both.
 
-Main definitions: ``Axes``, ``fields``, ``resized``, ``pack``, ``unpack``, and the checks of user input that linear
-layouts share.
+Main definitions: ``AxisBits``, ``fields``, ``resized``, ``pack``, ``unpack``; the checks ``log2``, ``place``,
+``selected``, ``packed_point``; the steps on packed integers ``field``, ``insert``, ``gather``, ``moves``, ``move``.
 
-Notation: the first axis sits in the low bits.
+Notation: the first axis sits in the low bits. A *place* is the pair (lowest bit, bits) of one axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
 
 from layoutalg.ground import limits
-from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
-Axes: TypeAlias = tuple[tuple[str, int], ...]
+AxisBits: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
 
+Place: TypeAlias = tuple[int, int]
+Moves: TypeAlias = list[tuple[int, int, int]]
+"""Per field of a packed integer: lowest bit, mask of its width, new lowest bit."""
 
-def malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    return MalformedError(
-        Diagnostic(
-            code="LA200",
-            what="this is not a linear layout",
-            where=(argument,),
-            because=f"{rule}, not {shown(actual)}",
-            witness={"actual": actual},
-        )
-    )
+fields_check = Checker("LA200", "this is not a linear layout")
+"""For what makes a layout: its axes, sizes and bases."""
+argument_check = Checker("LA241", "this argument does not fit the linear layout")
+"""For arguments that no layout could make valid, or that name no axis."""
+
+malformed, bad_argument = fields_check.malformed, argument_check.malformed
+
+
+def refuse(code: str, what: str, because: str, witness: Mapping[str, object], *operands: object) -> AdmissibilityError:
+    """Return the error for an operation that is not defined on these layouts."""
+    return AdmissibilityError(Diagnostic(code, what, tuple(map(str, operands)), because, witness))
 
 
 def width(bits: int, argument: str) -> int:
@@ -40,63 +45,31 @@ def width(bits: int, argument: str) -> int:
     return bits
 
 
-def integer(value: object, argument: str, rule: str = "must be an integer") -> int:
-    """Return ``value`` as int; bools and floats are refused, numpy integers accepted."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise malformed(argument, rule, value)
-    return int(value)
-
-
 def log2(size: object, argument: str) -> int:
     """Return the exponent of a power of two."""
-    number = integer(size, argument, "must be an integer power of two")
+    number = fields_check.integer(size, argument, rule="must be an integer power of two")
     if number < 1 or number & (number - 1):
         raise malformed(argument, "must be a power of two", number)
     return width(number.bit_length() - 1, argument)
 
 
-def pairs(value: object, argument: str) -> list[tuple[str, object]]:
-    """Return a mapping or a sequence of (name, entry) pairs as a list with distinct, valid names."""
-    if isinstance(value, Mapping):
-        entries: Iterable[object] = list(value.items())
-    elif isinstance(value, (tuple, list)):
-        entries = value
-    else:
-        raise malformed(argument, "must be a mapping or a sequence of (name, entry) pairs", value)
-    found: dict[str, object] = {}
-    for entry in entries:
-        if not isinstance(entry, (tuple, list)) or len(entry) != 2:
-            raise malformed(argument, "must hold (name, entry) pairs", entry)
-        check_name(entry[0], argument, found)
-        found[entry[0]] = entry[1]
-    return list(found.items())
+def axes_of(sizes: object, argument: str) -> AxisBits:
+    """Return the axes given as name -> size, powers of two."""
+    return tuple((name, log2(size, f"{argument}[{name!r}]")) for name, size in fields_check.pairs(sizes, argument))
 
 
-def check_name(name: object, argument: str, seen: Iterable[str]) -> None:
-    """Refuse a name that is not an identifier or was seen before."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise malformed(argument, "axis names must be identifiers", name)
-    if name in seen:
-        raise malformed(argument, "axis names must be distinct", name)
-
-
-def check_axes(axes: object, argument: str) -> Axes:
+def check_axes(axes: object, argument: str) -> AxisBits:
     """Return ``axes`` if it is a tuple of (name, bits) with distinct, valid names."""
     if not isinstance(axes, tuple):
         raise malformed(argument, "must be a tuple of (name, bits)", axes)
-    seen: set[str] = set()
-    for axis in axes:
-        if not isinstance(axis, tuple) or len(axis) != 2:
-            raise malformed(argument, "must hold (name, bits) pairs", axis)
-        check_name(axis[0], argument, seen)
-        seen.add(axis[0])
-        if type(axis[1]) is not int or axis[1] < 0:
-            raise malformed(argument, "bits must be a non-negative integer", axis[1])
-        width(axis[1], argument)
+    for name, bits in fields_check.pairs(axes, argument):
+        if type(bits) is not int or bits < 0:
+            raise malformed(argument, f"{name!r} must have a non-negative integer number of bits", bits)
+        width(bits, argument)
     return axes
 
 
-def fields(axes: Axes) -> Iterator[tuple[str, int, int]]:
+def fields(axes: AxisBits) -> Iterator[tuple[str, int, int]]:
     """Yield (name, position of the lowest bit, bits) of each axis inside the packed integer."""
     position = 0
     for name, bits in axes:
@@ -104,7 +77,7 @@ def fields(axes: Axes) -> Iterator[tuple[str, int, int]]:
         position += bits
 
 
-def resized(axes: Axes, name: str, bits: int) -> Axes:
+def resized(axes: AxisBits, name: str, bits: int) -> AxisBits:
     """Return the axes with another number of bits on one of them.
 
     Example:
@@ -114,7 +87,7 @@ def resized(axes: Axes, name: str, bits: int) -> Axes:
     return tuple((axis, bits if axis == name else count) for axis, count in axes)
 
 
-def unpack(value: int, axes: Axes) -> dict[str, int]:
+def unpack(value: int, axes: AxisBits) -> dict[str, int]:
     """Return the coordinates of a packed point.
 
     Example:
@@ -136,22 +109,22 @@ def pack(image: object, places: Sequence[tuple[str, int, int]], argument: str, b
     if isinstance(image, np.ndarray):
         image = image.tolist()
     if not isinstance(image, (tuple, list)) or len(image) != len(places):
-        raise malformed(_place(argument, bit), f"must have {len(places)} components, one per output axis", image)
+        raise malformed(_indexed(argument, bit), f"must have {len(places)} components, one per output axis", image)
     packed = 0
     for component, (name, low, bits) in zip(image, places, strict=True):
-        value = component if type(component) is int else integer(component, _place(argument, bit))
+        value = component if type(component) is int else fields_check.integer(component, _indexed(argument, bit))
         # a negative number shifts to -1, never to 0
         if value >> bits:
-            raise malformed(_place(argument, bit), f"component {name} must be in [0, {1 << bits})", value)
+            raise malformed(_indexed(argument, bit), f"component {name} must be in [0, {1 << bits})", value)
         packed |= value << low
     return packed
 
 
-def _place(argument: str, bit: int | None) -> str:
+def _indexed(argument: str, bit: int | None) -> str:
     return argument if bit is None else f"{argument}[{bit}]"
 
 
-def pack_offset(offset: object, outputs: Axes) -> int:
+def pack_offset(offset: object, outputs: AxisBits) -> int:
     """Return an offset, by name or in order or None, as a packed integer."""
     if offset is None:
         return 0
@@ -162,3 +135,166 @@ def pack_offset(offset: object, outputs: Axes) -> int:
                 raise malformed("offset", f"axes must be among {names}", name)
         offset = [offset.get(name, 0) for name in names]
     return pack(offset, tuple(fields(outputs)), "offset")
+
+
+def flag(value: object, argument: str) -> bool:
+    """Return ``value`` if it is a bool."""
+    if not isinstance(value, bool):
+        raise bad_argument(argument, "must be True or False", value)
+    return value
+
+
+def place(axes: AxisBits, name: object, argument: str) -> Place:
+    """Return (lowest bit, bits) of the axis ``name``.
+
+    Raises: MalformedError: LA241.
+
+    Example:
+        >>> place((("row", 2), ("col", 3)), "col", "axis")
+        (2, 3)
+    """
+    if isinstance(name, str):
+        for candidate, low, bits in fields(axes):
+            if candidate == name:
+                return low, bits
+    raise bad_argument(argument, f"must be one of {[known for known, _ in axes]}", name)
+
+
+def selected(axes: AxisBits, names: object, argument: str) -> tuple[str, ...]:
+    """Return the axis names asked for, distinct and known, in the order of ``axes``; one name may stand alone.
+
+    Raises: MalformedError: LA241.
+
+    Example:
+        >>> selected((("row", 2), ("col", 3)), ["col", "row"], "names")
+        ('row', 'col')
+    """
+    wanted = as_names(names, argument)
+    for name in wanted:
+        place(axes, name, argument)
+    return tuple(name for name, _ in axes if name in wanted)
+
+
+def as_names(names: object, argument: str, *, ordered: bool = False) -> tuple[str, ...]:
+    """Return one name or an iterable of names as a tuple of distinct strings.
+
+    Where the order matters a set is refused, since it has none.
+    """
+    if isinstance(names, str):
+        return (names,)
+    if ordered and isinstance(names, Set):
+        raise bad_argument(argument, "must be in order", names)
+    found: list[str] = []
+    for name in items(names, argument, "must be an axis name or a sequence of them"):
+        if not isinstance(name, str):
+            raise bad_argument(argument, "must hold axis names", name)
+        if name in found:
+            raise bad_argument(argument, "must hold distinct axis names", name)
+        found.append(name)
+    return tuple(found)
+
+
+def items(values: object, argument: str, rule: str) -> Iterator[object]:
+    """Return the entries of an iterable; text and mappings are refused, since their entries are not what is meant."""
+    if not isinstance(values, (str, bytes, Mapping)) and isinstance(values, Iterable):
+        # an array without dimensions only claims to be iterable
+        with suppress(TypeError):
+            return iter(values)
+    raise bad_argument(argument, rule, values)
+
+
+def packed_point(axes: AxisBits, values: object, argument: str, *, complete: bool = False, flat: bool = False) -> int:
+    """Return a point given by axis name as a packed integer, absent axes at 0.
+
+    Args:
+        axes: Where the point lies.
+        values: Coordinate per axis.
+        argument: Name for messages.
+        complete: No axis may be absent.
+        flat: The packed integer itself will do, too.
+
+    Raises: MalformedError: LA241, LA200.
+
+    Example:
+        >>> packed_point((("row", 2), ("col", 3)), {"col": 5}, "point")
+        20
+    """
+    if not isinstance(values, Mapping):
+        if not flat:
+            raise bad_argument(argument, "must map axis names to integers", values)
+        return _below(sum(bits for _, bits in axes), values, argument)
+    if complete and len(values) < len(axes):
+        raise bad_argument(argument, f"must have the axes {[name for name, _ in axes]}", list(values))
+    answer = 0
+    for name, value in values.items():
+        low, bits = place(axes, name, argument)
+        answer |= _below(bits, value, f"{argument}[{name!r}]") << low
+    return answer
+
+
+def _below(bits: int, value: object, argument: str) -> int:
+    number = fields_check.integer(value, argument)
+    # a negative number shifts to -1, never to 0
+    if number >> bits:
+        raise bad_argument(argument, f"must be in [0, 2**{bits})", number)
+    return number
+
+
+def field(value: int, where: Place) -> int:
+    """Return the bits of ``value`` at a place, shifted down.
+
+    Example:
+        >>> field(0b11010, (1, 3))
+        5
+    """
+    return value >> where[0] & ((1 << where[1]) - 1)
+
+
+def insert(value: int, low: int, bits: int) -> int:
+    """Return ``value`` with ``bits`` zero bits inserted at position ``low``.
+
+    Example:
+        >>> bin(insert(0b1011, 2, 1))
+        '0b10011'
+    """
+    return value & ((1 << low) - 1) | value >> low << (low + bits)
+
+
+def gather(value: int, places: Sequence[Place]) -> int:
+    """Return the bits at the places, concatenated, the first place lowest.
+
+    Example:
+        >>> gather(0b11010, ((3, 2), (1, 1)))
+        7
+    """
+    answer = position = 0
+    for low, bits in places:
+        answer |= (value >> low & ((1 << bits) - 1)) << position
+        position += bits
+    return answer
+
+
+def moves(source: AxisBits, target: AxisBits, shifts: Mapping[str, int] | None = None) -> Moves:
+    """Return how a point of ``source`` lies among the axes of ``target``, by name.
+
+    Args:
+        source: Axes, all of them among those of ``target``.
+        target: Axes.
+        shifts: Per axis of ``source`` how many bits of the target axis lie below it; absent axes 0.
+
+    Example:
+        >>> move(0b11, moves((("col", 1), ("row", 1)), (("row", 2), ("col", 2)), {"row": 1}))
+        6
+    """
+    placed = {name: low for name, low, _ in fields(target)}
+    shifts = shifts or {}
+    return [(low, (1 << bits) - 1, placed[name] + shifts.get(name, 0)) for name, low, bits in fields(source)]
+
+
+def move(value: int, along: Moves) -> int:
+    """Return the packed integer with its fields moved; see ``moves``."""
+    answer = 0
+    if value:
+        for low, mask, target in along:
+            answer |= (value >> low & mask) << target
+    return answer

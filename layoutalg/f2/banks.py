@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import log2, unpack
-from layoutalg.f2.checked import linear
 from layoutalg.f2.layout import LinearLayout
+from layoutalg.f2.steps import linear
 
 
 def wavefronts(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:
@@ -66,7 +66,7 @@ def bank_conflict(
     words, mask = _words(access, element_bits, banks, bank_bits)
     for step in matrix.kernel([word & mask for word in words]):
         if matrix.apply(words, step):
-            return unpack(step, access.inputs)
+            return unpack(step, access.in_axes)
     return None
 
 

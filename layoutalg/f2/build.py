@@ -13,9 +13,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, check_name, fields, integer, log2, malformed, unpack, width
-from layoutalg.f2.checked import as_names, bad_argument, flag, linear, move, moves, refuse
+from layoutalg.f2.axes import (
+    as_names,
+    fields_check,
+    flag,
+    log2,
+    malformed,
+    refuse,
+    unpack,
+    width,
+)
 from layoutalg.f2.layout import Bases, LinearLayout, _trusted
+from layoutalg.f2.steps import linear
 
 
 def empty() -> LinearLayout:
@@ -87,8 +96,8 @@ def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearL
 
 
 def _named(in_dim: object, out_dim: object) -> None:
-    check_name(in_dim, "in_dim", ())
-    check_name(out_dim, "out_dim", ())
+    fields_check.name(in_dim, "in_dim")
+    fields_check.name(out_dim, "out_dim")
 
 
 def from_bases_minimal(
@@ -126,7 +135,7 @@ def from_bases_minimal(
         components = _listed(point)
         if len(components) == len(names):
             for index, component in enumerate(components):
-                value = integer(component, argument)
+                value = fields_check.integer(component, argument)
                 if value < 0:
                     raise malformed(argument, "components must not be negative", value)
                 widths[index] = max(widths[index], width(value.bit_length(), argument))
@@ -152,7 +161,7 @@ def check_surjective(layout: LinearLayout) -> None:
         return
     reduced = matrix.eliminate(layout.columns)
     free = next(bit for bit in range(layout.out_bits) if reduced.reduce(1 << bit)[0])
-    missed = unpack(layout.constant ^ 1 << free, layout.outputs)
+    missed = unpack(layout.constant ^ 1 << free, layout.out_axes)
     because = f"rank {reduced.rank} is less than the {layout.out_bits} output bits"
     raise refuse("LA245", "the linear layout is not surjective", because, {"missed": missed}, layout)
 
@@ -176,58 +185,4 @@ def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
 
     Source: arXiv 2505.23819 (product of layouts); the affine parts add the same way.
     """
-    linear(inner, "inner")
-    linear(outer, "outer")
-    inputs = _merged(inner, outer, inner.inputs, outer.inputs, "input")
-    outputs = _merged(inner, outer, inner.outputs, outer.outputs, "output")
-    first = moves(inner.outputs, outputs)
-    second = moves(outer.outputs, outputs, dict(inner.outputs))
-    inner_columns = {name: inner.columns[at : at + bits] for name, at, bits in fields(inner.inputs)}
-    outer_columns = {name: outer.columns[at : at + bits] for name, at, bits in fields(outer.inputs)}
-    columns: list[int] = []
-    for name, _ in inputs:
-        columns += [move(column, first) for column in inner_columns.get(name, ())]
-        columns += [move(column, second) for column in outer_columns.get(name, ())]
-    constant = move(inner.constant, first) | move(outer.constant, second)
-    return _trusted(inputs, outputs, tuple(columns), constant)
-
-
-def _merged(inner: LinearLayout, outer: LinearLayout, left: Axes, right: Axes, side: str) -> Axes:
-    """Return the union of two ordered sets of axes with added bits, in an order that agrees with both."""
-    if left == right:
-        return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
-    first, second = dict(left), dict(right)
-    order: list[str] = []
-    rest = [name for name, _ in right]
-    for name, _ in left:
-        if name in second:
-            if name not in rest:
-                other = next(later for later, _ in left if later in second and later in order)
-                raise _order_conflict(inner, outer, side, name, other)
-            cut = rest.index(name)
-            for passed in rest[:cut]:
-                if passed in first:
-                    raise _order_conflict(inner, outer, side, name, passed)
-            order += rest[:cut]
-            rest = rest[cut + 1 :]
-        order.append(name)
-    total = ((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
-    return tuple((name, width(bits, f"{side} axis {name}")) for name, bits in total)
-
-
-def _order_conflict(inner: LinearLayout, outer: LinearLayout, side: str, name: str, other: str) -> Exception:
-    return refuse(
-        "LA242",
-        "the linear layouts order their axes differently",
-        f"one has {side} axis {name!r} before {other!r}, the other after it",
-        {"axis": name, "other": other},
-        inner,
-        outer,
-    )
-
-
-def require_axis_name(name: object, argument: str) -> str:
-    """Return ``name`` if it can name an axis."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise bad_argument(argument, "must be an identifier", name)
-    return name
+    return linear(inner, "inner") * linear(outer, "outer")

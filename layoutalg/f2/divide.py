@@ -14,9 +14,21 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from layoutalg.f2.axes import Axes, fields, unpack
-from layoutalg.f2.checked import as_names, bad_argument, field, gather, linear, move, moves, place, refuse, restricted
+from layoutalg.f2.axes import (
+    AxisBits,
+    as_names,
+    bad_argument,
+    field,
+    fields,
+    gather,
+    move,
+    moves,
+    place,
+    refuse,
+    unpack,
+)
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.steps import linear, restricted
 from layoutalg.ground.errors import AdmissibilityError
 
 
@@ -61,14 +73,14 @@ def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout:
     what = f"the layout is not divisible by the tile from the {'left' if left else 'right'}"
     outside = _outside(layout, tile, "LA247", what, left=left, gaps=False)
-    tile_in, tile_out = dict(tile.inputs), dict(tile.outputs)
+    tile_in, tile_out = dict(tile.in_axes), dict(tile.out_axes)
     places = []
-    for name, low, bits in fields(layout.outputs):
+    for name, low, bits in fields(layout.out_axes):
         cut = tile_out.get(name, 0)
         places.append((low + cut if left else low, bits - cut))
     columns = tuple(gather(column, places) for column in outside if column is not None)
-    inputs = tuple((name, bits - tile_in.get(name, 0)) for name, bits in layout.inputs)
-    outputs = tuple((name, bits - tile_out.get(name, 0)) for name, bits in layout.outputs)
+    inputs = tuple((name, bits - tile_in.get(name, 0)) for name, bits in layout.in_axes)
+    outputs = tuple((name, bits - tile_out.get(name, 0)) for name, bits in layout.out_axes)
     return _trusted(inputs, outputs, columns, gather(layout.constant, places))
 
 
@@ -89,20 +101,20 @@ def _outside(
     def fail(because: str, **witness: object) -> AdmissibilityError:
         return refuse(code, what, because, witness, layout, tile)
 
-    along = moves(tile.outputs, layout.outputs, {} if left else _room(layout.outputs, tile.outputs))
+    along = moves(tile.out_axes, layout.out_axes, {} if left else _room(layout.out_axes, tile.out_axes))
     images, constant = [move(column, along) for column in tile.columns], move(tile.constant, along)
     taken = reduce(or_, images, constant) if gaps else move((1 << tile.out_bits) - 1, along)
-    inside = {name: (low, bits) for name, low, bits in fields(tile.inputs)}
-    first = {} if left else _room(layout.inputs, tile.inputs)
+    inside = {name: (low, bits) for name, low, bits in fields(tile.in_axes)}
+    first = {} if left else _room(layout.in_axes, tile.in_axes)
     answer: list[int | None] = []
-    for name, low, bits in fields(layout.inputs):
+    for name, low, bits in fields(layout.in_axes):
         place_in_tile, cut = inside.get(name, (0, 0))
         for bit in range(bits):
             column, number = layout.columns[low + bit], bit - first.get(name, 0)
             belongs = 0 <= number < cut
             expected = images[place_in_tile + number] if belongs else column & ~taken
             if column != expected:
-                point, wanted = unpack(column, layout.outputs), unpack(expected, layout.outputs)
+                point, wanted = unpack(column, layout.out_axes), unpack(expected, layout.out_axes)
                 because = f"the image of {name}[{bit}] is {point}, where the tile needs {wanted}"
                 raise fail(because, axis=name, bit=bit, image=point, expected=wanted, inside_tile=belongs)
             answer.append(None if belongs else column)
@@ -115,7 +127,10 @@ def _fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ord
     """Refuse a tile whose axes the layout lacks, or has smaller, or (``ordered``) in another order."""
     linear(layout, "layout")
     linear(tile, "tile")
-    for side, have, want in (("input", layout.inputs, tile.inputs), ("output", layout.outputs, tile.outputs)):
+    for side, have, want in (
+        ("input", layout.in_axes, tile.in_axes),
+        ("output", layout.out_axes, tile.out_axes),
+    ):
         sizes, order = dict(have), [name for name, _ in have]
         for name, bits in want:
             if sizes.get(name, -1) < bits:
@@ -128,7 +143,7 @@ def _fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ord
                 raise refuse(code, what, because, {"axis": name}, layout, tile)
 
 
-def _room(axes: Axes, tile: Axes) -> dict[str, int]:
+def _room(axes: AxisBits, tile: AxisBits) -> dict[str, int]:
     """Return how many bits of each axis of the tile are left below it where it takes the highest ones."""
     cut = dict(tile)
     return {name: bits - cut[name] for name, bits in axes if name in cut}
@@ -142,7 +157,7 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
 
     Args:
         layout: Any.
-        names: Axes.
+        names: AxisBits.
 
     Raises: MalformedError: LA241.
 
@@ -158,7 +173,7 @@ def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
 
     Args:
         layout: Any.
-        names: Axes over which the layout is trivial.
+        names: AxisBits over which the layout is trivial.
 
     Raises: MalformedError: LA241. AdmissibilityError: LA248.
 
@@ -177,7 +192,7 @@ def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
 def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[str, object]] | None:
     """Return why the axes do not stay in place, or None where they do."""
     wanted = as_names(names, "names")
-    ins, outs = dict(layout.inputs), dict(layout.outputs)
+    ins, outs = dict(layout.in_axes), dict(layout.out_axes)
     for name in wanted:
         if name not in ins and name not in outs:
             raise bad_argument("names", f"must be among {sorted({*ins, *outs})}", name)
@@ -185,14 +200,14 @@ def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[
         if ins.get(name) != outs.get(name):
             sizes = {"input_size": layout.in_dims.get(name), "output_size": layout.out_dims.get(name)}
             return f"axis {name!r} is not the same on both sides", {"axis": name, **sizes}
-    inside = sum(((1 << bits) - 1) << low for name, low, bits in fields(layout.outputs) if name in wanted)
-    places = {name: low for name, low, _ in fields(layout.outputs)}
-    for name, low, bits in fields(layout.inputs):
+    inside = sum(((1 << bits) - 1) << low for name, low, bits in fields(layout.out_axes) if name in wanted)
+    places = {name: low for name, low, _ in fields(layout.out_axes)}
+    for name, low, bits in fields(layout.in_axes):
         for bit in range(bits):
             column = layout.columns[low + bit]
             good = column == 1 << places[name] + bit if name in wanted else not column & inside
             if not good:
-                image = unpack(column, layout.outputs)
+                image = unpack(column, layout.out_axes)
                 return f"the image of {name}[{bit}] is {image}", {"axis": name, "bit": bit, "image": image}
     if layout.constant & inside:
         return f"the affine part {layout.offset} moves them", {"offset": layout.offset}
@@ -214,12 +229,12 @@ def is_identity_on(layout: LinearLayout, name: str) -> bool:
         >>> is_identity_on(LinearLayout.from_bases({"a": [(1, 1)], "b": [(0, 1)]}, {"a": 2, "b": 2}), "a")
         True
     """
-    where = place(linear(layout, "layout").outputs, name, "name")
-    if dict(layout.inputs).get(name) != where[1] or field(layout.constant, where):
+    where = place(linear(layout, "layout").out_axes, name, "name")
+    if dict(layout.in_axes).get(name) != where[1] or field(layout.constant, where):
         return False
     return all(
         field(layout.columns[low + bit], where) == (1 << bit if axis == name else 0)
-        for axis, low, bits in fields(layout.inputs)
+        for axis, low, bits in fields(layout.in_axes)
         for bit in range(bits)
     )
 
@@ -244,8 +259,8 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     """
     outside = _outside(layout, tile, "LA257", "the layout does not repeat the tile", left=True, gaps=True)
     used = reduce(or_, tile.columns, tile.constant)
-    rest = layout.constant & ~move(used, moves(tile.outputs, layout.outputs))
-    return _trusted(layout.inputs, layout.outputs, tuple(column or 0 for column in outside), rest)
+    rest = layout.constant & ~move(used, moves(tile.out_axes, layout.out_axes))
+    return _trusted(layout.in_axes, layout.out_axes, tuple(column or 0 for column in outside), rest)
 
 
 def num_consecutive(layout: LinearLayout) -> int:
@@ -259,9 +274,9 @@ def num_consecutive(layout: LinearLayout) -> int:
         4
     """
     linear(layout, "layout")
-    if not layout.inputs or not layout.outputs:
+    if not layout.in_axes or not layout.out_axes:
         return 1
-    first_in, first_out = layout.inputs[0][1], layout.outputs[0][1]
+    first_in, first_out = layout.in_axes[0][1], layout.out_axes[0][1]
     run = 0
     while run < min(first_in, first_out) and layout.columns[run] == 1 << run:
         run += 1

@@ -15,33 +15,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import (
-    Axes,
+    AxisBits,
+    axes_of,
     check_axes,
     fields,
-    integer,
-    log2,
     malformed,
+    move,
+    moves,
     pack,
     pack_offset,
-    pairs,
+    refuse,
     unpack,
     width,
 )
+from layoutalg.f2.axes import fields_check as check
 from layoutalg.ground import memory
+from layoutalg.ground.axes import Coordinate, coordinates
 from layoutalg.ground.cache import kept
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import AdmissibilityError
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.operators import composes
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
-Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 PACKED_BITS = 63
 SMALL_BITS = 64
+_domain = Checker("LA204", "the coordinate is not in the domain of the layout")
 
 
 def _elimination(columns: tuple[int, ...]) -> matrix.Elimination:
@@ -56,15 +62,15 @@ _large_elimination = kept()(matrix.eliminate)
 
 
 @dataclass(frozen=True, slots=True)
-class LinearLayout:
+class LinearLayout(Layout):
     """A map ``x -> M x xor c`` over F2 between products of named axes of power-of-two sizes.
 
     ``==`` is structural (axis names and order included); ``layoutalg.equivalent`` compares functions. Build one with
     ``from_bases``; the fields are the packed form.
 
     Args:
-        inputs: Input axes (name, bits), minor to major.
-        outputs: Output axes (name, bits), minor to major.
+        in_axes: Input axes (name, number of bits), minor to major; ``in_dims`` has the sizes.
+        out_axes: Output axes (name, number of bits), minor to major.
         columns: Image of each input bit under M, packed with the first output axis in the low bits.
         constant: The packed affine part c.
 
@@ -78,16 +84,17 @@ class LinearLayout:
     Source: arXiv 2505.23819 (linear layouts); the affine part is an addition.
     """
 
-    inputs: Axes
-    outputs: Axes
+    in_axes: AxisBits
+    out_axes: AxisBits
     columns: tuple[int, ...]
     constant: int = 0
 
     def __post_init__(self) -> None:
-        for argument, axes in (("inputs", self.inputs), ("outputs", self.outputs)):
-            check_axes(axes, argument)
-        if not isinstance(self.columns, tuple) or len(self.columns) != self.in_bits:
-            raise malformed("columns", f"must be a tuple of {self.in_bits} integers, one per input bit", self.columns)
+        check_axes(self.in_axes, "in_axes")
+        check_axes(self.out_axes, "out_axes")
+        bits = sum(bits for _, bits in self.in_axes)
+        if not isinstance(self.columns, tuple) or len(self.columns) != bits:
+            raise malformed("columns", f"must be a tuple of {bits} integers, one per input bit", self.columns)
         for argument, value in (("constant", self.constant), *(("columns", column) for column in self.columns)):
             if type(value) is not int or value < 0 or value.bit_length() > self.out_bits:
                 raise malformed(argument, f"must be an integer in [0, 2**{self.out_bits})", value)
@@ -113,12 +120,11 @@ class LinearLayout:
             >>> LinearLayout.from_bases({"i": [(1, 0), (0, 1)]}, {"row": 2, "col": 2}, {"row": 1}).table().tolist()
             [1, 0, 3, 2]
         """
-        out_pairs = pairs(out_dims, "out_dims")
-        outputs = tuple((name, log2(size, f"out_dims[{name!r}]")) for name, size in out_pairs)
+        outputs = axes_of(out_dims, "out_dims")
         places = tuple(fields(outputs))
         inputs: list[tuple[str, int]] = []
         columns: list[int] = []
-        for name, images in pairs(bases, "bases"):
+        for name, images in check.pairs(bases, "bases"):
             if isinstance(images, np.ndarray):
                 images = images.tolist()
             if not isinstance(images, (tuple, list)):
@@ -135,131 +141,87 @@ class LinearLayout:
             >>> str(LinearLayout.identity({"row": 2, "col": 2}))
             'F2[row=(1,0), col=(0,1) -> row:2, col:2]'
         """
-        axes = tuple((name, log2(size, f"dims[{name!r}]")) for name, size in pairs(dims, "dims"))
+        axes = axes_of(dims, "dims")
         return cls(axes, axes, tuple(1 << bit for bit in range(sum(bits for _, bits in axes))))
 
     @property
     def in_bits(self) -> int:
         """Number of input bits."""
-        return sum(bits for _, bits in self.inputs)
+        return len(self.columns)
 
     @property
     def out_bits(self) -> int:
         """Number of output bits."""
-        return sum(bits for _, bits in self.outputs)
+        return sum(bits for _, bits in self.out_axes)
 
     @property
     def size(self) -> int:
         """Number of points of the domain."""
-        return 1 << self.in_bits
+        return 1 << len(self.columns)
 
     @property
     def in_dims(self) -> dict[str, int]:
         """Input axes, minor to major: name -> size."""
-        return {name: 1 << bits for name, bits in self.inputs}
+        return {name: 1 << bits for name, bits in self.in_axes}
 
     @property
     def out_dims(self) -> dict[str, int]:
         """Output axes, minor to major: name -> size."""
-        return {name: 1 << bits for name, bits in self.outputs}
+        return {name: 1 << bits for name, bits in self.out_axes}
 
     @property
     def bases(self) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Per input axis the images of its bits under M, one component per output axis."""
         return {
-            name: tuple(tuple(unpack(column, self.outputs).values()) for column in self.columns[low : low + bits])
-            for name, low, bits in fields(self.inputs)
+            name: tuple(tuple(unpack(column, self.out_axes).values()) for column in self.columns[low : low + bits])
+            for name, low, bits in fields(self.in_axes)
         }
 
     @property
     def offset(self) -> dict[str, int]:
         """The affine part per output axis: the value at the origin."""
-        return unpack(self.constant, self.outputs)
+        return unpack(self.constant, self.out_axes)
 
-    def apply(self, coords: Mapping[str, Coordinate]) -> dict[str, Coordinate]:
+    def apply(self, coords: Any) -> Any:
         """Evaluate at one point or, vectorised, at arrays of points.
 
         Args:
-            coords: Value of every input axis; integers or integer arrays that broadcast together.
+            coords: Value of every input axis by name, integers or integer arrays that broadcast together; or an array
+                of flat input indices.
 
         Returns:
-            Value of every output axis: int where all inputs are ints, else an array (int64, or object for an output
-            axis of more than 63 bits).
+            By name the value of every output axis, int where all inputs are ints, else an array (int64, or object for
+            more than 63 bits); for flat indices the array of packed outputs.
 
         Raises: MalformedError: LA204. BudgetError: LA002.
 
         Example:
             >>> L = LinearLayout.from_bases({"i": [(1,), (3,)]}, {"offset": 4})
-            >>> L.apply({"i": np.arange(4)})["offset"].tolist()
-            [0, 1, 3, 2]
+            >>> L.apply({"i": np.arange(4)})["offset"].tolist(), L.apply([3, 0]).tolist()
+            ([0, 1, 3, 2], [2, 0])
         """
         if not isinstance(coords, Mapping):
-            raise self._out_of_domain("coords must map axis names to coordinates", coords)
-        if set(coords) != {name for name, _ in self.inputs}:
-            raise self._out_of_domain(f"the axes are {[name for name, _ in self.inputs]}", list(coords))
-        values = {name: self._checked(coords[name], name, bits) for name, bits in self.inputs}
-        if all(isinstance(value, int) for value in values.values()):
-            packed = sum(int(values[name]) << low for name, low, _ in fields(self.inputs))
-            return dict(unpack(self.constant ^ matrix.apply(self.columns, packed), self.outputs))
-        shapes = [np.shape(value) for value in values.values()]
-        try:
-            shape = np.broadcast_shapes(*shapes)
-        except ValueError:
-            raise self._out_of_domain("the arrays of coords must broadcast together", shapes) from None
-        memory.reserve("the values of a linear layout", prod(shape), 8 * (len(self.outputs) + 3))
-        return {name: self._apply_axis(values, shape, low, bits) for name, low, bits in fields(self.outputs)}
-
-    def _apply_axis(
-        self, values: Mapping[str, Coordinate], shape: tuple[int, ...], low: int, bits: int
-    ) -> npt.NDArray[np.int64]:
-        """Return one output axis for arrays of inputs."""
-        mask = (1 << bits) - 1
-        answer = np.full(shape, self.constant >> low & mask, dtype=np.int64 if bits <= PACKED_BITS else object)
-        for name, first, count in fields(self.inputs):
-            for bit in range(count):
-                part = self.columns[first + bit] >> low & mask
-                if part:
-                    # an in-place xor keeps the shape of ``answer``; the operand broadcasts
-                    answer ^= (np.asarray(values[name]) >> bit & 1).astype(answer.dtype) * part
+            index = _domain.coordinate(coords, "coords", self.size)
+            if isinstance(index, int):
+                return self.constant ^ matrix.apply(self.columns, index)
+            memory.reserve("the values of a linear layout", index.size, 32)
+            return _evaluate([(index, self.in_bits)], self.columns, self.constant, self.out_bits, index.shape)
+        values, shape = coordinates(tuple(self.in_dims.items()), coords, _domain)
+        if shape is None:
+            packed = sum(int(value) << low for value, (_, low, _) in zip(values, fields(self.in_axes), strict=True))
+            return unpack(self.constant ^ matrix.apply(self.columns, packed), self.out_axes)
+        memory.reserve("the values of a linear layout", prod(shape), 8 * (len(self.out_axes) + 3))
+        inputs = list(zip(values, (bits for _, bits in self.in_axes), strict=True))
+        answer = {}
+        for name, low, bits in fields(self.out_axes):
+            constant, *columns = (value >> low & ((1 << bits) - 1) for value in (self.constant, *self.columns))
+            answer[name] = _evaluate(inputs, columns, constant, bits, shape)
         return answer
-
-    def _checked(self, value: object, name: str, bits: int) -> Coordinate:
-        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-            if not 0 <= value < 1 << bits:
-                raise self._out_of_domain(f"{name} must be in [0, {1 << bits})", int(value))
-            return int(value)
-        memory.reserve_items("the coordinates of a linear layout", value)
-        try:
-            array = np.asarray(value)
-            if not array.size and isinstance(value, (tuple, list)):
-                array = array.astype(np.int64)  # no entry says otherwise; numpy would make it float
-        except (ValueError, OverflowError, MemoryError):  # ragged, or a range too long to write out
-            raise self._out_of_domain(f"{name} must hold integers", value) from None
-        exact = array.dtype.kind in "iu" or (
-            array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat)
-        )
-        if not exact:
-            raise self._out_of_domain(f"{name} must hold integers", value)
-        if array.size and (int(array.min()) < 0 or int(array.max()) >= 1 << bits):
-            worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
-            raise self._out_of_domain(f"{name} must be in [0, {1 << bits})", worst)
-        # shifts on int64 are only meaningful below 64 bits, so wide axes keep Python integers
-        return array.astype(np.int64 if bits <= PACKED_BITS else object)
-
-    def _out_of_domain(self, rule: str, actual: object) -> MalformedError:
-        return MalformedError(
-            Diagnostic(
-                code="LA204",
-                what="the coordinate is not in the domain of the layout",
-                where=(str(self),),
-                because=f"{rule}, not {shown(actual)}",
-                witness={"actual": actual},
-            )
-        )
 
     def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
         """Evaluate at one point, axes by name; see ``apply``."""
-        return self.apply(coords)
+        answer: dict[str, Coordinate] = self.apply(coords)
+        return answer
 
     def at(self, index: int) -> int:
         """Return the packed output at a flat input index (first input axis fastest, first output axis in the low bits).
@@ -268,10 +230,7 @@ class LinearLayout:
             >>> LinearLayout.identity({"row": 2, "col": 4}).at(5)
             5
         """
-        number = integer(index, "index")
-        if not 0 <= number < self.size:
-            raise self._out_of_domain(f"a flat index must be in [0, {self.size})", number)
-        return self.constant ^ matrix.apply(self.columns, number)
+        return self.constant ^ matrix.apply(self.columns, _domain.integer(index, "index", 0, self.size))
 
     def table(self) -> npt.NDArray[np.int64]:
         """Return the packed outputs over all flat inputs, int64 of length ``size``.
@@ -284,58 +243,45 @@ class LinearLayout:
         """
         return matrix.table(self.columns, self.constant)
 
-    def __matmul__(self, inner: LinearLayout) -> LinearLayout:
+    def __matmul__(self, inner: Any) -> Any:
         """Return ``self`` after ``inner``.
 
         The output axes of ``inner`` must be the input axes of ``self`` by name, in any order, none larger.
 
-        Raises: AdmissibilityError: LA202.
+        Raises: AdmissibilityError: LA202. MalformedError: LA192.
         """
         if not isinstance(inner, LinearLayout):
-            return NotImplemented
-        if inner.outputs == self.inputs:
-            constant = self.constant
-            if inner.constant:
-                constant ^= matrix.apply(self.columns, inner.constant)
-            return _trusted(inner.inputs, self.outputs, matrix.multiply(self.columns, inner.columns), constant)
-        needed, given = self.in_dims, inner.out_dims
-        for name in (*needed, *given):
-            if name not in needed or name not in given or given[name] > needed[name]:
-                raise AdmissibilityError(
-                    Diagnostic(
-                        code="LA202",
-                        what="the linear layouts do not compose",
-                        where=(str(self), f"after {inner}"),
-                        because=f"the inner layout leaves axes {given}, the outer one takes axes {needed}",
-                        witness={"axis": name, "given": given.get(name), "taken": needed.get(name)},
-                    )
-                )
-        placed = {name: low for name, low, _ in fields(self.inputs)}
-
-        def move(value: int) -> int:
-            return sum(part << placed[name] for name, part in unpack(value, inner.outputs).items())
-
-        columns = tuple(move(column) for column in inner.columns)
-        return LinearLayout(
-            inner.inputs,
-            self.outputs,
-            matrix.multiply(self.columns, columns),
-            self.constant ^ matrix.apply(self.columns, move(inner.constant)),
-        )
+            return Layout.__matmul__(self, inner)
+        columns, constant = inner.columns, inner.constant
+        if inner.out_axes != self.in_axes:
+            needed, given = self.in_dims, inner.out_dims
+            for name in (*needed, *given):
+                if name not in needed or name not in given or given[name] > needed[name]:
+                    because = f"the inner layout leaves axes {given}, the outer one takes axes {needed}"
+                    witness = {"axis": name, "given": given.get(name), "taken": needed.get(name)}
+                    raise refuse("LA202", "the linear layouts do not compose", because, witness, self, f"after {inner}")
+            along = moves(inner.out_axes, self.in_axes)
+            columns, constant = tuple([move(column, along) for column in columns]), move(constant, along)
+        product = matrix.multiply(self.columns, columns)
+        if constant:
+            constant = matrix.apply(self.columns, constant)
+        return _trusted(inner.in_axes, self.out_axes, product, self.constant ^ constant)
 
     def __mul__(self, outer: LinearLayout) -> LinearLayout:
         """Return the direct sum, ``self`` in the low bits; see ``layoutalg.f2.direct_sum``."""
         if not isinstance(outer, LinearLayout):
             return NotImplemented
-        from layoutalg.f2.build import direct_sum  # the module of the operation needs this one
-
-        return direct_sum(self, outer)
-
-    def then(self, outer: LinearLayout) -> LinearLayout:
-        """Return ``outer`` after ``self``."""
-        if not isinstance(outer, LinearLayout):
-            raise malformed("outer", "must be a LinearLayout", outer)
-        return outer @ self
+        inputs = _summed(self, outer, self.in_axes, outer.in_axes, "input")
+        outputs = _summed(self, outer, self.out_axes, outer.out_axes, "output")
+        low = moves(self.out_axes, outputs)
+        high = moves(outer.out_axes, outputs, dict(self.out_axes))
+        low_columns = {name: self.columns[at : at + bits] for name, at, bits in fields(self.in_axes)}
+        high_columns = {name: outer.columns[at : at + bits] for name, at, bits in fields(outer.in_axes)}
+        columns: list[int] = []
+        for name, _ in inputs:
+            columns += [move(column, low) for column in low_columns.get(name, ())]
+            columns += [move(column, high) for column in high_columns.get(name, ())]
+        return _trusted(inputs, outputs, tuple(columns), move(self.constant, low) | move(outer.constant, high))
 
     def inverse(self) -> LinearLayout:
         """Return the inverse map; input and output axes change places.
@@ -348,31 +294,23 @@ class LinearLayout:
         """
         reduced = _elimination(self.columns)
         if reduced.null:
-            witness: dict[str, object] = {"kernel": unpack(reduced.null[0], self.inputs), "value": self.at(0)}
+            witness: dict[str, object] = {"kernel": unpack(reduced.null[0], self.in_axes), "value": self.at(0)}
             raise self._singular(f"rank {reduced.rank} is less than the {self.in_bits} input bits", witness)
         if reduced.rank < self.out_bits:
             free = next(bit for bit in range(self.out_bits) if reduced.reduce(1 << bit)[0])
-            missed = unpack(self.constant ^ 1 << free, self.outputs)
+            missed = unpack(self.constant ^ 1 << free, self.out_axes)
             raise self._singular(
                 f"rank {reduced.rank} is less than the {self.out_bits} output bits", {"missed": missed}
             )
         columns = tuple([columns for _, columns in reduced.pivots])
-        return _trusted(self.outputs, self.inputs, columns, matrix.apply(columns, self.constant))
+        return _trusted(self.out_axes, self.in_axes, columns, matrix.apply(columns, self.constant))
 
     def __invert__(self) -> LinearLayout:
         """Return ``inverse()``."""
         return self.inverse()
 
     def _singular(self, because: str, witness: Mapping[str, object]) -> AdmissibilityError:
-        return AdmissibilityError(
-            Diagnostic(
-                code="LA203",
-                what="the linear layout is not invertible",
-                where=(str(self),),
-                because=because,
-                witness=witness,
-            )
-        )
+        return refuse("LA203", "the linear layout is not invertible", because, witness, self)
 
     @property
     def rank(self) -> int:
@@ -386,11 +324,11 @@ class LinearLayout:
             >>> LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}).kernel()
             ({'i': 3},)
         """
-        return tuple(unpack(vector, self.inputs) for vector in _elimination(self.columns).null)
+        return tuple(unpack(vector, self.in_axes) for vector in _elimination(self.columns).null)
 
     def image(self) -> tuple[dict[str, int], ...]:
         """Return the reduced basis of the image of the linear part, as points of the codomain."""
-        return tuple(unpack(vector, self.outputs) for vector, _ in _elimination(self.columns).pivots)
+        return tuple(unpack(vector, self.out_axes) for vector, _ in _elimination(self.columns).pivots)
 
     @property
     def is_injective(self) -> bool:
@@ -421,14 +359,65 @@ class LinearLayout:
         return f"LinearLayout.from_bases({self.bases!r}, {self.out_dims!r}{offset})"
 
 
+composes(LinearLayout, LinearLayout)(LinearLayout.__matmul__)
+
+
+def _evaluate(
+    inputs: Sequence[tuple[Coordinate, int]],
+    columns: Sequence[int],
+    constant: int,
+    out_bits: int,
+    shape: tuple[int, ...],
+) -> npt.NDArray[Any]:
+    """Return the values of a map at arrays of (coordinates, their number of bits) that broadcast to ``shape``."""
+    kind = np.int64 if out_bits <= PACKED_BITS else object
+    answer = np.full(shape, constant, dtype=kind)
+    column = iter(columns)
+    for values, bits in inputs:
+        for bit in range(bits):
+            image = next(column)
+            if image:
+                # an in-place xor keeps the shape of ``answer``; the operand broadcasts
+                answer ^= (np.asarray(values) >> bit & 1).astype(kind) * image
+    return answer
+
+
+def _summed(inner: LinearLayout, outer: LinearLayout, left: AxisBits, right: AxisBits, side: str) -> AxisBits:
+    """Return the union of two ordered sets of axes with added bits, in an order that agrees with both."""
+    if left == right:
+        return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
+
+    def conflict(name: str, other: str) -> AdmissibilityError:
+        because = f"one has {side} axis {name!r} before {other!r}, the other after it"
+        what = "the linear layouts order their axes differently"
+        return refuse("LA242", what, because, {"axis": name, "other": other}, inner, outer)
+
+    first, second = dict(left), dict(right)
+    order: list[str] = []
+    rest = [name for name, _ in right]
+    for name, _ in left:
+        if name in second:
+            if name not in rest:
+                raise conflict(name, next(other for other, _ in left if other in second and other in order))
+            cut = rest.index(name)
+            for passed in rest[:cut]:
+                if passed in first:
+                    raise conflict(name, passed)
+            order += rest[:cut]
+            rest = rest[cut + 1 :]
+        order.append(name)
+    total = ((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
+    return tuple((name, width(bits, f"{side} axis {name}")) for name, bits in total)
+
+
 _new, _set = object.__new__, object.__setattr__
 
 
-def _trusted(inputs: Axes, outputs: Axes, columns: tuple[int, ...], constant: int) -> LinearLayout:
+def _trusted(inputs: AxisBits, outputs: AxisBits, columns: tuple[int, ...], constant: int) -> LinearLayout:
     """Return a layout whose fields are valid by construction, without checking them again."""
     layout = _new(LinearLayout)
-    _set(layout, "inputs", inputs)
-    _set(layout, "outputs", outputs)
+    _set(layout, "in_axes", inputs)
+    _set(layout, "out_axes", outputs)
     _set(layout, "columns", columns)
     _set(layout, "constant", constant)
     return layout

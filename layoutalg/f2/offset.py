@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from layoutalg.f2 import carry, matrix
-from layoutalg.f2.axes import integer, log2, unpack
-from layoutalg.f2.checked import bad_argument, linear, packed_point, place, recolumned, refuse, restricted, selected
+from layoutalg.f2.axes import bad_argument, fields_check, log2, packed_point, place, refuse, selected, unpack
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.steps import linear, recolumned, restricted
 
 
 def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
@@ -30,8 +30,8 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
         [3, 2, 1, 0]
     """
     linear(layout, "layout")
-    constant = layout.constant ^ packed_point(layout.outputs, offset, "offset")
-    return _trusted(layout.inputs, layout.outputs, layout.columns, constant)
+    constant = layout.constant ^ packed_point(layout.out_axes, offset, "offset")
+    return _trusted(layout.in_axes, layout.out_axes, layout.columns, constant)
 
 
 def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
@@ -48,8 +48,8 @@ def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
         [1, 0, 3, 2]
     """
     linear(layout, "layout")
-    constant = layout.constant ^ matrix.apply(layout.columns, packed_point(layout.inputs, offset, "offset"))
-    return _trusted(layout.inputs, layout.outputs, layout.columns, constant)
+    constant = layout.constant ^ matrix.apply(layout.columns, packed_point(layout.in_axes, offset, "offset"))
+    return _trusted(layout.in_axes, layout.out_axes, layout.columns, constant)
 
 
 def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
@@ -63,7 +63,7 @@ def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
     """
     linear(layout, "layout")
     sizes = layout.in_dims
-    return xor_in(layout, {name: sizes[name] - 1 for name in selected(layout.inputs, names, "names")})
+    return xor_in(layout, {name: sizes[name] - 1 for name in selected(layout.in_axes, names, "names")})
 
 
 def flip_out(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
@@ -77,7 +77,7 @@ def flip_out(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
     """
     linear(layout, "layout")
     sizes = layout.out_dims
-    return xor_out(layout, {name: sizes[name] - 1 for name in selected(layout.outputs, names, "names")})
+    return xor_out(layout, {name: sizes[name] - 1 for name in selected(layout.out_axes, names, "names")})
 
 
 def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLayout:
@@ -105,15 +105,15 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
         [1, 0, 1, 0]
     """
     linear(layout, "layout")
-    low, bits = place(layout.inputs, name, "name")
-    first = integer(start, "start")
+    low, bits = place(layout.in_axes, name, "name")
+    first = fields_check.integer(start, "start")
     count = log2(size, "size")
     if first < 0 or first + (1 << count) > 1 << bits:
         raise bad_argument("start", f"the window must lie inside [0, {1 << bits})", (first, first + (1 << count)))
     four = carry.carry_seen(layout.columns[low : low + bits], first, count)
     if four is not None:
         at = tuple(first + x for x in four)
-        values = tuple(unpack(layout.at(coordinate << low), layout.outputs) for coordinate in at)
+        values = tuple(unpack(layout.at(coordinate << low), layout.out_axes) for coordinate in at)
         raise refuse(
             "LA254",
             "the layout on this window is not affine over F2",
@@ -139,6 +139,8 @@ def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
         >>> str(fix_in(LinearLayout.identity({"row": 2, "col": 2}), {"col": 1}))
         'F2[row=(1,0) -> row:2, col:2] ^ (0,1)'
     """
-    at = packed_point(linear(layout, "layout").inputs, point, "point")
-    moved = _trusted(layout.inputs, layout.outputs, layout.columns, layout.constant ^ matrix.apply(layout.columns, at))
-    return restricted(moved, [name for name, _ in layout.inputs if name not in point], layout.out_dims)
+    at = packed_point(linear(layout, "layout").in_axes, point, "point")
+    moved = _trusted(
+        layout.in_axes, layout.out_axes, layout.columns, layout.constant ^ matrix.apply(layout.columns, at)
+    )
+    return restricted(moved, [name for name, _ in layout.in_axes if name not in point], layout.out_dims)

@@ -12,10 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from layoutalg.f2.axes import Axes, log2, pairs, width
-from layoutalg.f2.build import require_axis_name
-from layoutalg.f2.checked import as_names, bad_argument, columns_of, gather, linear, mapped, place, refuse, selected
+from layoutalg.f2.axes import (
+    AxisBits,
+    argument_check,
+    as_names,
+    axes_of,
+    bad_argument,
+    gather,
+    place,
+    refuse,
+    selected,
+    width,
+)
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.steps import columns_of, linear, mapped
 
 Dims = Mapping[str, int] | Sequence[tuple[str, int]]
 
@@ -34,7 +44,7 @@ def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
         'F2[lane=(1), warp=(2) -> o:4]'
     """
     linear(layout, "layout")
-    return _trusted(_cut(layout, dims, layout.in_bits, "input"), layout.outputs, layout.columns, layout.constant)
+    return _trusted(_cut(layout, dims, layout.in_bits, "input"), layout.out_axes, layout.columns, layout.constant)
 
 
 def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
@@ -45,11 +55,11 @@ def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
         'F2[i=(1,0)(0,1) -> row:2, col:2]'
     """
     linear(layout, "layout")
-    return _trusted(layout.inputs, _cut(layout, dims, layout.out_bits, "output"), layout.columns, layout.constant)
+    return _trusted(layout.in_axes, _cut(layout, dims, layout.out_bits, "output"), layout.columns, layout.constant)
 
 
-def _cut(layout: LinearLayout, dims: Dims, total: int, side: str) -> Axes:
-    axes = tuple((name, log2(size, f"dims[{name!r}]")) for name, size in pairs(dims, "dims"))
+def _cut(layout: LinearLayout, dims: Dims, total: int, side: str) -> AxisBits:
+    axes = axes_of(dims, "dims")
     bits = sum(count for _, count in axes)
     if bits != total:
         raise refuse(
@@ -72,7 +82,7 @@ def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
         'F2[row=(1,0)(0,1) -> row:2, col:2]'
     """
     linear(layout, "layout")
-    return _trusted(_joined(layout.inputs, name), layout.outputs, layout.columns, layout.constant)
+    return _trusted(_joined(layout.in_axes, name), layout.out_axes, layout.columns, layout.constant)
 
 
 def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
@@ -83,13 +93,13 @@ def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
         'F2[row=(1), col=(2) -> offset:4]'
     """
     linear(layout, "layout")
-    return _trusted(layout.inputs, _joined(layout.outputs, name), layout.columns, layout.constant)
+    return _trusted(layout.in_axes, _joined(layout.out_axes, name), layout.columns, layout.constant)
 
 
-def _joined(axes: Axes, name: str | None) -> Axes:
+def _joined(axes: AxisBits, name: str | None) -> AxisBits:
     if name is None and not axes:
         raise bad_argument("name", "must be given where the layout has no axis to take it from", None)
-    joined = require_axis_name(axes[0][0] if name is None else name, "name")
+    joined = argument_check.name(axes[0][0] if name is None else name, "name")
     return ((joined, width(sum(bits for _, bits in axes), "layout")),)
 
 
@@ -107,9 +117,9 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
         'F2[b=(2), a=(1) -> o:4]'
     """
     linear(layout, "layout")
-    order = _permuted(layout.inputs, names)
+    order = _permuted(layout.in_axes, names)
     columns = tuple(column for name, _ in order for column in columns_of(layout, name, "names"))
-    return _trusted(order, layout.outputs, columns, layout.constant)
+    return _trusted(order, layout.out_axes, columns, layout.constant)
 
 
 def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
@@ -120,12 +130,12 @@ def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
         'F2[i=(0,1) -> col:4, row:2]'
     """
     linear(layout, "layout")
-    order = _permuted(layout.outputs, names)
-    places = [place(layout.outputs, name, "names") for name, _ in order]
+    order = _permuted(layout.out_axes, names)
+    places = [place(layout.out_axes, name, "names") for name, _ in order]
     return mapped(layout, order, lambda value: gather(value, places))
 
 
-def _permuted(axes: Axes, names: Sequence[str]) -> Axes:
+def _permuted(axes: AxisBits, names: Sequence[str]) -> AxisBits:
     wanted = as_names(names, "names", ordered=True)
     sizes = dict(axes)
     if len(wanted) != len(axes) or any(name not in sizes for name in wanted):
@@ -143,7 +153,7 @@ def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
         'F2[lane=(1) -> o:2]'
     """
     linear(layout, "layout")
-    return _trusted(_renamed(layout.inputs, names), layout.outputs, layout.columns, layout.constant)
+    return _trusted(_renamed(layout.in_axes, names), layout.out_axes, layout.columns, layout.constant)
 
 
 def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
@@ -154,17 +164,17 @@ def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
         'F2[a=(1) -> bank:2]'
     """
     linear(layout, "layout")
-    return _trusted(layout.inputs, _renamed(layout.outputs, names), layout.columns, layout.constant)
+    return _trusted(layout.in_axes, _renamed(layout.out_axes, names), layout.columns, layout.constant)
 
 
-def _renamed(axes: Axes, names: Mapping[str, str]) -> Axes:
+def _renamed(axes: AxisBits, names: Mapping[str, str]) -> AxisBits:
     if not isinstance(names, Mapping):
         raise bad_argument("names", "must be a mapping from old to new names", names)
     for old in names:
         place(axes, old, "names")
     answer: list[tuple[str, int]] = []
     for name, bits in axes:
-        new = require_axis_name(names.get(name, name), "names")
+        new = argument_check.name(names.get(name, name), "names")
         if any(new == taken for taken, _ in answer):
             raise bad_argument("names", "must leave the axis names distinct", new)
         answer.append((new, bits))
@@ -181,7 +191,7 @@ def squeeze_ins(layout: LinearLayout, names: Iterable[str] | None = None) -> Lin
         'F2[a=(1) -> o:2]'
     """
     linear(layout, "layout")
-    return _trusted(_squeezed(layout, layout.inputs, names), layout.outputs, layout.columns, layout.constant)
+    return _trusted(_squeezed(layout, layout.in_axes, names), layout.out_axes, layout.columns, layout.constant)
 
 
 def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
@@ -192,10 +202,10 @@ def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> Li
         'F2[a=(1) -> o:2]'
     """
     linear(layout, "layout")
-    return _trusted(layout.inputs, _squeezed(layout, layout.outputs, names), layout.columns, layout.constant)
+    return _trusted(layout.in_axes, _squeezed(layout, layout.out_axes, names), layout.columns, layout.constant)
 
 
-def _squeezed(layout: LinearLayout, axes: Axes, names: Iterable[str] | None) -> Axes:
+def _squeezed(layout: LinearLayout, axes: AxisBits, names: Iterable[str] | None) -> AxisBits:
     if names is None:
         return tuple(axis for axis in axes if axis[1])
     dropped = selected(axes, names, "names")
@@ -224,9 +234,9 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
     """
     linear(left, "left")
     linear(right, "right")
-    _joinable(left, right, left.outputs, right.outputs, left.inputs, right.inputs, "output", "input")
-    inputs = left.inputs + right.inputs
-    return _trusted(inputs, left.outputs, left.columns + right.columns, left.constant ^ right.constant)
+    _joinable(left, right, left.out_axes, right.out_axes, left.in_axes, right.in_axes, "output", "input")
+    inputs = left.in_axes + right.in_axes
+    return _trusted(inputs, left.out_axes, left.columns + right.columns, left.constant ^ right.constant)
 
 
 def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
@@ -245,19 +255,19 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
     """
     linear(left, "left")
     linear(right, "right")
-    _joinable(left, right, left.inputs, right.inputs, left.outputs, right.outputs, "input", "output")
+    _joinable(left, right, left.in_axes, right.in_axes, left.out_axes, right.out_axes, "input", "output")
     shift = left.out_bits
     columns = tuple(low | high << shift for low, high in zip(left.columns, right.columns, strict=True))
-    return _trusted(left.inputs, left.outputs + right.outputs, columns, left.constant | right.constant << shift)
+    return _trusted(left.in_axes, left.out_axes + right.out_axes, columns, left.constant | right.constant << shift)
 
 
 def _joinable(
     left: LinearLayout,
     right: LinearLayout,
-    same_left: Axes,
-    same_right: Axes,
-    other_left: Axes,
-    other_right: Axes,
+    same_left: AxisBits,
+    same_right: AxisBits,
+    other_left: AxisBits,
+    other_right: AxisBits,
     same: str,
     other: str,
 ) -> None:

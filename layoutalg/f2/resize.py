@@ -12,25 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from layoutalg.f2.axes import log2, resized, unpack
-from layoutalg.f2.build import direct_sum, identity_1d, require_axis_name
-from layoutalg.f2.checked import (
+from layoutalg.f2.axes import (
+    argument_check,
     bad_argument,
-    columns_of,
     field,
     flag,
     gather,
     insert,
-    linear,
-    mapped,
+    log2,
     place,
-    recolumned,
     refuse,
-    restricted,
+    resized,
     selected,
+    unpack,
 )
+from layoutalg.f2.build import direct_sum, identity_1d
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.reshape import transpose_outs
+from layoutalg.f2.steps import columns_of, linear, mapped, recolumned, restricted
 
 
 def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> LinearLayout:
@@ -48,7 +47,7 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
         'F2[row=(0), col=(1) -> col:2]'
     """
     linear(layout, "layout")
-    return restricted(layout, selected(layout.inputs, ins, "ins"), selected(layout.outputs, outs, "outs"))
+    return restricted(layout, selected(layout.in_axes, ins, "ins"), selected(layout.out_axes, outs, "outs"))
 
 
 def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
@@ -78,7 +77,7 @@ def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
         >>> str(resize_in(LinearLayout.identity({"row": 4}), "row", 2))
         'F2[row=(1) -> row:4]'
     """
-    low, bits = place(linear(layout, "layout").inputs, name, "name")
+    low, bits = place(linear(layout, "layout").in_axes, name, "name")
     count = log2(size, "size")
     if count > bits:
         raise refuse(
@@ -105,7 +104,7 @@ def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
         >>> str(broadcast_in(LinearLayout.identity({"row": 2}), "row", 4))
         'F2[row=(1)(0) -> row:2]'
     """
-    low, bits = place(linear(layout, "layout").inputs, name, "name")
+    low, bits = place(linear(layout, "layout").in_axes, name, "name")
     count = log2(size, "size")
     if count < bits:
         raise bad_argument("size", f"must be at least {1 << bits}", 1 << count)
@@ -126,7 +125,7 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
         >>> resize_out(LinearLayout.from_bases({"i": [(1,)]}, {"o": 8}), "o", 2).out_dims
         {'o': 2}
     """
-    low, bits = place(linear(layout, "layout").outputs, name, "name")
+    low, bits = place(linear(layout, "layout").out_axes, name, "name")
     count = log2(size, "size")
     if count < bits:
         for index, value in enumerate((layout.constant, *layout.columns)):
@@ -137,11 +136,11 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
                     "LA253",
                     "a coordinate of the layout does not fit the smaller axis",
                     f"output axis {name!r} takes the value {coordinate}, not below {1 << count}",
-                    {"input": unpack(at, layout.inputs), "value": coordinate, "asked": 1 << count},
+                    {"input": unpack(at, layout.in_axes), "value": coordinate, "asked": 1 << count},
                     layout,
                 )
         return mask_out(layout, name, size)
-    outputs = resized(layout.outputs, name, count)
+    outputs = resized(layout.out_axes, name, count)
     return mapped(layout, outputs, lambda value: insert(value, low + bits, count - bits))
 
 
@@ -159,10 +158,10 @@ def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
         >>> mask_out(LinearLayout.from_bases({"i": [(3,), (2,)]}, {"o": 4}), "o", 2).table().tolist()
         [0, 1, 0, 1]
     """
-    low, bits = place(linear(layout, "layout").outputs, name, "name")
+    low, bits = place(linear(layout, "layout").out_axes, name, "name")
     count = _smaller(size, bits)
     places = ((0, low + count), (low + bits, layout.out_bits - low - bits))
-    return mapped(layout, resized(layout.outputs, name, count), lambda value: gather(value, places))
+    return mapped(layout, resized(layout.out_axes, name, count), lambda value: gather(value, places))
 
 
 def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
@@ -182,11 +181,11 @@ def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
         >>> zero_out(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4}), "o", 2).table().tolist()
         [0, 0, 1, 1]
     """
-    low, bits = place(linear(layout, "layout").outputs, name, "name")
+    low, bits = place(linear(layout, "layout").out_axes, name, "name")
     count = _smaller(size, bits)
     inside = ((1 << bits) - 1) << low
     columns = tuple(column & ~inside if field(column, (low, bits)) >> count else column for column in layout.columns)
-    return mask_out(_trusted(layout.inputs, layout.outputs, columns, layout.constant), name, size)
+    return mask_out(_trusted(layout.in_axes, layout.out_axes, columns, layout.constant), name, size)
 
 
 def _smaller(size: object, bits: int) -> int:
@@ -232,7 +231,7 @@ def ensure_not_larger(
     sizes = _shape(layout, shape)
     before = () if flag(broadcast, "broadcast") else columns_of(layout, register, "register")
     answer = layout
-    for name, bits in layout.outputs:
+    for name, bits in layout.out_axes:
         if sizes.get(name, bits) < bits:
             answer = mask_out(answer, name, 1 << sizes[name])
     if broadcast:
@@ -261,12 +260,12 @@ def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str
     """
     sizes = _shape(layout, shape)
     if name is None:
-        if not layout.inputs:
+        if not layout.in_axes:
             raise bad_argument("name", "must be given where the layout has no input axis", None)
-        name = layout.inputs[0][0]
-    require_axis_name(name, "name")
+        name = layout.in_axes[0][0]
+    argument_check.name(name, "name")
     answer = layout
-    for axis, bits in layout.outputs:
+    for axis, bits in layout.out_axes:
         if sizes.get(axis, bits) > bits:
             answer = direct_sum(answer, identity_1d(1 << sizes[axis] - bits, name, axis))
     return answer
@@ -277,7 +276,7 @@ def _shape(layout: LinearLayout, shape: Mapping[str, int]) -> dict[str, int]:
     if not isinstance(shape, Mapping):
         raise bad_argument("shape", "must map output axes to sizes", shape)
     for name in shape:
-        place(layout.outputs, name, "shape")
+        place(layout.out_axes, name, "shape")
     return {name: log2(size, f"shape[{name!r}]") for name, size in shape.items()}
 
 
@@ -301,12 +300,12 @@ def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, in
     """
     linear(cga, "cga")
     sizes = _shape(linear(cta, "cta"), shape)
-    names = [name for name, _ in cta.outputs]
+    names = [name for name, _ in cta.out_axes]
     if set(sizes) != set(names):
         raise bad_argument("shape", f"must have the axes {names}", sorted(sizes))
-    if set(dict(cga.outputs)) != set(names):
-        raise bad_argument("cga", f"must have the output axes {names}", [name for name, _ in cga.outputs])
-    blocks = dict(cga.outputs)
+    if set(dict(cga.out_axes)) != set(names):
+        raise bad_argument("cga", f"must have the output axes {names}", [name for name, _ in cga.out_axes])
+    blocks = dict(cga.out_axes)
     for name in names:
         if blocks[name] > sizes[name]:
             raise refuse(

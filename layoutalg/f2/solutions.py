@@ -22,21 +22,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, fields, unpack
-from layoutalg.f2.checked import (
+from layoutalg.f2.axes import (
+    AxisBits,
     as_names,
     bad_argument,
-    bit_name,
     field,
-    linear,
+    fields,
     move,
     moves,
     packed_point,
     place,
     refuse,
+    unpack,
 )
 from layoutalg.f2.divide import is_trivial_over, quotient
 from layoutalg.f2.layout import SMALL_BITS, LinearLayout, _elimination, _trusted
+from layoutalg.f2.steps import bit_name, linear
 from layoutalg.ground.cache import kept
 
 OBJECTIVES: Mapping[str, tuple[str, ...]] = {
@@ -95,7 +96,7 @@ class SolutionSet:
     @property
     def directions(self) -> tuple[dict[str, int], ...]:
         """The kernel basis as points by name."""
-        return tuple(unpack(vector, self.particular.outputs) for vector in self.kernel)
+        return tuple(unpack(vector, self.particular.out_axes) for vector in self.kernel)
 
     def contains(self, candidate: LinearLayout) -> bool:
         """Whether ``candidate`` is one of the solutions.
@@ -107,7 +108,7 @@ class SolutionSet:
         """
         linear(candidate, "candidate")
         one = self.particular
-        if candidate.inputs != one.inputs or candidate.outputs != one.outputs:
+        if candidate.in_axes != one.in_axes or candidate.out_axes != one.out_axes:
             return False
         values = zip((*candidate.columns, candidate.constant), (*one.columns, one.constant), strict=True)
         return all(_remainder(self.kernel, value) == least for value, least in values)
@@ -137,11 +138,11 @@ class SolutionSet:
                 raise bad_argument(
                     "objective", f"must be one of {sorted(OBJECTIVES)}, or a sequence of axes", objective
                 )
-            known = dict(self.particular.outputs)
+            known = dict(self.particular.out_axes)
             return self._placed([name for name in OBJECTIVES[objective] if name in known])
         order = as_names(objective, "objective", ordered=True)
         for name in order:
-            place(self.particular.outputs, name, "objective")
+            place(self.particular.out_axes, name, "objective")
         return self._placed(order)
 
     def _placed(self, order: Sequence[str]) -> LinearLayout:
@@ -151,8 +152,8 @@ class SolutionSet:
         values = [*one.columns, one.constant]
         kernel: Sequence[int] = self.kernel
         for name in order:
-            where = place(one.outputs, name, "objective")
-            wanted = [*_targets(one.inputs, name, where[1]), 0]
+            where = place(one.out_axes, name, "objective")
+            wanted = [*_targets(one.in_axes, name, where[1]), 0]
             reduced = matrix.eliminate([field(vector, where) for vector in kernel])
             for index, value in enumerate(values):
                 used = reduced.reduce(field(value, where) ^ wanted[index])[1]
@@ -160,10 +161,10 @@ class SolutionSet:
             kernel = [matrix.apply(kernel, null) for null in reduced.null]
         # a null set is one vector and others before it, and no step uses that vector: what is left of the kernel is
         # ascending and reduced again, and the values stay the smallest modulo it
-        return _trusted(one.inputs, one.outputs, tuple(values[:-1]), values[-1])
+        return _trusted(one.in_axes, one.out_axes, tuple(values[:-1]), values[-1])
 
 
-def _targets(inputs: Axes, name: str, bits: int) -> list[int]:
+def _targets(inputs: AxisBits, name: str, bits: int) -> list[int]:
     """Return per input bit the value of the output axis ``name`` that would be the input coordinate itself."""
     answer = []
     for axis, _, count in fields(inputs):
@@ -203,7 +204,7 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     linear(outer, "outer")
     linear(target, "target")
     columns, constant = target.columns, target.constant
-    if target.outputs != outer.outputs:
+    if target.out_axes != outer.out_axes:
         columns, constant = _matched(outer, target)
     work, kernel, count = _work(outer.columns)
     lookup = work.get
@@ -220,7 +221,7 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
         # the vector is used up, what is left is the set of columns
         answer.append(row)
     # each kernel set has a highest column of its own and otherwise only pivot columns: it is reduced already
-    particular = _trusted(target.inputs, outer.inputs, tuple(answer[:-1]), answer[-1])
+    particular = _trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
     return _solutions(particular, kernel)
 
 
@@ -250,7 +251,7 @@ def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet
 
 def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
     """Return the columns and the constant of ``target`` packed as in ``outer``."""
-    room, given = dict(outer.outputs), dict(target.outputs)
+    room, given = dict(outer.out_axes), dict(target.out_axes)
     for name in (*room, *given):
         if name not in room or name not in given or given[name] > room[name]:
             sizes = (outer.out_dims.get(name), target.out_dims.get(name))
@@ -262,7 +263,7 @@ def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...]
                 outer,
                 target,
             )
-    along = moves(target.outputs, outer.outputs)
+    along = moves(target.out_axes, outer.out_axes)
     return tuple(move(column, along) for column in target.columns), move(target.constant, along)
 
 
@@ -276,9 +277,9 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
     name = "the affine part" if index == target.in_bits else f"the image of {bit_name(target, index)}"
     because = f"{name} is not in the image of the outer layout"
     witness = {
-        "input": unpack(at, target.inputs),
-        "value": unpack(target.at(at), target.outputs),
-        "basis_vector": unpack(value, outer.outputs),
+        "input": unpack(at, target.in_axes),
+        "value": unpack(target.at(at), target.out_axes),
+        "basis_vector": unpack(value, outer.out_axes),
     }
     return refuse(
         "LA244", "the values of the target are not all values of the outer layout", because, witness, outer, target
@@ -286,7 +287,7 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
 
 
 def _origin(outer: LinearLayout, target: LinearLayout) -> int:
-    constant = target.constant if target.outputs == outer.outputs else _matched(outer, target)[1]
+    constant = target.constant if target.out_axes == outer.out_axes else _matched(outer, target)[1]
     return constant ^ outer.constant
 
 
@@ -325,15 +326,15 @@ def preimages(
         >>> preimages(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}), {"o": 1})
         ({'i': 1}, ({'i': 3},))
     """
-    packed = packed_point(linear(layout, "layout").outputs, point, "point", complete=True, flat=True)
+    packed = packed_point(linear(layout, "layout").out_axes, point, "point", complete=True, flat=True)
     reduced = _elimination(layout.columns)
     rest, used = reduced.reduce(packed ^ layout.constant)
     if rest:
-        value = unpack(packed, layout.outputs)
+        value = unpack(packed, layout.out_axes)
         raise refuse(
             "LA244", "the layout does not take this value", f"{value} is not reached", {"value": value}, layout
         )
-    return unpack(used, layout.inputs), tuple(unpack(vector, layout.inputs) for vector in reduced.null)
+    return unpack(used, layout.in_axes), tuple(unpack(vector, layout.in_axes) for vector in reduced.null)
 
 
 def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
@@ -360,7 +361,7 @@ def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> Linea
     linear(destination, "destination")
     answer = solve(source, destination).choose("local")
     for name in OBJECTIVES["local"]:
-        if name not in dict(answer.inputs) and name not in dict(answer.outputs):
+        if name not in dict(answer.in_axes) and name not in dict(answer.out_axes):
             continue
         if not is_trivial_over(answer, name):
             break

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import Axes, check_axes, check_name, unpack
-from layoutalg.f2.checked import bad_argument, items, linear, packed_point, refuse
+from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, packed_point, refuse, unpack
 from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.steps import linear
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Subspace:
         ((3, 5), ({'lane': 3, 'warp': 0}, {'lane': 1, 'warp': 1}), True)
     """
 
-    axes: Axes
+    axes: AxisBits
     basis: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class Subspace:
             raise bad_argument("basis", "must be reduced and ascending", self.basis)
 
     @classmethod
-    def spanned(cls, axes: Axes, vectors: Iterable[int | Mapping[str, int]]) -> Subspace:
+    def spanned(cls, axes: AxisBits, vectors: Iterable[int | Mapping[str, int]]) -> Subspace:
         """Return the span of packed vectors or points by name.
 
         Raises: MalformedError: LA200, LA241.
@@ -159,21 +159,21 @@ class Subspace:
 
         Raises: MalformedError: LA241.
         """
-        if linear(layout, "layout").inputs != self.axes:
-            raise bad_argument("layout", f"must have the input axes {self.axes}", layout.inputs)
+        if linear(layout, "layout").in_axes != self.axes:
+            raise bad_argument("layout", f"must have the input axes {self.axes}", layout.in_axes)
         vectors = [matrix.apply(layout.columns, vector) for vector in self.basis]
-        return Subspace(layout.outputs, matrix.image_basis(vectors))
+        return Subspace(layout.out_axes, matrix.image_basis(vectors))
 
     def preimage(self, layout: LinearLayout) -> Subspace:
         """Return the inputs that the linear part of a layout sends into this subspace of its codomain.
 
         Raises: MalformedError: LA241.
         """
-        if linear(layout, "layout").outputs != self.axes:
-            raise bad_argument("layout", f"must have the output axes {self.axes}", layout.outputs)
+        if linear(layout, "layout").out_axes != self.axes:
+            raise bad_argument("layout", f"must have the output axes {self.axes}", layout.out_axes)
         mask = (1 << layout.in_bits) - 1
         null = matrix.kernel((*layout.columns, *self.basis))
-        return Subspace(layout.inputs, matrix.image_basis([vector & mask for vector in null]))
+        return Subspace(layout.in_axes, matrix.image_basis([vector & mask for vector in null]))
 
     def as_layout(self, name: str) -> LinearLayout:
         """Return the injective layout whose values are the points of the subspace; bit i gives basis vector i.
@@ -182,7 +182,7 @@ class Subspace:
             >>> str(Subspace.spanned((("x", 2),), [3]).as_layout("i"))
             'F2[i=(3) -> x:4]'
         """
-        check_name(name, "name", ())
+        fields_check.name(name, "name")
         return _trusted(((name, len(self.basis)),), self.axes, self.basis, 0)
 
     def _same(self, other: Subspace) -> None:
@@ -206,7 +206,7 @@ def kernel_of(layout: LinearLayout) -> Subspace:
         >>> kernel_of(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2})).basis
         (3,)
     """
-    return Subspace(linear(layout, "layout").inputs, matrix.image_basis(matrix.kernel(layout.columns)))
+    return Subspace(linear(layout, "layout").in_axes, matrix.image_basis(matrix.kernel(layout.columns)))
 
 
 def image_of(layout: LinearLayout) -> Subspace:
@@ -216,4 +216,4 @@ def image_of(layout: LinearLayout) -> Subspace:
         >>> image_of(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4})).basis
         (1, 2)
     """
-    return Subspace(linear(layout, "layout").outputs, matrix.image_basis(layout.columns))
+    return Subspace(linear(layout, "layout").out_axes, matrix.image_basis(layout.columns))

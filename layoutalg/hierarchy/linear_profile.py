@@ -64,10 +64,10 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
     entries = []
     for index, cut in enumerate(CUTS):
         above = AXES[index + 1 :]
-        mask = sum(((1 << bits) - 1) << low for name, low, bits in fields(gather.outputs) if name in above)
+        mask = sum(((1 << bits) - 1) << low for name, low, bits in fields(gather.out_axes) if name in above)
         crossing, carried, displaced = [], [], []
-        for name, low, bits in fields(gather.inputs):
-            at = {axis: place for axis, place, _ in fields(gather.outputs)}.get(name, 0)
+        for name, low, bits in fields(gather.in_axes):
+            at = {axis: place for axis, place, _ in fields(gather.out_axes)}.get(name, 0)
             for bit in range(bits):
                 image = gather.columns[low + bit] & mask
                 if name in above:

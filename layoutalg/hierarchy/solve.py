@@ -104,7 +104,7 @@ def solve_linear(before: LinearLayout, after: LinearLayout) -> LinearLayout:
         >>> X.columns, X.constant, (X @ A) == B
         ((2,), 1, True)
     """
-    if require(before, LinearLayout, "before").inputs != require(after, LinearLayout, "after").inputs:
+    if require(before, LinearLayout, "before").in_axes != require(after, LinearLayout, "after").in_axes:
         raise AdmissibilityError(
             Diagnostic(
                 code="LA751",
@@ -135,4 +135,4 @@ def solve_linear(before: LinearLayout, after: LinearLayout) -> LinearLayout:
     for vector, used in reduced.pivots:
         columns[vector.bit_length() - 1] = matrix.apply(after.columns, used)
     constant = after.constant ^ matrix.apply(columns, before.constant)
-    return LinearLayout(before.outputs, after.outputs, tuple(columns), constant)
+    return LinearLayout(before.out_axes, after.out_axes, tuple(columns), constant)

@@ -73,7 +73,7 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
         _refuse(layout, f"its constant part is {layout.offset}; Triton's layouts have none")
     if max(layout.in_bits, layout.out_bits) > TRITON_BITS:
         _refuse(layout, f"it has {layout.in_bits} input and {layout.out_bits} output bits; Triton takes {TRITON_BITS}")
-    for side, axes in (("input", layout.inputs), ("output", layout.outputs)):
+    for side, axes in (("input", layout.in_axes), ("output", layout.out_axes)):
         for axis, bits in axes:
             if bits > AXIS_BITS:
                 _refuse(layout, f"{side} axis {axis!r} has {bits} bits; Triton keeps sizes of at most {AXIS_BITS}")

@@ -141,7 +141,7 @@ def slice_of(parent: LinearLayout, dim: int) -> LinearLayout:
     """
     if not isinstance(parent, LinearLayout):
         raise malformed("parent", "must be a LinearLayout", parent)
-    rank = len(parent.outputs)
+    rank = len(parent.out_axes)
     if tuple(parent.out_dims) != dims(rank):
         raise malformed("parent", f"must have the outputs {dims(rank)}", tuple(parent.out_dims))
     removed = integer(dim, "dim")

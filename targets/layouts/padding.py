@@ -90,7 +90,7 @@ class PaddedShared:
     @property
     def weights(self) -> tuple[int, ...]:
         """What each bit of the offset adds to the address."""
-        bits = dict(self.linear.inputs)["offset"]
+        bits = dict(self.linear.in_axes)["offset"]
         return tuple(
             (1 << bit) + sum(padding * ((1 << bit) // interval) for interval, padding in self.pairs)
             for bit in range(bits)
@@ -116,7 +116,7 @@ class PaddedShared:
 
         Raises: BudgetError: LA708.
         """
-        bits = dict(self.linear.inputs)["offset"]
+        bits = dict(self.linear.in_axes)["offset"]
         if bits > LIST_BITS or self.cosize >> 63:
             raise BudgetError(
                 Diagnostic(

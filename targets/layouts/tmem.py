@@ -237,7 +237,7 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
     _atom(atom, tuple(ATOMS))
     if not isinstance(memory, LinearLayout) or tuple(memory.in_dims) != ("row", "col", "block") or memory.constant:
         raise malformed("memory", "must be a LinearLayout of row, col and block without a constant", memory)
-    if dict(memory.inputs)["row"] != 7 or len(memory.outputs) != 2:
+    if dict(memory.in_axes)["row"] != 7 or len(memory.out_axes) != 2:
         raise malformed("memory", "must have 128 rows and two output dimensions", memory)
     count = power(warps, "warps")
     if count < 4:

@@ -175,7 +175,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     kept = together.bit_length() - 1
     groups = 1 << (len(lanes) - kept)
     group = LinearLayout(
-        (("register", bits), ("lane", kept)), access.outputs, access.columns[: bits + kept], access.constant
+        (("register", bits), ("lane", kept)), access.out_axes, access.columns[: bits + kept], access.constant
     )
     return groups * f2.wavefronts(group, element_bits)
 

@@ -248,7 +248,7 @@ for bases, dims in json.load(sys.stdin):
     assert from_object(live) == ours
     for index in range(ours.size):
         coords, rest = {}, index
-        for axis, bits in ours.inputs:
+        for axis, bits in ours.in_axes:
             coords[axis], rest = rest & ((1 << bits) - 1), rest >> bits
         assert live.apply(coords) == ours.apply(coords)
 print("equal")

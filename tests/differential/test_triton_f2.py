@@ -57,7 +57,7 @@ def check(case: list[Any], seen: Counter[str]) -> None:
         tests, names, counts, rows = rest[1]
         assert [one.is_surjective, one.is_injective, one.is_invertible] == tests
         assert [list(one.in_dims), list(one.out_dims)] == names
-        assert [len(one.inputs), len(one.outputs)] == counts
+        assert [len(one.in_axes), len(one.out_axes)] == counts
         assert [[column >> row & 1 for column in one.columns] for row in range(one.out_bits)] == rows
     elif which == "same":
         # the binding compares axes in order, and so does ``==``
@@ -67,7 +67,7 @@ def check(case: list[Any], seen: Counter[str]) -> None:
     elif which == "sum":
         two, both = read(rest[1]), read(rest[2])
         assert one * two == both
-        same_axes = len(both.inputs) == len(two.inputs) and len(both.outputs) == len(two.outputs)
+        same_axes = len(both.in_axes) == len(two.in_axes) and len(both.out_axes) == len(two.out_axes)
         assert one * f2.divide_left(both, one) == both == f2.divide_right(both, two) * two
         if same_axes:
             assert f2.divide_left(both, one) == two

@@ -47,7 +47,7 @@ def test_wavefronts_count_the_words_of_the_fullest_bank(
     step = f2.bank_conflict(access, element_bits, banks=banks, bank_bits=bank_bits)
     assert (step is None) == (count == 1)
     if step is not None:
-        packed = step["register"] | step["lane"] << access.inputs[0][1]
+        packed = step["register"] | step["lane"] << access.in_axes[0][1]
         for x in range(access.size):
             both = each[x] | each[x ^ packed]
             assert len({bank for bank, _ in both}) < len(both)

@@ -80,6 +80,9 @@ def test_every_evaluation_agrees_with_the_definition(layout: LinearLayout) -> No
         arrays = {name: np.array([point[name] for point in everywhere]) for name in layout.in_dims}
         for name, values in layout.apply(arrays).items():
             assert np.asarray(values).tolist() == [evaluate(layout, point)[name] for point in everywhere]
+    shuffled = np.arange(layout.size)[::-1].reshape(1, -1)
+    assert layout.apply(shuffled).tolist() == layout.table()[shuffled].tolist()
+    assert layout.apply(layout.size - 1) == layout.at(layout.size - 1)
 
 
 @given(layouts())
@@ -94,7 +97,7 @@ def test_a_layout_survives_text_repr_pickle_and_hash(layout: LinearLayout) -> No
 @given(st.data())
 def test_composition_is_evaluation_in_sequence(data: st.DataObject) -> None:
     inner = data.draw(layouts())
-    wider = [(name, bits + data.draw(st.integers(0, 1))) for name, bits in inner.outputs]
+    wider = [(name, bits + data.draw(st.integers(0, 1))) for name, bits in inner.out_axes]
     outer = data.draw(layouts(inputs=tuple(data.draw(st.permutations(wider)))))
     both = outer @ inner
     assert both == inner.then(outer)

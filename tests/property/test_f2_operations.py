@@ -69,7 +69,7 @@ def flat(point: Mapping[str, int], dims: Mapping[str, int]) -> int:
 
 def sound(layout: LinearLayout) -> None:
     """Results are made without checks, so check them here."""
-    again = LinearLayout(layout.inputs, layout.outputs, layout.columns, layout.constant)
+    again = LinearLayout(layout.in_axes, layout.out_axes, layout.columns, layout.constant)
     assert again == layout == eval(repr(layout)) == pickle.loads(pickle.dumps(layout))
     assert hash(again) == hash(layout)
 
@@ -82,7 +82,7 @@ def test_direct_sum(inner: LinearLayout, outer: LinearLayout) -> None:
     except AdmissibilityError as error:
         name, other = error.diagnostic.witness["axis"], error.diagnostic.witness["other"]
         agree = []
-        for side in ("inputs", "outputs"):
+        for side in ("in_axes", "out_axes"):
             one, two = [n for n, _ in getattr(inner, side)], [n for n, _ in getattr(outer, side)]
             if {name, other} <= set(one) and {name, other} <= set(two):
                 agree.append((one.index(name) < one.index(other)) == (two.index(name) < two.index(other)))
@@ -91,7 +91,7 @@ def test_direct_sum(inner: LinearLayout, outer: LinearLayout) -> None:
         return
     sound(both)
     for layout in (inner, outer):
-        for side in ("inputs", "outputs"):
+        for side in ("in_axes", "out_axes"):
             order = [n for n, _ in getattr(both, side)]
             kept = [n for n, _ in getattr(layout, side)]
             assert [n for n in order if n in kept] == kept
@@ -109,7 +109,7 @@ def test_direct_sum(inner: LinearLayout, outer: LinearLayout) -> None:
 
 def _spread(part: LinearLayout, whole: LinearLayout) -> LinearLayout:
     """``part`` with the axes of ``whole``, those it lacks of size 1."""
-    ins, outs = dict(part.inputs), dict(part.outputs)
+    ins, outs = dict(part.in_axes), dict(part.out_axes)
     bases = {name: [] for name in whole.in_dims} | {name: part.bases[name] for name in ins}
     spread = {name: [dict(zip(outs, image, strict=True)) for image in images] for name, images in bases.items()}
     dims = {name: part.out_dims.get(name, 1) for name in whole.out_dims}
@@ -147,7 +147,7 @@ def test_division_is_exact_or_refused(layout: LinearLayout, tile: LinearLayout) 
         else:
             sound(rest)
             assert (tile * rest if left else rest * tile) == layout
-            assert [n for n, _ in rest.inputs] == [n for n, _ in layout.inputs]
+            assert [n for n, _ in rest.in_axes] == [n for n, _ in layout.in_axes]
 
 
 def _only_candidate(layout: LinearLayout, tile: LinearLayout, left: bool) -> LinearLayout | None:
@@ -250,7 +250,7 @@ def _all_solutions(outer: LinearLayout, target: LinearLayout) -> list[LinearLayo
     choices = [[y for y, value in enumerate(values) if value == wanted[x]] for x in units]
     found = []
     for origin, *others in itertools.product(*choices):
-        one = LinearLayout(target.inputs, outer.inputs, tuple(value ^ origin for value in others), origin)
+        one = LinearLayout(target.in_axes, outer.in_axes, tuple(value ^ origin for value in others), origin)
         if [values[one.at(x)] for x in range(one.size)] == wanted:
             found.append(one)
     return found
@@ -320,7 +320,7 @@ def test_reshapes(layout: LinearLayout, data: st.DataObject) -> None:
     names = data.draw(st.permutations(list(layout.in_dims)))
     turned = f2.transpose_ins(layout, names)
     sound(turned)
-    assert [n for n, _ in turned.inputs] == list(names)
+    assert [n for n, _ in turned.in_axes] == list(names)
     assert all(turned.apply(x) == layout.apply(x) for x in points(layout.in_dims))
     names = data.draw(st.permutations(list(layout.out_dims)))
     turned = f2.transpose_outs(layout, names)
@@ -353,13 +353,13 @@ def test_reshapes(layout: LinearLayout, data: st.DataObject) -> None:
 @given(st.data())
 def test_concat(data: st.DataObject) -> None:
     left = data.draw(layouts())
-    right = data.draw(layouts((("other", 2),), left.outputs))
+    right = data.draw(layouts((("other", 2),), left.out_axes))
     both = f2.concat_ins(left, right)
     sound(both)
     for x in points(both.in_dims):
         one, two = left.apply({n: x[n] for n in left.in_dims}), right.apply({"other": x["other"]})
         assert both.apply(x) == {n: one[n] ^ two[n] for n in one}
-    right = data.draw(layouts(left.inputs, (("other", 2),)))
+    right = data.draw(layouts(left.in_axes, (("other", 2),)))
     both = f2.concat_outs(left, right)
     sound(both)
     for x in points(both.in_dims):
@@ -454,8 +454,8 @@ def _refuted(layout: LinearLayout, start: int, witness: Mapping[str, object]) ->
 @CASES
 @given(layouts(), st.data())
 def test_parts_and_sizes(layout: LinearLayout, data: st.DataObject) -> None:
-    ins = data.draw(st.lists(st.sampled_from(list(layout.in_dims)), unique=True)) if layout.inputs else []
-    outs = data.draw(st.lists(st.sampled_from(list(layout.out_dims)), unique=True)) if layout.outputs else []
+    ins = data.draw(st.lists(st.sampled_from(list(layout.in_dims)), unique=True)) if layout.in_axes else []
+    outs = data.draw(st.lists(st.sampled_from(list(layout.out_dims)), unique=True)) if layout.out_axes else []
     part = f2.sublayout(layout, ins, outs)
     sound(part)
     values = function(part)
@@ -514,11 +514,11 @@ def test_fitting_a_shape(layout: LinearLayout, data: st.DataObject) -> None:
         slim = f2.ensure_not_larger(layout, shape, broadcast=False)
         sound(slim)
         assert {tuple(v.items()) for v in function(slim)} == {tuple(v.items()) for v in function(less)}
-    if not layout.inputs:
+    if not layout.in_axes:
         return
     more = f2.ensure_not_smaller(layout, shape)
     sound(more)
-    first = layout.inputs[0][0]
+    first = layout.in_axes[0][0]
     old = layout.in_dims[first]
     for x in points(more.in_dims):
         copy, expected = x[first] // old, layout.apply(x | {first: x[first] % old})
@@ -549,7 +549,7 @@ def test_trivial_axes(data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(shared))[0]
         rest = tuple(axis for axis in shared if axis[0] != name)
         layout = LinearLayout.identity({name: layout.in_dims[name]}) * data.draw(layouts(rest, rest))
-    for count in range(len(layout.inputs) + 1):
+    for count in range(len(layout.in_axes) + 1):
         for names in itertools.combinations(layout.in_dims, count):
             others = [n for n in layout.in_dims if n not in names]
 
@@ -579,8 +579,8 @@ def test_trivial_axes(data: st.DataObject) -> None:
 @given(st.data())
 def test_repetitions(data: st.DataObject) -> None:
     layout = data.draw(layouts())
-    tile_in = tuple((n, data.draw(st.integers(0, b))) for n, b in layout.inputs)
-    tile = data.draw(layouts(tile_in, layout.outputs))
+    tile_in = tuple((n, data.draw(st.integers(0, b))) for n, b in layout.in_axes)
+    tile = data.draw(layouts(tile_in, layout.out_axes))
     if data.draw(st.booleans()):
         tile = layout
         for name, bits in tile_in:
@@ -615,9 +615,9 @@ def test_repetitions(data: st.DataObject) -> None:
 def test_consecutive(layout: LinearLayout) -> None:
     width = f2.num_consecutive(layout)
     best = 1
-    if layout.inputs and layout.outputs:
-        first, out = layout.inputs[0][0], layout.outputs[0][0]
-        for bits in range(min(layout.inputs[0][1], layout.outputs[0][1]) + 1):
+    if layout.in_axes and layout.out_axes:
+        first, out = layout.in_axes[0][0], layout.out_axes[0][0]
+        for bits in range(min(layout.in_axes[0][1], layout.out_axes[0][1]) + 1):
             step = 1 << bits
             good = True
             for x in points(layout.in_dims):
@@ -661,7 +661,7 @@ def test_permutation_for_divide_is_complete(data: st.DataObject) -> None:
         layouts((("register", data.draw(st.integers(0, 2))),), (("offset", data.draw(st.integers(0, 2))),))
     )
     if data.draw(st.booleans()):
-        tile = LinearLayout(tile.inputs, tile.outputs, tile.columns)
+        tile = LinearLayout(tile.in_axes, tile.out_axes, tile.columns)
         shuffled = f2.ColumnAction("register", 3, tuple(data.draw(st.permutations(range(3)))))
         others = (("register", 3 - tile.in_bits), ("lane", 1)), (("offset", 3 - tile.out_bits), ("row", 1))
         rest = data.draw(layouts(*others))

@@ -63,6 +63,10 @@ def test_every_operation_is_exact_on_200_bits(seed: int) -> None:
     for x in some(rng, a.in_dims):
         y = evaluate(a, x)
         assert a.apply(x) == y == {n: v for n, v in evaluate(turned, x).items() if n in y}
+        flat = sum(
+            x[name] << low for name, low in (("register", 0), ("lane", INS[0][1]), ("warp", INS[0][1] + INS[1][1]))
+        )
+        assert a.apply([[flat]]).tolist() == [[a.at(flat)]]
         assert evaluate(back, y) == x
         assert evaluate(after, x) == evaluate(outer, y)
         assert evaluate(a, evaluate(to_a.particular, x)) == evaluate(b, x)

@@ -18,7 +18,7 @@ EXAMPLES = settings(max_examples=40, deadline=None)
 
 def held(layout, axes=("lane", "warp", "block")):
     """Return {(lane, warp, block): list of coordinates, one per register}."""
-    names = [name for name, _ in layout.inputs]
+    names = [name for name, _ in layout.in_axes]
     found = {}
     sizes = layout.out_dims
     for index, value in enumerate(layout.table().tolist()):

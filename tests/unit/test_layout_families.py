@@ -18,7 +18,7 @@ def points(layout):
     """Yield ({axis: value}, {dim: value}) over the whole domain."""
     for index in range(layout.size):
         coords, rest = {}, index
-        for axis, bits in layout.inputs:
+        for axis, bits in layout.in_axes:
             coords[axis], rest = rest & ((1 << bits) - 1), rest >> bits
         yield coords, layout.apply(coords)
 
