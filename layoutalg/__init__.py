@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
-    from layoutalg.cute import ComposedLayout, CuteLayout, NestMorphism, PaddedMorphism, Swizzle, TupleMorphism
+    from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle
     from layoutalg.f2 import LinearLayout
     from layoutalg.ground.errors import (
         AdmissibilityError,
@@ -66,7 +66,7 @@ __getattr__, __dir__ = door(
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
-        "layoutalg.cute": "cute ComposedLayout CuteLayout NestMorphism PaddedMorphism Swizzle TupleMorphism",
+        "layoutalg.cute": "cute ComposedLayout CuteLayout Morphism Swizzle",
         "layoutalg.f2": "f2 LinearLayout",
         "layoutalg.ground.errors": "AdmissibilityError BudgetError DeviceMismatchError Diagnostic InfeasibleError "
         "LayoutError MalformedError MissingExtraError Repair RepresentabilityError TargetRuleError",
@@ -92,8 +92,7 @@ __all__ = [
     "LinearLayout",
     "MalformedError",
     "MissingExtraError",
-    "NestMorphism",
-    "PaddedMorphism",
+    "Morphism",
     "ParametricLayout",
     "PiecewiseLayout",
     "Proved",
@@ -102,7 +101,6 @@ __all__ = [
     "RepresentabilityError",
     "Swizzle",
     "TargetRuleError",
-    "TupleMorphism",
     "Unknown",
     "Verdict",
     "codegen",

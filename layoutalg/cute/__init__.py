@@ -17,6 +17,7 @@ from layoutalg.cute.algebra import (
 from layoutalg.cute.algebra import filter as filter
 from layoutalg.cute.at_coordinates import at_coordinates
 from layoutalg.cute.basis import Basis, E
+from layoutalg.cute.certificate import certify_functoriality, check_functoriality
 from layoutalg.cute.common import domain_distribute, max_common_layout, max_common_vector, nullspace
 from layoutalg.cute.complement import complement
 from layoutalg.cute.composed import ComposedLayout
@@ -26,19 +27,7 @@ from layoutalg.cute.coords import crd2crd, crd2idx, idx2crd
 from layoutalg.cute.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
 from layoutalg.cute.inverse import left_inverse, right_inverse
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.morphism import (
-    MutualRefinement,
-    NestMorphism,
-    PaddedMorphism,
-    Tractability,
-    TupleMorphism,
-    certify_functoriality,
-    check_functoriality,
-    find_isomorphism,
-    is_tractable,
-    mutual_refinement,
-    weak_composite,
-)
+from layoutalg.cute.morphism import Morphism
 from layoutalg.cute.offset import OffsetLayout
 from layoutalg.cute.parity import complement_as, composition_as, cosize_as
 from layoutalg.cute.partition import local_partition, local_tile, thread_value_partition
@@ -51,12 +40,14 @@ from layoutalg.cute.product import (
     zipped_product,
 )
 from layoutalg.cute.recast import downcast, max_alignment, recast, upcast
+from layoutalg.cute.refinement import MutualRefinement, find_isomorphism, mutual_refinement, weak_composite
 from layoutalg.cute.reshape import append, group, prepend, replace, select, take, unflatten
 from layoutalg.cute.shapes import ceil_div, compatible, product_each
 from layoutalg.cute.slicing import dice, domain_offset, slice_and_offset
 from layoutalg.cute.slicing import slice as slice
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.tiling import make_layout_like, make_ordered_layout, tile_to_shape
+from layoutalg.cute.tractable import Tractability, is_tractable
 
 __all__ = [
     "Basis",
@@ -64,13 +55,11 @@ __all__ = [
     "CoordinateLayout",
     "CuteLayout",
     "E",
+    "Morphism",
     "MutualRefinement",
-    "NestMorphism",
     "OffsetLayout",
-    "PaddedMorphism",
     "Swizzle",
     "Tractability",
-    "TupleMorphism",
     "append",
     "at_coordinates",
     "blocked_product",

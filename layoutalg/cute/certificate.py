@@ -19,15 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
 
+from layoutalg.cute.morphism import Morphism
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
-
-if TYPE_CHECKING:
-    from layoutalg.cute.nest_morphism import NestMorphism
-    from layoutalg.cute.padded_morphism import PaddedMorphism
-    from layoutalg.cute.tuple_morphism import TupleMorphism
 
 SCHEMA = "layoutalg/functoriality-certificate/1"
 CLAIM = "layout(composite) = composition(layout(outer), layout(inner))"
@@ -38,25 +33,22 @@ _DEPTH = 64
 _LEAVES = 10_000
 
 
-def certify_functoriality(
-    inner: TupleMorphism | NestMorphism, outer: TupleMorphism | NestMorphism | PaddedMorphism
-) -> dict[str, object]:
+def certify_functoriality(inner: Morphism, outer: Morphism) -> dict[str, object]:
     """Return a JSON-ready certificate that |outer @ inner| is composition(|outer|, |inner|).
 
     Args:
         inner: f : S -> T.
-        outer: g : T -> V, of the same kind as f, or padded after a NestMorphism.
+        outer: g : T -> V, padded or not.
 
     Returns:
         Schema, claim, the three morphisms, their layouts, the place of each leaf's digit, and a SHA-256 digest of the
         rest in canonical JSON.
 
-    Raises: AdmissibilityError: LA184, LA605.
+    Raises: AdmissibilityError: LA184, LA605, LA611.
 
     Example:
-        >>> from layoutalg.cute.nest_morphism import NestMorphism
-        >>> f = NestMorphism(4, (3, 4), (1,))
-        >>> certificate = certify_functoriality(f, NestMorphism((3, 4), (4, 3), (1, 0)))
+        >>> f = Morphism(4, (3, 4), (1,))
+        >>> certificate = certify_functoriality(f, Morphism((3, 4), (4, 3), (1, 0)))
         >>> certificate["layouts"]["composite"], certificate["places"]
         ({'shape': 4, 'stride': 1}, [1])
         >>> bool(check_functoriality(certificate))
@@ -64,20 +56,10 @@ def certify_functoriality(
 
     Source: arXiv:2601.05972, functoriality.
     """
-    from layoutalg.cute.nest_morphism import NestMorphism
-    from layoutalg.cute.padded_morphism import PaddedMorphism
-    from layoutalg.cute.tuple_morphism import TupleMorphism
-
-    pairs = ((TupleMorphism, TupleMorphism), (NestMorphism, NestMorphism), (NestMorphism, PaddedMorphism))
-    if not any(isinstance(inner, first) and isinstance(outer, second) for first, second in pairs):
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA605",
-                what="there is no composite to certify",
-                because=f"a {type(inner).__name__} followed by a {type(outer).__name__} is not defined",
-            )
-        )
-    composite = outer @ inner  # type: ignore[operator]
+    if not (isinstance(inner, Morphism) and isinstance(outer, Morphism)):
+        kinds = f"a {type(inner).__name__} followed by a {type(outer).__name__} is not defined"
+        raise AdmissibilityError(Diagnostic("LA605", "there is no composite to certify", because=kinds))
+    composite = outer @ inner
     extents = _leaves(_plain(inner.domain))
     document: dict[str, object] = {
         "schema": SCHEMA,
@@ -103,16 +85,10 @@ def _plain(value: object) -> object:
     return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 
-def _morphism(morphism: TupleMorphism | NestMorphism | PaddedMorphism) -> dict[str, object]:
-    answer = {
-        "domain": _plain(morphism.domain),
-        "codomain": _plain(morphism.codomain),
-        "map": list(morphism.map),
-    }
-    pitch = getattr(morphism, "pitch", None)
-    if pitch is not None:
-        answer["pitch"] = _plain(pitch)
-    return answer
+def _morphism(morphism: Morphism) -> dict[str, object]:
+    pitch = {} if morphism.pitch is None else {"pitch": _plain(morphism.pitch)}
+    domain, codomain = _plain(morphism.domain), _plain(morphism.codomain)
+    return {"domain": domain, "codomain": codomain, "map": list(morphism.map), **pitch}
 
 
 def _digest(document: dict[str, object]) -> str:

@@ -1,260 +1,772 @@
-"""Morphisms of layouts across objects: mutual refinements, weak composites, isomorphic objects; and the whole family.
+"""Morphisms of nested tuples: layouts that know where their offsets live, with padded rows where there is a pitch.
 
-Main definitions: ``MutualRefinement``, ``mutual_refinement``, ``weak_composite``, ``find_isomorphism``; re-exported:
-``TupleMorphism``, ``NestMorphism``, ``PaddedMorphism``, ``Tractability``, ``is_tractable``, ``certify_functoriality``,
-``check_functoriality``.
+Main definitions: ``Morphism``.
+
+Notation: f : S -> T with nested tuples S and T and a pointed map a from the leaves of S to the leaves of T or the base
+point (None), injective away from it, with s_i = t_{a(i)}. |f| is the layout with shape S and strides w_{a(i)}, 0 at the
+base point, where w_j = t_0 ... t_{j-1}. With a pitch, w is given: each w_j with t_j > 1 is greater than the reach of
+the leaves before it, the sum of (t_k - 1) w_k over k < j. T:w is then a padded tuple, f a padded morphism.
 
 Main statements:
-* Two nested tuples S and T have a mutual refinement if and only if the prefix products of both, sorted, form a chain in
-  which each divides the next. Cutting at all of them is the least one: every refinement of S (of T) keeps the prefix
-  products of S (of T), so a common one has at least these cuts.
-* If f : S -> T and g : U -> V, and T and U have a mutual refinement, then f pulled back and g pushed forward along it
-  compose, and the layout of the composite is the function |g| after |f|.
+* f carries digits: digit i of x becomes digit a(i) of f(x), digits not hit are 0. On flat (colexicographic) indices
+  this is |f| where there is no pitch. Hence |g @ f| = |g| after |f|, wherever g @ f is defined.
+* Nested tuples are an inverse category: ``transpose`` is the unique g with f g f = f and g f g = g. Flattening forgets
+  nesting only and is an equivalence of categories: a flat morphism is one whose tuples have depth 1.
+* The offset map of T:w, the sum of y_j w_j, is strictly increasing in the flat index: raising the first digit that
+  differs, read from the slowest, adds at least w_j, and the digits before it take back at most their reach. A padded
+  morphism is this map after exactly one morphism without pitch (``base``), so all that acts on the domain, and whatever
+  keeps the reach, is defined on it. Nothing composes after it: its offsets are not flat indices of T.
+
+Implementation notes: sizes of domain and codomain and all offsets stay below 2^63, so strides are exact in 64 bits.
 
 References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, Categorical Foundations for CuTe Layouts, arXiv:2601.05972.
+The definitions are theirs; evaluation, transposes, preimages and padded morphisms are this library's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import overload
+from typing import ClassVar, cast
 
-from layoutalg.cute.certificate import certify_functoriality, check_functoriality
-from layoutalg.cute.composition import composition
-from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text
-from layoutalg.cute.nest_morphism import NestMorphism
-from layoutalg.cute.padded_morphism import PaddedMorphism
-from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
-from layoutalg.cute.realize import Tractability, is_tractable
-from layoutalg.cute.tuple_morphism import TupleMorphism
-from layoutalg.ground.digits import first_outside
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, Repair
-
-__all__ = [
-    "MutualRefinement",
-    "NestMorphism",
-    "PaddedMorphism",
-    "Tractability",
-    "TupleMorphism",
-    "certify_functoriality",
-    "check_functoriality",
-    "find_isomorphism",
-    "is_tractable",
-    "mutual_refinement",
-    "weak_composite",
-]
+from layoutalg.cute.chain import examine
+from layoutalg.cute.inttuple import (
+    IntTuple,
+    compact_col_major,
+    crd2idx,
+    flatten,
+    idx2crd,
+    integer,
+    malformed,
+    product,
+    rank,
+    shape_text,
+    unflatten,
+    validate,
+)
+from layoutalg.cute.layout import Coords, CuteLayout
+from layoutalg.cute.pointed import (
+    SOURCE,
+    Map,
+    blocks_of,
+    check_extents,
+    check_map,
+    check_pitch,
+    check_positions,
+    graft,
+    map_text,
+    modes_of,
+    prefix_products,
+    refused,
+    reindex,
+    transpose,
+)
+from layoutalg.ground.digits import IntArray
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
+from layoutalg.ground.operators import then
 
 
 @dataclass(frozen=True, slots=True)
-class MutualRefinement:
-    """Two refinements whose flattenings agree up to the end of the shorter one.
+class Morphism:
+    """A morphism of nested tuples, or into a padded one: a layout that knows where its offsets live.
+
+    Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T, injective away from the
+    base point, that keeps extents; with a pitch, followed by the offset map of T:w.
 
     Args:
-        first: Refines the first nested tuple; leaves of extent 1 became ``()``.
-        second: Refines the second nested tuple; leaves of extent 1 became ``()``.
+        domain: S, an int or nested tuple of extents >= 1.
+        codomain: T, an int or nested tuple of extents >= 1.
+        map: Per leaf of the domain, from left to right, a leaf of the codomain, or None for the base point (stride 0).
+        pitch: w, congruent to the codomain; each >= 1 and, where the extent is above 1, greater than the reach of the
+            leaves before it. None for the products of the extents before. Elements.
 
-    Raises: MalformedError: LA100, LA180.
+    Raises: MalformedError: LA180 to LA183, LA610, LA100.
+
+    Example:
+        >>> f = Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
+        >>> print(f, "|", f.to_layout())
+        (4,(2,3)) --(1,2,0)--> (3,(4,2)) | (4,(2,3)):(3,(12,1))
+        >>> f(5), f((1, (1, 0)))
+        (15, (0, (1, 1)))
+        >>> print((Morphism((8, 4), (8, 2, 4), (0, 2)) @ Morphism((4, 8), (8, 4), (1, 0))).to_layout())
+        (4,8):(16,1)
+        >>> p = Morphism((6, 2), (6, 2), (0, 1), pitch=(1, 10))
+        >>> print(p, "|", p(7), p((1, 1)), p.preimage(11), p.preimage(7))
+        (6,2) --(0,1)--> (6,2):(1,10) | 11 (1, 1) 7 None
+
+    Source: arXiv:2601.05972, the categories Tuple and Nest.
     """
 
-    first: IntTuple
-    second: IntTuple
+    domain: IntTuple
+    codomain: IntTuple
+    map: Map
+    pitch: IntTuple | None = None
+    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a morphism to the morphism
 
     def __post_init__(self) -> None:
-        for name in ("first", "second"):
-            object.__setattr__(self, name, check_extents(getattr(self, name), name))
+        domain = check_extents(self.domain, "domain")
+        codomain = check_extents(self.codomain, "codomain")
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "codomain", codomain)
+        if self.pitch is not None:
+            object.__setattr__(self, "pitch", check_pitch(self.pitch, codomain))
+        object.__setattr__(self, "map", check_map(self.map, flatten(domain), flatten(codomain)))
 
+    # --- where morphisms come from --------------------------------------------------------------------------------
 
-def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
-    """Return the least refinements of two nested tuples with a common flattening.
+    @classmethod
+    def identity(cls, shape: IntTuple) -> Morphism:
+        """Return the identity of a nested tuple; its layout is compact column-major.
 
-    Mathematically: first' refines ``first``, second' refines ``second``, and the flattening of the one with fewer
-    elements is a prefix of the other's (they are equal where the sizes are). No other pair has fewer leaves. Leaves of
-    extent 1 hold no digit and refine to the empty tuple.
+        Example:
+            >>> print(Morphism.identity((4, (2, 2))).to_layout())
+            (4,(2,2)):(1,(4,8))
+        """
+        return cls.reshape(shape, shape)
 
-    Args:
-        first: Int or nested tuple of extents >= 1.
-        second: Int or nested tuple of extents >= 1.
+    @classmethod
+    def reshape(cls, domain: IntTuple, codomain: IntTuple) -> Morphism:
+        """Return the isomorphism between two nestings of the same leaves; its layout is compact column-major.
 
-    Raises: AdmissibilityError: LA600.
+        Raises: MalformedError: LA181, LA183.
 
-    Complexity: O(k log k) for k leaves.
+        Example:
+            >>> print(Morphism.reshape((4, (2, 3)), ((4, 2), 3)))
+            (4,(2,3)) --(0,1,2)--> ((4,2),3)
+        """
+        return cls(domain, codomain, tuple(range(len(flatten(check_extents(domain, "domain"))))))
 
-    Example:
-        >>> mutual_refinement((6, 6), (12, 3))
-        MutualRefinement(first=(6, (2, 3)), second=((6, 2), 3))
-        >>> mutual_refinement((4,), (2, 6))
-        MutualRefinement(first=((2, 2),), second=(2, (2, 3)))
+    @classmethod
+    def inclusion(cls, shape: IntTuple, modes: tuple[int, ...]) -> Morphism:
+        """Return the morphism that puts the top-level modes given, in that order, into ``shape``.
 
-    Source: arXiv:2601.05972, mutual refinements.
-    """
-    left = check_extents(first, "first")
-    right = check_extents(second, "second")
-    cuts = sorted({*prefix_products(flatten(left)), *prefix_products(flatten(right))})
-    for low, high in pairwise(cuts):
-        if high % low:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA600",
-                    what="the nested tuples have no mutual refinement",
-                    where=(f"mutual_refinement({shape_text(left)}, {shape_text(right)})",),
-                    because=f"modes end after {low} and after {high} elements, and {low} does not divide {high}",
-                    witness={"cuts": (low, high)},
-                    source=SOURCE,
-                )
+        Raises: MalformedError: LA185.
+
+        Example:
+            >>> print(Morphism.inclusion((4, (8, 2), 2), (2, 1)))
+            (2,(8,2)) --(3,1,2)--> (4,(8,2),2)
+        """
+        return cls.identity(shape).restrict(modes)
+
+    @classmethod
+    def from_layout(cls, layout: CuteLayout, *, padded: bool = False) -> Morphism:
+        """Return the morphism in standard form (flat codomain) whose layout is ``layout``.
+
+        Mathematically: the inverse of ``to_layout`` between morphisms in standard form and tractable layouts whose
+        modes of extent 1 have stride 0. A stride of a mode of extent 1 is forgotten: it moves nothing.
+
+        Args:
+            layout: The layout. Elements.
+            padded: True gives a padded morphism: its codomain is what is hit, sorted, with the strides as pitches.
+
+        Raises: MalformedError: LA604. RepresentabilityError: LA603, LA612.
+
+        Example:
+            >>> print(Morphism.from_layout(CuteLayout((4, (2, 2)), (2, (16, 1)))))
+            (4,(2,2)) --(1,3,0)--> (2,4,2,2)
+            >>> print(Morphism.from_layout(CuteLayout((128, 64), (72, 1)), padded=True))
+            (128,64) --(1,0)--> (64,128):(1,72)
+
+        Laws: from_layout(L).to_layout() is L with stride 0 at extents 1; from_layout(|f|) = f.standard_form().
+        Source: arXiv:2601.05972, correspondence of tractable layouts and morphisms in standard form.
+        """
+        found = examine(layout)
+        if found.kind != "tractable" and not (padded and found.kind == "padded"):
+            code, what = ("LA612", "neither tractable nor padded rows") if padded else ("LA603", "not tractable")
+            hint = "; Morphism.from_layout(layout, padded=True) represents it" if found.kind == "padded" else ""
+            witness = {"modes": found.modes}
+            what = f"the layout is {what} ({found.kind})"
+            raise RepresentabilityError(
+                Diagnostic(code, what, (str(layout),), found.because + hint, witness=witness, source=SOURCE)
             )
-    return MutualRefinement(_cut(left, cuts), _cut(right, cuts))
+        codomain: list[int] = []
+        pitch: list[int] = []
+        images: list[int | None] = [None] * len(layout.flat)
+        current = 1
+        for position in found.order:
+            extent, stride = layout.flat[position]
+            if not padded and stride != current:
+                codomain.append(stride // current)
+            images[position] = len(codomain)
+            codomain.append(extent)
+            pitch.append(stride)
+            current = extent * stride
+        return cls(layout.shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
+
+    def padded(self) -> Morphism:
+        """Return the same layout with a pitch: the products of the extents before, where there is none yet.
+
+        Example:
+            >>> print(Morphism(2, (3, 2), (1,)).padded())
+            2 --(1)--> (3,2):(1,3)
+        """
+        return Morphism(self.domain, self.codomain, self.map, unflatten(self.weights, self.codomain))
+
+    def unpadded(self) -> Morphism:
+        """Return the morphism without pitch that has the same layout; in standard form where there was a pitch.
+
+        Raises: RepresentabilityError: LA603.
+
+        Example:
+            >>> print(Morphism((6, 2), (6, 2), (0, 1), (1, 12)).unpadded())
+            (6,2) --(0,2)--> (6,2,2)
+        """
+        return self if self.pitch is None else Morphism.from_layout(self.to_layout())
+
+    @property
+    def base(self) -> Morphism:
+        """The morphism without pitch on the same tuples; a padded one is the offset map of its codomain after it."""
+        return Morphism(self.domain, self.codomain, self.map)
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The offset of one step of each leaf of the codomain."""
+        return prefix_products(flatten(self.codomain))[:-1] if self.pitch is None else flatten(self.pitch)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of the layout, one per leaf of the domain."""
+        weights = self.weights
+        return tuple([0 if entry is None else weights[entry] for entry in self.map])
+
+    @property
+    def rank(self) -> int:
+        """Number of top-level modes of the domain; 1 where it is an int."""
+        return rank(self.domain)
+
+    def to_layout(self) -> CuteLayout:
+        """Return |f|: shape S, the stride of a leaf is the weight of its image, 0 at the base point.
+
+        Example:
+            >>> print(Morphism((2, (3,)), (5, 3, 2), (2, None)).to_layout())
+            (2,(3)):(15,(0))
+        """
+        return CuteLayout(self.domain, unflatten(self.strides, self.domain))
+
+    def __call__(self, *at: IntTuple) -> IntTuple:
+        """Return the offset of a flat index (an int), or the codomain coordinate of a coordinate (a tuple).
+
+        A coordinate may have ints in place of nested modes, as in a layout; ``f(i, j)`` means ``f((i, j))``. Without a
+        pitch the offset is the flat index of the image in the codomain.
+
+        Raises: MalformedError: LA104. AdmissibilityError: LA105.
+
+        Example:
+            >>> f = Morphism((4, 8), (8, 3, 4), (2, 0))
+            >>> f(5), f(1, 1), f((1, 1))
+            (25, (1, 0, 1), (1, 0, 1))
+        """
+        point = validate(at[0] if len(at) == 1 else at, "coordinate")
+        if isinstance(point, int):
+            return self.to_layout()(point)
+        index = crd2idx(point, self.domain, compact_col_major(self.domain))
+        return unflatten(self.carry(flatten(idx2crd(index, self.domain))), self.codomain)
+
+    def carry(self, digits: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the digits of the image: digit i moves to leaf a(i), all others are 0.
+
+        Raises: MalformedError: LA104.
+        """
+        if not isinstance(digits, tuple) or len(digits) != len(self.map):
+            raise malformed("digits", f"must be a tuple of {len(self.map)} integers", digits, "LA104")
+        answer = [0] * len(flatten(self.codomain))
+        for digit, entry in zip([integer(digit, "digits", "LA104") for digit in digits], self.map, strict=True):
+            if entry is not None:
+                answer[entry] = digit
+        return tuple(answer)
+
+    def apply(self, coords: Coords) -> IntArray:
+        """Return the offsets of many flat indices, or tuples of digit arrays."""
+        return self.to_layout().apply(coords)
+
+    def table(self) -> IntArray:
+        """Return the offsets of the flat indices 0, 1, ..., size - 1."""
+        return self.to_layout().table()
+
+    def preimage(self, offset: int) -> int | None:
+        """Return the least flat index of the domain with this offset; None where there is none.
+
+        Mathematically: weights exceed the reach before them, so digits are read off from the slowest leaf. Base-point
+        digits are free; the least preimage has them 0. Without a pitch, offsets are indices of the codomain.
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA105.
+
+        Example:
+            >>> f = Morphism((2, 4), (4, 3), (None, 0))
+            >>> f.preimage(3), f.preimage(4)
+            (6, None)
+        """
+        rest = integer(offset, "offset", "LA604")
+        if self.pitch is None:
+            idx2crd(rest, self.codomain)
+        extents, weights = flatten(self.codomain), self.weights
+        owner = transpose(self.map, len(extents))
+        domain_weights = prefix_products(flatten(self.domain))
+        index = 0
+        for place in range(len(extents) - 1, -1, -1):
+            digit = 0 if extents[place] == 1 else max(0, min(rest // weights[place], extents[place] - 1))
+            position = owner[place]
+            if digit and position is None:
+                return None
+            if position is not None:
+                index += digit * domain_weights[position]
+            rest -= digit * weights[place]
+        return index if rest == 0 else None
+
+    # --- the category ---------------------------------------------------------------------------------------------
+
+    def __matmul__(self, inner: Morphism) -> Morphism:
+        """Return ``self`` after ``inner``; the middle tuples must be equal, nesting included.
+
+        Raises: AdmissibilityError: LA184, LA611.
+
+        Example:
+            >>> p = Morphism((6, 2), (6, 2), (0, 1), (1, 10))
+            >>> print((p @ Morphism(2, (6, 2), (1,))).to_layout())
+            2:10
+
+        Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
+        Source: arXiv:2601.05972, functoriality of the realisation.
+        """
+        if not isinstance(inner, Morphism):
+            return NotImplemented
+        require_unpadded(inner, "nothing composes after a padded morphism")
+        if inner.codomain != self.domain:
+            codomain, domain = shape_text(inner.codomain), shape_text(self.domain)
+            same = product(inner.codomain) == product(self.domain)
+            hint = "; they have equal sizes, weak_composite may refine both" if same else ""
+            because = f"the inner codomain {codomain} is not the outer domain {domain}{hint}"
+            raise refused("LA184", "the morphisms do not compose", because)
+        mapping = tuple([None if entry is None else self.map[entry] for entry in inner.map])
+        return Morphism(inner.domain, self.codomain, mapping, self.pitch)
+
+    def then(self, outer: Morphism) -> Morphism:
+        """Return ``outer`` after ``self``.
+
+        Raises: MalformedError: LA192. AdmissibilityError: LA184, LA611.
+        """
+        return cast(Morphism, then(self, outer))
+
+    @property
+    def is_isomorphism(self) -> bool:
+        """Whether every leaf is mapped and every leaf is hit; without a pitch |f| maps onto [0, size)."""
+        return None not in self.map and len(self.map) == len(flatten(self.codomain))
+
+    def transpose(self) -> Morphism:
+        """Return the generalised inverse g : T -> S: f g f = f and g f g = g.
+
+        Raises: AdmissibilityError: LA611.
+
+        Example:
+            >>> print(Morphism((4, 2), (2, 3, 4), (2, None)).transpose())
+            (2,3,4) --(None,None,0)--> (4,2)
+        """
+        require_unpadded(self, "a padded morphism has no transpose")
+        return Morphism(self.codomain, self.domain, transpose(self.map, len(flatten(self.codomain))))
+
+    def left_inverse(self) -> Morphism:
+        """Return g with g @ f the identity of the domain.
+
+        Raises: AdmissibilityError: LA187, LA611.
+        """
+        if None in self.map:
+            because = f"position {self.map.index(None)} of the domain goes to the base point, which forgets its digit"
+            raise refused("LA187", "the inverse does not exist", because, f"({self}).left_inverse()")
+        return self.transpose()
+
+    def right_inverse(self) -> Morphism:
+        """Return g with f @ g the identity of the codomain.
+
+        Raises: AdmissibilityError: LA187, LA611.
+        """
+        answer = self.transpose()
+        if None in answer.map:
+            because = f"position {answer.map.index(None)} of the codomain is not hit, so no digit reaches it"
+            raise refused("LA187", "the inverse does not exist", because, f"({self}).right_inverse()")
+        return answer
+
+    def inverse(self) -> Morphism:
+        """Return the inverse of an isomorphism; also ``~f``.
+
+        Raises: AdmissibilityError: LA187, LA611.
+
+        Example:
+            >>> print(~Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)))
+            (3,(4,2)) --(2,0,1)--> (4,(2,3))
+        """
+        self.left_inverse()
+        return self.right_inverse()
+
+    __invert__ = inverse
+
+    # --- modes of the domain and of the codomain --------------------------------------------------------------------
+
+    def flatten(self) -> Morphism:
+        """Return the morphism of the flattened tuples, which are tuples of depth 1."""
+        return self._over(flatten(self.domain), flatten(self.codomain), self.map)
+
+    def _over(self, domain: IntTuple, codomain: IntTuple, mapping: Map) -> Morphism:
+        """Return a morphism with these tuples; the codomain has the leaves, so the pitches, of this one."""
+        pitch = None if self.pitch is None else unflatten(self.weights, codomain)
+        return Morphism(domain, codomain, mapping, pitch)
+
+    def _on(self, leaves: tuple[int, ...]) -> Morphism:
+        """Return f on these leaves of the domain, as a flat domain."""
+        extents = flatten(self.domain)
+        domain = tuple([extents[leaf] for leaf in leaves])
+        return self._over(domain, self.codomain, tuple([self.map[leaf] for leaf in leaves]))
+
+    def __getitem__(self, mode: int) -> Morphism:
+        """Return f on one top-level mode of the domain; |f[i]| = |f|[i].
+
+        Raises: MalformedError: LA185.
+
+        Example:
+            >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))[1])
+            (2,3) --(2,0)--> (3,(4,2))
+        """
+        position = integer(mode, "mode", "LA185")
+        if not 0 <= position < self.rank:
+            raise malformed("mode", f"must be in [0, {self.rank}), the modes of the domain", position, "LA185")
+        entries, starts = modes_of(self.domain)
+        return self._over(entries[position], self.codomain, self.map[starts[position] : starts[position + 1]])
+
+    def restrict(self, modes: tuple[int, ...]) -> Morphism:
+        """Return f on the top-level modes of the domain given, in that order.
+
+        Raises: MalformedError: LA185.
+
+        Example:
+            >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).restrict((1,)))
+            ((2,3)) --(2,0)--> (3,(4,2))
+        """
+        chosen = check_positions(modes, self.rank, "modes")
+        entries, starts = modes_of(self.domain)
+        mapping: Map = tuple([entry for mode in chosen for entry in self.map[starts[mode] : starts[mode + 1]]])
+        return self._over(tuple([entries[mode] for mode in chosen]), self.codomain, mapping)
+
+    def factorize(self, modes: tuple[int, ...]) -> Morphism:
+        """Return the g with f = inclusion(T, modes) after g: f lands in these modes of the codomain.
+
+        Raises: MalformedError: LA185. AdmissibilityError: LA186, LA611.
+
+        Example:
+            >>> print(Morphism(3, (5, (3, 2)), (1,)).factorize((1,)))
+            3 --(0)--> ((3,2))
+        """
+        require_unpadded(self, "a padded morphism does not factor through an inclusion")
+        chosen = check_positions(modes, rank(self.codomain), "modes")
+        entries, starts = modes_of(self.codomain)
+        leaves = [leaf for mode in chosen for leaf in range(starts[mode], starts[mode + 1])]
+        place = {leaf: index for index, leaf in enumerate(leaves)}
+        for position, entry in enumerate(self.map):
+            if entry is not None and entry not in place:
+                because = f"position {position} of the domain goes to position {entry}, which is not among them"
+                what = "the morphism does not factor through these positions"
+                raise refused("LA186", what, because, f"({self}).factorize({chosen})")
+        mapping = tuple([None if entry is None else place[entry] for entry in self.map])
+        return Morphism(self.domain, tuple([entries[mode] for mode in chosen]), mapping)
+
+    def sum(self, other: Morphism) -> Morphism:
+        """Return the direct sum (S, S') -> (T, T'): both side by side.
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA611.
+
+        Example:
+            >>> print(Morphism(2, 2, (0,)).sum(Morphism((3,), (5, 3), (1,))))
+            (2,(3)) --(0,2)--> (2,(5,3))
+        """
+        for operand in (self, check_morphism(other, "sum")):
+            require_unpadded(operand, "a padded morphism has no direct sum")
+        count = len(flatten(self.codomain))
+        shifted = [None if entry is None else entry + count for entry in other.map]
+        return Morphism((self.domain, other.domain), (self.codomain, other.codomain), (*self.map, *shifted))
+
+    def concat(self, other: Morphism) -> Morphism:
+        """Return (f, f') : (S, S') -> T for two morphisms into the same codomain with disjoint images.
+
+        Mathematically: its layout is make_layout(|f|, |f'|).
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA188.
+
+        Example:
+            >>> print(Morphism((2,), (2, 3), (0,)).concat(Morphism(3, (2, 3), (1,))))
+            ((2),3) --(0,1)--> (2,3)
+        """
+        check_morphism(other, "concat")
+        both = {entry for entry in self.map if entry is not None} & set(other.map)
+        if (self.codomain, self.pitch) != (other.codomain, other.pitch):
+            because = f"the codomains {_object(self)} and {_object(other)} differ"
+        elif both:
+            because = f"both hit position {min(both, key=lambda entry: entry or 0)} of the codomain"
+        else:
+            return self._over((self.domain, other.domain), self.codomain, self.map + other.map)
+        raise refused("LA188", "the morphisms cannot be joined", because)
+
+    def sorting(self) -> Morphism:
+        """Return the s with ``f.sort() == f @ s``: base points first, by extent, then by image; its domain is flat."""
+        extents = flatten(self.domain)
+        keys = [(-1, extents[leaf]) if entry is None else (entry, 0) for leaf, entry in enumerate(self.map)]
+        return Morphism.identity(self.domain)._on(tuple(sorted(range(len(keys)), key=lambda leaf: keys[leaf])))
+
+    def sort(self) -> Morphism:
+        """Return f with a flat domain ordered so that the strides do not decrease; the codomain stays.
+
+        Example:
+            >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).sort())
+            (3,4,2) --(0,1,2)--> (3,(4,2))
+        """
+        return self @ self.sorting()
+
+    # --- other forms of the same function ---------------------------------------------------------------------------
+
+    def squeeze(self) -> Morphism:
+        """Return f without the extents 1, both sides flat; the function of the flat index stays.
+
+        Example:
+            >>> print(Morphism((1, 4), (4, 1, 1), (2, 0)).squeeze())
+            (4) --(0)--> (4)
+        """
+        small = self._on(tuple([leaf for leaf, extent in enumerate(flatten(self.domain)) if extent > 1]))
+        leaves = tuple([leaf for leaf, extent in enumerate(flatten(self.codomain)) if extent > 1])
+        return small._into(leaves, small.domain, small.map, flatten(self.codomain))
+
+    def _into(self, leaves: tuple[int, ...], domain: IntTuple, mapping: Map, extents: Sequence[int]) -> Morphism:
+        """Return a morphism into a flat codomain of these leaves, with these extents and the pitches they have here."""
+        place = {leaf: index for index, leaf in enumerate(leaves)}
+        codomain = tuple([extents[leaf] for leaf in leaves])
+        pitch = None if self.pitch is None else tuple([self.weights[leaf] for leaf in leaves])
+        return Morphism(domain, codomain, tuple([None if entry is None else place[entry] for entry in mapping]), pitch)
+
+    def coalesce(self) -> Morphism:
+        """Return f in the fewest modes with the same function of the flat index, both sides flat.
+
+        Mathematically: without extents 1, neighbours fuse with their images where the weight of the second image is
+        extent times weight of the first, or where both go to the base point; two such images have no leaf between them.
+        |f.coalesce()| = coalesce(|f|), the shape an int where one mode is left.
+
+        Example:
+            >>> print(Morphism((2, (1, 3)), (7, (2, 3)), (1, None, 2)).coalesce())
+            6 --(1)--> (7,6)
+            >>> print(Morphism((2, 3, 2), (2, 3, 2), (0, 1, 2), (1, 2, 7)).coalesce())
+            (6,2) --(0,1)--> (6,2):(1,7)
+
+        Source: arXiv:2601.05972, coalesce.
+        """
+        small = self.squeeze()
+        extents, weights = list(flatten(small.codomain)), small.weights
+        domain: list[int] = []
+        images: list[int | None] = []
+        gone: set[int] = set()
+        for extent, entry in zip(flatten(small.domain), small.map, strict=True):
+            head = images[-1] if images else None
+            if entry is not None and head is not None and weights[entry] == domain[-1] * weights[head]:
+                domain[-1] *= extent
+                extents[head] = domain[-1]
+                gone.add(entry)
+            elif images and entry is None and head is None:
+                domain[-1] *= extent
+            else:
+                domain.append(extent)
+                images.append(entry)
+        whole = domain[0] if len(domain) == 1 else tuple(domain) or 1
+        leaves = tuple([leaf for leaf in range(len(extents)) if leaf not in gone])
+        return small._into(leaves, whole, tuple(images) or (None,), extents)
+
+    def standard_form(self) -> Morphism:
+        """Return the morphism with the same function and the smallest codomain, a flat one.
+
+        Mathematically: positions of extent 1 go to the base point; runs of leaves that are not hit become one gap of
+        extent > 1 (a pitch needs none); nothing follows the last leaf that is hit. Standard forms are equal if and only
+        if the layouts are, up to strides of modes of extent 1.
+
+        Example:
+            >>> print(Morphism((4, 1), (2, 3, 4, 1, 7), (2, 3)).standard_form())
+            (4,1) --(1,None)--> (6,4)
+            >>> print(Morphism((2, 1), (3, 2, 1), (1, 2), (1, 5, 9)).standard_form())
+            (2,1) --(0,None)--> (2):(5)
+
+        Source: arXiv:2601.05972, standard form.
+        """
+        return Morphism.from_layout(self.to_layout(), padded=self.pitch is not None)
+
+    def extend(self, extent: int, pitch: int) -> Morphism:
+        """Return f into the padded codomain (T, extent) with one more pitch; the layout stays.
+
+        Raises: MalformedError: LA180, LA610.
+        """
+        weights = unflatten(self.weights, self.codomain)
+        return Morphism(self.domain, (self.codomain, extent), self.map, (weights, pitch))
+
+    # --- complements, tiles, refinements ------------------------------------------------------------------------------
+
+    def complement(self) -> Morphism:
+        """Return the inclusion of the codomain's leaves that f does not hit, in order; its domain is flat.
+
+        Mathematically: with base points dropped, (f, f.complement()) is a bijection onto the offsets of the codomain.
+        Without a pitch the layout, coalesced, is complement(|f|, size of T). Offsets in padding belong to neither.
+
+        Example:
+            >>> print(Morphism(4, (2, (4, 3)), (1,)).complement())
+            (2,3) --(0,2)--> (2,(4,3))
+
+        Source: arXiv:2601.05972, complements.
+        """
+        leaves, hit = flatten(self.codomain), set(self.map)
+        free = tuple([leaf for leaf in range(len(leaves)) if leaf not in hit])
+        return self._over(tuple([leaves[leaf] for leaf in free]), self.codomain, free)
+
+    def logical_divide(self, tiler: Morphism) -> Morphism:
+        """Return f after (g, g.complement()) for a tiler g into the domain of f: modes (tile, rest).
+
+        Mathematically: each mode is the same function as that mode of logical_divide(|f|, |g|).
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
+
+        Example:
+            >>> f = Morphism.identity((4, (2, 3)))
+            >>> print(f.logical_divide(Morphism(2, (4, (2, 3)), (1,))).to_layout())
+            (2,(4,3)):(4,(1,8))
+            >>> p = Morphism((128, 64), (64, 128), (1, 0), (1, 72))
+            >>> print(p.logical_divide(Morphism(64, (128, 64), (1,))).to_layout())
+            (64,(128)):(1,(72))
+
+        Source: arXiv:2601.05972, logical division.
+        """
+        _check_tiler(tiler, "logical_divide", self.domain, "domain")
+        return self @ tiler.concat(tiler.complement())
+
+    def logical_product(self, tiler: Morphism) -> Morphism:
+        """Return (f, f.complement() after g) for g into the domain of the complement of f: modes (f, copies).
+
+        Mathematically: each mode is the same function as that mode of logical_product(|f|, |g|). With a pitch: copies
+        at the offsets that the leaves not hit offer; ``extend`` adds such a leaf.
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
+
+        Example:
+            >>> f = Morphism(4, (4, (3, 2)), (0,))
+            >>> print(f.logical_product(Morphism(2, (3, 2), (1,))).to_layout())
+            (4,2):(1,12)
+            >>> p = Morphism((6, 2), (6, 2), (0, 1), (1, 10)).extend(3, 25)
+            >>> print(p.logical_product(Morphism(3, (3,), (0,))).to_layout())
+            ((6,2),3):((1,10),25)
+
+        Source: arXiv:2601.05972, logical products.
+        """
+        rest = self.complement()
+        _check_tiler(tiler, "logical_product", rest.domain, "domain of the complement")
+        return self.concat(rest @ tiler)
+
+    def flat_divide(self, tiler: Morphism) -> Morphism:
+        """Return ``logical_divide`` with a flat domain.
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
+
+        Example:
+            >>> print(Morphism.identity((4, 2, 3)).flat_divide(Morphism((2,), (4, 2, 3), (1,))))
+            (2,4,3) --(1,0,2)--> (4,2,3)
+        """
+        answer = self.logical_divide(tiler)
+        return self._over(flatten(answer.domain), self.codomain, answer.map)
+
+    def flat_product(self, tiler: Morphism) -> Morphism:
+        """Return ``logical_product`` with a flat domain.
+
+        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
+
+        Example:
+            >>> print(Morphism((4,), (4, 3, 2), (0,)).flat_product(Morphism((2,), (3, 2), (1,))))
+            (4,2) --(0,2)--> (4,3,2)
+        """
+        answer = self.logical_product(tiler)
+        return self._over(flatten(answer.domain), self.codomain, answer.map)
+
+    def pullback(self, refinement: IntTuple) -> Morphism:
+        """Return f over a refinement of its codomain: each domain leaf refines like its image.
+
+        Mathematically: for T' refining T the square S' -> T', S -> T commutes with both refinements as functions of the
+        flat index; base-point leaves are not refined. A block under pitch w_j is compact in units of w_j.
+
+        Args:
+            refinement: An int or nested tuple of equal size in the place of each leaf of the codomain.
+
+        Raises: AdmissibilityError: LA189.
+
+        Example:
+            >>> print(Morphism((6, 5), (4, 6), (1, None)).pullback((4, (2, 3))))
+            ((2,3),5) --(1,2,None)--> (4,(2,3))
+
+        Source: arXiv:2601.05972, pullback along a refinement.
+        """
+        blocks = blocks_of(self.codomain, refinement)
+        sources = [s if e is None else blocks[e] for s, e in zip(flatten(self.domain), self.map, strict=True)]
+        return self._refined(sources, blocks)
+
+    def pushforward(self, refinement: IntTuple) -> Morphism:
+        """Return f over a refinement of its domain: each leaf of the codomain that is hit refines like its source.
+
+        Args:
+            refinement: An int or nested tuple of equal size in the place of each leaf of the domain.
+
+        Raises: AdmissibilityError: LA189.
+
+        Example:
+            >>> print(Morphism((6, 5), (4, 6), (1, None)).pushforward(((2, 3), (5, 1))))
+            ((2,3),(5,1)) --(1,2,None,None)--> (4,(2,3))
+
+        Source: arXiv:2601.05972, pushforward along a refinement.
+        """
+        blocks = blocks_of(self.domain, refinement)
+        leaves = flatten(self.codomain)
+        owner = transpose(self.map, len(leaves))
+        return self._refined(blocks, [t if e is None else blocks[e] for t, e in zip(leaves, owner, strict=True)])
+
+    def _refined(self, sources: Sequence[IntTuple], targets: Sequence[IntTuple]) -> Morphism:
+        codomain = graft(self.codomain, targets)
+        pitch = None
+        if self.pitch is not None:
+            parts = zip(targets, self.weights, strict=True)
+            inside = [weight * entry for part, weight in parts for entry in prefix_products(flatten(part))[:-1]]
+            pitch = unflatten(tuple(inside), codomain)
+        return Morphism(graft(self.domain, sources), codomain, reindex(self.map, sources, targets), pitch)
+
+    def __str__(self) -> str:
+        return f"{shape_text(self.domain)} --{map_text(self.map)}--> {_object(self)}"
 
 
-def _cut(shape: IntTuple, cuts: list[int]) -> IntTuple:
-    """Return the refinement of ``shape`` with all the cuts inside it; every prefix product of it is among them."""
-    blocks: list[IntTuple] = []
-    position = 0
-    for extent in flatten(shape):
-        end = cuts[position] * extent
-        digits: list[int] = []
-        while cuts[position] < end:
-            digits.append(cuts[position + 1] // cuts[position])
-            position += 1
-        blocks.append(digits[0] if len(digits) == 1 else tuple(digits))
-    return graft(shape, blocks)
+def _object(morphism: Morphism) -> str:
+    """Return the codomain, with its pitch where there is one."""
+    pitch = morphism.pitch
+    return shape_text(morphism.codomain) + ("" if pitch is None else f":{shape_text(pitch)}")
 
 
-@overload
-def weak_composite(inner: TupleMorphism, outer: TupleMorphism, *, by_layout: bool = ...) -> TupleMorphism: ...
-@overload
-def weak_composite(inner: NestMorphism, outer: NestMorphism, *, by_layout: bool = ...) -> NestMorphism: ...
-@overload
-def weak_composite(
-    inner: TupleMorphism | NestMorphism, outer: PaddedMorphism, *, by_layout: bool = ...
-) -> PaddedMorphism: ...
-def weak_composite(
-    inner: TupleMorphism | NestMorphism,
-    outer: TupleMorphism | NestMorphism | PaddedMorphism,
-    *,
-    by_layout: bool = False,
-) -> TupleMorphism | NestMorphism | PaddedMorphism:
-    """Return ``outer`` after ``inner`` where their middle objects differ, by refining both.
+def check_morphism(value: object, operation: str) -> Morphism:
+    """Return ``value`` if it is a morphism.
 
-    Mathematically: for f : S -> T and g : U -> V a morphism h : S' -> V' with S' a refinement of S and |h| the function
-    |g| after |f|. Before the mutual refinement f goes to standard form and g is coalesced: neither changes the layout's
-    function, and both only remove cuts. S' refines each leaf of S in place; leaves of extent 1 stay, with stride 0.
-
-    Args:
-        inner: f, with offsets below the size of the domain of ``outer``.
-        outer: g; a padded morphism gives a padded composite.
-        by_layout: A mutual refinement is sufficient, not necessary: ``(4,6):(6,1)`` after ``2:3`` is ``2:18`` without
-            one. With True, where there is none, the answer is the morphism in standard form of the composition of the
-            layouts, if that is tractable (padded, for a padded g); its codomain then has nothing to do with V.
-
-    Raises:
-        AdmissibilityError: LA601, LA600. RepresentabilityError: with ``by_layout``, as ``composition`` and
-        ``from_layout``. BudgetError: with ``by_layout``, as ``composition``. MalformedError: LA604.
-
-    Example:
-        >>> f = NestMorphism(12, (3, 12), (1,))
-        >>> g = NestMorphism((6, 6), (6, 5, 6), (2, 0))
-        >>> print(weak_composite(f, g))
-        (2,6) --(3,0)--> (6,5,(3,2))
-
-    Laws: its table is that of composition(|g|, |f|).
-    Source: arXiv:2601.05972, weak composites.
+    Raises: MalformedError: LA604.
     """
-    _check_kinds(inner, outer)
-    f = (inner.nested() if isinstance(inner, TupleMorphism) else inner).standard_form()
-    g = (outer.nested() if isinstance(outer, TupleMorphism) else outer).coalesce()
-    first = first_outside(f.to_layout().flat, product(g.domain))
-    if first is not None:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA601",
-                what="the inner morphism leaves the domain of the outer one",
-                where=(f"weak_composite({inner}, {outer})",),
-                because=f"the inner value at {first} is {f(first)}, the outer domain has {product(g.domain)} elements",
-                witness={"coordinate": first, "value": f(first)},
-                source=SOURCE,
-            )
-        )
-    try:
-        common = mutual_refinement(f.codomain, g.domain)
-    except AdmissibilityError as error:
-        if not by_layout:
-            raise _with_repair(error, inner, outer) from error
-        return type(outer).from_layout(composition(outer.to_layout(), inner.to_layout()))
-    pulled = f.pullback(common.first)
-    pushed = g.pushforward(common.second)
-    into = flatten(common.second)  # the flattening of common.first is a prefix of it
-    flat = NestMorphism.reshape(into, pushed.domain)
-    answer = pushed @ flat @ NestMorphism(pulled.domain, into, pulled.map)
-    if isinstance(inner, TupleMorphism) and isinstance(answer, NestMorphism):
-        return answer.flatten()
-    return answer
+    if isinstance(value, Morphism):
+        return value
+    hint = "; layoutalg.parse reads text" if isinstance(value, str) else ""
+    because = f"the operand must be a Morphism, not {shown(value)}{hint}"
+    raise MalformedError(Diagnostic("LA604", "the operands do not belong together", (operation,), because))
 
 
-def _check_kinds(inner: object, outer: object) -> None:
-    partners: dict[type, tuple[type, ...]] = {kind: (kind, PaddedMorphism) for kind in (TupleMorphism, NestMorphism)}
-    if not isinstance(outer, partners.get(type(inner), ())):
-        actual = f"{type(inner).__name__} and {type(outer).__name__}"
-        raise MalformedError(
-            Diagnostic(
-                code="LA604",
-                what="the operands do not belong together",
-                because="needed are two TupleMorphisms, two NestMorphisms, or one of them and then a PaddedMorphism, "
-                f"not {actual}",
-            )
-        )
+def require_unpadded(morphism: Morphism, what: str) -> None:
+    """Refuse a padded morphism; ``what`` is what it does not have.
 
-
-def _with_repair(
-    error: AdmissibilityError,
-    inner: TupleMorphism | NestMorphism,
-    outer: TupleMorphism | NestMorphism | PaddedMorphism,
-) -> AdmissibilityError:
-    """Return the refusal with the composition of the layouts as a repair, where that exists."""
-    try:
-        layout = composition(outer.to_layout(), inner.to_layout())
-    except LayoutError:
-        repairs: tuple[Repair, ...] = ()
-    else:
-        repairs = (Repair("compose the layouts", f"composition({outer.to_layout()}, {inner.to_layout()}) = {layout}"),)
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA600",
-            what="the morphisms have no weak composite",
-            where=(f"weak_composite({inner}, {outer})",),
-            because=error.diagnostic.because,
-            witness=error.diagnostic.witness,
-            repairs=repairs,
-            source=SOURCE,
-        )
-    )
-
-
-def find_isomorphism(first: IntTuple, second: IntTuple) -> NestMorphism | None:
-    """Return an isomorphism between two nested tuples, or None where there is none.
-
-    Mathematically: an isomorphism is a bijection of leaves that keeps extents, so one exists exactly if both have the
-    same extents with the same multiplicities. Equal extents are matched from left to right.
-
-    Example:
-        >>> print(find_isomorphism((2, (3, 2)), (3, (2, 2))))
-        (2,(3,2)) --(1,0,2)--> (3,(2,2))
-        >>> print(find_isomorphism((2, 3), 6))
-        None
-
-    Source: arXiv:2601.05972, isomorphisms of Nest.
+    Raises: AdmissibilityError: LA611.
     """
-    left = check_extents(first, "first")
-    right = check_extents(second, "second")
-    places: dict[int, list[int]] = {}
-    for place, extent in reversed(list(enumerate(flatten(right)))):
-        places.setdefault(extent, []).append(place)
-    images: list[int] = []
-    for extent in flatten(left):
-        free = places.get(extent)
-        if not free:
-            return None
-        images.append(free.pop())
-    if len(images) != len(flatten(right)):
-        return None
-    return NestMorphism(left, right, tuple(images))
+    if morphism.pitch is not None:
+        whole = examine(morphism.to_layout()).kind == "tractable"
+        hint = "; unpadded() gives the morphism without pitch that has its layout" if whole else ""
+        raise refused("LA611", what, f"its offsets are not the flat indices of its codomain{hint}", str(morphism))
+
+
+def _check_tiler(tiler: Morphism, call: str, wanted: IntTuple, name: str) -> None:
+    if check_morphism(tiler, call).codomain != wanted:
+        because = f"the codomain of the tiler, {shape_text(tiler.codomain)}, is not the {name}, {shape_text(wanted)}"
+        raise refused("LA602", f"{call} is not defined on these morphisms", because)

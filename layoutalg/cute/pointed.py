@@ -1,7 +1,7 @@
 """Pointed maps between positions and nested tuples with blocks: what every morphism of layouts is made of.
 
-Main definitions: ``Map``, ``check_extents``, ``check_map``, ``check_positions``, ``compose``, ``transpose``,
-``prefix_products``, ``blocks_of``, ``graft``, ``reindex``, ``map_text``; and the refusals that all morphisms share.
+Main definitions: ``Map``, ``check_extents``, ``check_map``, ``check_pitch``, ``check_positions``, ``transpose``,
+``prefix_products``, ``blocks_of``, ``graft``, ``reindex``; and refusals that the operations on morphisms share.
 
 Notation: a pointed map a from m positions to n positions is a tuple of length m with entries in [0, n) or None; None is
 the base point. Every map here is injective away from the base point: such maps are the partial injections.
@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import mul
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from layoutalg.cute.inttuple import (
     INT_LIMIT,
     IntTuple,
+    congruent,
     flatten,
     integer,
     malformed,
@@ -29,12 +30,10 @@ from layoutalg.cute.inttuple import (
     shape_text,
     validate,
 )
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.limits import TUPLE_MODES
 
 Map: TypeAlias = "tuple[int | None, ...]"
-
-Kind = TypeVar("Kind")
 
 SOURCE = "arXiv:2601.05972"
 
@@ -69,9 +68,8 @@ def check_map(value: object, domain: tuple[int, ...], codomain: tuple[int, ...])
         (1, None)
     """
     if not isinstance(value, tuple) or len(value) != len(domain):
-        raise malformed(
-            "map", f"must be a tuple with {len(domain)} entries, one per extent of the domain", value, "LA181"
-        )
+        rule = f"must be a tuple with {len(domain)} entries, one per extent of the domain"
+        raise malformed("map", rule, value, "LA181")
     entries: list[int | None] = []
     owner: dict[int, int] = {}
     for position, entry in enumerate(value):
@@ -82,27 +80,43 @@ def check_map(value: object, domain: tuple[int, ...], codomain: tuple[int, ...])
         if not 0 <= target < len(codomain):
             raise malformed("map", f"must have entries in [0, {len(codomain)}) or None", target, "LA181")
         if target in owner:
-            raise MalformedError(
-                Diagnostic(
-                    code="LA182",
-                    what="the map is not injective",
-                    because=f"positions {owner[target]} and {position} of the domain both go to position {target}",
-                    source=SOURCE,
-                )
-            )
+            because = f"positions {owner[target]} and {position} of the domain both go to position {target}"
+            raise MalformedError(Diagnostic("LA182", "the map is not injective", because=because, source=SOURCE))
         if domain[position] != codomain[target]:
-            raise MalformedError(
-                Diagnostic(
-                    code="LA183",
-                    what="the map changes an extent",
-                    because=f"position {position} of the domain has extent {domain[position]}, "
-                    f"its image, position {target}, has extent {codomain[target]}",
-                    source=SOURCE,
-                )
+            because = (
+                f"position {position} of the domain has extent {domain[position]}, "
+                f"its image, position {target}, has extent {codomain[target]}"
             )
+            raise MalformedError(Diagnostic("LA183", "the map changes an extent", because=because, source=SOURCE))
         owner[target] = position
         entries.append(target)
     return tuple(entries)
+
+
+def check_pitch(value: object, codomain: IntTuple) -> IntTuple:
+    """Return ``value`` as the pitches of a padded tuple: one per leaf, each above the reach of the leaves before it.
+
+    Raises: MalformedError: LA610, LA100.
+
+    Example:
+        >>> check_pitch((1, 10), (6, 2))
+        (1, 10)
+    """
+    pitch = validate(value, "pitch")
+    if not congruent(pitch, codomain):
+        raise malformed("pitch", f"must be congruent to the codomain {shape_text(codomain)}", pitch, "LA610")
+    reach = 0
+    for leaf, (extent, weight) in enumerate(zip(flatten(codomain), flatten(pitch), strict=True)):
+        if weight < 1:
+            raise malformed("pitch", "must have entries >= 1", pitch, "LA610")
+        if extent > 1 and weight <= reach:
+            because = f"leaf {leaf} has pitch {weight}, the leaves before it reach {reach}"
+            where = (f"{shape_text(codomain)}:{shape_text(pitch)}",)
+            raise MalformedError(Diagnostic("LA610", "the pitches do not increase", where, because))
+        reach += (extent - 1) * weight
+        if reach >= INT_LIMIT:
+            raise malformed("pitch", "must keep all offsets below 2^63", pitch, "LA610")
+    return pitch
 
 
 def check_positions(value: object, count: int, argument: str = "positions") -> tuple[int, ...]:
@@ -125,16 +139,6 @@ def check_positions(value: object, count: int, argument: str = "positions") -> t
     if len(set(answer)) != len(answer):
         raise malformed(argument, "must not repeat a position", value, "LA185")
     return answer
-
-
-def compose(outer: Map, inner: Map) -> Map:
-    """Return the pointed map ``outer`` after ``inner``.
-
-    Example:
-        >>> compose((None, 0), (1, 0, None))
-        (0, None, None)
-    """
-    return tuple([None if entry is None else outer[entry] for entry in inner])
 
 
 def transpose(mapping: Map, count: int) -> Map:
@@ -161,7 +165,18 @@ def prefix_products(extents: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(accumulate(extents, mul, initial=1))
 
 
-def blocks_of(coarse: IntTuple, fine: object, argument: str = "refinement") -> tuple[IntTuple, ...]:
+def modes_of(shape: IntTuple) -> tuple[tuple[IntTuple, ...], tuple[int, ...]]:
+    """Return the top-level modes and the position of the first leaf of each, with the number of leaves at the end.
+
+    Example:
+        >>> modes_of((4, (2, 3)))
+        ((4, (2, 3)), (0, 1, 3))
+    """
+    entries = (shape,) if isinstance(shape, int) else shape
+    return entries, tuple(accumulate([len(flatten(entry)) for entry in entries], initial=0))
+
+
+def blocks_of(coarse: IntTuple, fine: object) -> tuple[IntTuple, ...]:
     """Return, for each leaf of ``coarse``, the nested tuple that ``fine`` puts in its place.
 
     Mathematically: ``fine`` refines ``coarse`` if it arises by replacing each leaf by a nested tuple of equal size.
@@ -172,36 +187,25 @@ def blocks_of(coarse: IntTuple, fine: object, argument: str = "refinement") -> t
         >>> blocks_of((4, 6), ((2, 2), 6))
         ((2, 2), 6)
     """
-    checked = check_extents(fine, argument)
+    checked = check_extents(fine, "refinement")
     blocks: list[IntTuple] = []
-    _match(coarse, checked, blocks, coarse, checked)
+    because = _match(coarse, checked, blocks)
+    if because:
+        where = (f"{shape_text(checked)} of {shape_text(coarse)}",)
+        what = "the nested tuple is not a refinement"
+        raise AdmissibilityError(Diagnostic("LA189", what, where, because, source=SOURCE))
     return tuple(blocks)
 
 
-def _match(coarse: IntTuple, fine: IntTuple, blocks: list[IntTuple], whole: IntTuple, whole_fine: IntTuple) -> None:
+def _match(coarse: IntTuple, fine: IntTuple, blocks: list[IntTuple]) -> str:
+    """Collect the blocks; return why ``fine`` is not a refinement, or the empty text."""
     if isinstance(coarse, int):
-        if product(fine) != coarse:
-            raise _no_refinement(whole, whole_fine, f"{shape_text(fine)} has {product(fine)} elements, not {coarse}")
         blocks.append(fine)
-        return
+        size = product(fine)
+        return "" if size == coarse else f"{shape_text(fine)} has {size} elements, not {coarse}"
     if isinstance(fine, int) or len(fine) != len(coarse):
-        raise _no_refinement(
-            whole, whole_fine, f"{shape_text(fine)} has not one entry for each entry of {shape_text(coarse)}"
-        )
-    for entry, part in zip(coarse, fine, strict=True):
-        _match(entry, part, blocks, whole, whole_fine)
-
-
-def _no_refinement(coarse: IntTuple, fine: IntTuple, because: str) -> AdmissibilityError:
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA189",
-            what="the nested tuple is no refinement",
-            where=(f"{shape_text(fine)} of {shape_text(coarse)}",),
-            because=because,
-            source=SOURCE,
-        )
-    )
+        return f"{shape_text(fine)} does not have one entry for each entry of {shape_text(coarse)}"
+    return next((text for pair in zip(coarse, fine, strict=True) if (text := _match(*pair, blocks))), "")
 
 
 def graft(profile: IntTuple, blocks: Iterable[IntTuple]) -> IntTuple:
@@ -245,83 +249,6 @@ def map_text(mapping: Map) -> str:
     return "(" + ",".join([str(entry) for entry in mapping]) + ")"
 
 
-def not_composable(domain: IntTuple, codomain: IntTuple) -> AdmissibilityError:
-    """Return the refusal of a composition whose middle objects differ."""
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA184",
-            what="the morphisms do not compose",
-            because=f"the inner codomain {shape_text(codomain)} is not the outer domain {shape_text(domain)}"
-            + (
-                "; they have equal sizes, weak_composite may refine both"
-                if product(domain) == product(codomain)
-                else ""
-            ),
-            source=SOURCE,
-        )
-    )
-
-
-def operand_mismatch(call: str, left: str, actual: IntTuple, right: str, wanted: IntTuple) -> AdmissibilityError:
-    """Return the refusal of a divide or product whose operands do not meet."""
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA602",
-            what=f"{call} is not defined on these morphisms",
-            because=f"the {left}, {shape_text(actual)}, is not the {right}, {shape_text(wanted)}",
-            source=SOURCE,
-        )
-    )
-
-
-def check_kind(value: object, kind: type[Kind], operation: str) -> Kind:
-    """Return ``value`` if it is a morphism of the wanted class.
-
-    Raises: MalformedError: LA604.
-    """
-    if isinstance(value, kind):
-        return value
-    hint = "; layoutalg.parse reads text" if isinstance(value, str) else ""
-    raise MalformedError(
-        Diagnostic(
-            code="LA604",
-            what="the operands do not belong together",
-            where=(operation,),
-            because=f"the operand must be a {kind.__name__}, not {shown(value)}{hint}",
-        )
-    )
-
-
-def check_joint(codomain: IntTuple, mapping: Map, other_codomain: IntTuple, other: Map) -> None:
-    """Refuse to join two morphisms whose codomains differ or whose images meet.
-
-    Raises: AdmissibilityError: LA188.
-    """
-    because = ""
-    if codomain != other_codomain:
-        because = f"the codomains {shape_text(codomain)} and {shape_text(other_codomain)} differ"
-    else:
-        both = sorted(
-            {entry for entry in mapping if entry is not None} & {entry for entry in other if entry is not None}
-        )
-        if both:
-            because = f"both hit position {both[0]} of the codomain"
-    if because:
-        raise AdmissibilityError(Diagnostic(code="LA188", what="the morphisms cannot be joined", because=because))
-
-
-def require_total(mapping: Map, where: str, side: str, problem: str) -> None:
-    """Refuse a map that sends a position to the base point.
-
-    Raises: AdmissibilityError: LA187.
-    """
-    if None in mapping:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA187",
-                what="the inverse does not exist",
-                where=(where,),
-                because=f"position {mapping.index(None)} of the {side} {problem}",
-                source=SOURCE,
-            )
-        )
+def refused(code: str, what: str, because: str, where: str = "") -> AdmissibilityError:
+    """Return the refusal of an operation on morphisms."""
+    return AdmissibilityError(Diagnostic(code, what, (where,) if where else (), because, source=SOURCE))

@@ -232,11 +232,10 @@ def test_a_demo_without_tiles_is_bad_usage(tmp_path, capsys):
 
 
 def test_plans_of_every_kind_are_checked_in_one_list(tmp_path, capsys):
-    from layoutalg.cute import certify_functoriality
-    from layoutalg.cute.nest_morphism import NestMorphism
+    from layoutalg.cute import Morphism, certify_functoriality
 
     operand = synthesize_wgmma(OperandProblem("A", (64, 16), (((64, 64),), ((16, 1),)), "128B")).to_json()
-    certificate = certify_functoriality(NestMorphism(4, (3, 4), (1,)), NestMorphism((3, 4), (4, 3), (1, 0)))
+    certificate = certify_functoriality(Morphism(4, (3, 4), (1,)), Morphism((3, 4), (4, 3), (1, 0)))
     forged = json.loads(json.dumps(operand))
     forged["end_bytes"] += 16
     path = tmp_path / "list.json"

@@ -17,8 +17,7 @@ from pathlib import Path
 import pytest
 
 from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
-from layoutalg.cute import certify_functoriality
-from layoutalg.cute.nest_morphism import NestMorphism
+from layoutalg.cute import Morphism, certify_functoriality
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import synthesize_wgmma
@@ -28,7 +27,7 @@ SOLVED = synthesize_tensormap(json.loads(EXAMPLE.read_text(encoding="utf-8")))
 PROBLEM = SOLVED.problem.to_json()
 PLAN = SOLVED.to_json()
 OPERAND = synthesize_wgmma(OperandProblem("A", (64, 16), (((64, 64),), ((16, 1),)), "128B")).to_json()
-CERTIFICATE = certify_functoriality(NestMorphism(4, (3, 4), (1,)), NestMorphism((3, 4), (4, 3), (1, 0)))
+CERTIFICATE = certify_functoriality(Morphism(4, (3, 4), (1,)), Morphism((3, 4), (4, 3), (1, 0)))
 CONSUMER = {"instruction": "wgmma", "operand": "A", "major": "K"}
 TILE = {"name": "n", "source": "s", "expect": "admissible", "problem": PROBLEM, "consumer": CONSUMER}
 TILES = {"schema": "layoutalg/real-tiles/1", "tiles": [TILE]}

@@ -11,14 +11,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from layoutalg.cute import CuteLayout, complement, composition
-from layoutalg.cute.morphism import (
+from layoutalg.cute import (
+    CuteLayout,
+    Morphism,
     MutualRefinement,
-    NestMorphism,
-    PaddedMorphism,
-    TupleMorphism,
     certify_functoriality,
     check_functoriality,
+    complement,
+    composition,
     find_isomorphism,
     is_tractable,
     mutual_refinement,
@@ -27,10 +27,10 @@ from layoutalg.cute.morphism import (
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted
 
-MODULES = ("certificate", "morphism", "nest_morphism", "padded_morphism", "pointed", "realize", "tuple_morphism")
-F = TupleMorphism((4, 8), (8, 4), (1, 0))
-N = NestMorphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
-P = PaddedMorphism((6, 2), (6, 2), (1, 10), (0, 1))
+MODULES = ("certificate", "chain", "morphism", "pointed", "refinement", "tractable")
+F = Morphism((4, 8), (8, 4), (1, 0))
+N = Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
+P = Morphism((6, 2), (6, 2), (0, 1), (1, 10))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -43,32 +43,33 @@ def test_examples_in_the_docstrings(name: str) -> None:
 @pytest.mark.parametrize(
     ("call", "code"),
     [
-        (lambda: TupleMorphism((4, 0), (4,), (0, None)), "LA180"),
-        (lambda: TupleMorphism(4, (4,), (0,)), "LA180"),  # type: ignore[arg-type]
-        (lambda: TupleMorphism(((4,),), (4,), (0,)), "LA180"),  # type: ignore[arg-type]
-        (lambda: TupleMorphism((2**40, 2**40), (), (None, None)), "LA180"),
-        (lambda: NestMorphism((2, (-1,)), 2, (0, None)), "LA180"),
-        (lambda: NestMorphism((2.0,), (2,), (0,)), "LA100"),  # type: ignore[arg-type]
-        (lambda: NestMorphism((True,), (2,), (None,)), "LA100"),
-        (lambda: TupleMorphism((4,), (4,), ()), "LA181"),
-        (lambda: TupleMorphism((4,), (4,), [0]), "LA181"),  # type: ignore[arg-type]
-        (lambda: TupleMorphism((4,), (4,), (1,)), "LA181"),
-        (lambda: TupleMorphism((4,), (4,), (-1,)), "LA181"),
-        (lambda: TupleMorphism((4,), (4,), (False,)), "LA181"),
-        (lambda: TupleMorphism((4, 4), (4,), (0, 0)), "LA182"),
-        (lambda: TupleMorphism((4,), (8,), (0,)), "LA183"),
-        (lambda: NestMorphism.reshape((2, 3), 6), "LA183"),
+        (lambda: Morphism((4, 0), (4,), (0, None)), "LA180"),
+        (lambda: Morphism("4", (4,), (0,)), "LA100"),  # type: ignore[arg-type]
+        (lambda: Morphism([4], (4,), (0,)), "LA100"),  # type: ignore[arg-type]
+        (lambda: Morphism((2**40, 2**40), (), (None, None)), "LA180"),
+        (lambda: Morphism((2, (-1,)), 2, (0, None)), "LA180"),
+        (lambda: Morphism((2.0,), (2,), (0,)), "LA100"),  # type: ignore[arg-type]
+        (lambda: Morphism((True,), (2,), (None,)), "LA100"),
+        (lambda: Morphism((4,), (4,), ()), "LA181"),
+        (lambda: Morphism((4,), (4,), [0]), "LA181"),  # type: ignore[arg-type]
+        (lambda: Morphism((4,), (4,), (1,)), "LA181"),
+        (lambda: Morphism((4,), (4,), (-1,)), "LA181"),
+        (lambda: Morphism((4,), (4,), (False,)), "LA181"),
+        (lambda: Morphism((4, 4), (4,), (0, 0)), "LA182"),
+        (lambda: Morphism((4,), (8,), (0,)), "LA183"),
+        (lambda: Morphism.reshape((2, 3), 6), "LA183"),
         (lambda: F.restrict((0, 0)), "LA185"),
         (lambda: F.restrict((2,)), "LA185"),
         (lambda: N[2], "LA185"),
-        (lambda: PaddedMorphism((6, 2), (6, 2), (1, 5), (0, 1)), "LA610"),
-        (lambda: PaddedMorphism((6, 2), (6, 2), (0, 10), (0, 1)), "LA610"),
-        (lambda: PaddedMorphism((6, 2), (6, 2), (1, (10,)), (0, 1)), "LA610"),
-        (lambda: PaddedMorphism(2, (2, 2), (1, 2**63 - 1), (0,)), "LA610"),
+        (lambda: Morphism((6, 2), (6, 2), (0, 1), (1, 5)), "LA610"),
+        (lambda: Morphism((6, 2), (6, 2), (0, 1), (0, 10)), "LA610"),
+        (lambda: Morphism((6, 2), (6, 2), (0, 1), (1, (10,))), "LA610"),
+        (lambda: Morphism(2, (2, 2), (0,), (1, 2**63 - 1)), "LA610"),
         (lambda: P.extend(3, 15), "LA610"),
         (lambda: is_tractable((4, 2)), "LA604"),  # type: ignore[arg-type]
         (lambda: P.preimage(1.5), "LA604"),  # type: ignore[arg-type]
-        (lambda: weak_composite(F, N), "LA604"),  # type: ignore[call-overload]
+        (lambda: weak_composite(F, F.to_layout()), "LA604"),  # type: ignore[arg-type]
+        (lambda: F.sum(F.to_layout()), "LA604"),  # type: ignore[arg-type]
         (lambda: check_functoriality([]), "LA606"),
         (lambda: F((1, 2, 3)), "LA104"),
         (lambda: F("1"), "LA100"),  # type: ignore[arg-type]
@@ -87,25 +88,35 @@ def test_malformed_input(call: Callable[[], object], code: str) -> None:
         (lambda: N.then(N), "LA184"),
         (lambda: P @ N, "LA184"),
         (lambda: F.factorize((0,)), "LA186"),
-        (lambda: TupleMorphism((4,), (), (None,)).left_inverse(), "LA187"),
-        (lambda: TupleMorphism((), (4,), ()).right_inverse(), "LA187"),
-        (lambda: ~NestMorphism(4, (4, 2), (0,)), "LA187"),
+        (lambda: Morphism((4,), (), (None,)).left_inverse(), "LA187"),
+        (lambda: Morphism((), (4,), ()).right_inverse(), "LA187"),
+        (lambda: ~Morphism(4, (4, 2), (0,)), "LA187"),
         (lambda: F.concat(F), "LA188"),
-        (lambda: F.concat(TupleMorphism.identity((4, 8))), "LA188"),
-        (lambda: P.concat(PaddedMorphism((6, 2), (6, 2), (1, 9), (0, 1))), "LA188"),
+        (lambda: F.concat(Morphism.identity((4, 8))), "LA188"),
+        (lambda: P.concat(Morphism((6, 2), (6, 2), (0, 1), (1, 9))), "LA188"),
         (lambda: N.pullback((3, (4, 3))), "LA189"),
         (lambda: N.pushforward((4, 6)), "LA189"),
         (lambda: N.pushforward(24), "LA189"),
         (lambda: mutual_refinement((2, 3), (3, 2)), "LA600"),
-        (lambda: weak_composite(NestMorphism(2, (3, 2), (1,)), NestMorphism((4, 6), (6, 4), (1, 0))), "LA600"),
-        (lambda: weak_composite(NestMorphism(3, (4, 3), (1,)), NestMorphism(8, 8, (0,))), "LA601"),
-        (lambda: F.flat_divide(TupleMorphism((8,), (8, 4), (0,))), "LA602"),
+        (lambda: weak_composite(Morphism(2, (3, 2), (1,)), Morphism((4, 6), (6, 4), (1, 0))), "LA600"),
+        (lambda: weak_composite(Morphism(3, (4, 3), (1,)), Morphism(8, 8, (0,))), "LA601"),
+        (lambda: F.flat_divide(Morphism((8,), (8, 4), (0,))), "LA602"),
         (lambda: F.flat_product(F), "LA602"),
         (lambda: P.logical_divide(N), "LA602"),
         (lambda: P.logical_product(N), "LA602"),
-        (lambda: certify_functoriality(F, N), "LA605"),
+        (lambda: certify_functoriality(F, F.to_layout()), "LA605"),  # type: ignore[arg-type]
+        (lambda: certify_functoriality(F, N), "LA184"),
+        (lambda: certify_functoriality(P, F), "LA611"),
+        (lambda: weak_composite(F, N), "LA601"),
+        (lambda: weak_composite(P, F), "LA611"),
         (lambda: N @ P, "LA611"),
         (lambda: P @ P, "LA611"),
+        (lambda: P.transpose(), "LA611"),
+        (lambda: ~P, "LA611"),
+        (lambda: P.factorize((0, 1)), "LA611"),
+        (lambda: P.sum(F), "LA611"),
+        (lambda: F.sum(P), "LA611"),
+        (lambda: P.padded().concat(P.base), "LA188"),
         (lambda: F(4, 0), "LA105"),
         (lambda: F(32), "LA105"),
         (lambda: F.preimage(32), "LA105"),
@@ -137,22 +148,22 @@ def test_what_tractable_excludes(layout: CuteLayout, kind: str, modes: tuple[int
     assert (answer.kind, answer.modes, answer.morphism) == (kind, modes, None)
     assert not answer
     with pytest.raises(RepresentabilityError, match="LA603"):
-        NestMorphism.from_layout(layout)
+        Morphism.from_layout(layout)
     if kind == "padded":
-        assert PaddedMorphism.from_layout(layout).to_layout() == layout
+        assert Morphism.from_layout(layout, padded=True).to_layout() == layout
     else:
         with pytest.raises(RepresentabilityError, match="LA612"):
-            PaddedMorphism.from_layout(layout)
+            Morphism.from_layout(layout, padded=True)
 
 
 def test_the_message_of_a_padded_row() -> None:
     with pytest.raises(RepresentabilityError) as caught:
-        TupleMorphism.from_layout(CuteLayout((6, 2), (1, 10)))
+        Morphism.from_layout(CuteLayout((6, 2), (1, 10)))
     assert str(caught.value).splitlines() == [
         "LA603 the layout is not tractable (padded)",
         "  in     (6,2):(1,10)",
-        "  since  mode 1, 2:10, has a stride that is no multiple of 6, the width of mode 0, 6:1; "
-        "PaddedMorphism.from_layout represents it",
+        "  since  mode 1, 2:10, has a stride that is not a multiple of 6, the width of mode 0, 6:1; "
+        "Morphism.from_layout(layout, padded=True) represents it",
         "  at     modes=(0, 1)",
         "  see    arXiv:2601.05972",
     ]
@@ -161,9 +172,9 @@ def test_the_message_of_a_padded_row() -> None:
 def test_tractable_layouts_give_their_morphism() -> None:
     answer = is_tractable(CuteLayout((4, (1, 3), 5), (2, (7, 0), 24)))
     assert answer.kind == "tractable"
-    assert answer.morphism == NestMorphism((4, (1, 3), 5), (2, 4, 3, 5), (1, None, None, 3))
-    assert is_tractable(CuteLayout((), ())).morphism == NestMorphism((), (), ())
-    assert is_tractable(CuteLayout(7, 0)).morphism == NestMorphism(7, (), (None,))
+    assert answer.morphism == Morphism((4, (1, 3), 5), (2, 4, 3, 5), (1, None, None, 3))
+    assert is_tractable(CuteLayout((), ())).morphism == Morphism((), (), ())
+    assert is_tractable(CuteLayout(7, 0)).morphism == Morphism(7, (), (None,))
     assert is_tractable(CuteLayout((1, 2), (-5, 1))).kind == "tractable"
 
 
@@ -172,15 +183,15 @@ def test_evaluation() -> None:
     assert F.apply(np.array([[0, 1], [4, 5]])).tolist() == [[0, 8], [1, 9]]
     assert N((3, (1, 2))) == (2, (3, 1))
     assert N((3, 5)) == (2, (3, 1))
-    assert TupleMorphism((), (), ())(0) == 0
-    assert TupleMorphism((), (2,), ())(()) == (0,)
+    assert Morphism((), (), ())(0) == 0
+    assert Morphism((), (2,), ())(()) == (0,)
     assert P(7) == 11
     assert [P.preimage(offset) for offset in (-1, 0, 5, 6, 9, 10, 15, 16)] == [None, 0, 5, None, None, 6, 11, None]
 
 
 def test_numpy_integers_become_ints() -> None:
-    f = TupleMorphism((np.int64(4),), (np.int32(2), 4), (np.int8(1),))  # type: ignore[arg-type]
-    assert repr(f) == "TupleMorphism(domain=(4,), codomain=(2, 4), map=(1,))"
+    f = Morphism((np.int64(4),), (np.int32(2), 4), (np.int8(1),))  # type: ignore[arg-type]
+    assert repr(f) == "Morphism(domain=(4,), codomain=(2, 4), map=(1,), pitch=None)"
 
 
 def test_mutual_refinements() -> None:
@@ -192,51 +203,51 @@ def test_mutual_refinements() -> None:
 
 
 def test_weak_composite_without_a_mutual_refinement() -> None:
-    f, g = NestMorphism(2, (3, 2), (1,)), NestMorphism((4, 6), (6, 4), (1, 0))
+    f, g = Morphism(2, (3, 2), (1,)), Morphism((4, 6), (6, 4), (1, 0))
     with pytest.raises(AdmissibilityError) as caught:
         weak_composite(f, g)
     assert caught.value.diagnostic.witness == {"cuts": (3, 4)}
     assert [repair.detail for repair in caught.value.diagnostic.repairs] == ["composition((4,6):(6,1), 2:3) = 2:18"]
-    assert weak_composite(f, g, by_layout=True) == NestMorphism(2, (18, 2), (1,))
+    assert weak_composite(f, g, by_layout=True) == Morphism(2, (18, 2), (1,))
 
 
 def test_weak_composite_with_padded_rows() -> None:
-    tile = NestMorphism(16, (8, 16), (1,))
-    rows = PaddedMorphism((128, 64), (64, 128), (1, 72), (1, 0))
+    tile = Morphism(16, (8, 16), (1,))
+    rows = Morphism((128, 64), (64, 128), (1, 0), (1, 72))
     answer = weak_composite(tile, rows)
     assert answer.to_layout() == composition(rows.to_layout(), tile.to_layout()) == CuteLayout(16, 8 * 72)
 
 
 def test_divide_and_product_of_a_padded_tile() -> None:
-    rows = PaddedMorphism.from_layout(CuteLayout((128, 64), (72, 1)))
+    rows = Morphism.from_layout(CuteLayout((128, 64), (72, 1)), padded=True)
     refined = rows.pushforward(((8, 16), (16, 4)))
-    tiler = NestMorphism((8, 16), refined.domain, (0, 2))
+    tiler = Morphism((8, 16), refined.domain, (0, 2))
     assert refined.logical_divide(tiler).to_layout() == CuteLayout(((8, 16), (16, 4)), ((72, 1), (576, 16)))
-    copies = rows.extend(3, 128 * 72).logical_product(NestMorphism.identity((3,)))
+    copies = rows.extend(3, 128 * 72).logical_product(Morphism.identity((3,)))
     assert copies.to_layout() == CuteLayout(((128, 64), (3,)), ((72, 1), (9216,)))
 
 
 def test_padded_composition_is_refused_with_a_way_out() -> None:
-    whole = PaddedMorphism((6, 2), (6, 2), (1, 12), (0, 1))
-    with pytest.raises(AdmissibilityError, match=r"to_nest\(\)"):
-        NestMorphism.identity((6, 2)) @ whole  # type: ignore[operator]
-    assert whole.to_nest() == NestMorphism((6, 2), (6, 2, 2), (0, 2))
+    whole = Morphism((6, 2), (6, 2), (0, 1), (1, 12))
+    with pytest.raises(AdmissibilityError, match=r"unpadded\(\)"):
+        Morphism.identity((6, 2)) @ whole
+    assert whole.unpadded() == Morphism((6, 2), (6, 2, 2), (0, 2))
 
 
 def test_isomorphisms() -> None:
-    assert find_isomorphism((2, (3, 2)), (3, (2, 2))) == NestMorphism((2, (3, 2)), (3, (2, 2)), (1, 0, 2))
+    assert find_isomorphism((2, (3, 2)), (3, (2, 2))) == Morphism((2, (3, 2)), (3, (2, 2)), (1, 0, 2))
     assert find_isomorphism((2, 3), 6) is None
     assert find_isomorphism((2,), (2, 2)) is None
     assert (~F @ F).map == (0, 1)
     assert N.is_isomorphism
-    assert not NestMorphism(2, (2, 1), (0,)).is_isomorphism
+    assert not Morphism(2, (2, 1), (0,)).is_isomorphism
 
 
 def test_large_morphisms_need_no_enumeration() -> None:
     extents = (2,) * 40
-    f = TupleMorphism(extents, extents, tuple(reversed(range(40))))
-    g = f.flat_divide(TupleMorphism((2,) * 10, extents, tuple(range(5, 15))))
-    assert (f @ f) == TupleMorphism.identity(extents)
+    f = Morphism(extents, extents, tuple(reversed(range(40))))
+    g = f.flat_divide(Morphism((2,) * 10, extents, tuple(range(5, 15))))
+    assert (f @ f) == Morphism.identity(extents)
     assert g.is_isomorphism
     assert g.preimage(g(12345678901)) == 12345678901  # type: ignore[arg-type]
     verdict = check_functoriality(certify_functoriality(f, f))
@@ -246,7 +257,7 @@ def test_large_morphisms_need_no_enumeration() -> None:
 
 
 def test_certificate_text() -> None:
-    document = certify_functoriality(F, TupleMorphism((8, 4), (8, 2, 4), (0, 2)))
+    document = certify_functoriality(F, Morphism((8, 4), (8, 2, 4), (0, 2)))
     assert document["schema"] == "layoutalg/functoriality-certificate/1"
     assert document["inner"] == {"domain": [4, 8], "codomain": [8, 4], "map": [1, 0]}
     assert document["places"] == [1, 0]
@@ -255,7 +266,7 @@ def test_certificate_text() -> None:
 
 
 def test_broken_certificates_name_the_rule() -> None:
-    document = certify_functoriality(F, TupleMorphism((8, 4), (8, 2, 4), (0, 2)))
+    document = certify_functoriality(F, Morphism((8, 4), (8, 2, 4), (0, 2)))
     stale = {**document, "places": [0, 1]}
     verdict = check_functoriality(stale)
     assert isinstance(verdict, Refuted)
@@ -283,8 +294,8 @@ def forged(document: dict[str, object], **changes: object) -> dict[str, object]:
 
 def test_forged_certificates_fail_by_arithmetic_alone() -> None:
     """Domains too large to enumerate, stories that agree with themselves."""
-    f = TupleMorphism((512, 512), (512, 512), (1, 0))
-    identity = TupleMorphism.identity((512, 512))
+    f = Morphism((512, 512), (512, 512), (1, 0))
+    identity = Morphism.identity((512, 512))
     document = certify_functoriality(f, identity)
     assert forged(document) == document
     swapped = certify_functoriality(identity, identity)
@@ -303,7 +314,7 @@ def test_forged_certificates_fail_by_arithmetic_alone() -> None:
         (
             {
                 "inner": certify_functoriality(
-                    TupleMorphism((512, 512), (512, 3, 512), (2, 0)), TupleMorphism.identity((512, 3, 512))
+                    Morphism((512, 512), (512, 3, 512), (2, 0)), Morphism.identity((512, 3, 512))
                 )["inner"]
             },
             "middle",
@@ -319,12 +330,12 @@ def test_every_refusal_is_a_layout_error() -> None:
     for _ in range(70):
         deep = (deep,)
     with pytest.raises(LayoutError):
-        NestMorphism(deep, 2, (0,))  # type: ignore[arg-type]
+        Morphism(deep, 2, (0,))  # type: ignore[arg-type]
     with pytest.raises(LayoutError):
-        NestMorphism((1,) * 10_001, (), (None,) * 10_001)
+        Morphism((1,) * 10_001, (), (None,) * 10_001)
     nested: object = 1
     for _ in range(3000):
         nested = [nested]
-    document = certify_functoriality(F, TupleMorphism.identity((8, 4)))
+    document = certify_functoriality(F, Morphism.identity((8, 4)))
     assert not check_functoriality({**document, "places": nested})
     assert not check_functoriality({**document, "inner": {"domain": nested, "codomain": [], "map": []}})

@@ -1,0 +1,203 @@
+"""Nested tuples refined until they agree: mutual refinements, weak composites of morphisms, isomorphic tuples.
+
+Main definitions: ``MutualRefinement``, ``mutual_refinement``, ``weak_composite``, ``find_isomorphism``.
+
+Main statements:
+* Two nested tuples S and T have a mutual refinement if and only if the prefix products of both, sorted, form a chain in
+  which each divides the next. Cutting at all of them is the least one: every refinement of S (of T) keeps the prefix
+  products of S (of T), so a common one has at least these cuts.
+* If f : S -> T and g : U -> V, and T and U have a mutual refinement, then f pulled back and g pushed forward along it
+  compose, and the layout of the composite is the function |g| after |f|.
+
+References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, Categorical Foundations for CuTe Layouts, arXiv:2601.05972.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from layoutalg.cute.composition import composition
+from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text
+from layoutalg.cute.morphism import Morphism, check_morphism, require_unpadded
+from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
+from layoutalg.ground.digits import first_outside
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, Repair
+
+
+@dataclass(frozen=True, slots=True)
+class MutualRefinement:
+    """Two refinements whose flattenings agree up to the end of the shorter one.
+
+    Args:
+        first: Refines the first nested tuple; leaves of extent 1 became ``()``.
+        second: Refines the second nested tuple; leaves of extent 1 became ``()``.
+
+    Raises: MalformedError: LA100, LA180.
+    """
+
+    first: IntTuple
+    second: IntTuple
+
+    def __post_init__(self) -> None:
+        for name in ("first", "second"):
+            object.__setattr__(self, name, check_extents(getattr(self, name), name))
+
+
+def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
+    """Return the least refinements of two nested tuples with a common flattening.
+
+    Mathematically: first' refines ``first``, second' refines ``second``, and the flattening of the one with fewer
+    elements is a prefix of the other's (they are equal where the sizes are). No other pair has fewer leaves. Leaves of
+    extent 1 hold no digit and refine to the empty tuple.
+
+    Args:
+        first: Int or nested tuple of extents >= 1.
+        second: Int or nested tuple of extents >= 1.
+
+    Raises: AdmissibilityError: LA600.
+
+    Complexity: O(k log k) for k leaves.
+
+    Example:
+        >>> mutual_refinement((6, 6), (12, 3))
+        MutualRefinement(first=(6, (2, 3)), second=((6, 2), 3))
+        >>> mutual_refinement((4,), (2, 6))
+        MutualRefinement(first=((2, 2),), second=(2, (2, 3)))
+
+    Source: arXiv:2601.05972, mutual refinements.
+    """
+    left = check_extents(first, "first")
+    right = check_extents(second, "second")
+    cuts = sorted({*prefix_products(flatten(left)), *prefix_products(flatten(right))})
+    for low, high in pairwise(cuts):
+        if high % low:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA600",
+                    what="the nested tuples have no mutual refinement",
+                    where=(f"mutual_refinement({shape_text(left)}, {shape_text(right)})",),
+                    because=f"modes end after {low} and after {high} elements, and {low} does not divide {high}",
+                    witness={"cuts": (low, high)},
+                    source=SOURCE,
+                )
+            )
+    return MutualRefinement(_cut(left, cuts), _cut(right, cuts))
+
+
+def _cut(shape: IntTuple, cuts: list[int]) -> IntTuple:
+    """Return the refinement of ``shape`` with all the cuts inside it; every prefix product of it is among them."""
+    blocks: list[IntTuple] = []
+    position = 0
+    for extent in flatten(shape):
+        end = cuts[position] * extent
+        digits: list[int] = []
+        while cuts[position] < end:
+            digits.append(cuts[position + 1] // cuts[position])
+            position += 1
+        blocks.append(digits[0] if len(digits) == 1 else tuple(digits))
+    return graft(shape, blocks)
+
+
+def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False) -> Morphism:
+    """Return ``outer`` after ``inner`` where their middle objects differ, by refining both.
+
+    Mathematically: for f : S -> T and g : U -> V a morphism h : S' -> V' with S' a refinement of S and |h| the function
+    |g| after |f|. Before the mutual refinement f goes to standard form and g is coalesced: neither changes the layout's
+    function, and both only remove cuts. S' refines each leaf of S in place; leaves of extent 1 stay, with stride 0.
+
+    Args:
+        inner: f, with offsets below the size of the domain of ``outer``.
+        outer: g; a padded morphism gives a padded composite.
+        by_layout: A mutual refinement is sufficient, not necessary: ``(4,6):(6,1)`` after ``2:3`` is ``2:18`` without
+            one. With True, where there is none, the answer is the morphism in standard form of the composition of the
+            layouts, if that is tractable (padded, for a padded g); its codomain then has nothing to do with V.
+
+    Raises:
+        AdmissibilityError: LA601, LA600, LA611. RepresentabilityError: with ``by_layout``, as ``composition`` and
+        ``from_layout``. BudgetError: with ``by_layout``, as ``composition``. MalformedError: LA604.
+
+    Example:
+        >>> f = Morphism(12, (3, 12), (1,))
+        >>> g = Morphism((6, 6), (6, 5, 6), (2, 0))
+        >>> print(weak_composite(f, g))
+        (2,6) --(3,0)--> (6,5,(3,2))
+
+    Laws: its table is that of composition(|g|, |f|).
+    Source: arXiv:2601.05972, weak composites.
+    """
+    require_unpadded(check_morphism(inner, "weak_composite"), "nothing composes after a padded morphism")
+    f, g = inner.standard_form(), check_morphism(outer, "weak_composite").coalesce()
+    first = first_outside(f.to_layout().flat, product(g.domain))
+    if first is not None:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA601",
+                what="the inner morphism leaves the domain of the outer one",
+                where=(f"weak_composite({inner}, {outer})",),
+                because=f"the inner value at {first} is {f(first)}, the outer domain has {product(g.domain)} elements",
+                witness={"coordinate": first, "value": f(first)},
+                source=SOURCE,
+            )
+        )
+    try:
+        common = mutual_refinement(f.codomain, g.domain)
+    except AdmissibilityError as error:
+        if not by_layout:
+            raise _with_repair(error, inner, outer) from error
+        return Morphism.from_layout(composition(outer.to_layout(), inner.to_layout()), padded=outer.pitch is not None)
+    pulled = f.pullback(common.first)
+    pushed = g.pushforward(common.second)
+    into = flatten(common.second)  # the flattening of common.first is a prefix of it
+    return pushed @ Morphism.reshape(into, pushed.domain) @ Morphism(pulled.domain, into, pulled.map)
+
+
+def _with_repair(error: AdmissibilityError, inner: Morphism, outer: Morphism) -> AdmissibilityError:
+    """Return the refusal with the composition of the layouts as a repair, where that exists."""
+    try:
+        layout = composition(outer.to_layout(), inner.to_layout())
+    except LayoutError:
+        repairs: tuple[Repair, ...] = ()
+    else:
+        repairs = (Repair("compose the layouts", f"composition({outer.to_layout()}, {inner.to_layout()}) = {layout}"),)
+    return AdmissibilityError(
+        Diagnostic(
+            code="LA600",
+            what="the morphisms have no weak composite",
+            where=(f"weak_composite({inner}, {outer})",),
+            because=error.diagnostic.because,
+            witness=error.diagnostic.witness,
+            repairs=repairs,
+            source=SOURCE,
+        )
+    )
+
+
+def find_isomorphism(first: IntTuple, second: IntTuple) -> Morphism | None:
+    """Return an isomorphism between two nested tuples, or None where there is none.
+
+    Mathematically: an isomorphism is a bijection of leaves that keeps extents, so one exists exactly if both have the
+    same extents with the same multiplicities. Equal extents are matched from left to right.
+
+    Example:
+        >>> print(find_isomorphism((2, (3, 2)), (3, (2, 2))))
+        (2,(3,2)) --(1,0,2)--> (3,(2,2))
+        >>> print(find_isomorphism((2, 3), 6))
+        None
+
+    Source: arXiv:2601.05972, isomorphisms of Nest.
+    """
+    left = check_extents(first, "first")
+    right = check_extents(second, "second")
+    places: dict[int, list[int]] = {}
+    for place, extent in reversed(list(enumerate(flatten(right)))):
+        places.setdefault(extent, []).append(place)
+    images: list[int] = []
+    for extent in flatten(left):
+        free = places.get(extent)
+        if not free:
+            return None
+        images.append(free.pop())
+    if len(images) != len(flatten(right)):
+        return None
+    return Morphism(left, right, tuple(images))
