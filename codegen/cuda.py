@@ -20,6 +20,7 @@ from layoutalg.codegen.plans import image_bytes, launchable
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
+from layoutalg.integer import IntegerLayout, index_expression
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
@@ -207,7 +208,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 
     // Matrix descriptors with start addresses relative to each tile base, in units of 16 bytes.
     const la_u64 a_base = (a_address & 0x3FFFF) >> 4, b_base = (b_address & 0x3FFFF) >> 4;
-    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const int t = threadIdx.x, lane = {lane};  // where thread t's values begin in d
 {tiles}}}
 """
 
@@ -221,7 +222,7 @@ _MATMUL_TILE = """\
         la_wgmma_wait();
 #pragma unroll
         for (int v = 0; v < {registers}; ++v)
-            d[({row} + row + v / 2 % 2 * 8) * {n} + {column} + column + v / 4 * 8 + v % 2] = acc[v];
+            d[{first} + lane + {value}] = acc[v];
     }}
 """
 
@@ -260,6 +261,9 @@ def matmul_kernel(
         for side, plan in (("a", plan_a), ("b", plan_b))
     )
     multiply = f"la_wgmma_m64n{step_n}k16_{dtype}<{tiles_a.transposed}, {tiles_b.transposed}>"
+    # the accumulator fragment (``targets.layouts.nvidia.wgmma_fragment``) as an offset in d, which has n columns
+    lane = index_expression(IntegerLayout.from_strides({"q": 4, "g": 8, "w": 4}, (2, n, 16 * n)), flat="t")
+    value = index_expression(IntegerLayout.from_strides({"v0": 2, "v1": 2, "v2": step_n // 8}, (1, 8 * n, 8)), flat="v")
     blocks = []
     for i, row in enumerate(tiles_a.descriptors):
         for j, column in enumerate(tiles_b.descriptors):
@@ -270,13 +274,13 @@ def matmul_kernel(
             blocks.append(
                 _MATMUL_TILE.format(
                     row=64 * i, row_end=64 * i + 63, column=step_n * j, column_end=step_n * (j + 1) - 1,
-                    registers=step_n // 2, steps=steps, n=n,
+                    registers=step_n // 2, steps=steps, first=64 * i * n + step_n * j, value=value.text,
                 )
             )  # fmt: skip
     text = _MATMUL_BODY.format(
         title=f"A: {_title(plan_a)}\n// B: {_title(plan_b)}", m=m, n=n, k=16 * k_steps, step_n=step_n, threads=128,
         name=name,
-        signature=_signature(parameters), align=align, b_offset=b_offset, barrier=barrier,
+        signature=_signature(parameters), align=align, b_offset=b_offset, barrier=barrier, lane=lane.text,
         bytes=plan_a.expect_tx_bytes + plan_b.expect_tx_bytes, issues=issues, status_done=STATUS_DONE,
         status_timeout=STATUS_TIMEOUT, tiles="".join(blocks), refusal=_refusal(plan_a, "a") + _refusal(plan_b, "b"),
     )  # fmt: skip

@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(128) la_matmul(const __grid_constan
 
     // Matrix descriptors with start addresses relative to each tile base, in units of 16 bytes.
     const la_u64 a_base = (a_address & 0x3FFFF) >> 4, b_base = (b_address & 0x3FFFF) >> 4;
-    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    const int t = threadIdx.x, lane = 2 * t + 56 * (t >> 2) + 512 * (t >> 5);  // where thread t's values begin in d
     {  // rows 0 to 63, columns 0 to 63
         float acc[32];
 #pragma unroll
@@ -48,6 +48,6 @@ extern "C" __global__ void __launch_bounds__(128) la_matmul(const __grid_constan
         la_wgmma_wait();
 #pragma unroll
         for (int v = 0; v < 32; ++v)
-            d[(0 + row + v / 2 % 2 * 8) * 64 + 0 + column + v / 4 * 8 + v % 2] = acc[v];
+            d[0 + lane + v + 510 * (v >> 1) - 1016 * (v >> 2)] = acc[v];
     }
 }
