@@ -1,4 +1,4 @@
-"""Smith forms with both transforms against python-flint's, which has none; F2 inverses of 24 bits against python-flint.
+"""Hermite and Smith forms with their transforms, and F2 inverses of 24 bits, against python-flint without transforms.
 
 Run with an interpreter that has python-flint to see the ratios; without it only the own time is shown. Both sides are
 timed in turns, so that other load on the machine falls on both.
@@ -20,12 +20,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from layoutalg.f2 import matrix as f2
-from layoutalg.integer.matrix import is_unimodular, multiply
-from layoutalg.integer.smith import snf
+from layoutalg.integer.matrix import multiply
+from layoutalg.integer.normal_forms import hnf, is_unimodular, snf
 
 SIZE = 16
 BITS = 24
-BAR = 20.0
+BAR = 100.0
 ROUNDS = 40
 Rows = tuple[tuple[int, ...], ...]
 
@@ -91,7 +91,7 @@ def matrices() -> dict[str, Rows]:
     return found
 
 
-def smith_lines(flint: Any) -> list[dict[str, object]]:
+def form_lines(flint: Any) -> list[dict[str, object]]:
     """Measure every class; check the certificate first."""
     lines: list[dict[str, object]] = []
     for name, rows in matrices().items():
@@ -99,16 +99,20 @@ def smith_lines(flint: Any) -> list[dict[str, object]]:
         assert multiply(multiply(U, rows), V) == D
         assert is_unimodular(U)
         assert is_unimodular(V)
-        calls: dict[str, Callable[[], object]] = {"own": lambda rows=rows: snf(rows)}
-        if flint is not None:
-            calls["flint"] = flint.fmpz_mat([list(row) for row in rows]).snf
-        times = in_turns(calls)
-        line: dict[str, object] = {"smith form": name, "own_ms": times["own"] * 1e3}
-        if flint is not None:
-            line |= {"flint_ms": times["flint"] * 1e3, "ratio": times["own"] / times["flint"]}
-            if name.startswith(f"{SIZE}x{SIZE}"):
-                line["bar"] = BAR
-        lines.append(line)
+        H, T = hnf(rows)
+        assert multiply(T, rows) == H
+        for form, function in (("smith", snf), ("hermite", hnf)):
+            calls: dict[str, Callable[[], object]] = {"own": lambda rows=rows, function=function: function(rows)}
+            if flint is not None:
+                matrix = flint.fmpz_mat([list(row) for row in rows])
+                calls["flint"] = matrix.snf if form == "smith" else matrix.hnf
+            times = in_turns(calls)
+            line: dict[str, object] = {f"{form} form": name, "own_ms": times["own"] * 1e3}
+            if flint is not None:
+                line |= {"flint_ms": times["flint"] * 1e3, "ratio": times["own"] / times["flint"]}
+                if name.startswith(f"{SIZE}x{SIZE}"):
+                    line["bar"] = BAR
+            lines.append(line)
     return lines
 
 
@@ -163,7 +167,7 @@ def main() -> int:
         flint = importlib.import_module("flint")
     except ImportError:
         flint = None
-    lines = smith_lines(flint) + f2_lines(flint)
+    lines = form_lines(flint) + f2_lines(flint)
     if as_json:
         print(json.dumps(lines, indent=2))
     else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.forms import residue_form
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.matrix import malformed
 from layoutalg.integer.reshape import reshape

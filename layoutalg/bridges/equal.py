@@ -37,7 +37,7 @@ from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, coalesced
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
 
 ENGINES = ("normal-form", "table", "isl", "smt")

@@ -34,7 +34,7 @@ from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
 
 
@@ -185,7 +185,7 @@ def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
             return tuple(masked), b
     elif layout.size <= CONFIRM_POINTS and m < 2**62:
         return _object_linear(layout.table())
-    found = _first_pair(lambda index: layout.at(index)[0], len(addends))
+    found = _first_pair(lambda index: layout.value(layout.coordinate(index))[0], len(addends))
     if found is None:
         raise undecided(layout, f"residues modulo {m} are read point by point, as 62-bit numbers")
     return found
@@ -256,5 +256,6 @@ def value_at(layout: Given, index: int) -> int:
     if isinstance(layout, LinearLayout | HierarchicalLayout):
         return layout.at(index)
     if isinstance(layout, PiecewiseLayout | IntegerLayout):
-        return layout.at(index)[0]
+        value = layout.at(index)
+        return value if isinstance(value, int) else value[0]
     return layout(index)

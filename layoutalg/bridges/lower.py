@@ -4,7 +4,7 @@ Main definitions: ``lowered``, ``one_piece``, ``excluded``, ``unwrapped``, ``tot
 
 Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
 power of two, and a residue that does not
-wrap on its box is affine over Z (``layoutalg.integer.compose.residue_form``). An axis whose extent is a multiple of the
+wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``). An axis whose extent is a multiple of the
 period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic axes of any length unwrap as well. The form
 ``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the residue of ``g a x + g b + r`` modulo ``g m``,
 which is how ISL writes residues whose terms have the common factor g.
@@ -25,7 +25,7 @@ from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.mapping import unswizzled
 from layoutalg.integer import IntegerLayout
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
 
 if TYPE_CHECKING:

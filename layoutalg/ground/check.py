@@ -20,6 +20,7 @@ from layoutalg.ground import memory
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 Kind = TypeVar("Kind")
+_INT = {int}
 _PLAIN = frozenset({int, str, bool, type(None)})
 
 
@@ -86,7 +87,9 @@ class Checker:
     def kind(self, value: object, kind: type[Kind], argument: str) -> Kind:
         """Return ``value`` if it is one of these."""
         if not isinstance(value, kind):
-            raise self.malformed(argument, f"must be a {kind.__name__}", value)
+            raise self.malformed(
+                argument, f"must be {'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}", value
+            )
         return value
 
     def name(self, value: object, argument: str, seen: Collection[str] = ()) -> str:
@@ -125,6 +128,8 @@ class Checker:
             raise self.malformed(argument, "must be a sequence of integers", value)
         if length is not None and len(value) != length:
             raise self.malformed(argument, f"must have {length} entries", value)
+        if set(map(type, value)) <= _INT:
+            return tuple(value)
         return tuple([self.integer(entry, f"{argument}[{place}]") for place, entry in enumerate(value)])
 
     def coordinate(self, value: object, argument: str, extent: int) -> int | npt.NDArray[Any]:

@@ -1,18 +1,18 @@
-"""Layouts over the integers: Hermite and Smith forms, lattices, affine maps on boxes of any extents."""
+"""Layouts over the integers: affine maps on boxes of any extents, the questions about them, and their normal forms."""
 
 from layoutalg.integer.access import Access, access
 from layoutalg.integer.axes import (
-    extend,
     first_difference,
     fix,
     flip,
-    normal,
+    normal_form,
     permute,
     rename,
+    resize,
     same_function,
-    select,
+    select_outputs,
     shift,
-    slice_axis,
+    slice,
     stack,
 )
 from layoutalg.integer.common import CommonValues, common_values
@@ -20,12 +20,11 @@ from layoutalg.integer.expression import IndexExpression, increments, index_expr
 from layoutalg.integer.inverse import ImageInverse, RightInverse, image_inverse, right_inverse
 from layoutalg.integer.lattice import Coset, Lattice
 from layoutalg.integer.layout import IntegerLayout
-from layoutalg.integer.matrix import Hermite, hnf, is_unimodular
+from layoutalg.integer.normal_forms import Hermite, Smith, hnf, is_unimodular, snf
 from layoutalg.integer.notation import parse_integer
-from layoutalg.integer.reach import covers, disjoint_images, image_coset, injective, kernel_lattice
+from layoutalg.integer.reach import covers, disjoint_images, injective, kernel_lattice, value_lattice
 from layoutalg.integer.reshape import coalesced, digit_permutation, merge, reshape, split
-from layoutalg.integer.smith import Smith, snf
-from layoutalg.integer.solve import Obstruction, Solution, count_mod, kernel, solve, solve_mod
+from layoutalg.integer.solve import NoSolution, Solution, count_mod, kernel, solve, solve_mod
 from layoutalg.integer.symbolic import SymbolicAccess, SymbolicStride, symbolic_access
 
 __all__ = [
@@ -37,7 +36,7 @@ __all__ = [
     "IndexExpression",
     "IntegerLayout",
     "Lattice",
-    "Obstruction",
+    "NoSolution",
     "RightInverse",
     "Smith",
     "Solution",
@@ -50,12 +49,10 @@ __all__ = [
     "covers",
     "digit_permutation",
     "disjoint_images",
-    "extend",
     "first_difference",
     "fix",
     "flip",
     "hnf",
-    "image_coset",
     "image_inverse",
     "increments",
     "index_expression",
@@ -64,20 +61,26 @@ __all__ = [
     "kernel",
     "kernel_lattice",
     "merge",
-    "normal",
+    "normal_form",
     "parse_integer",
     "permute",
     "rename",
     "reshape",
+    "resize",
     "right_inverse",
     "same_function",
-    "select",
+    "select_outputs",
     "shift",
-    "slice_axis",
+    "slice",
     "snf",
     "solve",
     "solve_mod",
     "split",
     "stack",
     "symbolic_access",
+    "value_lattice",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.forms import residue_form
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.matrix import integer, malformed
 from layoutalg.integer.reshape import coalesced

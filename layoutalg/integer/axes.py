@@ -1,15 +1,16 @@
 """Operations on the axes of integer layouts: all closed and exact.
 
-Main definitions: ``flip``, ``slice_axis``, ``fix``, ``permute``, ``rename``, ``extend``, ``select``, ``shift``,
-``stack``, ``same_function``, ``normal``.
+Main definitions: ``flip``, ``slice``, ``fix``, ``permute``, ``rename``, ``resize``, ``select_outputs``, ``shift``,
+``stack``, ``same_function``, ``normal_form``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
-from layoutalg.integer.matrix import Vector, as_vector, integer, malformed
+from layoutalg.integer.layout import check_argument as check
+from layoutalg.integer.matrix import Vector
 
 
 def place_of(layout: IntegerLayout, axis: object, argument: str = "axis") -> int:
@@ -17,14 +18,8 @@ def place_of(layout: IntegerLayout, axis: object, argument: str = "axis") -> int
     names = list(layout_or_refuse(layout).in_dims)
     # the comparison of an array with a name is an array
     if not isinstance(axis, str) or axis not in names:
-        raise malformed(argument, f"must be one of {names}", axis, "LA731")
+        raise check.malformed(argument, f"must be one of {names}", axis)
     return names.index(axis)
-
-
-def names_each(order: object, names: Iterable[str]) -> bool:
-    """Return whether a sequence holds every name exactly once."""
-    listed = isinstance(order, (tuple, list)) and all(isinstance(name, str) for name in order)
-    return listed and sorted(order) == sorted(names)  # type: ignore[call-overload]
 
 
 def _rebuilt(layout: IntegerLayout, place: int, extent: int, scale: int, start: int) -> IntegerLayout:
@@ -49,7 +44,7 @@ def flip(layout: IntegerLayout, axis: str) -> IntegerLayout:
     return _rebuilt(layout, place, layout.extents[place], -1, layout.extents[place] - 1)
 
 
-def slice_axis(layout: IntegerLayout, axis: str, start: int, count: int, step: int = 1) -> IntegerLayout:
+def slice(layout: IntegerLayout, axis: str, start: int, count: int, step: int = 1) -> IntegerLayout:
     """Return the layout on ``start, start + step, ...``, ``count`` points of one axis.
 
     Args:
@@ -62,17 +57,14 @@ def slice_axis(layout: IntegerLayout, axis: str, start: int, count: int, step: i
     Raises: MalformedError: LA731.
 
     Example:
-        >>> slice_axis(IntegerLayout.from_strides({"i": 7}, (2,)), "i", 6, 3, -2).table().tolist()
+        >>> slice(IntegerLayout.from_strides({"i": 7}, (2,)), "i", 6, 3, -2).table().tolist()
         [12, 8, 4]
     """
     place = place_of(layout, axis)
-    first, points, stride = (integer(v, n, "LA731") for v, n in ((start, "start"), (count, "count"), (step, "step")))
-    extent = layout.extents[place]
-    if points < 0:
-        raise malformed("count", "must be at least 0", points, "LA731")
+    first, points, stride = check.integer(start, "start"), check.integer(count, "count", 0), check.integer(step, "step")
     for argument, point in (("start", first), ("start + (count - 1) * step", first + (points - 1) * stride)):
-        if points and not 0 <= point < extent:
-            raise malformed(argument, f"must be a point of {axis}, in [0, {extent})", point, "LA731")
+        if points:
+            check.integer(point, argument, 0, layout.extents[place])
     return _rebuilt(layout, place, points, stride, first)
 
 
@@ -85,7 +77,7 @@ def fix(layout: IntegerLayout, axis: str, point: int) -> IntegerLayout:
         >>> str(fix(IntegerLayout.from_strides({"i": 4, "j": 3}, (2, 10)), "j", 2))
         'Z[i:4=(2) -> offset] + (20)'
     """
-    held = slice_axis(layout, axis, point, 1)
+    held = slice(layout, axis, point, 1)
     place = place_of(layout, axis)
     rows = tuple(tuple(a for k, a in enumerate(row) if k != place) for row in held.matrix)
     return IntegerLayout(held.inputs[:place] + held.inputs[place + 1 :], held.outputs, rows, held.offset)
@@ -101,9 +93,7 @@ def permute(layout: IntegerLayout, order: Sequence[str]) -> IntegerLayout:
         [0, 1, 2, 3, 4, 5]
     """
     names = list(layout_or_refuse(layout).in_dims)
-    if not names_each(order, names):
-        raise malformed("order", f"must name each of {names} once", order, "LA731")
-    places = [names.index(name) for name in order]
+    places = [names.index(name) for name in check.names(order, "order", names, whole=True)]
     rows = tuple(tuple(row[k] for k in places) for row in layout.matrix)
     return IntegerLayout(tuple(layout.inputs[k] for k in places), layout.outputs, rows, layout.offset)
 
@@ -119,7 +109,7 @@ def rename(layout: IntegerLayout, names: Mapping[str, str]) -> IntegerLayout:
     """
     known = {*layout_or_refuse(layout).in_dims, *layout.out_dims}
     if not isinstance(names, Mapping) or not set(names) <= known:
-        raise malformed("names", f"must map names among {sorted(known)}", names, "LA731")
+        raise check.malformed("names", f"must map names among {sorted(known)}", names)
     return IntegerLayout(
         tuple((names.get(name, name), extent) for name, extent in layout.inputs),
         tuple((names.get(name, name), modulus) for name, modulus in layout.outputs),
@@ -128,36 +118,31 @@ def rename(layout: IntegerLayout, names: Mapping[str, str]) -> IntegerLayout:
     )
 
 
-def extend(layout: IntegerLayout, axis: str, extent: int) -> IntegerLayout:
+def resize(layout: IntegerLayout, axis: str, extent: int) -> IntegerLayout:
     """Return the same affine map on a longer (padded) or shorter axis.
 
     Raises: MalformedError: LA731.
 
     Example:
-        >>> extend(IntegerLayout.from_strides({"i": 3}, (2,)), "i", 4).table().tolist()
+        >>> resize(IntegerLayout.from_strides({"i": 3}, (2,)), "i", 4).table().tolist()
         [0, 2, 4, 6]
     """
     place = place_of(layout, axis)
-    length = integer(extent, "extent", "LA731")
-    if length < 0:
-        raise malformed("extent", "must be at least 0", length, "LA731")
+    length = check.integer(extent, "extent", 0)
     return _rebuilt(layout, place, length, 1, 0)
 
 
-def select(layout: IntegerLayout, outputs: Sequence[str]) -> IntegerLayout:
+def select_outputs(layout: IntegerLayout, outputs: Sequence[str]) -> IntegerLayout:
     """Return the layout with some of its outputs, in the order given.
 
     Raises: MalformedError: LA731.
 
     Example:
-        >>> str(select(IntegerLayout.identity({"i": 3, "j": 2}), ["j"]))
+        >>> str(select_outputs(IntegerLayout.identity({"i": 3, "j": 2}), ["j"]))
         'Z[i:3=(0), j:2=(1) -> j]'
     """
     names = list(layout_or_refuse(layout).out_dims)
-    listed = isinstance(outputs, (tuple, list)) and all(isinstance(name, str) for name in outputs)
-    if not listed or len(set(outputs)) != len(outputs) or not set(outputs) <= set(names):
-        raise malformed("outputs", f"must be distinct names among {names}", outputs, "LA731")
-    places = [names.index(name) for name in outputs]
+    places = [names.index(name) for name in check.names(outputs, "outputs", names)]
     return IntegerLayout(
         layout.inputs,
         tuple(layout.outputs[k] for k in places),
@@ -173,7 +158,7 @@ def shift(layout: IntegerLayout, amounts: Sequence[int]) -> IntegerLayout:
         >>> str(shift(IntegerLayout.from_strides({"i": 3}, (2,)), [5]))
         'Z[i:3=(2) -> offset] + (5)'
     """
-    by = as_vector(amounts, "amounts", len(layout_or_refuse(layout).outputs), "LA731")
+    by = check.vector(amounts, "amounts", len(layout_or_refuse(layout).outputs))
     offset = tuple(b + a for b, a in zip(layout.offset, by, strict=True))
     return IntegerLayout(layout.inputs, layout.outputs, layout.matrix, offset)
 
@@ -189,20 +174,20 @@ def stack(first: IntegerLayout, second: IntegerLayout) -> IntegerLayout:
         'Z[i:8=(3,3) -> offset, bank%4]'
     """
     if layout_or_refuse(first).inputs != layout_or_refuse(second, "second").inputs:
-        raise malformed("second", f"must have the input axes {first.inputs}", second.inputs, "LA731")
+        raise check.malformed("second", f"must have the input axes {first.inputs}", second.inputs)
     return IntegerLayout(
         first.inputs, first.outputs + second.outputs, first.matrix + second.matrix, first.offset + second.offset
     )
 
 
-def normal(layout: IntegerLayout) -> IntegerLayout:
+def normal_form(layout: IntegerLayout) -> IntegerLayout:
     """Return the normal form: strides of axes of extent 0 or 1 are zero, an empty layout is zero.
 
     Two layouts with the same axes and outputs are the same function exactly when their normal forms are equal: the
     values at the origin and at the unit points determine every stride of an axis of extent 2 or more.
 
     Example:
-        >>> normal(IntegerLayout.from_strides({"i": 1, "j": 2}, (7, 3))).matrix
+        >>> normal_form(IntegerLayout.from_strides({"i": 1, "j": 2}, (7, 3))).matrix
         ((0, 3),)
     """
     empty = not layout_or_refuse(layout).size
@@ -220,7 +205,7 @@ def same_function(first: IntegerLayout, second: IntegerLayout) -> bool:
         >>> same_function(IntegerLayout.from_strides({"i": 1}, (7,)), IntegerLayout.from_strides({"i": 1}, (0,)))
         True
     """
-    return normal(first) == normal(second)
+    return normal_form(first) == normal_form(second)
 
 
 def first_difference(first: IntegerLayout, second: IntegerLayout) -> Vector | None:
@@ -234,7 +219,7 @@ def first_difference(first: IntegerLayout, second: IntegerLayout) -> Vector | No
         (0, 1)
     """
     if (layout_or_refuse(first).inputs, first.outputs) != (layout_or_refuse(second, "second").inputs, second.outputs):
-        raise malformed("second", "must have the same axes and outputs", str(second), "LA731")
+        raise check.malformed("second", "must have the same axes and outputs", str(second))
     if not first.size:
         return None
     count = len(first.inputs)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from layoutalg.ground import clock
 from layoutalg.ground.limits import TABLE_BYTES
-from layoutalg.integer.layout import span
+from layoutalg.integer.forms import span
 from layoutalg.integer.matrix import Vector
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.forms import residue_form
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Vector
 

@@ -19,11 +19,12 @@ import numpy as np
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.integer.bits import point_of, value_set
-from layoutalg.integer.compose import residue_form
-from layoutalg.integer.layout import IntegerLayout, layout_or_refuse, span
-from layoutalg.integer.matrix import Vector, malformed
-from layoutalg.integer.reach import BITSET_VALUES, TABLE_POINTS, image_coset, value_keys
-from layoutalg.integer.solve import Obstruction
+from layoutalg.integer.forms import residue_form, span
+from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
+from layoutalg.integer.layout import check_argument as check
+from layoutalg.integer.matrix import Vector
+from layoutalg.integer.reach import BITSET_VALUES, TABLE_POINTS, value_keys, value_lattice
+from layoutalg.integer.solve import NoSolution
 
 Form = tuple[Vector, int, int]
 
@@ -59,10 +60,10 @@ def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
         (1649267441664, 'progression', {'first': {'i': 0, 'j': 2}, 'second': {'k': 0}, 'value': {'offset': 2}})
     """
     if layout_or_refuse(first, "first").outputs != layout_or_refuse(second, "second").outputs:
-        raise malformed("second", f"must have the outputs {first.outputs}", second.outputs, "LA731")
+        raise check.malformed("second", f"must have the outputs {first.outputs}", second.outputs)
     if not first.size or not second.size:
         return CommonValues(0, "size")
-    if isinstance(image_coset(first) & image_coset(second), Obstruction):
+    if isinstance(value_lattice(first) & value_lattice(second), NoSolution):
         return CommonValues(0, "lattice")
     answer = _each(first, second) or _packed(first, second)
     limit = min(TABLE_POINTS, first.table_limit, second.table_limit)

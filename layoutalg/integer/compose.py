@@ -1,10 +1,9 @@
 """Composition of integer layouts, exact or refused with the first coordinate.
 
-Main definitions: ``compose``, ``residue_form``, ``first_at_least``.
+Main definitions: ``compose``, registered for ``@`` and ``then``.
 
-Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
-its values at the origin and at the unit points stays in [0, m) on the box. Where it does not, the composition can still
-be affine, because the outer layout may cancel the wraps; that is decided point by point on the axes that wrap.
+Main statements: where a residue of the inner layout is not affine on the box (``forms.residue_form``), the composition
+can still be affine, because the outer layout may cancel the wraps; that is decided at each point of the axes that wrap.
 """
 
 from __future__ import annotations
@@ -17,7 +16,9 @@ import numpy as np
 
 from layoutalg.ground import memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
-from layoutalg.integer.layout import IntegerLayout, grid, span
+from layoutalg.ground.operators import composes
+from layoutalg.integer.forms import first_at_least, grid, residue_form
+from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Vector
 
 if TYPE_CHECKING:
@@ -26,62 +27,18 @@ if TYPE_CHECKING:
 WALK_POINTS = 2**20
 
 
-def residue_form(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int]) -> tuple[Vector, int] | None:
-    """Return the affine form over Z that a residue is on a box, or None where it is not affine.
-
-    Args:
-        row: Coefficients; 0 modulus means that the form is already over Z.
-        constant: The constant.
-        modulus: The modulus.
-        extents: The box.
-
-    Example:
-        >>> residue_form((7,), 3, 8, (4,)), residue_form((7,), 3, 8, (5,))
-        (((-1,), 3), None)
-    """
-    if not modulus:
-        return tuple(row), constant
-    base = constant % modulus
-    lifted = tuple(
-        [(constant + a) % modulus - base if extent > 1 else 0 for a, extent in zip(row, extents, strict=True)]
-    )
-    if not math.prod(extents):
-        return lifted, base
-    low, high = span(lifted, base, extents)
-    return (lifted, base) if low >= 0 and high < modulus else None
-
-
-def first_at_least(row: Sequence[int], constant: int, extents: Sequence[int], bound: int) -> Vector | None:
-    """Return the first point of a box, in the order of the flat index, where an affine form reaches ``bound``.
-
-    Example:
-        >>> first_at_least((1, 4), 0, (4, 3), 6)
-        (2, 1)
-    """
-    if not math.prod(extents) or span(row, constant, extents)[1] < bound:
-        return None
-    # the slowest axis decides first: the least digit for which the faster axes can still reach the bound
-    point = [0] * len(extents)
-    for place in range(len(extents) - 1, -1, -1):
-        reach = span(row[:place], constant, extents[:place])[1]
-        missing = bound - reach
-        step = row[place]
-        if missing > 0:
-            point[place] = -(-missing // step)
-            constant += step * point[place]
-    return tuple(point)
-
-
-def _order(layout: IntegerLayout, point: Sequence[int]) -> int:
-    """Return the flat index of a point."""
-    index, weight = 0, 1
-    for x, extent in zip(point, layout.extents, strict=True):
-        index, weight = index + x * weight, weight * extent
-    return index
-
-
+@composes(IntegerLayout, IntegerLayout)
 def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
-    """Return ``outer`` after ``inner``; see ``IntegerLayout.__matmul__``."""
+    """Return ``outer`` after ``inner``: the outputs of ``inner`` are the input axes of ``outer``, by name.
+
+    Raises: AdmissibilityError: LA728, LA729. RepresentabilityError: LA730. BudgetError: LA734.
+
+    Example:
+        >>> rows = IntegerLayout.from_strides({"row": 4, "col": 8}, (10, 1))
+        >>> turn = IntegerLayout((("x", 8),), (("col", 0), ("row", 0)), ((-1,), (0,)), (7, 2))
+        >>> str(rows @ turn)
+        'Z[x:8=(-1) -> offset] + (27)'
+    """
     names = [name for name, _ in inner.outputs]
     if set(names) != set(outer.in_dims):
         only = sorted(set(names) ^ set(outer.in_dims))
@@ -125,7 +82,7 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[tuple
     if not inner.size:
         return
     box = outer.in_dims
-    worst: tuple[int, Vector, str, int] | None = None
+    worst: tuple[Vector, Vector, str, int] | None = None
     for place, ((name, modulus), form) in enumerate(zip(inner.outputs, forms, strict=True)):
         limit = box[name]
         if form is not None:
@@ -139,8 +96,9 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[tuple
         else:
             candidates = [_first_value_at_least(inner, place, limit)]
         for point in candidates:
-            if point is not None and (worst is None or _order(inner, point) < worst[0]):
-                worst = (_order(inner, point), point, name, inner.value(point)[place])
+            # the flat index compares the slowest axis first
+            if point is not None and (worst is None or point[::-1] < worst[0]):
+                worst = (point[::-1], point, name, inner.value(point)[place])
     if worst is not None:
         _, point, name, value = worst
         raise AdmissibilityError(

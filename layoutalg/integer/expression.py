@@ -23,18 +23,21 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
+from layoutalg.ground.axes import checked_axes
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.integer.axes import select
-from layoutalg.integer.compose import residue_form
-from layoutalg.integer.layout import IntegerLayout, axis_pairs, layout_or_refuse
-from layoutalg.integer.matrix import Vector, integer, malformed
+from layoutalg.integer.axes import select_outputs
+from layoutalg.integer.forms import residue_form
+from layoutalg.integer.layout import IntegerLayout, check_argument, layout_or_refuse
+from layoutalg.integer.matrix import Vector
 from layoutalg.integer.reshape import coalesced
 
 Number: TypeAlias = "int | npt.NDArray[Any]"
 CHECK_POINTS = 2**20
 CHUNK = 2**14
+check = Checker("LA737", "this is not an index expression")
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -58,15 +61,15 @@ class IndexExpression:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise malformed("text", "must be a str", self.text, "LA737")
+            raise check.malformed("text", "must be a str", self.text)
         layout = layout_or_refuse(self.layout)
-        names = axis_pairs(self.variables, "variables", "an extent must be at least 0", "LA737")
+        names = checked_axes(self.variables, "variables", check)
         if len(layout.outputs) != 1:
-            raise malformed("layout", "must have one output", layout, "LA737")
+            raise check.malformed("layout", "must have one output", layout)
         if names != layout.inputs and [extent for _, extent in names] != [layout.size]:
-            raise malformed("variables", "must be the axes of the layout, or its flat index", names, "LA737")
+            raise check.malformed("variables", "must be the axes of the layout, or its flat index", names)
         object.__setattr__(self, "variables", names)
-        object.__setattr__(self, "bits", integer(self.bits, "bits", "LA737"))
+        object.__setattr__(self, "bits", check.integer(self.bits, "bits"))
 
     def __str__(self) -> str:
         return self.text
@@ -105,7 +108,7 @@ class IndexExpression:
             wrong = np.flatnonzero(found != wanted)
             if wrong.size:
                 at = int(wrong[0])
-                witness = {"flat": start + at, "value": self.layout.at(start + at)[0], "text": int(found[at])}
+                witness = {"flat": start + at, "value": self.layout.at(start + at), "text": int(found[at])}
                 return Refuted("table", witness)
         return Proved("table", {"points": self.layout.size})
 
@@ -134,7 +137,7 @@ def index_expression(layout: IntegerLayout, flat: str | None = None, output: str
         4 * t - 31 * (t >> 3)
     """
     if flat is not None and (not isinstance(flat, str) or not flat.isidentifier()):
-        raise malformed("flat", "must be an identifier", flat, "LA731")
+        raise check_argument.malformed("flat", "must be an identifier", flat)
     one = _one(layout, output)
     return _of_axes(one) if flat is None else _of_flat(one, flat)
 
@@ -152,9 +155,9 @@ def increments(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[
 
 def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
     if output is not None:
-        return select(layout, [output])
+        return select_outputs(layout, [output])
     if len(layout_or_refuse(layout).outputs) != 1:
-        raise malformed("output", f"must name one of {list(layout.out_dims)}", output, "LA731")
+        raise check_argument.malformed("output", f"must name one of {list(layout.out_dims)}", output)
     return layout
 
 
@@ -258,15 +261,15 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
         1
     """
     if not isinstance(values, Mapping):
-        raise malformed("values", "must be a mapping of names to integers", values, "LA737")
+        raise check.malformed("values", "must be a mapping of names to integers", values)
     numbers = {name: _number(name, value) for name, value in values.items()}
     try:
         np.broadcast_shapes(*map(np.shape, numbers.values()))
     except ValueError as error:
         shapes = {name: np.shape(value) for name, value in numbers.items()}
-        raise malformed("values", "must be arrays that broadcast together", shapes, "LA737") from error
+        raise check.malformed("values", "must be arrays that broadcast together", shapes) from error
     if not isinstance(text, str):
-        raise malformed("text", "must be an index expression", text, "LA737")
+        raise check.malformed("text", "must be an index expression", text)
     # a name of C may be a keyword of Python, whose parser this is
     words = {word: f"n{k}" for k, word in enumerate(dict.fromkeys(_WORD.findall(text)))}
     aliases = {words[name]: value for name, value in numbers.items() if name in words}
@@ -276,7 +279,7 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     except MalformedError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise malformed("text", "must be an index expression", text, "LA737") from error
+        raise check.malformed("text", "must be an index expression", text) from error
     if isinstance(found, int):
         return found
     array = np.asarray(found, dtype=object)
@@ -292,7 +295,7 @@ def _number(name: object, value: object) -> Number:
         value.dtype.kind in "iu" or (value.dtype.kind == "O" and set(map(type, value.flat)) <= {int})
     ):
         return value.astype(object)
-    raise malformed(f"values[{name!r}]", "must be an integer or an array of integers", value, "LA737")
+    raise check.malformed(f"values[{name!r}]", "must be an integer or an array of integers", value)
 
 
 def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
@@ -313,9 +316,9 @@ def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
                 case ast.Mult():
                     return a * b
             if np.any(np.asarray(a, dtype=object) < 0) or np.any(np.asarray(b, dtype=object) < 0):
-                raise malformed("text", f"operands of {type(op).__name__} must not be negative", text, "LA737")
+                raise check.malformed("text", f"operands of {type(op).__name__} must not be negative", text)
             if isinstance(op, (ast.Div, ast.Mod)) and np.any(np.asarray(b, dtype=object) == 0):
-                raise malformed("text", f"the right operand of {type(op).__name__} must not be 0", text, "LA737")
+                raise check.malformed("text", f"the right operand of {type(op).__name__} must not be 0", text)
             match op:
                 case ast.Div():
                     return a // b
@@ -325,4 +328,4 @@ def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
                     return a >> b
                 case ast.BitAnd():
                     return a & b
-    raise malformed("text", "must be an index expression of the given names", text, "LA737")
+    raise check.malformed("text", "must be an index expression of the given names", text)

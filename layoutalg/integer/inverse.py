@@ -25,13 +25,14 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic,
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer.axes import same_function
 from layoutalg.integer.closed import closed
-from layoutalg.integer.compose import residue_form
+from layoutalg.integer.compose import compose
 from layoutalg.integer.confirm import confirmed, confirmed_on_digits
+from layoutalg.integer.forms import residue_form
 from layoutalg.integer.guarded import guarded, output_names
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.listed import listed
 from layoutalg.integer.matrix import Vector
-from layoutalg.integer.solve import Obstruction, solve_mod
+from layoutalg.integer.solve import NoSolution, solve_mod
 
 if TYPE_CHECKING:
     from layoutalg.piecewise import ParametricLayout
@@ -193,7 +194,7 @@ def _by_residues(layout: IntegerLayout) -> RightInverse | None:
     for step in ([0] * len(sizes), *units):
         # the particular solution is reduced by the kernel, so it is the point of the box
         answer = solve_mod(turned, [a + b for a, b in zip(corner, step, strict=True)], sizes, columns=width)
-        if isinstance(answer, Obstruction):
+        if isinstance(answer, NoSolution):
             return None
         found.append(tuple(answer.particular[order.index(k)] for k in range(width)))
     columns = [[x - y for x, y in zip(point, found[0], strict=True)] for point in found[1:]]
@@ -205,7 +206,7 @@ def _by_residues(layout: IntegerLayout) -> RightInverse | None:
     )
     values = IntegerLayout(digits, layout.outputs, tuple(map(tuple, units)), tuple(low))
     try:
-        exact = same_function(layout @ inverse, values)
+        exact = same_function(compose(layout, inverse), values)
     except (LayoutError, BudgetError):
         return None
     box = tuple((name, (a, a + size)) for name, a, size in zip(layout.out_dims, low, sizes, strict=True))
@@ -220,7 +221,7 @@ def _box_order(layout: IntegerLayout, sizes: list[int]) -> tuple[int, ...] | Non
     for order in orders:
         turned = tuple(tuple(row[k] for k in order) for row in layout.matrix)
         answer = solve_mod(turned, [0] * len(turned), sizes, columns=width)
-        basis = answer.basis if not isinstance(answer, Obstruction) else ()
+        basis = answer.basis if not isinstance(answer, NoSolution) else ()
         if len(basis) == width and all(basis[k][k] == layout.extents[axis] for k, axis in enumerate(order)):
             return order
     return None
@@ -277,7 +278,7 @@ def _by_digits(layout: IntegerLayout) -> RightInverse | None:
         tuple(tuple(value_columns[c][j] for c in range(count)) for j in range(len(layout.outputs))),
         tuple(starts),
     )
-    seen = confirmed_on_digits(layout, inverse, values) if same_function(layout @ inverse, values) else None
+    seen = confirmed_on_digits(layout, inverse, values) if same_function(compose(layout, inverse), values) else None
     return None if seen is None else RightInverse(inverse, values, tuple(box), seen)
 
 

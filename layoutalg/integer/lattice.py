@@ -12,17 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layoutalg.integer.matrix import (
-    Matrix,
-    Vector,
-    as_matrix,
-    as_vector,
-    hermite_basis,
-    integer,
-    malformed,
-    transpose,
-)
-from layoutalg.integer.solve import Obstruction, _reduce, kernel, solve
+from layoutalg.ground.check import Checker
+from layoutalg.integer.matrix import Matrix, Vector, as_matrix, transpose
+from layoutalg.integer.normal_forms import hermite_basis
+from layoutalg.integer.solve import NoSolution, kernel, reduce, solve
+
+check = Checker("LA723", "this is not a lattice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +40,10 @@ class Lattice:
     basis: Matrix = ()
 
     def __post_init__(self) -> None:
-        size = integer(self.dimension, "dimension", "LA723")
-        if size < 0:
-            raise malformed("dimension", "must be at least 0", size, "LA723")
+        size = check.integer(self.dimension, "dimension", 0)
         rows = as_matrix(self.basis, "basis", size)
         if hermite_basis(rows, size) != rows:
-            raise malformed("basis", "must be in Hermite form; Lattice.spanned_by takes any rows", self.basis, "LA723")
+            raise check.malformed("basis", "must be in Hermite form; Lattice.spanned_by takes any rows", self.basis)
         object.__setattr__(self, "dimension", size)
         object.__setattr__(self, "basis", rows)
 
@@ -69,9 +62,7 @@ class Lattice:
             ((2,),)
         """
         rows = as_matrix(generators, "generators", dimension)
-        if dimension is None and not rows:
-            raise malformed("dimension", "is needed where there are no generators", dimension, "LA723")
-        width = len(rows[0]) if rows else integer(dimension, "dimension", "LA723")
+        width = len(rows[0]) if rows else check.integer(dimension, "dimension", rule="is needed without generators")
         return cls(width, hermite_basis(rows, width))
 
     @classmethod
@@ -84,11 +75,9 @@ class Lattice:
             >>> Lattice.modulo([(2, 4)], 6) == Lattice.modulo([(4, 2)], 6)
             True
         """
-        m = integer(modulus, "modulus", "LA723")
-        if m < 1:
-            raise malformed("modulus", "must be positive", m, "LA723")
+        m = check.integer(modulus, "modulus", 1)
         rows = as_matrix(generators, "generators", dimension)
-        width = len(rows[0]) if rows else integer(dimension, "dimension", "LA723")
+        width = len(rows[0]) if rows else check.integer(dimension, "dimension", rule="is needed without generators")
         return cls.spanned_by([*rows, *[[m if i == j else 0 for j in range(width)] for i in range(width)]], width)
 
     @property
@@ -110,21 +99,21 @@ class Lattice:
             >>> Lattice.spanned_by([(4, 0), (0, 3)]).reduce((-1, 7))
             (3, 1)
         """
-        return _reduce(as_vector(vector, "vector", self.dimension, "LA723"), self.basis)
+        return reduce(check.vector(vector, "vector", self.dimension), self.basis)
 
     def __contains__(self, vector: object) -> bool:
         return not any(self.reduce(vector))
 
-    def coordinates(self, vector: object) -> Vector | Obstruction:
+    def coordinates(self, vector: object) -> Vector | NoSolution:
         """Return the combination of basis rows that gives the vector, or why there is none.
 
         Example:
             >>> Lattice.spanned_by([(2, 0), (0, 3)]).coordinates((4, 3))
             (2, 1)
         """
-        target = as_vector(vector, "vector", self.dimension, "LA723")
+        target = check.vector(vector, "vector", self.dimension)
         answer = solve(transpose(self.basis, self.dimension), target, columns=self.rank)
-        return answer if isinstance(answer, Obstruction) else answer.particular
+        return answer if isinstance(answer, NoSolution) else answer.particular
 
     def __add__(self, other: Lattice) -> Lattice:
         """Return the smallest lattice that holds both."""
@@ -155,7 +144,7 @@ class Lattice:
 
     def _same(self, other: Lattice) -> None:
         if not isinstance(other, Lattice) or other.dimension != self.dimension:
-            raise malformed("other", f"must be a lattice in Z^{self.dimension}", other, "LA723")
+            raise check.malformed("other", f"must be a lattice in Z^{self.dimension}", other)
 
     def __str__(self) -> str:
         return "Z{" + ", ".join("(" + ",".join(map(str, row)) + ")" for row in self.basis) + f"}}^{self.dimension}"
@@ -174,24 +163,22 @@ class Coset:
     lattice: Lattice
 
     def __post_init__(self) -> None:
-        if not isinstance(self.lattice, Lattice):
-            raise malformed("lattice", "must be a Lattice", self.lattice, "LA723")
+        check.kind(self.lattice, Lattice, "lattice")
         object.__setattr__(self, "offset", self.lattice.reduce(self.offset))
 
     def __contains__(self, vector: object) -> bool:
-        point = as_vector(vector, "vector", self.lattice.dimension, "LA723")
+        point = check.vector(vector, "vector", self.lattice.dimension)
         return tuple(a - b for a, b in zip(point, self.offset, strict=True)) in self.lattice
 
-    def __and__(self, other: Coset) -> Coset | Obstruction:
+    def __and__(self, other: Coset) -> Coset | NoSolution:
         """Return the common points, again a coset, or why there are none."""
-        if not isinstance(other, Coset):
-            raise malformed("other", "must be a Coset", other, "LA723")
+        check.kind(other, Coset, "other")
         mine, theirs = self.lattice, other.lattice
         both = mine & theirs
         columns: Sequence[Sequence[int]] = (*mine.basis, *theirs.basis)
         wanted = tuple(b - a for a, b in zip(self.offset, other.offset, strict=True))
         answer = solve(transpose(tuple(map(tuple, columns)), mine.dimension), wanted, columns=len(columns))
-        if isinstance(answer, Obstruction):
+        if isinstance(answer, NoSolution):
             return answer
         point = list(self.offset)
         for c, row in zip(answer.particular, mine.basis, strict=False):

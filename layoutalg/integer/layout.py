@@ -17,47 +17,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import limits, memory
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
-from layoutalg.integer.matrix import Matrix, Vector, as_matrix, as_vector, integer, malformed
+from layoutalg.ground import limits, memory, recognize
+from layoutalg.ground.axes import Axes, Coordinate, checked_axes, coordinates, digits_of
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.ground.layout import Layout
+from layoutalg.integer.forms import chain, grid, residue_form, span
+from layoutalg.integer.matrix import Matrix, Vector, as_matrix, transpose
+from layoutalg.integer.matrix import check as check_matrix
 
-Coordinate: TypeAlias = "int | npt.NDArray[Any]"
-Axes: TypeAlias = tuple[tuple[str, int], ...]
 # entries of a table: of 64 bits, and of Python integers, which take five times the room
 TABLE_ENTRIES, WIDE_ENTRIES = 2**24, 2**21
-_WHAT = "this is not an integer layout"
 _WIDE_BYTES = 48
 _SAFE = 2**62
-
-
-def axis_pairs(value: object, argument: str, rule: str, code: str = "LA724") -> Axes:
-    """Return a mapping or pairs of (name, non-negative integer) as a tuple, or refuse it."""
-    entries = list(value.items()) if isinstance(value, Mapping) else value
-    if not isinstance(entries, (tuple, list)):
-        raise malformed(argument, "must be a mapping or a sequence of (name, number) pairs", value, code, _WHAT)
-    found: dict[str, int] = {}
-    for entry in entries:
-        if not isinstance(entry, (tuple, list)) or len(entry) != 2:
-            raise malformed(argument, "must hold (name, number) pairs", entry, code, _WHAT)
-        name, number = entry
-        if not isinstance(name, str) or not name.isidentifier():
-            raise malformed(argument, "names must be identifiers", name, code, _WHAT)
-        if name in found:
-            raise malformed(argument, "names must be distinct", name, code, _WHAT)
-        count = integer(number, f"{argument}[{name!r}]", code, _WHAT)
-        if count < 0:
-            raise malformed(f"{argument}[{name!r}]", rule, count, code, _WHAT)
-        found[name] = count
-    return tuple(found.items())
+check = Checker("LA724", "this is not an integer layout")
+check_argument = Checker("LA731", "the operation does not apply to the integer layout")
+_check_point = Checker("LA726", "the coordinate is not in the domain of the layout")
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerLayout:
+class IntegerLayout(Layout):
     """The map ``x -> A x + b`` on a box, each output over Z or modulo its own modulus.
 
     Mathematically: on prod [0, extent_i), output j is ``sum_i A[j][i] x_i + b[j]``, reduced to [0, m_j) where its
@@ -85,20 +69,20 @@ class IntegerLayout:
     offset: Vector
 
     def __post_init__(self) -> None:
-        inputs = axis_pairs(self.inputs, "inputs", "an extent must be at least 0")
-        outputs = axis_pairs(self.outputs, "outputs", "a modulus must be at least 0 (0: none)")
+        inputs = checked_axes(self.inputs, "inputs", check)
+        outputs = checked_axes(self.outputs, "outputs", check)
         rows = as_matrix(self.matrix, "matrix", len(inputs))
         if len(rows) != len(outputs):
-            raise malformed("matrix", f"must have {len(outputs)} rows, one per output", len(rows), "LA724", _WHAT)
-        offset = as_vector(self.offset, "offset", len(outputs), "LA724")
+            raise check.malformed("matrix", f"must have {len(outputs)} rows, one per output", len(rows))
+        offset = check.vector(self.offset, "offset", len(outputs))
         moduli = [modulus for _, modulus in outputs]
         numbers = [*[extent for _, extent in inputs], *moduli, *offset, *[a for row in rows for a in row]]
         longest = max(map(int.bit_length, numbers), default=0)
         if longest > limits.INTEGER_BITS:
-            raise malformed("layout", f"its numbers have at most {limits.INTEGER_BITS} bits", longest, "LA724", _WHAT)
+            raise check.malformed("layout", f"its numbers have at most {limits.INTEGER_BITS} bits", longest)
         bits = math.prod(extent for _, extent in inputs).bit_length()
         if bits > limits.POINTS_BITS:
-            raise malformed("inputs", f"must hold points numbered in {limits.POINTS_BITS} bits", bits, "LA724", _WHAT)
+            raise check.malformed("inputs", f"must hold points numbered in {limits.POINTS_BITS} bits", bits)
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(
@@ -132,12 +116,9 @@ class IntegerLayout:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (1, 3)).table().tolist()
             [0, 1, 2, 3, 4, 5]
         """
-        return cls(
-            tuple(axis_pairs(extents, "extents", "an extent must be at least 0")),
-            ((output, modulus),),
-            (as_vector(strides, "strides"),),
-            (integer(offset, "offset", "LA724", _WHAT),),
-        )
+        inputs = checked_axes(extents, "extents", check)
+        row = check_matrix.vector(strides, "strides")
+        return cls(inputs, ((output, modulus),), (row,), (check.integer(offset, "offset"),))
 
     @classmethod
     def identity(cls, extents: Mapping[str, int] | Sequence[tuple[str, int]]) -> IntegerLayout:
@@ -147,27 +128,21 @@ class IntegerLayout:
             >>> str(IntegerLayout.identity({"i": 3, "j": 2}))
             'Z[i:3=(1,0), j:2=(0,1) -> i, j]'
         """
-        inputs = axis_pairs(extents, "extents", "an extent must be at least 0")
-        size = len(inputs)
-        return cls(
-            inputs,
-            tuple((name, 0) for name, _ in inputs),
-            tuple(tuple(int(i == j) for j in range(size)) for i in range(size)),
-            (0,) * size,
-        )
+        inputs = checked_axes(extents, "extents", check)
+        places = range(len(inputs))
+        rows = tuple(tuple(int(i == j) for j in places) for i in places)
+        return cls(inputs, tuple((name, 0) for name, _ in inputs), rows, (0,) * len(inputs))
 
     @classmethod
     def pitched(
-        cls,
-        extents: Mapping[str, int] | Sequence[tuple[str, int]],
-        pitches: Sequence[int],
-        output: str = "offset",
+        cls, extents: Mapping[str, int] | Sequence[tuple[str, int]], pitches: Sequence[int], output: str = "offset"
     ) -> IntegerLayout:
         """Return the padded compact layout: axis k has stride ``pitches[0] * ... * pitches[k-1]``.
 
         Args:
             extents: Extent of each axis, fastest first.
             pitches: The allocated extent of each axis, at least its extent. The difference is padding.
+            output: Name of the output.
 
         Raises: MalformedError: LA724.
 
@@ -175,11 +150,10 @@ class IntegerLayout:
             >>> IntegerLayout.pitched({"i": 3, "j": 2}, (5, 2)).table().tolist()
             [0, 1, 2, 5, 6, 7]
         """
-        inputs = axis_pairs(extents, "extents", "an extent must be at least 0")
-        widths = as_vector(pitches, "pitches", len(inputs), "LA724")
+        inputs = checked_axes(extents, "extents", check)
+        widths = check.vector(pitches, "pitches", len(inputs))
         for (name, extent), pitch in zip(inputs, widths, strict=True):
-            if pitch < max(extent, 1):
-                raise malformed(f"pitches[{name!r}]", f"must be at least {max(extent, 1)}", pitch, "LA724", _WHAT)
+            check.integer(pitch, f"pitches[{name!r}]", max(extent, 1))
         return cls.from_strides(inputs, [math.prod(widths[:k]) for k in range(len(widths))], output=output)
 
     @property
@@ -188,9 +162,9 @@ class IntegerLayout:
         return dict(self.inputs)
 
     @property
-    def out_dims(self) -> dict[str, int]:
-        """Output name -> modulus, 0 for none."""
-        return dict(self.outputs)
+    def out_dims(self) -> dict[str, int | None]:
+        """Output name -> modulus, None for an output over Z."""
+        return {name: modulus or None for name, modulus in self.outputs}
 
     @property
     def extents(self) -> Vector:
@@ -210,7 +184,7 @@ class IntegerLayout:
     @property
     def columns(self) -> tuple[Vector, ...]:
         """Per input axis, its stride on every output."""
-        return tuple([tuple([row[place] for row in self.matrix]) for place in range(len(self.inputs))])
+        return transpose(self.matrix, len(self.inputs))
 
     def spans(self) -> tuple[tuple[int, int], ...]:
         """Return, per output, the least and the greatest value before any reduction by a modulus.
@@ -221,25 +195,24 @@ class IntegerLayout:
         """
         return tuple([span(row, b, self.extents) for row, b in zip(self.matrix, self.offset, strict=True)])
 
-    def at(self, index: int) -> Vector:
-        """Return the outputs at a flat index.
+    def at(self, index: int) -> int | Vector:
+        """Return the value at a flat index: one output's as an int, several as a tuple.
 
         Raises: MalformedError: LA726.
 
         Example:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (10, 1)).at(5)
-            (21,)
+            21
         """
-        return self.value(self.coordinate(index))
+        value = self.value(self.coordinate(index))
+        return value[0] if len(value) == 1 else value
 
     def coordinate(self, index: int) -> Vector:
         """Return the coordinates of a flat index, fastest axis first.
 
         Raises: MalformedError: LA726.
         """
-        number = integer(index, "index", "LA726")
-        if not 0 <= number < self.size:
-            raise self._outside(f"a flat index must be in [0, {self.size})", number)
+        number = _check_point.integer(index, "index", 0, self.size)
         digits = []
         for extent in self.extents:
             number, digit = divmod(number, extent)
@@ -260,43 +233,47 @@ class IntegerLayout:
                 ]
             )
         except (TypeError, ValueError) as error:
-            raise self._outside(f"a point must have {len(self.inputs)} integers", point) from error
+            raise _check_point.malformed("point", f"must have {len(self.inputs)} integers", point) from error
 
-    def apply(self, coords: Mapping[str, Coordinate]) -> dict[str, Coordinate]:
-        """Evaluate at one point or, vectorised, at arrays of points.
+    def apply(self, coords: Any) -> Any:
+        """Evaluate at many points.
 
         Args:
-            coords: Value of every input axis; integers or integer arrays that broadcast together.
+            coords: Integers that are flat indices, in an array of any shape; or a mapping of every axis to integers or
+                arrays that broadcast together.
 
         Returns:
-            Value of every output: int where all inputs are ints, else an array (int64, or object where 64 bits might
-            not do).
+            For flat indices an array of the values, with one more axis where there are several outputs; for a mapping
+            the value of every output, as ints where all inputs are. int64, or objects where 64 bits might not do.
 
-        Raises: MalformedError: LA726.
+        Raises: MalformedError: LA726. BudgetError: LA002.
 
         Example:
             >>> L = IntegerLayout.from_strides({"i": 3, "j": 2}, (10, 1))
-            >>> L.apply({"i": np.arange(3), "j": 1})["offset"].tolist()
-            [1, 11, 21]
+            >>> L.apply({"i": np.arange(3), "j": 1})["offset"].tolist(), L.apply([[0, 5]]).tolist()
+            ([1, 11, 21], [[0, 21]])
         """
-        if not isinstance(coords, Mapping) or set(coords) != set(self.in_dims):
-            raise self._outside(f"the axes are {list(self.in_dims)}", coords)
-        values = [self._checked(coords[name], name, extent) for name, extent in self.inputs]
-        if all(isinstance(value, int) for value in values):
-            point = self.value([int(value) for value in values])
-            return dict(zip(self.out_dims, point, strict=True))
-        try:
-            shape = np.broadcast_shapes(*(np.shape(value) for value in values))
-        except ValueError:
-            raise self._outside("arrays of points must broadcast together", [np.shape(v) for v in values]) from None
-        memory.reserve(f"values of {self}", math.prod(shape), self.bytes_per_point)
-        return dict(zip(self.out_dims, self._arrays(values, shape), strict=True))
+        if isinstance(coords, Mapping):
+            values, shape = coordinates(self.inputs, coords, _check_point)
+            if shape is None:
+                return dict(zip(self.out_dims, self.value([int(value) for value in values]), strict=True))
+            memory.reserve(f"values of {self}", math.prod(shape), self.bytes_per_point)
+            return dict(zip(self.out_dims, self._arrays(values, shape), strict=True))
+        index = _check_point.coordinate(coords, "coords", self.size)
+        if isinstance(index, int):
+            return self.at(index)
+        memory.reserve(f"values of {self}", index.size, self.bytes_per_point)
+        answers = self._arrays(digits_of(self.inputs, index), index.shape)
+        if len(answers) == 1:
+            return answers[0]
+        return np.stack(answers, axis=-1) if answers else np.empty((*index.shape, 0), np.int64)
 
-    def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
+    def __call__(self, /, **coords: Any) -> Any:
         """Evaluate at one point, axes by name; see ``apply``."""
         return self.apply(coords)
 
     def _arrays(self, values: Sequence[Coordinate], shape: tuple[int, ...]) -> list[npt.NDArray[Any]]:
+        """Return each output at coordinates inside the box, one entry per axis, that broadcast to a shape."""
         answers = []
         for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True):
             kind = object if self._is_wide(row, b, m) else np.int64
@@ -359,48 +336,76 @@ class IntegerLayout:
             return answers[0]
         return np.stack(answers, axis=-1) if answers else np.empty((self.size, 0), np.int64)
 
-    def _checked(self, value: object, name: str, extent: int) -> Coordinate:
-        if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
-            if not 0 <= value < extent:
-                raise self._outside(f"{name} must be in [0, {extent})", int(value))
-            return int(value)
-        try:
-            array = np.asarray(value)
-        except (ValueError, OverflowError, RecursionError):
-            raise self._outside(f"{name} must hold integers", value) from None
-        exact = array.dtype.kind in "iu" or (
-            array.dtype.kind == "O" and all(type(entry) is int for entry in array.flat)
-        )
-        if not exact:
-            raise self._outside(f"{name} must hold integers", value)
-        if array.size and (int(array.min()) < 0 or int(array.max()) >= extent):
-            worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
-            raise self._outside(f"{name} must be in [0, {extent})", worst)
-        return array
+    def inverse(self) -> IntegerLayout:
+        """Return the inverse of a layout whose values are exactly 0, ..., size - 1, from the value to the flat index.
 
-    def _outside(self, rule: str, actual: object) -> MalformedError:
-        return malformed("coordinate", rule, actual, "LA726", "the coordinate is not in the domain of the layout")
+        The value is given by its digits along the strides, ``offset0, offset1, ...``, or by ``offset`` where it has one
+        digit. ``right_inverse`` and ``image_inverse`` invert other layouts.
 
-    def __matmul__(self, inner: IntegerLayout) -> IntegerLayout:
-        """Return ``self`` after ``inner``: the outputs of ``inner`` are the input axes of ``self``, by name.
-
-        Raises: AdmissibilityError: LA728, LA729. RepresentabilityError: LA730. BudgetError: LA734.
+        Raises: AdmissibilityError: LA746. RepresentabilityError: LA747. BudgetError: LA727.
 
         Example:
-            >>> rows = IntegerLayout.from_strides({"row": 4, "col": 8}, (10, 1))
-            >>> turn = IntegerLayout((("x", 8),), (("col", 0), ("row", 0)), ((-1,), (0,)), (7, 2))
-            >>> str(rows @ turn)
-            'Z[x:8=(-1) -> offset] + (27)'
+            >>> f = IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5)
+            >>> str(f.inverse()), [f.inverse().at(f.at(i)) for i in range(4)]
+            ('Z[offset0:6=(-4), offset1:4=(1) -> index] + (20)', [0, 1, 2, 3])
         """
-        from layoutalg.integer.compose import compose
+        if len(self.outputs) != 1:
+            raise self._not_invertible(f"it has {len(self.outputs)} outputs, and an index is one number", {})
+        (name, m), extents = self.outputs[0], self.extents
+        if not self.size:
+            return IntegerLayout(((name, 0),), (("index", 0),), ((0,),), (0,))
+        form = residue_form(self.matrix[0], self.offset[0], m, extents)
+        if form is None:
+            return self._inverse_by_table()
+        found = chain(*form, extents)
+        if isinstance(found, int):
+            because = f"{found} is a value of it" if found < 0 else f"no coordinate has the value {found}"
+            raise self._not_invertible(because, {"value": found} if found < 0 else {"missed": found})
+        if isinstance(found, tuple):
+            raise self._not_invertible("two coordinates share a value", self._shared(*found))
+        weights = [math.prod(extents[:place]) for place in found]
+        signs = [-1 if form[0][place] < 0 else 1 for place in found]
+        start = sum([w * (extents[p] - 1) for p, w, sign in zip(found, weights, signs, strict=True) if sign < 0])
+        steps = [w * sign for w, sign in zip(weights, signs, strict=True)]
+        return _indexed(name, [(extents[place], step) for place, step in zip(found, steps, strict=True)], start)
 
-        if not isinstance(inner, IntegerLayout):
-            return NotImplemented
-        return compose(self, inner)
+    def _inverse_by_table(self) -> IntegerLayout:
+        """Return the inverse of a layout whose modulus wraps."""
+        table = self.table()
+        order = np.argsort(table, kind="stable")
+        wrong = np.flatnonzero(table[order] != np.arange(self.size))
+        if wrong.size:
+            place = int(wrong[0])
+            if place and table[order[place]] == table[order[place - 1]]:
+                pair = (self.coordinate(int(order[place - 1])), self.coordinate(int(order[place])))
+                raise self._not_invertible("two coordinates share a value", self._shared(*pair))
+            raise self._not_invertible(f"no coordinate has the value {place}", {"missed": place})
+        name, m, first = self.outputs[0][0], self.moduli[0], int(order[0])
+        modes = recognize.strided(order)
+        if not isinstance(modes, recognize.Departure):
+            return _indexed(name, modes, first)
+        step = int(order[1]) - first
+        for modulus in (self.size, m):
+            if bool(((first + step * np.arange(self.size)) % modulus == order).all()):
+                return IntegerLayout(((name, self.size),), (("index", modulus),), ((step,),), (first,))
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA747",
+                what="the inverse is not an integer layout",
+                where=(str(self),),
+                because=f"the index of the value {modes.coordinate} is {modes.value}, the steps before it "
+                f"lead to {modes.forced}, and no modulus explains it; integer.image_inverse gives it in pieces",
+                witness={"value": modes.coordinate, "index": modes.value, "affine": modes.forced},
+            )
+        )
 
-    def then(self, outer: IntegerLayout) -> IntegerLayout:
-        """Return ``outer`` after ``self``; see ``__matmul__``."""
-        return layout_or_refuse(outer, "outer") @ self
+    def _shared(self, first: Vector, second: Vector) -> dict[str, object]:
+        ours, theirs = (dict(zip(self.in_dims, point, strict=True)) for point in (first, second))
+        return {"first": ours, "second": theirs, "value": self.value(first)[0]}
+
+    def _not_invertible(self, because: str, witness: dict[str, object]) -> AdmissibilityError:
+        what = f"the values of the layout are not 0, ..., {self.size - 1}, each once"
+        return AdmissibilityError(Diagnostic("LA746", what, (str(self),), because, witness))
 
     def __str__(self) -> str:
         def point(values: Sequence[int]) -> str:
@@ -414,28 +419,13 @@ class IntegerLayout:
         return f"Z[{ins}{' ' if ins else ''}->{' ' if outs else ''}{outs}]{constant}"
 
 
-def span(row: Sequence[int], constant: int, extents: Sequence[int]) -> tuple[int, int]:
-    """Return the least and the greatest value of an affine form on a box, which must not be empty."""
-    low = high = constant
-    for a, extent in zip(row, extents, strict=True):
-        if a > 0:
-            high += a * (extent - 1)
-        else:
-            low += a * (extent - 1)
-    return low, high
-
-
-def grid(extents: Sequence[int]) -> list[npt.NDArray[np.int64]]:
-    """Return one coordinate array per axis that broadcast to the box with the fastest axis last."""
-    count = len(extents)
-    return [
-        np.arange(extent, dtype=np.int64).reshape([-1 if k == count - 1 - place else 1 for k in range(count)])
-        for place, extent in enumerate(extents)
-    ]
-
-
 def layout_or_refuse(value: object, argument: str = "layout") -> IntegerLayout:
     """Return an integer layout, or refuse any other value."""
-    if not isinstance(value, IntegerLayout):
-        raise malformed(argument, "must be an IntegerLayout", value, "LA724", _WHAT)
-    return value
+    return check.kind(value, IntegerLayout, argument)
+
+
+def _indexed(name: str, modes: Sequence[tuple[int, int]], start: int) -> IntegerLayout:
+    """Return the layout from the digits of a value to an index."""
+    names = [name] if len(modes) == 1 else [f"{name}{k}" for k in range(len(modes))]
+    inputs = tuple((digit, extent) for digit, (extent, _) in zip(names, modes, strict=True))
+    return IntegerLayout(inputs, (("index", 0),), (tuple(stride for _, stride in modes),), (start,))

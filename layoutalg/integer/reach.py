@@ -1,6 +1,6 @@
 """Which values an integer layout takes, and how often: injectivity, surjectivity onto a box, common values.
 
-Main definitions: ``injective``, ``covers``, ``disjoint_images``, ``kernel_lattice``, ``image_coset``, ``value_keys``.
+Main definitions: ``injective``, ``covers``, ``disjoint_images``, ``kernel_lattice``, ``value_lattice``, ``value_keys``.
 
 Main statements: two points collide exactly when their difference is a vector of the kernel lattice inside the box of
 differences. Strides sorted by size fill an interval exactly when each is at most one more than what the smaller ones
@@ -27,13 +27,14 @@ from layoutalg.ground.errors import BudgetError
 from layoutalg.ground.limits import ISL_SECONDS, SMT_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.integer.bits import ValueSet, value_set
-from layoutalg.integer.compose import residue_form
 from layoutalg.integer.confirm import sampled_points
+from layoutalg.integer.forms import residue_form, span
 from layoutalg.integer.guarded import first_missed
 from layoutalg.integer.lattice import Coset, Lattice
-from layoutalg.integer.layout import IntegerLayout, layout_or_refuse, span
-from layoutalg.integer.matrix import Vector, as_vector, integer, malformed
-from layoutalg.integer.solve import Obstruction, solve_mod
+from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
+from layoutalg.integer.layout import check_argument as check
+from layoutalg.integer.matrix import Vector
+from layoutalg.integer.solve import NoSolution, solve_mod
 from layoutalg.integer.solver import collision, common_value, point_of_value
 
 TABLE_POINTS = 2**20
@@ -54,16 +55,16 @@ def kernel_lattice(layout: IntegerLayout) -> Lattice:
     """
     width = len(layout_or_refuse(layout).inputs)
     answer = solve_mod(layout.matrix, (0,) * len(layout.outputs), layout.moduli, columns=width)
-    return Lattice(width, answer.basis if not isinstance(answer, Obstruction) else ())
+    return Lattice(width, answer.basis if not isinstance(answer, NoSolution) else ())
 
 
-def image_coset(layout: IntegerLayout) -> Coset:
+def value_lattice(layout: IntegerLayout) -> Coset:
     """Return the smallest coset of a lattice that holds every value: the offset plus the span of the strides.
 
     A modulus m of an output adds m to its axis of the lattice; strides of axes of extent 0 or 1 do not count.
 
     Example:
-        >>> image_coset(IntegerLayout.from_strides({"i": 4, "j": 4}, (4, 6), 7))
+        >>> value_lattice(IntegerLayout.from_strides({"i": 4, "j": 4}, (4, 6), 7))
         Coset(offset=(1,), lattice=Lattice(dimension=1, basis=((2,),)))
     """
     width = len(layout_or_refuse(layout).outputs)
@@ -200,10 +201,7 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
 
 def _budget(milliseconds: object) -> int:
     """Return a checked number of milliseconds."""
-    count = integer(milliseconds, "milliseconds", "LA731")
-    if not 0 < count < 2**31:
-        raise malformed("milliseconds", "must be positive and below 2^31", count, "LA731")
-    return count
+    return check.integer(milliseconds, "milliseconds", 1, 2**31)
 
 
 def _active_kernel(layout: IntegerLayout) -> Lattice:
@@ -211,7 +209,7 @@ def _active_kernel(layout: IntegerLayout) -> Lattice:
     active = [k for k, extent in enumerate(layout.extents) if extent > 1]
     rows = tuple(tuple(row[k] for k in active) for row in layout.matrix)
     answer = solve_mod(rows, (0,) * len(rows), layout.moduli, columns=len(active))
-    basis = answer.basis if not isinstance(answer, Obstruction) else ()
+    basis = answer.basis if not isinstance(answer, NoSolution) else ()
     width = len(layout.extents)
     spread = []
     for row in basis:
@@ -255,16 +253,16 @@ def _box(layout: IntegerLayout, box: Box | None) -> list[tuple[int, int]]:
     needed = [name for name, m in layout.outputs if not m]
     if not isinstance(given, Mapping) or not set(needed) <= set(given) or not set(given) <= set(layout.out_dims):
         rule = f"must give an extent or (low, high) for each of {needed}, and for none but {list(layout.out_dims)}"
-        raise malformed("box", rule, box, "LA731")
+        raise check.malformed("box", rule, box)
     for name, m in layout.outputs:
         side = given.get(name, m)
         if isinstance(side, (tuple, list)):
-            low, high = as_vector(side, f"box[{name!r}]", 2, "LA731")
+            low, high = check.vector(side, f"box[{name!r}]", 2)
         else:
-            low, high = 0, integer(side, f"box[{name!r}]", "LA731")
+            low, high = 0, check.integer(side, f"box[{name!r}]")
         if high < low or (m and not (low >= 0 and high <= m)):
             rule = f"must be an interval inside [0, {m})" if m else "must be an interval"
-            raise malformed(f"box[{name!r}]", rule, side, "LA731")
+            raise check.malformed(f"box[{name!r}]", rule, side)
         sides.append((low, high))
     return sides
 
@@ -299,7 +297,7 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
     corner = [low for low, _ in sides]
     if not layout.size:
         return _missed(layout, "size", corner)
-    coset = image_coset(layout)
+    coset = value_lattice(layout)
     units = [
         [value + (k == place) for k, value in enumerate(corner)]
         for place, (low, high) in enumerate(sides)
@@ -441,12 +439,12 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
         {'first': {'i': 2}, 'second': {'i': 1}, 'value': {'offset': 4}}
     """
     if layout_or_refuse(first).outputs != layout_or_refuse(second, "second").outputs:
-        raise malformed("second", f"must have the outputs {first.outputs}", second.outputs, "LA731")
+        raise check.malformed("second", f"must have the outputs {first.outputs}", second.outputs)
     budget = _budget(milliseconds)
     if not first.size or not second.size:
         return Proved("size")
-    meeting = image_coset(first) & image_coset(second)
-    if isinstance(meeting, Obstruction):
+    meeting = value_lattice(first) & value_lattice(second)
+    if isinstance(meeting, NoSolution):
         return Proved("lattice", {"row": meeting.row, "modulus": meeting.modulus})
     one, two = _forms(first), _forms(second)
     if one is not None and two is not None:

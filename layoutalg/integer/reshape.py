@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from layoutalg.ground.axes import Axes, checked_axes
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.integer.axes import names_each, place_of
-from layoutalg.integer.layout import Axes, IntegerLayout, axis_pairs, layout_or_refuse
-from layoutalg.integer.matrix import Vector, malformed, transpose
+from layoutalg.integer.axes import place_of
+from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
+from layoutalg.integer.layout import check_argument as check
+from layoutalg.integer.matrix import Vector, transpose
 
 Modes = tuple[tuple[int, Vector], ...]
 
@@ -60,11 +62,10 @@ def split(layout: IntegerLayout, axis: str, digits: Mapping[str, int] | Sequence
         'Z[low:3=(5), high:2=(15) -> offset]'
     """
     place = place_of(layout, axis)
-    parts = axis_pairs(digits, "digits", "an extent must be at least 0", "LA731")
+    parts = checked_axes(digits, "digits", check)
     if math.prod(extent for _, extent in parts) != layout.extents[place]:
-        raise malformed(
-            "digits", f"extents must multiply to {layout.extents[place]}, the extent of {axis}", parts, "LA731"
-        )
+        rule = f"must have extents that multiply to {layout.extents[place]}, the extent of {axis}"
+        raise check.malformed("digits", rule, parts)
     columns, inputs, weight = [*layout.columns], [*layout.inputs], 1
     fresh = []
     for _, extent in parts:
@@ -84,14 +85,16 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
         >>> str(merge(IntegerLayout.from_strides({"i": 3, "j": 2}, (5, 15)), ["i", "j"], "k"))
         'Z[k:6=(5) -> offset]'
     """
-    listed = isinstance(axes, (tuple, list)) and all(isinstance(axis, str) for axis in axes)
-    if not listed or not axes or len(set(axes)) != len(axes):
-        raise malformed("axes", "must be distinct names, at least one", axes, "LA731")
-    places = [place_of(layout, axis, "axes") for axis in axes]
+    names = list(layout_or_refuse(layout).in_dims)
+    places = [names.index(axis) for axis in check.names(axes, "axes", names)]
+    if not places:
+        raise check.malformed("axes", "must name at least one axis", axes)
     part = _with_axes(layout, [layout.inputs[k] for k in places], [layout.columns[k] for k in places])
     modes = coalesced(part)
     if len(modes) > 1:
         at = modes[0][0]
+        point = part.coordinate(at)
+        affine = tuple(b + s for b, s in zip(part.offset, _times(modes[0][1], at, part.moduli), strict=True))
         raise RepresentabilityError(
             Diagnostic(
                 code="LA733",
@@ -100,11 +103,9 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
                 because=f"the first {at} flat indices advance by {modes[0][1]}, the next step differs",
                 witness={
                     "flat": at,
-                    "coordinate": dict(zip(axes, part.coordinate(at), strict=True)),
-                    "value": part.at(at),
-                    "affine": tuple(
-                        b + s for b, s in zip(part.offset, _times(modes[0][1], at, part.moduli), strict=True)
-                    ),
+                    "coordinate": dict(zip(part.in_dims, point, strict=True)),
+                    "value": part.value(point),
+                    "affine": affine,
                 },
             )
         )
@@ -135,17 +136,18 @@ def reshape(layout: IntegerLayout, dims: Mapping[str, int] | Sequence[tuple[str,
         >>> str(reshape(IntegerLayout.from_strides({"i": 12, "j": 5}, (1, 100)), {"a": 3, "b": 4, "c": 5}))
         'Z[a:3=(1), b:4=(3), c:5=(100) -> offset]'
     """
-    inputs = axis_pairs(dims, "dims", "an extent must be at least 0", "LA731")
+    inputs = checked_axes(dims, "dims", check)
     size = math.prod(extent for _, extent in inputs)
     if size != layout_or_refuse(layout).size:
-        raise malformed("dims", f"extents must multiply to {layout.size}", inputs, "LA731")
+        raise check.malformed("dims", f"must have extents that multiply to {layout.size}", inputs)
     zero = (0,) * len(layout.outputs)
     if not size:
         return _with_axes(layout, inputs, [zero] * len(inputs))
-    origin, columns, weight = layout.at(0), [], 1
+    columns, weight = [], 1
     for _, extent in inputs:
         if extent > 1:
-            columns.append(tuple(v - o for v, o in zip(layout.at(weight), origin, strict=True)))
+            value = layout.value(layout.coordinate(weight))
+            columns.append(tuple(v - o for v, o in zip(value, layout.offset, strict=True)))
         else:
             columns.append(zero)
         weight *= extent
@@ -153,18 +155,19 @@ def reshape(layout: IntegerLayout, dims: Mapping[str, int] | Sequence[tuple[str,
     at = _first_difference(coalesced(candidate), coalesced(layout))
     if at is None:
         return candidate
+    value, point = layout.value(layout.coordinate(at)), candidate.coordinate(at)
+    affine = candidate.value(point)
     raise RepresentabilityError(
         Diagnostic(
             code="LA732",
             what="the layout is not affine on the new box",
             where=(str(layout), f"as {_dims_text(inputs)}"),
-            because=f"at the flat index {at} the value is {layout.at(at)}, the only affine candidate gives "
-            f"{candidate.at(at)}",
+            because=f"at the flat index {at} the value is {value}, the only affine candidate gives {affine}",
             witness={
                 "flat": at,
-                "coordinate": dict(zip(dict(inputs), candidate.coordinate(at), strict=True)),
-                "value": layout.at(at),
-                "affine": candidate.at(at),
+                "coordinate": dict(zip(dict(inputs), point, strict=True)),
+                "value": value,
+                "affine": affine,
             },
         )
     )
@@ -202,11 +205,9 @@ def digit_permutation(
         >>> digit_permutation({"i": 2, "j": 3}, ["j", "i"]).table().tolist()
         [0, 3, 1, 4, 2, 5]
     """
-    inputs = dict(axis_pairs(dims, "dims", "an extent must be at least 0", "LA731"))
-    if not names_each(order, inputs):
-        raise malformed("order", f"must name each of {list(inputs)} once", order, "LA731")
+    inputs = dict(checked_axes(dims, "dims", check))
     weight, strides = 1, {}
-    for name in order:
+    for name in check.names(order, "order", inputs, whole=True):
         strides[name] = weight
         weight *= inputs[name]
     return IntegerLayout.from_strides(inputs, [strides[name] for name in inputs], output=output)

@@ -1,6 +1,6 @@
 """Linear equations over the integers and modulo integers, with certificates when there is no solution.
 
-Main definitions: ``solve``, ``solve_mod``, ``kernel``, ``right_inverse_matrix``, ``Solution``, ``Obstruction``.
+Main definitions: ``solve``, ``solve_mod``, ``kernel``, ``right_inverse_matrix``, ``Solution``, ``NoSolution``.
 
 Main statements: ``A x = b`` has no integer solution exactly when some integer row y and modulus d exist with
 ``y A = 0 (mod d)`` and ``y b != 0 (mod d)``, where d = 0 means equality over the integers. The Smith form finds both.
@@ -17,17 +17,13 @@ from layoutalg.integer.matrix import (
     Vector,
     apply,
     as_matrix,
-    as_vector,
-    hermite,
-    hermite_basis,
+    check,
+    column_count,
     identity,
-    integer,
-    malformed,
     multiply,
     transpose,
 )
-from layoutalg.integer.packed import Work
-from layoutalg.integer.smith import Smith, snf
+from layoutalg.integer.normal_forms import Smith, Work, hermite_basis, hnf, snf
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +39,7 @@ class Solution:
     basis: Matrix
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "particular", as_vector(self.particular, "particular"))
+        object.__setattr__(self, "particular", check.vector(self.particular, "particular"))
         object.__setattr__(self, "basis", as_matrix(self.basis, "basis", len(self.particular)))
 
     def __bool__(self) -> bool:
@@ -51,8 +47,8 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True)
-class Obstruction:
-    """Why a system has no solution: ``row A = 0 (mod modulus)`` but ``row b = value != 0 (mod modulus)``.
+class NoSolution:
+    """Proof that a system has no solution: ``row A = 0 (mod modulus)`` but ``row b = value != 0 (mod modulus)``.
 
     Args:
         row: Multipliers of the equations.
@@ -65,15 +61,15 @@ class Obstruction:
     value: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row", as_vector(self.row, "row"))
-        object.__setattr__(self, "modulus", integer(self.modulus, "modulus"))
-        object.__setattr__(self, "value", integer(self.value, "value"))
+        object.__setattr__(self, "row", check.vector(self.row, "row"))
+        object.__setattr__(self, "modulus", check.integer(self.modulus, "modulus"))
+        object.__setattr__(self, "value", check.integer(self.value, "value"))
 
     def __bool__(self) -> bool:
         return False
 
 
-def _reduce(vector: Sequence[int], basis: Matrix) -> Vector:
+def reduce(vector: Sequence[int], basis: Matrix) -> Vector:
     """Return the canonical representative of a vector modulo a lattice in Hermite form."""
     answer = list(vector)
     for row in basis:
@@ -98,14 +94,14 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
         ((2, -1),)
     """
     rows = as_matrix(A, columns=columns)
-    width = len(rows[0]) if rows else columns or 0
+    width = column_count(rows, columns)
     # rows of the transform that meet zero rows of the Hermite form of the transpose
     work = Work()
-    turned = hermite(transpose(rows, width), len(rows), work)
+    turned = hnf(transpose(rows, width), len(rows), work)
     return hermite_basis(turned.U[turned.rank :], width, work)
 
 
-def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstruction:
+def solve(A: object, b: object, columns: int | None = None) -> Solution | NoSolution:
     """Return all integer solutions of ``A x = b``, or the reason why there is none.
 
     Args:
@@ -119,16 +115,16 @@ def solve(A: object, b: object, columns: int | None = None) -> Solution | Obstru
         >>> solve([[2, 4]], [6])
         Solution(particular=(1, 1), basis=((2, -1),))
         >>> solve([[2, 4]], [7])
-        Obstruction(row=(1,), modulus=2, value=1)
+        NoSolution(row=(1,), modulus=2, value=1)
     """
     rows = as_matrix(A, columns=columns)
-    width = len(rows[0]) if rows else columns or 0
-    form, right = snf(rows, columns=width), as_vector(b, "b", len(rows))
+    width = column_count(rows, columns)
+    form, right = snf(rows, columns=width), check.vector(b, "b", len(rows))
     point = _particular(form, right)
-    if isinstance(point, Obstruction):
+    if isinstance(point, NoSolution):
         return point
     basis = _kernel(form)
-    return Solution(_reduce(point, basis), basis)
+    return Solution(reduce(point, basis), basis)
 
 
 def _kernel(form: Smith) -> Matrix:
@@ -137,14 +133,14 @@ def _kernel(form: Smith) -> Matrix:
     return hermite_basis(transpose(form.V, width)[form.rank :], width)
 
 
-def _particular(form: Smith, right: Vector) -> list[int] | Obstruction:
+def _particular(form: Smith, right: Vector) -> list[int] | NoSolution:
     """Return a solution of ``A x = right`` from the Smith form of A."""
     invariants = form.invariants
     turned: list[int] = []
     for place, (row, value) in enumerate(zip(form.U, apply(form.U, right), strict=True)):
         d = invariants[place] if place < len(invariants) else 0
         if value % d if d else value:
-            return Obstruction(row, d, value % d if d else value)
+            return NoSolution(row, d, value % d if d else value)
         if d:
             turned.append(value // d)
     point = [0] * len(form.V)
@@ -154,7 +150,7 @@ def _particular(form: Smith, right: Vector) -> list[int] | Obstruction:
     return point
 
 
-def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) -> Solution | Obstruction:
+def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) -> Solution | NoSolution:
     """Return all integer solutions of ``A x = b`` where each row is read modulo its own modulus.
 
     Singular systems and composite moduli are ordinary cases. The answer's lattice holds every integer difference of
@@ -173,35 +169,30 @@ def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) 
         >>> solve_mod([[2]], [2], 4)
         Solution(particular=(1,), basis=((2,),))
         >>> solve_mod([[2]], [1], 4)
-        Obstruction(row=(1,), modulus=2, value=1)
+        NoSolution(row=(1,), modulus=2, value=1)
     """
     rows = as_matrix(A, columns=columns)
-    width = len(rows[0]) if rows else columns or 0
+    width = column_count(rows, columns)
     each = _moduli(moduli, len(rows))
     wrapped = [place for place, modulus in enumerate(each) if modulus]
     wide = tuple(
         [(*row, *[each[place] if place == other else 0 for other in wrapped]) for place, row in enumerate(rows)]
     )
     answer = solve(wide, b, columns=width + len(wrapped))
-    if isinstance(answer, Obstruction):
+    if isinstance(answer, NoSolution):
         return answer
     basis = hermite_basis([row[:width] for row in answer.basis], width)
-    return Solution(_reduce(answer.particular[:width], basis), basis)
+    return Solution(reduce(answer.particular[:width], basis), basis)
 
 
 def _moduli(moduli: object, count: int) -> Vector:
     """Return one modulus per row."""
     if isinstance(moduli, (tuple, list)):
-        each = as_vector(moduli, "moduli", count)
-    else:
-        each = (integer(moduli, "moduli"),) * count
-    for modulus in each:
-        if modulus < 0:
-            raise malformed("moduli", "must be at least 0", modulus)
-    return each
+        return tuple([check.integer(modulus, "moduli", 0) for modulus in check.vector(moduli, "moduli", count)])
+    return (check.integer(moduli, "moduli", 0),) * count
 
 
-def count_mod(solution: Solution | Obstruction, modulus: int) -> int:
+def count_mod(solution: Solution | NoSolution, modulus: int) -> int:
     """Return how many solutions of a system modulo one modulus lie in [0, modulus)^n.
 
     Raises: MalformedError: LA720.
@@ -210,46 +201,46 @@ def count_mod(solution: Solution | Obstruction, modulus: int) -> int:
         >>> count_mod(solve_mod([[2]], [2], 4), 4)
         2
     """
-    if isinstance(solution, Obstruction):
+    if isinstance(solution, NoSolution):
         return 0
     if not isinstance(solution, Solution):
-        raise malformed("solution", "must be a Solution or an Obstruction", solution)
-    m = integer(modulus, "modulus")
+        raise check.malformed("solution", "must be a Solution or an NoSolution", solution)
+    m = check.integer(modulus, "modulus")
     width = len(solution.particular)
     if m < 1 or any(
-        _reduce([m if i == j else 0 for j in range(width)], solution.basis) != (0,) * width for i in range(width)
+        reduce([m if i == j else 0 for j in range(width)], solution.basis) != (0,) * width for i in range(width)
     ):
-        raise malformed("modulus", "must be a positive modulus of the solved system", modulus)
+        raise check.malformed("modulus", "must be a positive modulus of the solved system", modulus)
     if len(solution.basis) < width:
-        raise malformed("solution", "must have as many basis vectors as unknowns", solution)
+        raise check.malformed("solution", "must have as many basis vectors as unknowns", solution)
     index = math.prod(row[place] for place, row in enumerate(solution.basis))
     return int(m**width) // index
 
 
-def right_inverse_matrix(A: object, columns: int | None = None) -> Matrix | Obstruction:
+def right_inverse_matrix(A: object, columns: int | None = None) -> Matrix | NoSolution:
     """Return R with ``A R = I``, or the reason why the integer columns of A do not span everything.
 
     Example:
         >>> right_inverse_matrix([[2, 3]])
         ((2,), (-1,))
         >>> right_inverse_matrix([[2, 4]])
-        Obstruction(row=(1,), modulus=2, value=1)
+        NoSolution(row=(1,), modulus=2, value=1)
     """
     rows = as_matrix(A, columns=columns)
-    width = len(rows[0]) if rows else columns or 0
+    width = column_count(rows, columns)
     form = snf(rows, columns=width)
     basis = _kernel(form)
     found: list[Vector] = []
     for unit in identity(len(rows)):
         point = _particular(form, unit)
-        if isinstance(point, Obstruction):
+        if isinstance(point, NoSolution):
             return point
-        found.append(_reduce(point, basis))
+        found.append(reduce(point, basis))
     return transpose(tuple(found), 0) if found else ((),) * (columns or 0)
 
 
-def is_solution(A: object, b: object, moduli: object, solution: Solution | Obstruction) -> bool:
-    """Check an answer of ``solve_mod`` on its own: the equations for a solution, the congruences for an obstruction.
+def is_solution(A: object, b: object, moduli: object, solution: Solution | NoSolution) -> bool:
+    """Check an answer of ``solve_mod`` on its own: the equations for a solution, the congruences for a NoSolution.
 
     The completeness of the lattice is not part of this check.
 
@@ -257,16 +248,16 @@ def is_solution(A: object, b: object, moduli: object, solution: Solution | Obstr
         >>> is_solution([[2]], [1], 4, solve_mod([[2]], [1], 4))
         True
     """
-    if not isinstance(solution, Solution | Obstruction):
-        raise malformed("solution", "must be a Solution or an Obstruction", solution)
+    if not isinstance(solution, Solution | NoSolution):
+        raise check.malformed("solution", "must be a Solution or an NoSolution", solution)
     rows = as_matrix(A)
-    right = as_vector(b, "b", len(rows))
+    right = check.vector(b, "b", len(rows))
     each = _moduli(moduli, len(rows))
 
     def zero(value: int, modulus: int) -> bool:
         return value % modulus == 0 if modulus else value == 0
 
-    if isinstance(solution, Obstruction):
+    if isinstance(solution, NoSolution):
         combined = multiply((solution.row,), rows)[0] if rows else ()
         d = solution.modulus
         return (

@@ -72,8 +72,11 @@ def test_values_text_and_copies(layout):
     assert [tuple(row) for row in table.reshape(layout.size, len(layout.outputs)).tolist()] == wanted
     for index, point in enumerate(points(layout)[:8]):
         named = dict(zip(layout.in_dims, point, strict=True))
-        assert tuple(layout(**named).values()) == wanted[index] == layout.at(index)
+        assert tuple(layout(**named).values()) == wanted[index] == layout.value(point)
+        assert layout.at(index) == (wanted[index][0] if len(wanted[index]) == 1 else wanted[index])
         assert layout.coordinate(index) == point
+    some = np.arange(layout.size)[::-2].reshape(-1, 1)
+    assert layout.apply(some).tolist() == table[some].tolist()
     assert parse_integer(str(layout)) == layout
     assert eval(repr(layout)) == layout
     assert pickle.loads(pickle.dumps(layout)) == layout
@@ -98,7 +101,7 @@ def test_same_function(f, g):
     wrong = [p for p, a, b in zip(points(f), values(f), values(g), strict=True) if a != b]
     assert integer.first_difference(f, g) == (wrong[0] if wrong else None)
     assert integer.same_function(f, g) == (not wrong)
-    assert values(integer.normal(f)) == values(f)
+    assert values(integer.normal_form(f)) == values(f)
 
 
 @settings(max_examples=300)
@@ -172,7 +175,7 @@ def test_flips_slices_fixes(layout, data):
     start, end = data.draw(st.integers(0, size - 1)), data.draw(st.integers(0, size - 1))
     count = data.draw(st.integers(0, abs(end - start) + 1))
     step = 1 if end >= start else -1
-    cut = integer.slice_axis(layout, name, start, count, step)
+    cut = integer.slice(layout, name, start, count, step)
     assert values(cut) == [at[moved(p, start + step * p[place])] for p in points(cut)]
     held = integer.fix(layout, name, start)
     assert values(held) == [at[(*p[:place], start, *p[place:])] for p in points(held)]
@@ -180,8 +183,8 @@ def test_flips_slices_fixes(layout, data):
     turned = integer.permute(layout, order)
     back = [order.index(n) for n in layout.in_dims]
     assert values(turned) == [at[tuple(p[k] for k in back)] for p in points(turned)]
-    longer = integer.extend(layout, name, size + 2)
-    assert integer.slice_axis(longer, name, 0, size) == layout
+    longer = integer.resize(layout, name, size + 2)
+    assert integer.slice(longer, name, 0, size) == layout
     assert values(integer.shift(layout, [5])) == [
         tuple((v + 5) % m if m else v + 5 for v, m in zip(w, layout.moduli, strict=True)) for w in values(layout)
     ]
@@ -190,7 +193,7 @@ def test_flips_slices_fixes(layout, data):
 @given(layouts(low=1))
 def test_outputs(layout):
     names = list(layout.out_dims)
-    assert values(integer.select(layout, names[::-1])) == [v[::-1] for v in values(layout)]
+    assert values(integer.select_outputs(layout, names[::-1])) == [v[::-1] for v in values(layout)]
     other = integer.rename(layout, {name: f"{name}2" for name in names})
     assert values(integer.stack(layout, other)) == [v + v for v in values(layout)]
 
@@ -249,6 +252,38 @@ def test_digit_permutations(extents, data):
     axes = [len(dims) - 1 - list(dims).index(name) for name in order[::-1]]
     source = np.arange(layout.size).reshape(shape).transpose(axes).reshape(-1)
     assert (table[source] == np.arange(layout.size)).all()
+
+
+@settings(max_examples=300)
+@given(
+    single(
+        extents=st.integers(0, 5),
+        moduli=st.one_of(st.just(0), st.integers(1, 12)),
+        numbers=st.sampled_from([0, 1, -1, 2, 3, 4, -4, 5, 6]),
+    )
+)
+def test_inverse(layout):
+    seen = [v for (v,) in values(layout)]
+    try:
+        found = layout.inverse()
+    except AdmissibilityError as error:
+        assert sorted(seen) != list(range(layout.size))
+        witness = error.diagnostic.witness
+        if "missed" in witness:
+            assert 0 <= witness["missed"] < layout.size
+            assert witness["missed"] not in seen
+        elif "first" in witness:
+            assert witness["first"] != witness["second"]
+            assert all(layout(**witness[k])["x"] == witness["value"] for k in ("first", "second"))
+        else:
+            assert witness["value"] < 0
+            assert witness["value"] in seen
+    except RepresentabilityError:
+        assert sorted(seen) == list(range(layout.size))
+        assert layout.moduli[0]
+    else:
+        assert [found.at(layout.at(i)) for i in range(layout.size)] == list(range(layout.size))
+        assert found.size == layout.size
 
 
 @settings(max_examples=200)
@@ -330,7 +365,7 @@ def test_common_values_and_lattices(f, data):
     if isinstance(verdict, Refuted):
         x, y = (tuple(verdict.witness[k].values()) for k in ("first", "second"))
         assert value(f, x) == value(g, y) == tuple(verdict.witness["value"].values())
-    coset = integer.image_coset(f)
+    coset = integer.value_lattice(f)
     assert all(v in coset for v in one)
     lattice = integer.kernel_lattice(f)
     for d in itertools.product(range(-3, 4), repeat=len(f.inputs)):

@@ -60,7 +60,7 @@ JUNK += [object(), _Unprintable(), len, int, la, TWO, ONE, la.parse("(4,8):(1,4)
 JUNK += [
     integer.solve([[2]], [1]),
     integer.solve([[2]], [2]),
-    integer.image_coset(ONE),
+    integer.value_lattice(ONE),
     integer.snf([[2]]),
     ("x",),
     ["i", "i"],
@@ -79,7 +79,7 @@ def _targets() -> list[tuple[str, Any]]:
     for value in (
         TWO,
         ONE,
-        integer.image_coset(ONE),
+        integer.value_lattice(ONE),
         integer.index_expression(ONE),
         integer.Lattice.spanned_by([(2, 0), (0, 3)]),
     ):

@@ -179,14 +179,14 @@ def test_axis_operations_refuse_unknown_names():
     layout = L({"i": 3, "j": 4}, (1, 3))
     for call in (
         lambda: integer.flip(layout, "k"),
-        lambda: integer.slice_axis(layout, "i", 2, 2),
-        lambda: integer.slice_axis(layout, "i", 0, -1),
-        lambda: integer.slice_axis(layout, "i", 0.0, 1),
+        lambda: integer.slice(layout, "i", 2, 2),
+        lambda: integer.slice(layout, "i", 0, -1),
+        lambda: integer.slice(layout, "i", 0.0, 1),
         lambda: integer.fix(layout, "i", 3),
         lambda: integer.permute(layout, ["i"]),
         lambda: integer.rename(layout, {"k": "x"}),
-        lambda: integer.extend(layout, "i", -1),
-        lambda: integer.select(layout, ["nope"]),
+        lambda: integer.resize(layout, "i", -1),
+        lambda: integer.select_outputs(layout, ["nope"]),
         lambda: integer.shift(layout, [1, 2]),
         lambda: integer.stack(layout, L({"i": 3}, (1,))),
         lambda: integer.split(layout, "j", {"a": 3, "b": 2}),
@@ -287,8 +287,7 @@ def test_wrong_types_name_the_argument(bad):
     layout = L({"i": 3, "j": 4}, (1, 3))
     for call in (
         lambda: layout.value(bad),
-        lambda: layout.then(bad),
-        lambda: integer.select(layout, [bad]),
+        lambda: integer.select_outputs(layout, [bad]),
         lambda: integer.merge(layout, ["i", bad], "k"),
         lambda: integer.injective(layout, bad),
         lambda: integer.disjoint_images(layout, layout, bad),
@@ -302,6 +301,29 @@ def test_wrong_types_name_the_argument(bad):
         with pytest.raises(MalformedError) as error:
             call()
         assert error.value.diagnostic.where
+
+
+@pytest.mark.parametrize("bad", [True, 1.5, "2", None, CuteLayout(4, 1)])
+def test_other_values_do_not_compose(bad):
+    assert "nothing composes" in refused(lambda: L({"i": 3}, (1,)).then(bad), "LA192").because
+
+
+def test_inverses_name_what_is_wrong():
+    found = refused(L({"i": 2, "j": 3}, (2, 1)).inverse, "LA746")
+    assert found.witness == {"first": {"i": 0, "j": 2}, "second": {"i": 1, "j": 0}, "value": 2}
+    assert refused(L({"i": 2, "j": 2}, (1, 3)).inverse, "LA746").witness == {"missed": 2}
+    assert refused(L({"i": 2}, (1,), 5).inverse, "LA746").witness == {"missed": 0}
+    assert refused(L({"i": 2}, (1,), -5).inverse, "LA746").witness == {"value": -5}
+    assert refused(L({"i": 6}, (3,), modulus=9).inverse, "LA746").witness == {
+        "first": {"i": 0},
+        "second": {"i": 3},
+        "value": 0,
+    }
+    assert refused(L({"i": 3}, (3,), modulus=7).inverse, "LA746").witness == {"missed": 1}
+    refused(IntegerLayout.identity({"i": 2, "j": 2}).inverse, "LA746")
+    assert str(L({"i": 8}, (3,), 1, modulus=8).inverse()) == "Z[offset:8=(3) -> index%8] + (5)"
+    assert L({"i": 2**40, "j": 3}, (3, 1)).inverse().at(3 * 7 + 2) == 7 + 2 * 2**40
+    assert L({"i": 0, "j": 3}, (3, 1)).inverse().size == 0
 
 
 def test_access_and_expressions():
@@ -347,7 +369,7 @@ def test_errors_are_also_value_errors():
 
 def test_names_and_index_values_of_other_types():
     layout = L({"i": 3}, (2,))
-    refused(lambda: integer.slice_axis(layout, np.array([[1, 2]]), 0, 1), "LA731")
+    refused(lambda: integer.slice(layout, np.array([[1, 2]]), 0, 1), "LA731")
     refused(lambda: integer.fix(layout, ["i"], 0), "LA731")
     expression = integer.index_expression(layout, flat="t")
     refused(lambda: expression.evaluate({"t": [[1, 2], [3]]}), "LA737")

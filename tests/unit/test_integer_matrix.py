@@ -7,9 +7,9 @@ import pytest
 
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 from layoutalg.integer.lattice import Coset, Lattice
-from layoutalg.integer.matrix import as_matrix, as_vector, determinant, hnf, identity, multiply, unimodular_inverse
-from layoutalg.integer.smith import snf
-from layoutalg.integer.solve import Obstruction, count_mod, is_solution, kernel, right_inverse_matrix, solve, solve_mod
+from layoutalg.integer.matrix import as_matrix, check, identity, multiply
+from layoutalg.integer.normal_forms import determinant, hnf, snf, unimodular_inverse
+from layoutalg.integer.solve import NoSolution, count_mod, is_solution, kernel, right_inverse_matrix, solve, solve_mod
 
 
 def code(error) -> str:
@@ -29,7 +29,7 @@ def test_empty_matrices():
     assert identity(2) == snf([[], []]).U
     assert snf([[], []]).rank == 0
     assert kernel([], columns=2) == identity(2)
-    assert solve([[], []], [0, 1]) == Obstruction((0, 1), 0, 1)
+    assert solve([[], []], [0, 1]) == NoSolution((0, 1), 0, 1)
     assert solve([[], []], [0, 0]).particular == ()
     assert solve([], [], columns=2).basis == identity(2)
     assert right_inverse_matrix([], columns=2) == ((), ())
@@ -40,7 +40,7 @@ def test_empty_matrices():
 def test_numpy_input_becomes_python_integers():
     H, U = hnf(np.array([[2, 1], [0, 3]], dtype=np.int32))
     assert all(type(entry) is int for row in (*H, *U) for entry in row)
-    assert as_vector(np.array([1, 2], dtype=np.uint8), "b") == (1, 2)
+    assert check.vector(np.array([1, 2], dtype=np.uint8), "b") == (1, 2)
 
 
 @pytest.mark.parametrize("bad", [[[1.0]], [[True]], [[1], [1, 2]], "A", [1, 2], np.array([[1.5]]), [[None]], None])
@@ -166,9 +166,9 @@ def test_singular_prime_powers():
 
 def test_an_obstruction_is_checked_on_its_own():
     answer = solve_mod([[2, 4]], [1], 8)
-    assert answer == Obstruction((1,), 2, 1)
+    assert answer == NoSolution((1,), 2, 1)
     assert is_solution([[2, 4]], [1], 8, answer)
-    assert not is_solution([[2, 4]], [1], 8, Obstruction((1,), 3, 1))
+    assert not is_solution([[2, 4]], [1], 8, NoSolution((1,), 3, 1))
     assert not is_solution([[2, 4]], [2], 8, answer)
 
 
@@ -186,11 +186,11 @@ def test_lattices_are_canonical_and_refuse_other_bases():
     assert Lattice.spanned_by([(2, 0)]).index == 0
     assert str(Lattice.spanned_by([(2, 0)])) == "Z{(2,0)}^2"
     assert eval(repr(Lattice.modulo([(2, 4)], 6))) == Lattice.modulo([(2, 4)], 6)
-    assert isinstance(Lattice.spanned_by([(2,)]).coordinates((3,)), Obstruction)
+    assert isinstance(Lattice.spanned_by([(2,)]).coordinates((3,)), NoSolution)
 
 
 def test_cosets_compare_as_sets():
     even = Lattice.spanned_by([(2,)])
     assert Coset((7,), even) == Coset((-1,), even)
     assert (5,) in Coset((7,), even)
-    assert isinstance(Coset((0,), even) & Coset((1,), even), Obstruction)
+    assert isinstance(Coset((0,), even) & Coset((1,), even), NoSolution)

@@ -1,0 +1,124 @@
+"""One affine form ``a x + b`` on a box of coordinates: its range, its residues, where it is a bijection.
+
+Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``chain``, ``grid``.
+
+Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
+its values at the origin and at the unit points stays in [0, m) on the box. A form takes each value of an interval of as
+many values as there are points once exactly when its strides, sorted by size, are 1, s_1, s_1 s_2, ...: the least value
+above those of the smaller strides must be a stride.
+
+Notation: a form is a row of coefficients and a constant; a box is its extents, fastest first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.integer.matrix import Vector
+
+
+def span(row: Sequence[int], constant: int, extents: Sequence[int]) -> tuple[int, int]:
+    """Return the least and the greatest value of an affine form on a box, which must not be empty."""
+    low = high = constant
+    for a, extent in zip(row, extents, strict=True):
+        if a > 0:
+            high += a * (extent - 1)
+        else:
+            low += a * (extent - 1)
+    return low, high
+
+
+def residue_form(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int]) -> tuple[Vector, int] | None:
+    """Return the affine form over Z that a residue is on a box, or None where it is not affine.
+
+    Args:
+        row: Coefficients; modulus 0 means that the form is already over Z.
+        constant: The constant.
+        modulus: The modulus.
+        extents: The box.
+
+    Example:
+        >>> residue_form((7,), 3, 8, (4,)), residue_form((7,), 3, 8, (5,))
+        (((-1,), 3), None)
+    """
+    if not modulus:
+        return tuple(row), constant
+    base = constant % modulus
+    lifted = tuple(
+        [(constant + a) % modulus - base if extent > 1 else 0 for a, extent in zip(row, extents, strict=True)]
+    )
+    if not math.prod(extents):
+        return lifted, base
+    low, high = span(lifted, base, extents)
+    return (lifted, base) if low >= 0 and high < modulus else None
+
+
+def first_at_least(row: Sequence[int], constant: int, extents: Sequence[int], bound: int) -> Vector | None:
+    """Return the first point of a box, in the order of the flat index, where an affine form reaches ``bound``.
+
+    Example:
+        >>> first_at_least((1, 4), 0, (4, 3), 6)
+        (2, 1)
+    """
+    if not math.prod(extents) or span(row, constant, extents)[1] < bound:
+        return None
+    # the slowest axis decides first: the least digit for which the faster axes can still reach the bound
+    point = [0] * len(extents)
+    for place in range(len(extents) - 1, -1, -1):
+        reach = span(row[:place], constant, extents[:place])[1]
+        missing = bound - reach
+        step = row[place]
+        if missing > 0:
+            point[place] = -(-missing // step)
+            constant += step * point[place]
+    return tuple(point)
+
+
+def chain(row: Sequence[int], constant: int, extents: Sequence[int]) -> list[int] | tuple[Vector, Vector] | int:
+    """Return the axes, least stride first, of a form that takes each of 0, ..., size - 1 once; else why it does not.
+
+    Args:
+        row: Coefficients.
+        constant: The constant.
+        extents: The box, not empty.
+
+    Returns:
+        The places of the axes of extent above 1; or two points that share a value; or a number: one of
+        0, ..., size - 1 that is missed, or a negative one that is a value.
+
+    Example:
+        >>> chain((-3, 1), 3, (2, 3)), chain((2, 1), 0, (3, 3)), chain((2, 4), 0, (2, 2)), chain((1,), -4, (2,))
+        ([1, 0], ((0, 2), (1, 0)), 1, -4)
+    """
+    low = span(row, constant, extents)[0]
+    live = sorted([place for place, extent in enumerate(extents) if extent > 1], key=lambda place: abs(row[place]))
+    weight = 1
+    for count, place in enumerate(live):
+        stride = abs(row[place])
+        if stride < weight:
+            # the digits of the stride along the smaller ones are another way to move as far
+            steps = [[0] * len(extents), [0] * len(extents)]
+            steps[1][place], rest = 1, stride
+            for faster in live[:count][::-1]:
+                steps[0][faster], rest = divmod(rest, abs(row[faster]))
+            points = [
+                tuple([e - 1 - x if a < 0 else x for x, a, e in zip(step, row, extents, strict=True)]) for step in steps
+            ]
+            return points[0], points[1]
+        if stride > weight:
+            return weight if low == 0 else min(low, 0)
+        weight *= extents[place]
+    return live if low == 0 else min(low, 0)
+
+
+def grid(extents: Sequence[int]) -> list[npt.NDArray[np.int64]]:
+    """Return one coordinate array per axis that broadcast to the box with the fastest axis last."""
+    count = len(extents)
+    return [
+        np.arange(extent, dtype=np.int64).reshape([-1 if k == count - 1 - place else 1 for k in range(count)])
+        for place, extent in enumerate(extents)
+    ]

@@ -1,0 +1,382 @@
+"""Hermite and Smith normal forms of integer matrices, with their transforms.
+
+Main definitions: ``hnf``, ``Hermite``, ``snf``, ``Smith``, ``hermite_basis``, ``determinant``, ``is_unimodular``,
+``unimodular_inverse``, ``bezout``, ``Work``.
+
+Main statements: ``U A = H`` with U unimodular, and H depends only on the lattice of the rows; ``U A V = D`` with U and
+V unimodular, and D is unique.
+
+Implementation notes: rows carry their transform in their tail and are eliminated by nearest quotients, the row with the
+least entry first, which keeps transforms short: about 60 bits for 16 x 16 digits, as many as the form itself. The Smith
+form alternates Hermite forms of the matrix and of its transpose. One computation has one budget of work, whatever its
+parts, and looks at the clock. Entries never overflow: Python integers throughout.
+
+References: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import add, mul, sub
+from typing import Any
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.integer.matrix import MAX_ENTRIES, Matrix, Vector, as_matrix, check, column_count, identity
+
+Rows = list[list[int]]
+WORD_BITS = 64
+MAX_WORK = 600_000_000
+"""Steps on words, a few nanoseconds each, that one computation may take."""
+STEP = 24
+"""What one operation on numbers of one word costs besides its words."""
+FREE_ENTRIES, FREE_BITS = 1024, 2**16
+"""Matrices of fewer entries, and of fewer bits in all, need no count of the work."""
+
+
+@dataclass(slots=True)
+class Work:
+    """A count of the work of one computation, which refuses to pass the budget."""
+
+    done: int = 0
+
+    def rows(self, length: int, bits: int, quotient_bits: int) -> None:
+        """Count one operation ``row - q * base`` on rows of this length, base and q of these sizes.
+
+        Raises: BudgetError: LA739.
+        """
+        self.steps(length * (STEP + 2 * (bits // WORD_BITS + 1) * (quotient_bits // WORD_BITS + 2)))
+
+    def steps(self, count: int) -> None:
+        """Count steps on words.
+
+        Raises: BudgetError: LA739.
+        """
+        self.done += count
+        if self.done > MAX_WORK:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA739",
+                    what="the elimination of the matrix is too long",
+                    because=f"{self.done} steps on words of {WORD_BITS} bits, the limit is {MAX_WORK}",
+                    witness={"work": self.done, "limit": MAX_WORK},
+                )
+            )
+        clock.check("an elimination over the integers")
+
+
+def _bits(row: Iterable[int]) -> int:
+    return max(map(int.bit_length, row), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hermite:
+    """A row Hermite form with its transform: ``U A = H``; unpacks as ``H, U = hnf(A)``.
+
+    H is in row echelon form, pivots positive, entries above a pivot in [0, pivot), zero rows last.
+    """
+
+    H: Matrix
+    U: Matrix
+
+    def __iter__(self) -> Any:
+        return iter((self.H, self.U))
+
+    @property
+    def rank(self) -> int:
+        """Number of rows of H that are not zero."""
+        return sum(map(any, self.H))
+
+
+@dataclass(frozen=True, slots=True)
+class Smith:
+    """A Smith form with its transforms: ``U A V = D``; unpacks as ``D, U, V = snf(A)``.
+
+    D is diagonal and non-negative, and each diagonal entry divides the next.
+    """
+
+    D: Matrix
+    U: Matrix
+    V: Matrix
+
+    def __iter__(self) -> Any:
+        return iter((self.D, self.U, self.V))
+
+    @property
+    def invariants(self) -> Vector:
+        """The diagonal entries that are not zero."""
+        diagonal = [row[place] for place, row in enumerate(self.D) if place < len(row)]
+        return tuple([entry for entry in diagonal if entry])
+
+    @property
+    def rank(self) -> int:
+        """Rank of the matrix."""
+        return len(self.invariants)
+
+
+def hnf(A: object, columns: int | None = None, work: Work | None = None) -> Hermite:
+    """Return the row Hermite normal form with its transform: ``U A = H``, U unimodular.
+
+    Args:
+        A: Rows of integers.
+        columns: Number of columns, for a matrix without rows.
+        work: The count of a larger computation that this is a part of.
+
+    Raises: MalformedError: LA720. BudgetError: LA739.
+
+    Complexity: about rows x columns^2 operations on integers that stay small for layout-sized input.
+
+    Example:
+        >>> from layoutalg.integer.matrix import multiply
+        >>> H, U = hnf([[4, 6], [2, 2]])
+        >>> H, multiply(U, ((4, 6), (2, 2))) == H
+        (((2, 0), (0, 2)), True)
+
+    Source: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.2.
+    """
+    rows = as_matrix(A, columns=columns)
+    _check_transform(len(rows))
+    form, transform = _reduced(list(map(list, rows)), _unit_rows(len(rows)), column_count(rows, columns), work)
+    return Hermite(tuple(map(tuple, form)), tuple(map(tuple, transform)))
+
+
+def hermite_basis(generators: Sequence[Sequence[int]], width: int, work: Work | None = None) -> Matrix:
+    """Return the rows of the Hermite form that are not zero: the canonical basis of the lattice of the generators.
+
+    Raises: BudgetError: LA739.
+
+    Example:
+        >>> hermite_basis([(2, 0), (3, 0), (0, 0)], 2)
+        ((1, 0),)
+    """
+    rows = [list(row) for row in generators]
+    rank = _eliminate(rows, width, work)
+    return tuple(map(tuple, rows[:rank]))
+
+
+def snf(A: object, columns: int | None = None) -> Smith:
+    """Return the Smith normal form with both transforms.
+
+    Mathematically: ``U A V = D``, U and V unimodular, D diagonal with d_1 | d_2 | ... and d_i >= 0.
+
+    Args:
+        A: Rows of integers.
+        columns: Number of columns, for a matrix without rows.
+
+    Raises: MalformedError: LA720. BudgetError: LA739.
+
+    Example:
+        >>> from layoutalg.integer.matrix import multiply
+        >>> D, U, V = snf([[2, 0], [0, 3]])
+        >>> D, multiply(multiply(U, ((2, 0), (0, 3))), V) == D
+        (((1, 0), (0, 6)), True)
+
+    Source: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.4.
+    """
+    rows = as_matrix(A, columns=columns)
+    height, width = len(rows), column_count(rows, columns)
+    _check_transform(max(height, width))
+    body, left, right, work = [list(row) for row in rows], _unit_rows(height), _unit_rows(width), Work()
+    while body and width:
+        body, left = _reduced(body, left, width, work)
+        if _is_diagonal(body):
+            break
+        turned, right = _reduced([list(column) for column in zip(*body, strict=True)], right, height, work)
+        body = [list(row) for row in zip(*turned, strict=True)]
+        if _is_diagonal(body):
+            break
+    diagonal = [body[place][place] for place in range(min(height, width))]
+    _divide_in_order(diagonal, left, right, work)
+    D = [[0] * width for _ in rows]
+    for place, entry in enumerate(diagonal):
+        D[place][place] = entry
+    return Smith(tuple(map(tuple, D)), tuple(map(tuple, left)), tuple(zip(*right, strict=True)))
+
+
+def bezout(a: int, b: int) -> tuple[int, int, int]:
+    """Return (g, x, y) with g = gcd(a, b) = x a + y b, for positive a and b.
+
+    Example:
+        >>> bezout(6, 4)
+        (2, 1, -1)
+    """
+    g = math.gcd(a, b)
+    a, b = a // g, b // g
+    x = pow(a, -1, b) if b > 1 else 0
+    return g, x, (1 - x * a) // b
+
+
+def determinant(A: object) -> int:
+    """Return the determinant of a square matrix, by fraction-free elimination (Bareiss).
+
+    Raises: MalformedError: LA720. BudgetError: LA739.
+
+    Example:
+        >>> determinant([[2, 1], [1, 3]])
+        5
+    """
+    rows = list(as_matrix(A))
+    size = len(rows)
+    if rows and len(rows[0]) != size:
+        raise check.malformed("A", "must be square", f"{size} x {len(rows[0])}")
+    # entries on the way are minors, so Hadamard's bound holds for them
+    hadamard = sum([_bits([sum(map(mul, row, row))]) for row in rows]) // 2 + 2
+    Work().steps(2 * size**3 * (hadamard // WORD_BITS + 1) ** 2)
+    sign, previous = 1, 1
+    for k in range(size):
+        clock.check("a determinant")
+        place = next((i for i in range(k, size) if rows[i][0]), None)
+        if place is None:
+            return 0
+        if place != k:
+            rows[k], rows[place], sign = rows[place], rows[k], -sign
+        top, pivot = rows[k][1:], rows[k][0]
+        for i in range(k + 1, size):
+            row, q = rows[i][1:], rows[i][0]
+            rows[i] = tuple([(pivot * a - q * b) // previous for a, b in zip(row, top, strict=True)])
+        previous = pivot
+    return sign * previous
+
+
+def is_unimodular(A: object) -> bool:
+    """Square, of determinant 1 or -1: invertible over the integers.
+
+    Example:
+        >>> is_unimodular([[1, 5], [0, -1]]), is_unimodular([[2, 0], [0, 1]])
+        (True, False)
+    """
+    rows = as_matrix(A)
+    return all(len(row) == len(rows) for row in rows) and determinant(rows) in (1, -1)
+
+
+def unimodular_inverse(A: object) -> Matrix:
+    """Return the integer inverse of a unimodular matrix.
+
+    Raises: AdmissibilityError: LA722. BudgetError: LA739.
+
+    Example:
+        >>> unimodular_inverse([[1, 5], [0, -1]])
+        ((1, 5), (0, -1))
+    """
+    rows = as_matrix(A)
+    square = all(len(row) == len(rows) for row in rows)
+    form = hnf(rows)
+    if square and identity(len(rows)) == form.H:
+        return form.U
+    found = determinant(rows) if square else "not square"
+    raise AdmissibilityError(
+        Diagnostic(
+            code="LA722",
+            what="the matrix has no integer inverse",
+            because=f"the determinant must be 1 or -1, it is {found}",
+            witness={"determinant": found},
+        )
+    )
+
+
+def _unit_rows(size: int) -> Rows:
+    return list(map(list, identity(size)))
+
+
+def _check_transform(size: int) -> None:
+    """Refuse a square transform of too many entries."""
+    if size * size > MAX_ENTRIES:
+        raise BudgetError(
+            Diagnostic(
+                code="LA739",
+                what="the transform of the matrix is too large",
+                because=f"it has {size} x {size} entries, the limit is {MAX_ENTRIES}",
+                witness={"size": size, "limit": MAX_ENTRIES},
+            )
+        )
+
+
+def _is_diagonal(body: Rows) -> bool:
+    return not any(any(row[:place]) or any(row[place + 1 :]) for place, row in enumerate(body))
+
+
+def _reduced(body: Rows, tails: Rows, width: int, work: Work | None) -> tuple[Rows, Rows]:
+    """Return the Hermite form of ``body``, and ``tails`` after the same row operations."""
+    rows = [[*row, *tail] for row, tail in zip(body, tails, strict=True)]
+    _eliminate(rows, width, work)
+    return [row[:width] for row in rows], [row[width:] for row in rows]
+
+
+def _eliminate(rows: Rows, width: int, work: Work | None) -> int:
+    """Bring rows to Hermite form in their first ``width`` columns, in place; return the rank."""
+    top, count = 0, len(rows)
+    entries = count * len(rows[0]) if rows else 0
+    counted = entries > FREE_ENTRIES or entries * max(map(_bits, rows), default=0) > FREE_BITS
+    work = work or Work()
+    for column in range(width):
+        live = [i for i in range(top, count) if rows[i][column]]
+        if not live:
+            continue
+        while len(live) > 1:
+            best = min(live, key=lambda i: abs(rows[i][column]))
+            base = rows[best]
+            pivot = base[column]
+            size = _bits(base) if counted else 0
+            rest = [best]
+            for i in live:
+                if i == best:
+                    continue
+                # the nearest quotient halves the remainder at least
+                q = (2 * rows[i][column] + pivot) // (2 * pivot)
+                if counted:
+                    work.rows(len(base), size, q.bit_length())
+                rows[i] = _subtracted(rows[i], q, base)
+                if rows[i][column]:
+                    rest.append(i)
+            live = rest
+        place = live[0]
+        base = rows[place] if rows[place][column] > 0 else [-a for a in rows[place]]
+        rows[place], rows[top] = rows[top], base
+        size = _bits(base) if counted else 0
+        for i in range(top):
+            q = rows[i][column] // base[column]
+            if q:
+                if counted:
+                    work.rows(len(base), size, q.bit_length())
+                rows[i] = _subtracted(rows[i], q, base)
+        top += 1
+        if top == count:
+            break
+    return top
+
+
+def _subtracted(row: list[int], q: int, base: list[int]) -> list[int]:
+    """Return ``row - q * base``."""
+    if q == 1:
+        return list(map(sub, row, base))
+    if q == -1:
+        return list(map(add, row, base))
+    return [a - q * b for a, b in zip(row, base, strict=True)]
+
+
+def _divide_in_order(diagonal: list[int], left: Rows, right: Rows, work: Work) -> None:
+    """Make each diagonal entry divide the next, in place; the entries that are not zero come first."""
+    rank = sum(map(bool, diagonal))
+    for i in range(rank):
+        for j in range(i + 1, rank):
+            a, b = diagonal[i], diagonal[j]
+            if a == 1:
+                break
+            if b % a == 0:
+                continue
+            g, x, y = bezout(a, b)
+            s, t = a // g, b // g
+            # two operations on both sides, with multipliers of the size of a and b
+            size = a.bit_length() + b.bit_length()
+            for rows in (left, right):
+                for _ in range(2):
+                    work.rows(len(rows[i]), max(_bits(rows[i]), _bits(rows[j]), size), size)
+            p, q = left[i], left[j]
+            left[i] = [x * c + y * d for c, d in zip(p, q, strict=True)]
+            left[j] = [s * d - t * c for c, d in zip(p, q, strict=True)]
+            p, q = right[i], right[j]
+            right[i] = [c + d for c, d in zip(p, q, strict=True)]
+            right[j] = [x * s * d - y * t * c for c, d in zip(p, q, strict=True)]
+            diagonal[i], diagonal[j] = g, s * b
