@@ -15,7 +15,7 @@ import numpy as np
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import BudgetError
-from layoutalg.hierarchy import BitMap, Box, DigitMap, Guard, HierarchicalLayout, TableMap
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 
@@ -69,7 +69,7 @@ def _box(extents: list[int], name: str) -> Box:
 
 def _map(source: judge.Source) -> Any:
     if source["map"] == "bits":
-        return BitMap(tuple(source["columns"]), source["constant"])
+        return DigitMap.from_bits(tuple(source["columns"]), source["constant"])
     if source["map"] == "table":
         return TableMap(tuple(source["entries"]))
     return DigitMap(tuple(map(tuple, source["modes"])), tuple(source.get("flips", ())))

@@ -159,11 +159,11 @@ def lowered(layout: AnyFamily) -> AnyFamily:
 def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
     """Return a digit map as strides, over F2 or as a swizzle of strides, or as it is where other bits are mixed."""
     if not mapping.is_plain:
-        bits = maps.as_bits(mapping)
-        if bits is None:
+        columns = mapping.columns
+        if columns is None:
             return _from_swizzle(layout, mapping)
         inputs = tuple((name, extent.bit_length() - 1) for name, extent in layout.source.axes)
-        return LinearLayout(inputs, (("offset", len(bits.columns)),), bits.columns, bits.constant)
+        return LinearLayout(inputs, (("offset", len(columns)),), columns, mapping.offset)
     axes = tuple(_plain(modes) for modes in (layout.digits() or {}).values()) or tuple(
         (mode,) for mode in _plain(mapping.modes)
     )

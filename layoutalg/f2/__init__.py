@@ -7,7 +7,7 @@ from layoutalg.f2.action import (
     largest_vectorisation,
     permutation_for_divide,
 )
-from layoutalg.f2.banks import bank_conflict, wavefronts
+from layoutalg.f2.banks import bank_conflict, conflict_degree
 from layoutalg.f2.build import direct_sum, empty, from_bases_minimal, identity_1d, strided_1d, zeros_1d
 from layoutalg.f2.divide import (
     divide_left,
@@ -49,7 +49,7 @@ from layoutalg.f2.resize import (
     sublayout_is_zero,
     zero_out,
 )
-from layoutalg.f2.solutions import SolutionSet, invert_and_compose, minimal_conversion, preimages, solve
+from layoutalg.f2.solutions import SolutionSet, invert_and_compose, minimal_conversion, preimages, solve, solve_outer
 from layoutalg.f2.subspace import Subspace, image_of, kernel_of
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "combine_cta_cga",
     "concat_ins",
     "concat_outs",
+    "conflict_degree",
     "direct_sum",
     "divide_left",
     "divide_right",
@@ -103,6 +104,7 @@ __all__ = [
     "right_inverse",
     "slice_in",
     "solve",
+    "solve_outer",
     "squeeze_ins",
     "squeeze_outs",
     "strided_1d",
@@ -110,9 +112,12 @@ __all__ = [
     "sublayout_is_zero",
     "transpose_ins",
     "transpose_outs",
-    "wavefronts",
     "xor_in",
     "xor_out",
     "zero_out",
     "zeros_1d",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,6 +1,6 @@
 """Bank conflicts of an F2 access to banked memory, counted exactly by ranks.
 
-Main definitions: ``wavefronts``, ``bank_conflict``.
+Main definitions: ``conflict_degree``, ``bank_conflict``.
 
 Main statements: over F2 every bank that is touched at all holds equally many of the touched words, since the words of
 one bank are a coset of the same space. So a quotient of two ranks counts them; the affine part does not matter.
@@ -17,7 +17,7 @@ from layoutalg.f2.layout import LinearLayout
 from layoutalg.f2.steps import linear
 
 
-def wavefronts(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:
+def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:
     """Return how many turns the banks need to serve one access: 1 says that it is free of conflicts.
 
     Mathematically: the most different words of one bank among the words that the access touches. With W the word and
@@ -34,7 +34,8 @@ def wavefronts(access: LinearLayout, element_bits: int, *, banks: int = 32, bank
 
     Example:
         >>> column = LinearLayout.from_bases({"lane": [(32,), (64,), (128,), (256,), (512,)]}, {"offset": 1024})
-        >>> wavefronts(column, 32), wavefronts(column, 16), wavefronts(LinearLayout.identity({"lane": 32}), 32)
+        >>> row = LinearLayout.identity({"lane": 32})
+        >>> conflict_degree(column, 32), conflict_degree(column, 16), conflict_degree(row, 32)
         (32, 16, 1)
 
     Source: rank form of the count in arXiv 2505.23819, section 5.4, extended to elements of any size.
@@ -48,14 +49,14 @@ def bank_conflict(
 ) -> dict[str, int] | None:
     """Return a step between two inputs that stays in the bank and changes the word, or None where there is none.
 
-    Mathematically: a kernel vector of K outside the kernel of W, see ``wavefronts``; from any input ``x`` the inputs
-    ``x`` and ``x xor step`` conflict. A step of zeros says that one element alone is wider than all banks.
+    Mathematically: a kernel vector of K outside the kernel of W, see ``conflict_degree``; from any input ``x`` the
+    inputs ``x`` and ``x xor step`` conflict. A step of zeros says that one element alone is wider than all banks.
 
     Args:
-        access: As for ``wavefronts``.
-        element_bits: As for ``wavefronts``.
-        banks: As for ``wavefronts``.
-        bank_bits: As for ``wavefronts``.
+        access: As for ``conflict_degree``.
+        element_bits: As for ``conflict_degree``.
+        banks: As for ``conflict_degree``.
+        bank_bits: As for ``conflict_degree``.
 
     Raises: MalformedError: LA200, LA241.
 

@@ -1,6 +1,7 @@
 """Equations between linear layouts: all solutions, and named choices among them.
 
-Main definitions: ``solve``, ``SolutionSet``, ``preimages``, ``invert_and_compose``, ``minimal_conversion``.
+Main definitions: ``solve``, ``SolutionSet``, ``solve_outer``, ``preimages``, ``invert_and_compose``,
+``minimal_conversion``.
 
 Main statements:
 
@@ -289,6 +290,44 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
 def _origin(outer: LinearLayout, target: LinearLayout) -> int:
     constant = target.constant if target.out_axes == outer.out_axes else _matched(outer, target)[1]
     return constant ^ outer.constant
+
+
+def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
+    """Return an X with ``X @ inner == target``, where ``inner`` need not be invertible.
+
+    Mathematically: X exists exactly when the kernel of ``inner`` lies in that of ``target``. On the image of ``inner``
+    it is determined up to the constants; the returned one is zero on the unit vectors outside the pivots.
+
+    Args:
+        inner: Applied first.
+        target: Over the same input axes.
+
+    Raises: AdmissibilityError: LA751, LA757. MalformedError: LA241.
+
+    Example:
+        >>> A = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"x": 2})
+        >>> B = LinearLayout.from_bases({"i": [(2,), (2,)]}, {"y": 4}, (1,))
+        >>> X = solve_outer(A, B)
+        >>> X.columns, X.constant, (X @ A) == B
+        ((2,), 1, True)
+    """
+    linear(inner, "inner")
+    if linear(target, "target").in_axes != inner.in_axes:
+        because = f"one starts from {inner.in_dims}, the other from {target.in_dims}"
+        witness: dict[str, object] = {"inner": inner.in_dims, "target": target.in_dims}
+        raise refuse("LA751", "a conversion needs two layouts of one box", because, witness, inner, target)
+    reduced = _elimination(inner.columns)
+    columns, values = [0] * inner.out_bits, target.columns
+    for null in reduced.null:
+        if matrix.apply(values, null):
+            because = "two inputs share an output on the left but not on the right"
+            witness = {"first": 0, "second": null, "left": inner.at(0), "right": (target.at(0), target.at(null))}
+            what = "the conversion equation has no solution"
+            raise refuse("LA757", what, because, witness, f"X o {inner}", f"= {target}")
+    for vector, used in reduced.pivots:
+        columns[vector.bit_length() - 1] = matrix.apply(values, used)
+    constant = target.constant ^ matrix.apply(columns, inner.constant)
+    return _trusted(inner.out_axes, target.out_axes, tuple(columns), constant)
 
 
 def invert_and_compose(

@@ -1,7 +1,7 @@
 """Bijections of [0, N): digit maps, and tables for the rest, each with exact composition and inverse.
 
-Main definitions: ``BitMap`` (affine over F2), ``TableMap`` (anything, by enumeration), ``canonical``, ``compose``,
-``inverse``, ``local``; ``DigitMap`` is in ``digitmap``.
+Main definitions: ``TableMap`` (anything, by enumeration), ``canonical``, ``compose``, ``inverse``, ``local``;
+``DigitMap`` is in ``digitmap``.
 
 Main statements: ``canonical`` returns a digit map wherever one is the function and the table elsewhere, and a digit map
 is a complete normal form. So two canonical bijections are the same function exactly when they are equal as values.
@@ -18,87 +18,18 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import matrix
 from layoutalg.ground.digits import IntArray, Stride
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError
 from layoutalg.hierarchy.digitmap import (
     DigitMap,
-    as_columns,
     assemble,
     check_points,
     compose_digits,
-    from_bits,
     from_table,
     indices,
     inverse_digits,
 )
 from layoutalg.hierarchy.levels import integer, malformed
-
-
-@dataclass(frozen=True, slots=True)
-class BitMap:
-    """An invertible affine map over F2: x -> M x xor c.
-
-    Args:
-        columns: Image of each bit under M, low bit first; bit r of an image is row r.
-        constant: The image of 0.
-
-    Raises: MalformedError: LA750, LA752.
-
-    Example:
-        >>> BitMap((1, 3), 2).table().tolist()
-        [2, 3, 1, 0]
-    """
-
-    columns: tuple[int, ...]
-    constant: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.columns, tuple):
-            raise malformed("columns", "must be a tuple of integers", self.columns)
-        top = 1 << len(self.columns)
-        columns = tuple(integer(column, f"columns[{k}]", 0, top) for k, column in enumerate(self.columns))
-        object.__setattr__(self, "columns", columns)
-        object.__setattr__(self, "constant", integer(self.constant, "constant", 0, top))
-        null = matrix.kernel(columns)
-        if null:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA752",
-                    what="this F2 map is not a bijection",
-                    where=(f"BitMap({columns!r})",),
-                    because=f"{len(columns)} bits, but only rank {len(columns) - len(null)}",
-                    witness={"first": 0, "second": null[0], "value": self.constant},
-                )
-            )
-
-    @property
-    def size(self) -> int:
-        """Number of points."""
-        return 1 << len(self.columns)
-
-    def at(self, index: int) -> int:
-        """Return the image of one index.
-
-        Raises: MalformedError: LA750.
-        """
-        return self.constant ^ matrix.apply(self.columns, integer(index, "index", 0, self.size))
-
-    def apply(self, index: npt.ArrayLike) -> IntArray:
-        """Return the images of an array of indices.
-
-        Raises: MalformedError: LA750.
-        """
-        index = indices(index, self.size)
-        total = np.full(index.shape, self.constant, dtype=np.int64)
-        for bit, column in enumerate(self.columns):
-            total ^= (index >> bit & 1) * column
-        return total
-
-    def table(self) -> IntArray:
-        """Return the images of 0, 1, ..., size - 1."""
-        check_points(self.size)
-        return matrix.table(self.columns, self.constant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,34 +108,17 @@ def _first_clash(values: tuple[int, ...]) -> LayoutError:
     )
 
 
-Bijection: TypeAlias = DigitMap | BitMap | TableMap
+Bijection: TypeAlias = DigitMap | TableMap
 
 
-def as_bits(bijection: DigitMap) -> BitMap | None:
-    """Return the same function over F2; None where the size is no power of two.
-
-    Example:
-        >>> as_bits(DigitMap(((4, -2), (2, 1))))
-        BitMap(columns=(2, 4, 1), constant=6)
-    """
-    columns = as_columns(bijection)
-    return None if columns is None else BitMap(columns, bijection.offset)
-
-
-def canonical(bijection: Bijection) -> DigitMap | TableMap:
+def canonical(bijection: Bijection) -> Bijection:
     """Return the same function as a digit map, or as a table where it is none.
 
     Example:
-        >>> canonical(TableMap((0, 2, 4, 1, 3, 5)))
-        DigitMap(modes=((3, 2), (2, 1)))
-        >>> canonical(BitMap((2, 1))), canonical(TableMap((0, 1, 3, 2)))
-        (DigitMap(modes=((2, 2), (2, 1))), DigitMap(modes=((2, 1), (2, (1, 2)))))
+        >>> canonical(TableMap((0, 2, 4, 1, 3, 5))), canonical(TableMap((0, 1, 3, 2)))
+        (DigitMap(modes=((3, 2), (2, 1))), DigitMap(modes=((2, 1), (2, (1, 2)))))
     """
-    if isinstance(bijection, DigitMap):
-        return bijection
-    if isinstance(bijection, BitMap):
-        return from_bits(bijection.columns, bijection.constant)
-    return from_table(bijection.table()) or bijection
+    return bijection if isinstance(bijection, DigitMap) else from_table(bijection.table()) or bijection
 
 
 def identity(size: int) -> DigitMap:
@@ -212,12 +126,12 @@ def identity(size: int) -> DigitMap:
     return DigitMap(((size, 1),))
 
 
-def tabulated(values: IntArray) -> DigitMap | TableMap:
+def tabulated(values: IntArray) -> Bijection:
     """Return the canonical bijection with these values; they are checked."""
     return canonical(TableMap(tuple(values.tolist())))
 
 
-def compose(outer: Bijection, inner: Bijection) -> DigitMap | TableMap:
+def compose(outer: Bijection, inner: Bijection) -> Bijection:
     """Return ``outer`` after ``inner``, canonical.
 
     Raises: AdmissibilityError: LA751, LA754.
@@ -235,16 +149,15 @@ def compose(outer: Bijection, inner: Bijection) -> DigitMap | TableMap:
                 witness={"inner": inner.size, "outer": outer.size},
             )
         )
-    if not isinstance(outer, TableMap) and not isinstance(inner, TableMap):
-        left, right = (canonical(side) for side in (outer, inner))
-        found = compose_digits(left, right) if isinstance(left, DigitMap) and isinstance(right, DigitMap) else None
+    if isinstance(outer, DigitMap) and isinstance(inner, DigitMap):
+        found = compose_digits(outer, inner)
         if found is not None:
             return found
     check_points(inner.size, "composition without common digits")
     return tabulated(outer.table()[inner.table()])
 
 
-def inverse(bijection: Bijection) -> DigitMap | TableMap:
+def inverse(bijection: Bijection) -> Bijection:
     """Return the inverse, canonical; always exact.
 
     Example:
@@ -257,7 +170,7 @@ def inverse(bijection: Bijection) -> DigitMap | TableMap:
     return TableMap(tuple(np.argsort(form.table()).tolist()))
 
 
-def local(bijection: Bijection, low: int, high: int) -> DigitMap | TableMap:
+def local(bijection: Bijection, low: int, high: int) -> Bijection:
     """Return the map that acts on the middle of a flat index: low + A (mid + M high), A = ``low``, M = its size.
 
     Example:

@@ -1,25 +1,25 @@
-"""Building hierarchical layouts: group, order, tile, permute, and hand tiles to levels.
+"""Building hierarchical layouts: other axes, another order, tiles, a user's bijection, tiles handed to levels.
 
-Main definitions: ``regroup``, ``order_by``, ``tile_by``, ``permutation``, ``permute_axes``, ``by_levels``,
-``restrict``.
+Main definitions: ``reshape``, ``permute``, ``tile``, ``reindex``, ``distribute``, ``restrict``.
 
 Implementation notes: each function returns one layout; they combine with ``@`` and ``then``. Nothing about sizes is
 assumed: a tile that does not divide pads the box and adds the guard that says which points are real.
 
-References: LEGO, arXiv 2505.08091, for the four operations; the definitions below are this library's own.
+References: LEGO, arXiv 2505.08091, for the four operations (group by, order by, tile by, a user's bijection); the
+definitions below are this library's own.
 
 Example:
-    Group by and order by: a row-major and a column-major 2 x 3 matrix.
+    A row-major and a column-major 2 x 3 matrix.
 
     >>> matrix = Box.of(col=3, row=2)
-    >>> regroup(matrix, Box.of(address=6)).table().tolist()
+    >>> reshape(matrix, Box.of(address=6)).table().tolist()
     [0, 1, 2, 3, 4, 5]
-    >>> order_by(matrix, ("row", "col")).table().tolist()
+    >>> permute(matrix, ("row", "col")).table().tolist()
     [0, 2, 4, 1, 3, 5]
 
-    Tile by, tiles in row-major order, elements of a tile in column-major order:
+    Tiles in row-major order, elements of a tile in column-major order:
 
-    >>> tiled = tile_by(Box.of(col=4, row=4), {"col": 2, "row": 2}, inner=("row", "col"), outer=("col", "row"))
+    >>> tiled = tile(Box.of(col=4, row=4), {"col": 2, "row": 2}, inner=("row", "col"), outer=("col", "row"))
     >>> str(tiled.target)
     'row_in:2, col_in:2, col_out:2, row_out:2'
     >>> tiled.table().reshape(4, 4).tolist()
@@ -29,7 +29,7 @@ Example:
 
     >>> cells = sorted(((i + j, i, j) for i in range(3) for j in range(3)))
     >>> place = {(i, j): k for k, (_, i, j) in enumerate(cells)}
-    >>> skewed = permutation(Box.of(j=3, i=3), [place[i, j] for i in range(3) for j in range(3)])
+    >>> skewed = reindex(Box.of(j=3, i=3), [place[i, j] for i in range(3) for j in range(3)])
     >>> skewed.table().reshape(3, 3).tolist()
     [[0, 1, 3], [2, 4, 6], [5, 7, 8]]
     >>> (skewed @ ~skewed).is_identity
@@ -37,7 +37,7 @@ Example:
 
     A brick layout: 8 x 8 x 8 cells in bricks of 4 x 4 x 4, each brick contiguous.
 
-    >>> bricks = tile_by(Box.of(x=8, y=8, z=8), {"x": 4, "y": 4, "z": 4})
+    >>> bricks = tile(Box.of(x=8, y=8, z=8), {"x": 4, "y": 4, "z": 4})
     >>> bricks.digits()
     {'x': ((4, 1), (2, 64)), 'y': ((4, 4), (2, 128)), 'z': ((4, 16), (2, 256))}
 """
@@ -51,17 +51,17 @@ from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import LEVELS, Box, axis_names, hierarchy, integer, malformed, require
+from layoutalg.hierarchy.levels import LEVELS, Box, check, hierarchy, integer, malformed, require
 from layoutalg.hierarchy.mapping import read_mapping
 
 
-def regroup(source: Box, target: Box) -> HierarchicalLayout:
+def reshape(source: Box, target: Box) -> HierarchicalLayout:
     """Return the layout that keeps the flat index and reads it with other axes (group by).
 
     Raises: MalformedError: LA750.
 
     Example:
-        >>> regroup(Box.of(i=6), Box.of(a=2, b=3))(i=5)
+        >>> reshape(Box.of(i=6), Box.of(a=2, b=3))(i=5)
         {'a': 1, 'b': 2}
     """
     if not isinstance(source, Box) or not isinstance(target, Box):
@@ -69,21 +69,21 @@ def regroup(source: Box, target: Box) -> HierarchicalLayout:
     return HierarchicalLayout(source, target, maps.identity(source.size))
 
 
-def order_by(box: Box, names: str | Sequence[str]) -> HierarchicalLayout:
+def permute(box: Box, names: str | Sequence[str]) -> HierarchicalLayout:
     """Return the layout that keeps every coordinate and lists the axes in another order, fastest first (order by).
 
     Raises: MalformedError: LA750.
 
     Example:
-        >>> order_by(Box.of(row=2, col=3), ("col", "row"))(row=1, col=2)
+        >>> permute(Box.of(row=2, col=3), ("col", "row"))(row=1, col=2)
         {'col': 2, 'row': 1}
     """
-    order = axis_names(names, "names", require(box, Box, "box"), whole=True)
+    order = check.names(names, "names", require(box, Box, "box").names, whole=True)
     target = Box(tuple((name, box.dims[name]) for name in order))
     return HierarchicalLayout(box, target, DigitMap(tuple((extent, target.stride(name)) for name, extent in box.axes)))
 
 
-def tile_by(
+def tile(
     box: Box,
     tiles: Mapping[str, int],
     *,
@@ -106,7 +106,7 @@ def tile_by(
     Raises: MalformedError: LA750.
 
     Example:
-        >>> ragged = tile_by(Box.of(x=5), {"x": 4})
+        >>> ragged = tile(Box.of(x=5), {"x": 4})
         >>> str(ragged), ragged.active()
         ('x 8:1 -> x_in:4, x_out:2 | x<5', 5)
     """
@@ -116,7 +116,7 @@ def tile_by(
     sizes = {name: integer(tiles.get(name, extent), f"tiles[{name!r}]", 1) for name, extent in box.axes}
     counts = {name: -(-extent // sizes[name]) for name, extent in box.axes}
     orders = [
-        names if order is None else axis_names(order, argument, box, whole=True)
+        names if order is None else check.names(order, argument, names, whole=True)
         for argument, order in (("inner", inner), ("outer", outer))
     ]
     padded = Box(tuple((name, sizes[name] * counts[name]) for name in box.names))
@@ -133,46 +133,35 @@ def tile_by(
     return restrict(layout, source=box.dims)
 
 
-def permutation(box: Box, mapping: object) -> HierarchicalLayout:
-    """Return a user's bijection of the flat index of one box, verified (permute).
+def reindex(box: Box, mapping: object, axes: str | Sequence[str] | None = None) -> HierarchicalLayout:
+    """Return a user's bijection of the flat index of one box, or of the sub-box of some of its axes, verified.
 
     Args:
         box: The box.
         mapping: A ``LinearLayout``, a ``CuteLayout``, a swizzled one, a function of the index or the sequence of
             values; see ``mapping.read_mapping``.
+        axes: The axes that take part, fastest first, or a single one; the others keep their coordinates. None for all.
 
-    Raises: AdmissibilityError: LA752. MalformedError: LA750.
+    Raises: MalformedError: LA750. AdmissibilityError: LA752. BudgetError: LA754.
 
     Example:
-        >>> permutation(Box.of(x=4), [2, 3, 0, 1]).map
+        >>> reindex(Box.of(x=4), [2, 3, 0, 1]).map
         DigitMap(modes=((2, 1), (2, -2)))
-    """
-    return HierarchicalLayout(box, box, read_mapping(mapping, require(box, Box, "box").size))
-
-
-def permute_axes(box: Box, names: str | Sequence[str], mapping: object) -> HierarchicalLayout:
-    """Return a user's bijection of the sub-box of some axes, all other coordinates kept.
-
-    Args:
-        box: The whole box.
-        names: The axes that take part, fastest first, or a single one: one level, for example.
-        mapping: Bijection of the flat index of those axes; see ``permutation``.
-
-    Raises: AdmissibilityError: LA752, LA750, LA754.
-
-    Example:
-        >>> box = Box.of(register=2, lane=3)
-        >>> permute_axes(box, "lane", [1, 2, 0])(register=1, lane=2)
+        >>> reindex(Box.of(register=2, lane=3), [1, 2, 0], "lane")(register=1, lane=2)
         {'register': 1, 'lane': 0}
     """
-    chosen = axis_names(names, "names", require(box, Box, "box"), whole=False)
-    front = order_by(box, (*chosen, *(name for name in box.names if name not in chosen)))
+    names = require(box, Box, "box").names
+    if axes is None:
+        return HierarchicalLayout(box, box, read_mapping(mapping, box.size))
+    chosen = check.names(axes, "axes", names)
+    front = permute(box, (*chosen, *(name for name in names if name not in chosen)))
     size = Box(tuple((name, box.dims[name]) for name in chosen)).size
     acting = maps.local(read_mapping(mapping, size), 1, box.size // size)
-    return front.inverse() @ HierarchicalLayout(front.target, front.target, acting) @ front
+    whole: HierarchicalLayout = front.inverse() @ HierarchicalLayout(front.target, front.target, acting) @ front
+    return whole
 
 
-def by_levels(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalLayout:
+def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalLayout:
     """Return the layout that hands pieces of a tensor to the levels: which element each register holds.
 
     Args:
@@ -188,10 +177,10 @@ def by_levels(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalL
 
     Example:
         >>> tensor = Box.of(col=16, row=16)
-        >>> blocked = by_levels(tensor, register=[("col", 4)], lane=[("col", 4), ("row", 8)], warp=[("row", 2)])
+        >>> blocked = distribute(tensor, register=[("col", 4)], lane=[("col", 4), ("row", 8)], warp=[("row", 2)])
         >>> blocked(register=1, lane=5, warp=1, cta=0, cluster=0)
         {'col': 5, 'row': 9}
-        >>> by_levels(Box.of(x=50), register=[("x", 2)], lane=[("x", 32)]).active()
+        >>> distribute(Box.of(x=50), register=[("x", 2)], lane=[("x", 32)]).active()
         50
     """
     unknown = [name for name in levels if name not in LEVELS]
@@ -221,7 +210,7 @@ def by_levels(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalL
                 Diagnostic(
                     code="LA759",
                     what="the levels do not cover the tensor",
-                    where=(f"by_levels({tensor})",),
+                    where=(f"distribute({tensor})",),
                     because=f"axis {name} has {extent} elements, the levels cover {covered[name]}",
                     witness={"axis": name, "coordinate": covered[name]},
                 )
@@ -248,7 +237,7 @@ def restrict(
     Raises: MalformedError: LA750.
 
     Example:
-        >>> part = restrict(permutation(Box.of(x=4), [3, 2, 1, 0]), target={"x": 3})
+        >>> part = restrict(reindex(Box.of(x=4), [3, 2, 1, 0]), target={"x": 3})
         >>> part.table().tolist(), part.inverse().table().tolist()
         ([-1, 2, 1, 0], [3, 2, 1, -1])
     """

@@ -1,7 +1,6 @@
 """Bijections of [0, N) that permute mixed-radix digits and act on their bits over F2.
 
-Main definitions: ``DigitMap``, ``assemble``, ``compose_digits``, ``inverse_digits``, ``from_bits``, ``from_table``,
-``as_columns``.
+Main definitions: ``DigitMap``, ``assemble``, ``compose_digits``, ``inverse_digits``, ``from_table``.
 
 Main statements: a digit map is determined by its coalesced modes and its flips, and no function has two. For plain
 digits this is the uniqueness of coalesced strides. For the others: whether the bit at a source boundary shares a target
@@ -24,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import matrix
-from layoutalg.ground import digits, limits, memory
+from layoutalg.ground import digits, limits
 from layoutalg.ground.digits import Digits, IntArray, Stride, merge, placed, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, shown
-from layoutalg.hierarchy.levels import integer, malformed
+from layoutalg.hierarchy.levels import check, integer, malformed
 
 ARRAY_LIMIT = 2**62
 
@@ -75,6 +74,39 @@ class DigitMap:
         object.__setattr__(self, "modes", modes)
         object.__setattr__(self, "flips", tuple(sorted(flips)))
 
+    @classmethod
+    def from_bits(cls, columns: Sequence[int], constant: int = 0) -> DigitMap:
+        """Return the invertible affine map x -> M x xor constant over F2.
+
+        Args:
+            columns: Image of each bit under M, low bit first; bit r of an image is row r.
+            constant: The image of 0.
+
+        Raises: MalformedError: LA750. AdmissibilityError: LA752.
+
+        Example:
+            >>> DigitMap.from_bits((1, 3), 2)
+            DigitMap(modes=((2, 1), (2, (1, 2))), flips=(2,))
+        """
+        if not isinstance(columns, (tuple, list)):
+            raise malformed("columns", "must be a tuple of integers", columns)
+        top = 1 << len(columns)
+        images = [integer(column, f"columns[{k}]", 0, top) for k, column in enumerate(columns)]
+        origin = integer(constant, "constant", 0, top)
+        null = matrix.kernel(images)
+        if null:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA752",
+                    what="this F2 map is not a bijection",
+                    where=(f"DigitMap.from_bits({shown(tuple(images))})",),
+                    because=f"{len(images)} bits, but only rank {len(images) - len(null)}",
+                    witness={"first": 0, "second": null[0], "value": origin},
+                )
+            )
+        modes = [(2, tuple(1 << row for row in range(image.bit_length()) if image >> row & 1)) for image in images]
+        return assemble(modes, origin)
+
     def __repr__(self) -> str:
         return f"DigitMap(modes={self.modes!r}{f', flips={self.flips!r}' if self.flips else ''})"
 
@@ -92,6 +124,24 @@ class DigitMap:
     def offset(self) -> int:
         """The image of 0."""
         return self.at(0)
+
+    @property
+    def columns(self) -> tuple[int, ...] | None:
+        """The columns of the same map over F2, whose constant is the offset; None unless the size is a power of two.
+
+        Example:
+            >>> DigitMap(((4, -2), (2, 1))).columns
+            (2, 4, 1)
+        """
+        if self.size & (self.size - 1):
+            return None
+        columns: list[int] = []
+        for extent, stride in self.modes:
+            if isinstance(stride, tuple):
+                columns.append(sum(stride))
+            else:
+                columns += [abs(stride) << bit for bit in range(extent.bit_length() - 1)]
+        return tuple(columns)
 
     def pieces(self) -> Digits:
         """Return the modes with every shared target bit in modes of its own."""
@@ -141,7 +191,7 @@ class DigitMap:
         Raises: BudgetError: LA754.
         """
         check_points(self.size)
-        columns = None if self.is_plain else as_columns(self)
+        columns = None if self.is_plain else self.columns
         if columns is not None:
             return matrix.table(columns, self.offset)
         return self.apply(np.arange(self.size, dtype=np.int64))
@@ -156,21 +206,9 @@ def indices(index: npt.ArrayLike, size: int) -> IntArray:
         >>> indices([2, 0], 3).tolist(), indices([], 3).tolist()
         ([2, 0], [])
     """
-    memory.reserve_items("the indices of a map", index)
-    try:
-        array = np.asarray(index)
-    except Exception as error:
-        raise malformed("index", "must be an array of integers", index) from error
-    if isinstance(index, (list, tuple)) and not array.size:
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iu":
-        raise malformed("index", "must be an array of integers", array.dtype)
     if size > ARRAY_LIMIT:
-        raise malformed("index", "arrays serve boxes below 2**62 points", size)
-    if array.size and (int(array.min()) < 0 or int(array.max()) >= size):
-        worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
-        raise malformed("index", f"must be in [0, {size})", worst)
-    return array.astype(np.int64, copy=False)
+        raise malformed("index", "must be below 2**62 in an array; the points are", size)
+    return np.asarray(check.coordinate(index, "index", size), dtype=np.int64)
 
 
 def check_points(count: int, why: str = "tables") -> None:
@@ -331,36 +369,6 @@ def inverse_digits(mapping: DigitMap) -> DigitMap:
     flipped = matrix.apply(back, sum(place[weight] for weight in mapping.flips))
     origin += sum(weight for k, weight in enumerate(carriers) if flipped >> k & 1)
     return assemble([mode for _, mode in sorted(found, key=lambda entry: entry[0])], origin)
-
-
-def from_bits(columns: Sequence[int], constant: int) -> DigitMap:
-    """Return the digit map that is x -> M x xor c over F2, M invertible.
-
-    Example:
-        >>> from_bits((1, 3), 2)
-        DigitMap(modes=((2, 1), (2, (1, 2))), flips=(2,))
-    """
-    modes = [(2, tuple(1 << row for row in range(column.bit_length()) if column >> row & 1)) for column in columns]
-    return assemble(modes, constant)
-
-
-def as_columns(mapping: DigitMap) -> tuple[int, ...] | None:
-    """Return the columns of the same function over F2 (its constant is the offset); None unless the size is a power of
-    two.
-
-    Example:
-        >>> as_columns(DigitMap(((4, -2), (2, 1))))
-        (2, 4, 1)
-    """
-    if mapping.size & (mapping.size - 1):
-        return None
-    columns: list[int] = []
-    for extent, stride in mapping.modes:
-        if isinstance(stride, tuple):
-            columns.append(sum(stride))
-        else:
-            columns += [abs(stride) << bit for bit in range(extent.bit_length() - 1)]
-    return tuple(columns)
 
 
 def from_table(values: IntArray) -> DigitMap | None:

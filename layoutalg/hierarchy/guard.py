@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
+from layoutalg.hierarchy.bijection import Bijection, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.levels import Box, integer, malformed
 
@@ -33,7 +33,7 @@ class Guard:
     bounds: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.map, DigitMap | BitMap | TableMap) or not isinstance(self.box, Box):
+        if not isinstance(self.map, DigitMap | TableMap) or not isinstance(self.box, Box):
             raise malformed("guard", "must be a bijection and a box", (self.map, self.box))
         if self.map.size != self.box.size:
             raise malformed("guard.map", f"must have the {self.box.size} points of its box", self.map.size)

@@ -13,23 +13,28 @@ source under a bijection stays inside bounds, so guards survive composition and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.axes import coordinates, digits_of
 from layoutalg.ground.digits import Digits
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.operators import composes
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap
+from layoutalg.hierarchy.bijection import Bijection, TableMap
 from layoutalg.hierarchy.digitmap import DigitMap, check_points, indices
 from layoutalg.hierarchy.guard import Guard
-from layoutalg.hierarchy.levels import Box, integer, malformed, require
+from layoutalg.hierarchy.levels import Box, check, integer, malformed
 from layoutalg.hierarchy.text import digits_by_axis, layout_text
 
 
 @dataclass(frozen=True, slots=True)
-class HierarchicalLayout:
+class HierarchicalLayout(Layout):
     """A bijection between two named boxes, held in a normal form of digits or a table; partial where guarded.
 
     Mathematically: a bijection ``map`` of [0, N) read through the colexicographic flat indices of both boxes,
@@ -64,8 +69,8 @@ class HierarchicalLayout:
         for argument, box in (("source", self.source), ("target", self.target)):
             if not isinstance(box, Box):
                 raise malformed(argument, "must be a Box", box)
-        if not isinstance(self.map, DigitMap | BitMap | TableMap):
-            raise malformed("map", "must be a DigitMap, a BitMap or a TableMap", self.map)
+        if not isinstance(self.map, DigitMap | TableMap):
+            raise malformed("map", "must be a DigitMap or a TableMap", self.map)
         if self.source.size != self.target.size:
             rule = f"must have the {self.source.size} points of the source"
             raise malformed("target", rule, f"{self.target} with {self.target.size}")
@@ -76,13 +81,23 @@ class HierarchicalLayout:
         bounds: dict[tuple[Bijection, Box], tuple[int, ...]] = {}
         for guard in self.guards:
             if guard.map.size != self.source.size:
-                raise malformed("guards", f"must speak of the {self.source.size} points of the source", guard.map.size)
+                raise malformed("guards", f"must have the {self.source.size} points of the source", guard.map.size)
             key = (guard.map, guard.box)
             known = bounds.get(key, guard.bounds)
             bounds[key] = tuple(min(pair) for pair in zip(known, guard.bounds, strict=True))
         kept = [Guard(*key, limit) for key, limit in bounds.items() if limit != tuple(e for _, e in key[1].axes)]
         object.__setattr__(self, "map", maps.canonical(self.map))
         object.__setattr__(self, "guards", tuple(sorted(kept, key=repr)))
+
+    @property
+    def in_dims(self) -> dict[str, int]:
+        """The axes of the source: name -> extent, fastest first."""
+        return self.source.dims
+
+    @property
+    def out_dims(self) -> dict[str, int]:
+        """The axes of the target: name -> extent, fastest first."""
+        return self.target.dims
 
     @property
     def size(self) -> int:
@@ -134,15 +149,36 @@ class HierarchicalLayout:
         index = integer(index, "index", 0, self.size)
         return all(guard.holds_at(index) for guard in self.guards)
 
-    def apply(self, index: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the flat values at an array of flat indices, -1 where a guard excludes the point.
+    def apply(self, coords: Any) -> Any:
+        """Return the values at many points, -1 where a guard excludes the point.
 
-        Raises: MalformedError: LA750.
+        Args:
+            coords: An array of flat indices, for the array of flat values; or coordinates by axis name, integers or
+                arrays that broadcast together, for those of the target. At a single point by name a guard refuses.
+
+        Raises: MalformedError: LA750. AdmissibilityError: LA753.
+
+        Example:
+            >>> swap = HierarchicalLayout(Box.of(x=2, y=2), Box.of(y=2, x=2), DigitMap(((2, 2), (2, 1))))
+            >>> swap.apply([1, 2]).tolist(), swap.apply({"x": [0, 1], "y": 1})["x"].tolist()
+            ([2, 1], [0, 1])
         """
-        array = indices(index, self.size)
-        values = self.map.apply(array)
+        if not isinstance(coords, Mapping):
+            return self._values(indices(coords, self.size))
+        given, shape = coordinates(self.source.axes, coords, check)
+        if shape is None:
+            return self.target.point(self.at(self.source.flat(coords)))
+        index = np.zeros(shape, dtype=np.int64)
+        for values, (_, extent) in zip(reversed(given), reversed(self.source.axes), strict=True):
+            index = index * extent + values
+        flat = self._values(indices(index, self.size))
+        digits = digits_of(self.target.axes, np.maximum(flat, 0))
+        return {name: np.where(flat < 0, -1, digit) for name, digit in zip(self.target.names, digits, strict=True)}
+
+    def _values(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        values = self.map.apply(index)
         for guard in self.guards:
-            values = np.where(guard.holds(array), values, -1)
+            values = np.where(guard.holds(index), values, -1)
         return values
 
     def table(self) -> npt.NDArray[np.int64]:
@@ -151,7 +187,7 @@ class HierarchicalLayout:
         Raises: BudgetError: LA754.
         """
         check_points(self.size, "the table of a hierarchical layout")
-        return self.apply(np.arange(self.size, dtype=np.int64))
+        return self._values(np.arange(self.size, dtype=np.int64))
 
     def active(self) -> int:
         """Return the number of points that satisfy every guard.
@@ -161,31 +197,6 @@ class HierarchicalLayout:
         if len(self.guards) <= 1:
             return self.guards[0].count if self.guards else self.size
         return int((self.table() >= 0).sum())
-
-    def __matmul__(self, inner: HierarchicalLayout) -> HierarchicalLayout:
-        """Return ``self`` after ``inner``; defined where both are.
-
-        Raises: AdmissibilityError: LA751, LA754.
-        """
-        if not isinstance(inner, HierarchicalLayout):
-            return NotImplemented
-        if inner.target != self.source:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA751",
-                    what="the layouts do not compose",
-                    where=(str(self), f"after {inner}"),
-                    because=f"the inner one ends in ({inner.target}), the outer one starts from ({self.source})",
-                    witness={"inner": inner.target.dims, "outer": self.source.dims},
-                )
-            )
-        moved = tuple(Guard(maps.compose(g.map, inner.map), g.box, g.bounds) for g in self.guards)
-        guards = (*inner.guards, *moved)
-        return HierarchicalLayout(inner.source, self.target, maps.compose(self.map, inner.map), guards)
-
-    def then(self, outer: HierarchicalLayout) -> HierarchicalLayout:
-        """Return ``outer`` after ``self``."""
-        return require(outer, HierarchicalLayout, "outer") @ self
 
     def inverse(self) -> HierarchicalLayout:
         """Return the inverse, guarded to the image of the guarded points; always exact."""
@@ -211,3 +222,23 @@ class HierarchicalLayout:
 
     def __str__(self) -> str:
         return layout_text(self.source, self.target, self.map, self.guards)
+
+
+@composes(HierarchicalLayout, HierarchicalLayout)
+def _composed(outer: HierarchicalLayout, inner: HierarchicalLayout) -> HierarchicalLayout:
+    """Return ``outer`` after ``inner``; defined where both are.
+
+    Raises: AdmissibilityError: LA751, LA754.
+    """
+    if inner.target != outer.source:
+        raise AdmissibilityError(
+            Diagnostic(
+                code="LA751",
+                what="the layouts do not compose",
+                where=(str(outer), f"after {inner}"),
+                because=f"the inner one ends in ({inner.target}), the outer one starts from ({outer.source})",
+                witness={"inner": inner.target.dims, "outer": outer.source.dims},
+            )
+        )
+    moved = tuple(Guard(maps.compose(g.map, inner.map), g.box, g.bounds) for g in outer.guards)
+    return HierarchicalLayout(inner.source, outer.target, maps.compose(outer.map, inner.map), (*inner.guards, *moved))

@@ -12,18 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import Literal, TypeAlias, get_args
 
-import numpy as np
-
-from layoutalg.ground import limits
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground import axes, limits
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
 """One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
 one lane holds."""
-
-Kind = TypeVar("Kind")
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 Cut: TypeAlias = Literal["register|lane", "lane|warp", "warp|cta", "cta|cluster"]
@@ -34,56 +31,16 @@ MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 memory of one CTA), the third (shared memory of the cluster), the last (global memory)."""
 
 
-def malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    text = shown(actual)
-    return MalformedError(
-        Diagnostic(
-            code="LA750",
-            what="this is not a hierarchical layout",
-            where=(argument,),
-            because=f"{rule}, not {text}",
-            witness={"actual": actual if type(actual) is int and abs(actual) < 2**64 else text},
-        )
-    )
-
-
-def require(value: object, kind: type[Kind], argument: str) -> Kind:
-    """Return ``value`` if it has this type; else LA750."""
-    if not isinstance(value, kind):
-        raise malformed(argument, f"must be a {kind.__name__}", value)
-    return value
+check = Checker("LA750", "this is not a hierarchical layout")
+malformed, require = check.malformed, check.kind
 
 
 def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
-    """Return ``value`` as an int of [low, high); bools and floats are refused, numpy integers accepted."""
-    if type(value) is int:
-        number = value
-    elif isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise malformed(argument, "must be an integer", value)
-    else:
-        number = int(value)
-    if number >> limits.HIERARCHY_BITS not in (0, -1):
+    """Return ``value`` as an int of [low, high) and below 2**4096 in magnitude; see ``Checker.integer``."""
+    number = check.integer(value, argument)
+    if abs(number) >> limits.HIERARCHY_BITS:
         raise malformed(argument, f"must be below 2**{limits.HIERARCHY_BITS} in magnitude", number)
-    if number < low or (high is not None and number >= high):
-        rule = f"must be at least {low}" if high is None else f"must be in [{low}, {shown(high)})"
-        raise malformed(argument, rule, number)
-    return number
-
-
-def axis_names(value: object, argument: str, box: Box, *, whole: bool) -> tuple[str, ...]:
-    """Return distinct axes of a box as a tuple; all of them where ``whole``. A single name stands for itself.
-
-    Raises: MalformedError: LA750.
-    """
-    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (tuple, list)) else None
-    known = names is not None and all(isinstance(name, str) and name in box.names for name in names)
-    if names is None or not known or len(set(names)) != len(names) or (whole and len(names) != len(box.names)):
-        rule = (
-            f"must be a permutation of {list(box.names)}" if whole else f"must be distinct axes among {list(box.names)}"
-        )
-        raise malformed(argument, rule, value)
-    return names
+    return check.integer(number, argument, low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +48,7 @@ class Box:
     """A product of named axes of any extents.
 
     Args:
-        axes: (name, extent) pairs, fastest first; names are distinct identifiers, extents at least 1.
+        axes: (name, extent) pairs, fastest first, or a mapping; names are distinct identifiers, extents at least 1.
 
     Raises: MalformedError: LA750.
 
@@ -104,21 +61,7 @@ class Box:
     axes: tuple[tuple[str, int], ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.axes, tuple):
-            raise malformed("axes", "must be a tuple of (name, extent) pairs", self.axes)
-        seen: set[str] = set()
-        checked = []
-        for axis in self.axes:
-            if not isinstance(axis, tuple) or len(axis) != 2:
-                raise malformed("axes", "must hold (name, extent) pairs", axis)
-            name, extent = axis
-            if not isinstance(name, str) or not name.isidentifier():
-                raise malformed("axes", "axis names must be identifiers", name)
-            if name in seen:
-                raise malformed("axes", "axis names must be distinct", name)
-            seen.add(name)
-            checked.append((name, integer(extent, f"axes[{name!r}]", 1)))
-        object.__setattr__(self, "axes", tuple(checked))
+        object.__setattr__(self, "axes", axes.checked_axes(self.axes, "axes", check, 1))
         if self.size >> limits.HIERARCHY_BITS:
             raise malformed("axes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.size)
 
@@ -140,10 +83,7 @@ class Box:
     @property
     def size(self) -> int:
         """Number of points."""
-        answer = 1
-        for _, extent in self.axes:
-            answer *= extent
-        return answer
+        return axes.size(self.axes)
 
     @property
     def is_hierarchy(self) -> bool:
@@ -167,23 +107,14 @@ class Box:
 
         Raises: MalformedError: LA750.
         """
-        if not isinstance(point, Mapping) or set(point) != set(self.names):
-            raise malformed("point", f"must give the axes {list(self.names)}", point)
-        index = 0
-        for name, extent in reversed(self.axes):
-            index = index * extent + integer(point[name], name, 0, extent)
-        return index
+        return axes.flat_index(self.axes, point, check)
 
     def point(self, index: int) -> dict[str, int]:
         """Return the coordinates of a flat index.
 
         Raises: MalformedError: LA750.
         """
-        rest = integer(index, "index", 0, self.size)
-        answer = {}
-        for name, extent in self.axes:
-            rest, answer[name] = divmod(rest, extent)
-        return answer
+        return axes.point_at(self.axes, integer(index, "index", 0, self.size))
 
     def __str__(self) -> str:
         return ", ".join(f"{name}:{extent}" for name, extent in self.axes)

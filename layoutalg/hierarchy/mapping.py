@@ -14,7 +14,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle
 from layoutalg.ground.digits import chained, merge, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.hierarchy.bijection import Bijection, BitMap, TableMap, canonical, compose, identity, local
+from layoutalg.hierarchy.bijection import Bijection, TableMap, canonical, compose, identity, local
 from layoutalg.hierarchy.digitmap import DigitMap, check_points
 from layoutalg.hierarchy.levels import malformed
 
@@ -39,13 +39,13 @@ def read_mapping(mapping: object, size: int) -> Bijection:
         5
     """
     found: Bijection
-    if isinstance(mapping, DigitMap | BitMap | TableMap):
+    if isinstance(mapping, DigitMap | TableMap):
         found = mapping
     elif isinstance(mapping, LinearLayout):
         _same_size(mapping.size, size, mapping)
         if mapping.in_bits != mapping.out_bits:
             raise _no_bijection(mapping, f"{mapping.in_bits} input bits, {mapping.out_bits} output bits", {})
-        found = BitMap(mapping.columns, mapping.constant)
+        found = DigitMap.from_bits(mapping.columns, mapping.constant)
     elif isinstance(mapping, CuteLayout | ComposedLayout):
         _same_size(mapping.size, size, mapping)
         found = _read_cute(mapping) if isinstance(mapping, CuteLayout) else _read_swizzled(mapping)
@@ -102,7 +102,7 @@ def _read_swizzled(layout: ComposedLayout) -> Bijection:
         return TableMap(tuple(layout.table().tolist()))
     for swizzle, _ in stages:
         columns = swizzle.matrix_columns(swizzle.period.bit_length() - 1)
-        found = compose(local(BitMap(columns), 1, size // swizzle.period), found)
+        found = compose(local(DigitMap.from_bits(columns), 1, size // swizzle.period), found)
     return found
 
 
@@ -156,6 +156,6 @@ def unswizzled(mapping: DigitMap) -> tuple[Swizzle, DigitMap] | None:
     if found is None or low > 2**62:
         return None
     swizzle = Swizzle(*found)
-    undone = local(BitMap(swizzle.matrix_columns(low.bit_length() - 1)), 1, mapping.size // low)
+    undone = local(DigitMap.from_bits(swizzle.matrix_columns(low.bit_length() - 1)), 1, mapping.size // low)
     plain = compose(undone, mapping)
     return (swizzle, plain) if isinstance(plain, DigitMap) and plain.is_plain else None

@@ -1,6 +1,6 @@
 """Which bijections keep the blocks of a cut together, and the normal form (f; h) of those that do.
 
-Main definitions: ``preserves_blocks``, ``normal_form``, ``WreathForm``, ``moved_point``.
+Main definitions: ``preserves_blocks``, ``normal_form``, ``BlockForm``, ``moved_point``.
 
 Main statements: with B points in a block and K blocks, the bijections that map every block onto a block are the wreath
 product of S_B and S_K: pairs (f; h) of a permutation h of the blocks and one permutation f_j inside each block j, with
@@ -22,7 +22,7 @@ from layoutalg.ground.digits import Digits, IntArray, Stride, digit_extent, merg
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap
+from layoutalg.hierarchy.bijection import Bijection
 from layoutalg.hierarchy.digitmap import DigitMap, assemble
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import block_size, integer, require, same_levels
@@ -34,7 +34,7 @@ Flips: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class WreathForm:
+class BlockForm:
     """An element (f; h) of a wreath product: P(x, j) = (f_j(x), h(j)), flat index x + B j.
 
     Args:
@@ -46,7 +46,7 @@ class WreathForm:
         step: For ``add`` the number g, else 0.
 
     Example:
-        >>> form = wreath_form(BitMap((1, 2, 5)), 4)
+        >>> form = form_of(DigitMap.from_bits((1, 2, 5)), 4)
         >>> form.kind, form.flips, form.inner_at(1).table().tolist()
         ('xor', ((2, (1,)),), [1, 0, 3, 2])
     """
@@ -156,8 +156,7 @@ def cut_digits(bijection: Bijection, below: int) -> Digits | None:
         >>> cut_digits(DigitMap(((6, 1),)), 3), cut_digits(DigitMap(((2, 3), (3, 1))), 2)
         (((3, 1), (2, 3)), None)
     """
-    form = maps.canonical(bijection) if isinstance(bijection, BitMap) else bijection
-    return split_at(form.modes, [below], [below]) if isinstance(form, DigitMap) else None
+    return split_at(bijection.modes, [below], [below]) if isinstance(bijection, DigitMap) else None
 
 
 def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
@@ -176,8 +175,8 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
     Raises: AdmissibilityError: LA756, LA750. BudgetError: LA754.
 
     Example:
-        >>> from layoutalg.hierarchy import hierarchy, permutation
-        >>> swap = permutation(hierarchy(lane=2, register=2), [0, 2, 1, 3])
+        >>> from layoutalg.hierarchy import hierarchy, reindex
+        >>> swap = reindex(hierarchy(lane=2, register=2), [0, 2, 1, 3])
         >>> preserves_blocks(swap, "register|lane").witness["second"]
         {'register': 1, 'lane': 0, 'warp': 0, 'cta': 0, 'cluster': 0}
         >>> bool(preserves_blocks(swap, "lane|warp"))
@@ -200,13 +199,13 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
     )
 
 
-def wreath_form(bijection: Bijection, below: int) -> WreathForm:
+def form_of(bijection: Bijection, below: int) -> BlockForm:
     """Return (f; h) of a bijection that keeps the blocks of ``below`` points together.
 
     Raises: AdmissibilityError: LA755. BudgetError: LA754.
 
     Example:
-        >>> form = wreath_form(DigitMap(((3, -1), (2, 3))), 3)
+        >>> form = form_of(DigitMap(((3, -1), (2, 3))), 3)
         >>> form.outer, form.inner, form.kind
         (DigitMap(modes=((2, 1),)), (DigitMap(modes=((3, -1),)),), 'uniform')
     """
@@ -224,7 +223,7 @@ def wreath_form(bijection: Bijection, below: int) -> WreathForm:
     return _table_form(bijection, below) if pieces is None else _digit_form(pieces, bijection.at(0), below)
 
 
-def _digit_form(pieces: Digits, origin: int, below: int) -> WreathForm:
+def _digit_form(pieces: Digits, origin: int, below: int) -> BlockForm:
     """Return the form from digits cut on both sides, none of which leads from below to above."""
     inside, outside, flips = list[tuple[int, Stride]](), list[tuple[int, Stride]](), list[tuple[int, tuple[int, ...]]]()
     for weight, extent, stride in placed(pieces):
@@ -237,7 +236,7 @@ def _digit_form(pieces: Digits, origin: int, below: int) -> WreathForm:
             outside.append((2, tuple(bit // below for bit in stride if bit >= below)))
             flips.append((2, tuple(bit for bit in stride if bit < below)))
     outer, inner = assemble(outside, origin // below), assemble(inside, origin % below)
-    return WreathForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(tuple(flips)))
+    return BlockForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(tuple(flips)))
 
 
 def _joined(flips: Flips) -> Flips:
@@ -246,21 +245,21 @@ def _joined(flips: Flips) -> Flips:
     return answer[:-1] if answer and not answer[-1][1] else answer  # type: ignore[return-value]
 
 
-def _table_form(bijection: Bijection, below: int) -> WreathForm:
+def _table_form(bijection: Bijection, below: int) -> BlockForm:
     values = bijection.table().reshape(-1, below)
     outer = maps.tabulated(values[:, 0] // below)
     rows = values % below
     first = maps.tabulated(rows[0])
     if (rows == rows[0]).all():
-        return WreathForm(outer, (first,), "uniform")
+        return BlockForm(outer, (first,), "uniform")
     masks = rows[:, 0] ^ rows[0, 0]
     flips = _flips(masks) if below & (below - 1) == 0 and np.array_equal(rows, rows[0] ^ masks[:, None]) else None
     if flips is not None:
-        return WreathForm(outer, (first,), "xor", flips)
+        return BlockForm(outer, (first,), "xor", flips)
     step = int(rows[1, 0] - rows[0, 0]) % below
     if np.array_equal(rows, (rows[0][None, :] + step * np.arange(len(rows))[:, None]) % below):
-        return WreathForm(outer, (first,), "add", (), step)
-    return WreathForm(outer, tuple(maps.tabulated(row) for row in rows), "table")
+        return BlockForm(outer, (first,), "add", (), step)
+    return BlockForm(outer, tuple(maps.tabulated(row) for row in rows), "table")
 
 
 def _flips(masks: IntArray) -> Flips | None:
@@ -281,7 +280,7 @@ def _flips(masks: IntArray) -> Flips | None:
     return _joined(tuple(found))
 
 
-def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:
+def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
     """Return (f; h) of a bijection of a box of levels at a cut, with its uniformity class.
 
     Guards do not matter, as in ``preserves_blocks``: the form is that of the bijection of the whole box.
@@ -289,14 +288,14 @@ def normal_form(layout: HierarchicalLayout, cut: str) -> WreathForm:
     Raises: AdmissibilityError: LA755, LA756, LA750.
 
     Example:
-        >>> from layoutalg.hierarchy import hierarchy, permutation
-        >>> rotate = permutation(hierarchy(lane=3, register=3), [0, 1, 2, 4, 5, 3, 8, 6, 7])
-        >>> form = normal_form(rotate, "register|lane")
+        >>> from layoutalg.hierarchy import hierarchy, reindex
+        >>> rotate = reindex(hierarchy(lane=3, register=3), [0, 1, 2, 4, 5, 3, 8, 6, 7])
+        >>> form = block_form(rotate, "register|lane")
         >>> form.kind, form.step
         ('add', 1)
     """
     same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, (str(layout),))
-    return wreath_form(layout.map, block_size(layout.source, cut))
+    return form_of(layout.map, block_size(layout.source, cut))
 
 
 def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
@@ -307,9 +306,9 @@ def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
         below: Number of points of a block.
 
     Example:
-        >>> from layoutalg.hierarchy import hierarchy, permutation
-        >>> moved_point(permutation(hierarchy(lane=2, register=2), [0, 1, 3, 2]), 2)
-        >>> moved_point(permutation(hierarchy(lane=2, register=2), [2, 3, 0, 1]), 2)
+        >>> from layoutalg.hierarchy import hierarchy, reindex
+        >>> moved_point(reindex(hierarchy(lane=2, register=2), [0, 1, 3, 2]), 2)
+        >>> moved_point(reindex(hierarchy(lane=2, register=2), [2, 3, 0, 1]), 2)
         0
     """
     pieces = None if layout.guards else cut_digits(layout.map, below)

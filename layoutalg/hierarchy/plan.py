@@ -1,6 +1,6 @@
 """Exchange plans: P = U1 w U2 with U1, U2 keeping every block together and w a permutation of digits.
 
-Main definitions: ``exchange_plan``, ``ExchangePlan``, ``corner_ranks``.
+Main definitions: ``exchange_plan``, ``ExchangePlan``, ``crossing_ranks``.
 
 Main statements: every invertible matrix over F2 factors so (Bruhat decomposition, here for the block triangular
 matrices of the cuts). The number of bits that w takes across a cut equals the rank of the corresponding corner block of
@@ -25,7 +25,6 @@ from operator import mul
 from layoutalg.f2 import matrix
 from layoutalg.ground.digits import Stride, aligned, placed, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.hierarchy.bijection import BitMap
 from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, malformed, require, same_levels
@@ -44,8 +43,8 @@ class ExchangePlan:
         extents: Extent of every place; 2 for a bit. Matrices have entries off the wiring only between bits.
 
     Example:
-        >>> from layoutalg.hierarchy import hierarchy, permutation
-        >>> plan = exchange_plan(permutation(hierarchy(lane=2, register=2), BitMap((2, 1))))
+        >>> from layoutalg.hierarchy import hierarchy, reindex
+        >>> plan = exchange_plan(reindex(hierarchy(lane=2, register=2), DigitMap.from_bits((2, 1))))
         >>> plan.wiring, plan.crossing("register|lane")
         ((1, 0), 1)
     """
@@ -115,25 +114,30 @@ class ExchangePlan:
         return tuple((place, end) for place, end in enumerate(self.wiring) if place != end)
 
 
-def corner_ranks(bits: BitMap, levels: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def crossing_ranks(bits: DigitMap, levels: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return the ranks of all corner blocks: entry [i][j] is that of the rows above cut i and the columns below cut j.
 
     Mathematically: the complete invariant of a matrix under multiplication on both sides by matrices that keep blocks
     together.
 
     Args:
-        bits: The map.
+        bits: A map of a power of two of points.
         levels: Bits per level, innermost first; a cut follows each level but the last.
 
+    Raises: MalformedError: LA750.
+
     Example:
-        >>> corner_ranks(BitMap((4, 2, 1)), (1, 1, 1))
+        >>> crossing_ranks(DigitMap.from_bits((4, 2, 1)), (1, 1, 1))
         ((1, 2), (1, 1))
     """
-    count = len(require(bits, BitMap, "bits").columns)
+    columns = require(bits, DigitMap, "bits").columns
+    if columns is None:
+        raise malformed("bits", "must have a power of two of points", bits.size)
+    count = len(columns)
     if not isinstance(levels, (tuple, list)) or sum(integer(n, "levels", 0, count + 1) for n in levels) != count:
         raise malformed("levels", f"must be numbers of bits that add up to {count}", levels)
     ends = [sum(levels[: k + 1]) for k in range(len(levels) - 1)]
-    return tuple(tuple(matrix.rank(column >> row for column in bits.columns[:end]) for end in ends) for row in ends)
+    return tuple(tuple(matrix.rank(column >> row for column in columns[:end]) for end in ends) for row in ends)
 
 
 def _bruhat(columns: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
@@ -210,8 +214,8 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
     Complexity: O(n^3) in the number n of places.
 
     Example:
-        >>> from layoutalg.hierarchy import hierarchy, permutation
-        >>> P = permutation(hierarchy(warp=2, lane=2, register=2), BitMap((4, 6, 1)))
+        >>> from layoutalg.hierarchy import hierarchy, reindex
+        >>> P = reindex(hierarchy(warp=2, lane=2, register=2), DigitMap.from_bits((4, 6, 1)))
         >>> plan = exchange_plan(P)
         >>> plan.product, plan.exchanged, plan.crossing("lane|warp")
         ((4, 6, 1), ((0, 2), (2, 0)), 1)

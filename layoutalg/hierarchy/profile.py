@@ -23,10 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.ground.digits import IntArray, aligned, placed, shared_bits, split_at, weights
+from layoutalg.ground.digits import IntArray, aligned, placed, shared_bits, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
-from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap
+from layoutalg.hierarchy.bijection import Bijection
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import (
@@ -131,7 +130,7 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
     Complexity: linear in the digits, cubic in the shared bits; O(N log N) where it enumerates.
 
     Example:
-        >>> fanout(BitMap((4, 2, 1)), 2), fanout(DigitMap(((3, 2), (2, 1))), 2)
+        >>> fanout(DigitMap.from_bits((4, 2, 1)), 2), fanout(DigitMap(((3, 2), (2, 1))), 2)
         ((2, 2), (2, 2))
     """
     _divides(bijection, below)
@@ -192,7 +191,7 @@ def moved(bijection: Bijection, below: int) -> int:
     Raises: BudgetError: LA754.
 
     Example:
-        >>> moved(BitMap((4, 2, 1)), 2), moved(DigitMap(((3, -1),)), 1)
+        >>> moved(DigitMap.from_bits((4, 2, 1)), 2), moved(DigitMap(((3, -1),)), 1)
         (4, 2)
     """
     _divides(bijection, below)
@@ -202,15 +201,15 @@ def moved(bijection: Bijection, below: int) -> int:
 
 def _digit_moved(bijection: Bijection, below: int) -> int | None:
     """Return how many points land in a block with another number; None where they must be enumerated."""
-    form = maps.canonical(bijection) if isinstance(bijection, BitMap) else bijection
-    if not isinstance(form, DigitMap):
+    if not isinstance(bijection, DigitMap):
         return None
-    pieces = aligned(form.modes, [below])
+    size, origin = bijection.size, bijection.offset
+    pieces = aligned(bijection.modes, [below])
     if pieces is not None:
-        return form.size - kept_on_common_digits(pieces, form.offset, below)
-    pieces = split_at(form.modes, [below], [below])
-    kept = None if pieces is None else kept_by_equation(pieces, form.offset, below)
-    return None if kept is None else form.size - kept
+        return size - kept_on_common_digits(pieces, origin, below)
+    pieces = cut_digits(bijection, below)
+    kept = None if pieces is None else kept_by_equation(pieces, origin, below)
+    return None if kept is None else size - kept
 
 
 def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -> LevelProfile:

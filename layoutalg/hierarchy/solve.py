@@ -1,13 +1,12 @@
-"""Conversion equations: X with X o A = B, between hierarchical layouts and over F2.
+"""Conversion equations: the X with X o A = B between hierarchical layouts; over F2 see ``layoutalg.f2.solve_outer``.
 
-Main definitions: ``solve_conversion``, ``solve_linear``.
+Main definitions: ``solve_conversion``.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, shown
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.guard import Guard
@@ -83,56 +82,3 @@ def _same_active(before: HierarchicalLayout, after: HierarchicalLayout) -> None:
                 witness=dict(before.source.point(int(differs[0]))),
             )
         )
-
-
-def solve_linear(before: LinearLayout, after: LinearLayout) -> LinearLayout:
-    """Return an affine X over F2 with ``X @ before`` equal to ``after``, where ``before`` need not be invertible.
-
-    Mathematically: X exists exactly when the kernel of ``before`` lies in that of ``after``. On the image of ``before``
-    it is determined up to the constants; the returned one is zero on the unit vectors outside the pivots.
-
-    Args:
-        before: A, over the same input axes as ``after``.
-        after: B.
-
-    Raises: AdmissibilityError: LA751, LA757.
-
-    Example:
-        >>> A = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"x": 2})
-        >>> B = LinearLayout.from_bases({"i": [(2,), (2,)]}, {"y": 4}, (1,))
-        >>> X = solve_linear(A, B)
-        >>> X.columns, X.constant, (X @ A) == B
-        ((2,), 1, True)
-    """
-    if require(before, LinearLayout, "before").in_axes != require(after, LinearLayout, "after").in_axes:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="a conversion needs two layouts of one box",
-                where=(str(before), str(after)),
-                because=f"one starts from {before.in_dims}, the other from {after.in_dims}",
-                witness={"before": before.in_dims, "after": after.in_dims},
-            )
-        )
-    reduced = matrix.eliminate(before.columns)
-    for null in reduced.null:
-        if matrix.apply(after.columns, null):
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA757",
-                    what="the conversion equation has no solution",
-                    where=(f"X o {before}", f"= {after}"),
-                    because="two inputs share an output on the left but not on the right",
-                    witness={
-                        "first": 0,
-                        "second": null,
-                        "left": before.at(0),
-                        "right": (after.at(0), after.at(null)),
-                    },
-                )
-            )
-    columns = [0] * before.out_bits
-    for vector, used in reduced.pivots:
-        columns[vector.bit_length() - 1] = matrix.apply(after.columns, used)
-    constant = after.constant ^ matrix.apply(columns, before.constant)
-    return LinearLayout(before.out_axes, after.out_axes, tuple(columns), constant)

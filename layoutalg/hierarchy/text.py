@@ -9,7 +9,7 @@ from collections.abc import Sequence, Set
 
 from layoutalg.ground.digits import Digits, Stride, merge, split_at
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, BitMap
+from layoutalg.hierarchy.bijection import Bijection
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.levels import Box
@@ -57,10 +57,9 @@ def digits_by_axis(source: Box, mapping: Bijection) -> dict[str, Digits] | None:
 
 
 def _map_text(mapping: Bijection) -> str:
-    form = maps.canonical(mapping) if isinstance(mapping, BitMap) else mapping
-    if isinstance(form, DigitMap):
-        return _digits_text(form.modes) + _flips_text(form)
-    values = form.table()
+    if isinstance(mapping, DigitMap):
+        return _digits_text(mapping.modes) + _flips_text(mapping)
+    values = mapping.table()
     shown = values if len(values) <= TABLE_TEXT else values[:16]
     return f"table {','.join(map(str, shown.tolist()))}{',...' if len(values) > TABLE_TEXT else ''}"
 

@@ -133,7 +133,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     """Return ``wavefronts`` of a linear layout in closed form, from ranks.
 
     Mathematically: the groups are cosets of one space of lanes and take equally many turns, so the answer is the number
-    of groups times ``layoutalg.f2.wavefronts`` of one.
+    of groups times ``layoutalg.f2.conflict_degree`` of one.
 
     Args:
         access: (register, lane), in this order, -> offset in elements, the output axes taken together; ``lane`` has 32
@@ -177,7 +177,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     group = LinearLayout(
         (("register", bits), ("lane", kept)), access.out_axes, access.columns[: bits + kept], access.constant
     )
-    return groups * f2.wavefronts(group, element_bits)
+    return groups * f2.conflict_degree(group, element_bits)
 
 
 def _counts(kind: object) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
-from layoutalg.hierarchy import BitMap, Box, DigitMap, Guard, HierarchicalLayout, TableMap
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 
@@ -53,7 +53,7 @@ def box_of(extents: list[int], name: str) -> Box:
     return Box(tuple((f"{name}{k}", extent) for k, extent in enumerate(extents)))
 
 
-def bijection(kind: str, size: int, rng: random.Random) -> DigitMap | BitMap | TableMap:
+def bijection(kind: str, size: int, rng: random.Random) -> DigitMap | TableMap:
     if kind == "digits":
         extents = factors(size, rng)
         order = rng.sample(range(len(extents)), len(extents))
@@ -68,7 +68,7 @@ def bijection(kind: str, size: int, rng: random.Random) -> DigitMap | BitMap | T
         for _ in range(2 * bits if bits > 1 else 0):
             a, b = rng.sample(range(bits), 2)
             columns[a] ^= columns[b]
-        return BitMap(tuple(columns), rng.randrange(size))
+        return DigitMap.from_bits(tuple(columns), rng.randrange(size))
     if kind == "mixed":  # digits of extent 2 that flip several bits of the target, beside others
         parts = [(2, extent // 2) if extent % 2 == 0 else (extent,) for extent in factors(size, rng)]
         extents = [extent for part in parts for extent in part if extent > 1]

@@ -42,7 +42,7 @@ def test_wavefronts_count_the_words_of_the_fullest_bank(
     each = [touched(access.at(x), element_bits, banks, bank_bits) for x in range(access.size)]
     for bank, word in set().union(*each):
         words[bank].add(word)
-    count = f2.wavefronts(access, element_bits, banks=banks, bank_bits=bank_bits)
+    count = f2.conflict_degree(access, element_bits, banks=banks, bank_bits=bank_bits)
     assert count == max(map(len, words.values()))
     step = f2.bank_conflict(access, element_bits, banks=banks, bank_bits=bank_bits)
     assert (step is None) == (count == 1)

@@ -11,6 +11,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.f2 import matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.hierarchy import (
     CUTS,
@@ -21,19 +22,19 @@ from layoutalg.hierarchy import (
     TableMap,
     exchange_plan,
     hierarchy,
-    permutation,
     profile_of,
+    reindex,
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.mapping import unswizzled
-from layoutalg.hierarchy.membership import crossing_witness, moved_point, wreath_form
+from layoutalg.hierarchy.membership import crossing_witness, form_of, moved_point
 from layoutalg.hierarchy.profile import fanout, moved
 
 Case = tuple[DigitMap, list[int]]
 
 
 def mixed(rng: random.Random, limit: int, pool: tuple[int, ...] = (2, 2, 2, 2, 3, 5, 4, 6, 1)) -> Case:
-    """A digit map built from a permutation, a product of row operations and flips, with the values of those."""
+    """A digit map built from a reindex, a product of row operations and flips, with the values of those."""
     extents = [7] * 9
     while prod(extents) > limit:
         extents = [rng.choice(pool) for _ in range(rng.randrange(7))]
@@ -89,9 +90,9 @@ def test_values_and_the_one_normal_form(seed: int) -> None:
     assert maps.inverse(mapping) == maps.canonical(TableMap(tuple(back)))
     assert maps.inverse(mapping).table().tolist() == back
     if len(values) & (len(values) - 1) == 0:
-        bits = maps.as_bits(mapping)
-        assert bits.table().tolist() == values
-        assert maps.canonical(bits) == mapping
+        assert DigitMap.from_bits(mapping.columns, mapping.offset) == mapping
+        for index, value in enumerate(values):
+            assert matrix.apply(mapping.columns, index) ^ mapping.offset == value
     low, high = rng.randrange(1, 4), rng.randrange(1, 4)
     local, size = maps.local(mapping, low, high), len(values)
     assert local.table().tolist() == [
@@ -135,7 +136,7 @@ def test_levels(seed: int) -> None:
             assert pair[0] // below == pair[1] // below
             assert values[pair[0]] // below != values[pair[1]] // below
             continue
-        form = wreath_form(mapping, below)
+        form = form_of(mapping, below)
         rows = [[value % below for value in values[at : at + below]] for at in range(0, size, below)]
         assert [form.at(index) for index in range(size)] == values
         assert [form.inner_at(block).table().tolist() for block in range(len(rows))] == rows
@@ -196,9 +197,9 @@ def test_swizzled_layouts_are_read_as_digits() -> None:
         table = [layout(index) for index in range(layout.size)]
         if sorted(table) != list(range(layout.size)):
             with pytest.raises(LayoutError, match="LA752"):
-                permutation(Box.of(x=layout.size), layout)
+                reindex(Box.of(x=layout.size), layout)
             continue
-        answer = permutation(Box.of(x=layout.size), layout).map
+        answer = reindex(Box.of(x=layout.size), layout).map
         assert answer == maps.canonical(TableMap(tuple(table)))
         if isinstance(answer, DigitMap):
             plain += 1

@@ -10,24 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.cute import CuteLayout
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, solve_outer
 from layoutalg.ground.digits import aligned
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.hierarchy import (
-    BitMap,
     Box,
     DigitMap,
     Guard,
     HierarchicalLayout,
     TableMap,
-    by_levels,
-    order_by,
-    permutation,
-    permute_axes,
+    distribute,
+    permute,
+    reindex,
     restrict,
     solve_conversion,
-    solve_linear,
-    tile_by,
+    tile,
 )
 from layoutalg.hierarchy import bijection as maps
 
@@ -49,13 +46,18 @@ def digit_maps(draw: st.DrawFn, extents: tuple[int, ...] | None = None) -> Digit
 
 
 @st.composite
-def bit_maps(draw: st.DrawFn, bits: int) -> BitMap:
+def columns_of(draw: st.DrawFn, bits: int) -> tuple[tuple[int, ...], int]:
+    """The columns of an invertible matrix over F2, and a constant."""
     columns = [1 << bit for bit in draw(st.permutations(range(bits)))]
     if bits > 1:
         for _ in range(draw(st.integers(0, 10))):
             a, b = draw(st.lists(st.integers(0, bits - 1), min_size=2, max_size=2, unique=True))
             columns[a] ^= columns[b]
-    return BitMap(tuple(columns), draw(st.integers(0, (1 << bits) - 1)))
+    return tuple(columns), draw(st.integers(0, (1 << bits) - 1))
+
+
+def bit_maps(bits: int) -> st.SearchStrategy[DigitMap]:
+    return columns_of(bits).map(lambda given: DigitMap.from_bits(*given))
 
 
 @st.composite
@@ -84,11 +86,6 @@ def values(bijection: maps.Bijection) -> list[int]:
     for index in range(bijection.size):
         if isinstance(bijection, TableMap):
             answer.append(bijection.values[index])
-        elif isinstance(bijection, BitMap):
-            value = bijection.constant
-            for bit, column in enumerate(bijection.columns):
-                value ^= column * (index >> bit & 1)
-            answer.append(value)
         else:
             value, rest = 0, index
             flipped = dict.fromkeys(bijection.flips, 1)
@@ -116,6 +113,20 @@ def test_digit_maps_are_what_they_say(digits: DigitMap) -> None:
     assert digits.table().tolist() == table == [digits.at(index) for index in range(digits.size)]
     assert maps.canonical(TableMap(tuple(table))) == digits
     assert values(maps.inverse(digits)) == np.argsort(table).tolist()
+
+
+@given(st.integers(0, 7).flatmap(columns_of))
+def test_maps_over_f2_are_what_their_columns_say(given: tuple[tuple[int, ...], int]) -> None:
+    columns, constant = given
+    wanted = []
+    for index in range(1 << len(columns)):
+        value = constant
+        for bit, column in enumerate(columns):
+            value ^= column * (index >> bit & 1)
+        wanted.append(value)
+    mapping = DigitMap.from_bits(columns, constant)
+    assert values(mapping) == mapping.table().tolist() == wanted
+    assert (mapping.columns, mapping.offset) == given
 
 
 @given(SIZES.flatmap(bijections))
@@ -216,6 +227,14 @@ def test_partial_bijections_compose_and_invert(pair: tuple[HierarchicalLayout, H
     assert eval(repr(answer)) == answer
     assert pickle.loads(pickle.dumps(answer)) == answer
     assert hash(eval(repr(answer))) == hash(answer)
+    everywhere = np.arange(answer.size)
+    assert answer.apply(everywhere[::-1].reshape(1, -1)).tolist() == [answer.table()[::-1].tolist()]
+    if answer.in_dims:
+        named = answer.apply(
+            dict(zip(answer.in_dims, np.unravel_index(everywhere, tuple(answer.in_dims.values()), "F")))
+        )
+        for name, found in named.items():
+            assert found.tolist() == [answer.target.point(both[k])[name] if k in both else -1 for k in everywhere]
     for index in range(0, answer.size, 7):
         assert answer.holds(index) is (index in both)
         if index in both:
@@ -253,10 +272,10 @@ def test_linear_conversion_equations_are_solved_or_refused_rightly(
         seen.setdefault(a, b) == b for a, b in zip(before.table().tolist(), after.table().tolist(), strict=True)
     )
     if solvable:
-        assert (solve_linear(before, after) @ before) == after
+        assert (solve_outer(before, after) @ before) == after
     else:
         with pytest.raises(AdmissibilityError, match="LA757") as caught:
-            solve_linear(before, after)
+            solve_outer(before, after)
         witness = caught.value.diagnostic.witness
         assert before.at(witness["first"]) == before.at(witness["second"])
         assert after.at(witness["first"]) != after.at(witness["second"])
@@ -266,10 +285,10 @@ def test_linear_conversion_equations_are_solved_or_refused_rightly(
 def test_tables_are_verified(table: list[int]) -> None:
     box = Box.of(x=6)
     if sorted(table) == list(range(6)):
-        assert permutation(box, table).table().tolist() == table
+        assert reindex(box, table).table().tolist() == table
         return
     with pytest.raises((AdmissibilityError, MalformedError)) as caught:
-        permutation(box, table)
+        reindex(box, table)
     witness = caught.value.diagnostic.witness
     if "first" in witness:
         assert table[witness["first"]] == table[witness["second"]] == witness["value"]
@@ -283,10 +302,10 @@ def test_cute_layouts_are_verified(modes: list[tuple[int, int]]) -> None:
     layout = CuteLayout(tuple(e for e, _ in modes), tuple(d for _, d in modes))
     table = layout.table().tolist()
     if sorted(table) == list(range(layout.size)):
-        assert permutation(Box.of(x=layout.size), layout).table().tolist() == table
+        assert reindex(Box.of(x=layout.size), layout).table().tolist() == table
     else:
         with pytest.raises(AdmissibilityError, match="LA752"):
-            permutation(Box.of(x=layout.size), layout)
+            reindex(Box.of(x=layout.size), layout)
 
 
 @given(st.lists(st.integers(0, 7), min_size=3, max_size=3), st.integers(0, 7))
@@ -294,10 +313,10 @@ def test_linear_layouts_are_verified(columns: list[int], constant: int) -> None:
     layout = linear(columns, constant, 3, "o")
     table = layout.table().tolist()
     if len(set(table)) == 8:
-        assert permutation(Box.of(x=8), layout).table().tolist() == table
+        assert reindex(Box.of(x=8), layout).table().tolist() == table
     else:
         with pytest.raises(AdmissibilityError, match="LA752") as caught:
-            permutation(Box.of(x=8), layout)
+            reindex(Box.of(x=8), layout)
         witness = caught.value.diagnostic.witness
         assert table[witness["first"]] == table[witness["second"]] == witness["value"]
 
@@ -311,7 +330,7 @@ def test_tiles_ragged_or_not(shape: list[int], data: st.DataObject) -> None:
     box = Box(tuple((f"x{k}", extent) for k, extent in enumerate(shape)))
     tiles = {name: data.draw(st.integers(1, 5)) for name in box.names}
     inner, outer = data.draw(st.permutations(box.names)), data.draw(st.permutations(box.names))
-    layout = tile_by(box, tiles, inner=inner, outer=outer)
+    layout = tile(box, tiles, inner=inner, outer=outer)
     assert layout.target.names == (*(f"{n}_in" for n in inner), *(f"{n}_out" for n in outer))
     assert layout.active() == box.size
     for index in range(layout.size):
@@ -327,11 +346,11 @@ def test_tiles_ragged_or_not(shape: list[int], data: st.DataObject) -> None:
 @given(shapes, st.data())
 def test_orders_and_axis_permutations(shape: list[int], data: st.DataObject) -> None:
     box = Box(tuple((f"x{k}", extent) for k, extent in enumerate(shape)))
-    ordered = order_by(box, data.draw(st.permutations(box.names)))
+    ordered = permute(box, data.draw(st.permutations(box.names)))
     chosen = data.draw(st.lists(st.sampled_from(box.names), unique=True, max_size=2))
     sub = Box(tuple((name, box.dims[name]) for name in chosen))
     table = data.draw(st.permutations(range(sub.size)))
-    moved = permute_axes(box, chosen, table)
+    moved = reindex(box, table, chosen)
     for index in range(box.size):
         point = box.point(index)
         assert ordered(**point) == point
@@ -351,7 +370,7 @@ def test_levels_hold_every_element_once(cols: int, rows: int, data: st.DataObjec
             covered[axis] *= extent
     missing = {axis: -(-extent // covered[axis]) for axis, extent in tensor.axes}
     given_levels["cluster"] = list(missing.items())
-    layout = by_levels(tensor, **given_levels)
+    layout = distribute(tensor, **given_levels)
     if layout.size > 4000:
         return
     assert layout.active() == tensor.size

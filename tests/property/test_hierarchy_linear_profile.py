@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from layoutalg.f2 import LinearLayout, solve
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
-from layoutalg.hierarchy import Box, HierarchicalLayout, conversion_profile, hierarchy, level_profile
-from layoutalg.hierarchy.bijection import BitMap
+from layoutalg.hierarchy import Box, DigitMap, HierarchicalLayout, conversion_profile, hierarchy, level_profile
 from layoutalg.hierarchy.levels import MECHANISMS
 
 AXES = ("register", "lane", "warp", "block")
@@ -115,7 +114,10 @@ def test_without_copies_it_is_the_profile_of_the_bijection(data: st.DataObject) 
     first, second = (data.draw(layouts(bits, total, True).filter(lambda f: f.is_invertible)) for _ in range(2))
     box = hierarchy(register=1 << bits[0], lane=1 << bits[1], warp=1 << bits[2], cta=1 << bits[3])
     whole = level_profile(
-        *(HierarchicalLayout(box, Box.of(o=1 << total), BitMap(f.columns, f.constant)) for f in (first, second))
+        *(
+            HierarchicalLayout(box, Box.of(o=1 << total), DigitMap.from_bits(f.columns, f.constant))
+            for f in (first, second)
+        )
     )
     found = conversion_profile(first, second)
     assert found.cuts == whole.cuts

@@ -12,35 +12,34 @@ from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.hierarchy import (
     CUTS,
     MECHANISMS,
-    BitMap,
     Box,
     DigitMap,
     Guard,
     HierarchicalLayout,
     TableMap,
-    corner_ranks,
+    block_form,
+    crossing_ranks,
     exchange_plan,
     hierarchy,
     level_profile,
-    normal_form,
     preserves_blocks,
     profile_of,
     solve_conversion,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.membership import crossing_witness, moved_point, wreath_form
+from layoutalg.hierarchy.membership import crossing_witness, form_of, moved_point
 from layoutalg.hierarchy.profile import fanout, moved
 from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
 
 
 @st.composite
-def invertible(draw: st.DrawFn, bits: int, steps: int = 12) -> BitMap:
+def invertible(draw: st.DrawFn, bits: int, steps: int = 12) -> DigitMap:
     columns = [1 << bit for bit in draw(st.permutations(range(bits)))]
     if bits > 1:
         for _ in range(draw(st.integers(0, steps))):
             a, b = draw(st.lists(st.integers(0, bits - 1), min_size=2, max_size=2, unique=True))
             columns[a] ^= columns[b]
-    return BitMap(tuple(columns), draw(st.integers(0, (1 << bits) - 1)))
+    return DigitMap.from_bits(tuple(columns), draw(st.integers(0, (1 << bits) - 1)))
 
 
 @st.composite
@@ -140,9 +139,9 @@ def test_membership_has_a_true_witness_or_a_normal_form_that_rebuilds(case: tupl
         assert first // below == second // below
         assert table[first] // below != table[second] // below
         with pytest.raises(AdmissibilityError, match="LA755"):
-            wreath_form(bijection, below)
+            form_of(bijection, below)
         return
-    form = wreath_form(bijection, below)
+    form = form_of(bijection, below)
     assert [form.at(index) for index in range(len(table))] == table
     rows = [[value % below for value in table[k : k + below]] for k in range(0, len(table), below)]
     assert [form.inner_at(k).table().tolist() for k in range(len(rows))] == rows
@@ -190,9 +189,9 @@ def f2_conversions(draw: st.DrawFn) -> HierarchicalLayout:
 @given(f2_conversions())
 def test_plans_multiply_to_the_map_and_exchange_as_few_bits_as_the_ranks_demand(layout: HierarchicalLayout) -> None:
     plan = exchange_plan(layout)
-    bits = layout.map if isinstance(layout.map, BitMap) else maps.as_bits(layout.map)
-    first, last = BitMap(plan.first), BitMap(plan.last)
-    wires = BitMap(tuple(1 << place for place in plan.wiring))
+    bits = layout.map
+    first, last = DigitMap.from_bits(plan.first), DigitMap.from_bits(plan.last)
+    wires = DigitMap.from_bits(tuple(1 << place for place in plan.wiring))
     expected = [value ^ plan.constant for value in last.table()[wires.table()[first.table()]].tolist()]
     assert expected == layout.map.table().tolist()
     for cut in CUTS:
@@ -201,7 +200,7 @@ def test_plans_multiply_to_the_map_and_exchange_as_few_bits_as_the_ranks_demand(
         assert 1 << plan.crossing(cut) == max(reach(layout.map.table().tolist(), below))
     assert sorted(plan.wiring) == list(range(len(plan.wiring)))
     assert all(plan.level_of(bit) != plan.level_of(place) for bit, place in plan.exchanged)
-    assert corner_ranks(bits, plan.levels) == corner_ranks(wires, plan.levels)
+    assert crossing_ranks(bits, plan.levels) == crossing_ranks(wires, plan.levels)
 
 
 def maps_block(box: Box, cut: str) -> int:
@@ -274,7 +273,7 @@ def test_questions_about_levels(pair: tuple[HierarchicalLayout, HierarchicalLayo
     verdict = preserves_blocks(conversion, cut)
     assert bool(verdict) == (max(reach(table, below)) == 1)
     if verdict:
-        form = normal_form(conversion, cut)
+        form = block_form(conversion, cut)
         assert [form.at(index) for index in range(len(table))] == table
     else:
         flat = [conversion.source.flat(verdict.witness[name]) for name in ("first", "second")]
@@ -299,11 +298,11 @@ def test_questions_about_levels(pair: tuple[HierarchicalLayout, HierarchicalLayo
 @settings(max_examples=60, deadline=None)
 @given(f2_conversions(), st.data())
 def test_ranks_do_not_change_under_maps_that_keep_blocks(layout: HierarchicalLayout, data: st.DataObject) -> None:
-    bits = layout.map if isinstance(layout.map, BitMap) else maps.as_bits(layout.map)
+    bits = layout.map
     count = len(bits.columns)
 
-    def upper() -> BitMap:
-        return BitMap(tuple(1 << k | data.draw(st.integers(0, (1 << k) - 1)) for k in range(count)))
+    def upper() -> DigitMap:
+        return DigitMap.from_bits(tuple(1 << k | data.draw(st.integers(0, (1 << k) - 1)) for k in range(count)))
 
     changed = maps.compose(upper(), maps.compose(bits, upper()))
     changed_layout = HierarchicalLayout(layout.source, layout.target, changed)

@@ -111,7 +111,7 @@ def bridges_all(k: int) -> object:
 def f2_all(k: int) -> object:
     layout = f2.LinearLayout.from_bases({"i": [(1, 0), (2, 1), (4, k & 1)]}, {"row": 8, "col": 2})
     gluon = triton.from_attribute("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>")
-    exchange = hierarchy.permutation(hierarchy.hierarchy(lane=4, register=2), [(3 * i + k) % 8 for i in range(8)])
+    exchange = hierarchy.reindex(hierarchy.hierarchy(lane=4, register=2), [(3 * i + k) % 8 for i in range(8)])
     return [layout.rank, layout.table().tolist(), str(gluon), str(hierarchy.profile_of(exchange)), str(exchange)]
 
 

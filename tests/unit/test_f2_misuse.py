@@ -351,6 +351,7 @@ CALLS: list[tuple[Callable[..., object], dict[str, tuple[str, Any]]]] = [
     (f2.ensure_not_smaller, {"layout": ("layout", A), "shape": ("", {"row": 2}), "name": ("new name", "lane")}),
     (f2.combine_cta_cga, {"cta": ("layout", CTA), "cga": ("layout", CGA), "shape": ("shape", {"row": 16})}),
     (f2.solve, {"outer": ("layout", X), "target": ("layout", PART)}),
+    (f2.solve_outer, {"inner": ("layout", X), "target": ("layout", X)}),
     (f2.invert_and_compose, {"target": ("layout", PART), "outer": ("layout", X), "objective": ("objective", "local")}),
     (f2.preimages, {"layout": ("layout", f2.rename_outs(X, {"o": "x"})), "point": ("point", {"x": 1})}),
     (f2.minimal_conversion, {"source": ("layout", BOTH), "destination": ("layout", BOTH)}),
@@ -398,7 +399,7 @@ CALLS: list[tuple[Callable[..., object], dict[str, tuple[str, Any]]]] = [
     (f2.largest_vectorisation, {"layout": ("", LINE), "element_bits": ("", 32), "max_elements": ("size or None", 4)}),
     (f2.additive_strides, {"layout": ("layout", LINE), "register": ("name", "register")}),
     (
-        f2.wavefronts,
+        f2.conflict_degree,
         {"access": ("layout", LINE), "element_bits": ("size", 32), "banks": ("size", 32), "bank_bits": ("size", 32)},
     ),
     (

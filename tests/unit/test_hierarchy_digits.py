@@ -12,31 +12,29 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.tokens import Grammar, Tokens
 from layoutalg.hierarchy import (
-    BitMap,
     Box,
     DigitMap,
     HierarchicalLayout,
     TableMap,
-    by_levels,
+    block_form,
+    distribute,
     exchange_plan,
     hierarchy,
-    normal_form,
-    permutation,
-    permute_axes,
     preserves_blocks,
     profile_of,
-    regroup,
+    reindex,
+    reshape,
     solve_conversion,
-    tile_by,
+    tile,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.membership import wreath_form
+from layoutalg.hierarchy.membership import form_of
 
 TILE = Box.of(col=64, row=96)
-SWIZZLED = regroup(Box.of(x=64 * 96), Box.of(x=64 * 96)) @ HierarchicalLayout(
+SWIZZLED = reshape(Box.of(x=64 * 96), Box.of(x=64 * 96)) @ HierarchicalLayout(
     TILE,
     Box.of(x=64 * 96),
-    permutation(Box.of(x=64 * 96), ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout(64 * 96))).map,
+    reindex(Box.of(x=64 * 96), ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout(64 * 96))).map,
 )
 
 
@@ -54,12 +52,12 @@ def test_a_swizzled_tile_of_96_rows_is_digits() -> None:
 
 
 def test_what_the_swizzle_costs_between_levels() -> None:
-    warps = by_levels(TILE, register=[("col", 8)], lane=[("col", 8), ("row", 4)], warp=[("row", 24)])
+    warps = distribute(TILE, register=[("col", 8)], lane=[("col", 8), ("row", 4)], warp=[("row", 24)])
     memory = Box.of(x=64 * 96)
-    swizzled, plain = SWIZZLED @ warps, regroup(TILE, memory) @ warps
+    swizzled, plain = SWIZZLED @ warps, reshape(TILE, memory) @ warps
     conversion = plain.inverse() @ swizzled
     assert preserves_blocks(conversion, "lane|warp")
-    form = normal_form(conversion, "lane|warp")
+    form = block_form(conversion, "lane|warp")
     # a warp has 4 rows, so row bit 2 is the lowest bit of its number; it flips column bit 5, lane bit 2 of 8 registers
     assert (form.kind, form.flips) == ("xor", ((2, (32,)),))
     assert form.outer == maps.identity(24)
@@ -70,9 +68,9 @@ def test_what_the_swizzle_costs_between_levels() -> None:
 
 def test_mixed_digits_beyond_enumeration_stay_exact() -> None:
     box = hierarchy(register=64, lane=32, warp=12, cta=45, cluster=2**24)
-    low = permute_axes(box, ("register", "lane"), ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout(2048)))
-    high = permute_axes(box, ("lane", "cluster"), BitMap((*(1 << k for k in range(28)), 1 << 28 | 5)))
-    turned = permute_axes(box, ("cta",), CuteLayout((5, 9), (9, 1)))
+    low = reindex(box, ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout(2048)), ("register", "lane"))
+    high = reindex(box, DigitMap.from_bits((*(1 << k for k in range(28)), 1 << 28 | 5)), ("lane", "cluster"))
+    turned = reindex(box, CuteLayout((5, 9), (9, 1)), ("cta",))
     whole = turned @ high @ low
     assert box.size > 2**40
     assert isinstance(whole.map, DigitMap)
@@ -102,10 +100,10 @@ def test_forms_that_are_written_differently_are_one_value() -> None:
 
 
 def test_flips_of_several_bits_cancel() -> None:
-    form = wreath_form(BitMap((1, 3, 5)), 2)
+    form = form_of(DigitMap.from_bits((1, 3, 5)), 2)
     assert form.flips == ((2, (1,)), (2, (1,)))
     assert [form.flipped(block) for block in range(4)] == [(), (1,), (1,), ()]
-    assert [form.at(index) for index in range(8)] == BitMap((1, 3, 5)).table().tolist()
+    assert [form.at(index) for index in range(8)] == DigitMap.from_bits((1, 3, 5)).table().tolist()
     with pytest.raises(MalformedError, match=r"block\n  since  must be in \[0, 4\), not 4"):
         form.inner_at(4)
 
@@ -118,17 +116,17 @@ def test_digits_that_do_not_divide_a_cut_part_at_a_corner() -> None:
     assert verdict.witness["first_image"] == {"register": 0, "lane": 0, "warp": 0, "cta": 0, "cluster": 0}
     assert verdict.witness["second_image"] == {"register": 0, "lane": 1, "warp": 0, "cta": 0, "cluster": 0}
     with pytest.raises(LayoutError, match="LA757 no conversion stays inside the blocks"):
-        solve_conversion(regroup(box, box), layout, within="register|lane")
+        solve_conversion(reshape(box, box), layout, within="register|lane")
 
 
 def test_functions_are_read_point_by_point() -> None:
-    assert permutation(Box.of(x=6), lambda index: 5 - index).map == DigitMap(((6, -1),))
+    assert reindex(Box.of(x=6), lambda index: 5 - index).map == DigitMap(((6, -1),))
     with pytest.raises(MalformedError, match="must have a value at 3, not ZeroDivisionError"):
-        permutation(Box.of(x=6), lambda index: index * (3 - index) // (3 - index))
+        reindex(Box.of(x=6), lambda index: index * (3 - index) // (3 - index))
     with pytest.raises(LayoutError, match="value 0 is met twice"):
-        permutation(Box.of(x=6), lambda index: index % 5)
+        reindex(Box.of(x=6), lambda index: index % 5)
     with pytest.raises(BudgetError, match="a function is read point by point"):
-        permutation(Box.of(x=2**21), lambda index: index)
+        reindex(Box.of(x=2**21), lambda index: index)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +144,9 @@ def test_functions_are_read_point_by_point() -> None:
         (lambda: DigitMap(((2, 1), (2, (1, 2))), [1]), "must be a tuple of weights, not [1]"),  # type: ignore[arg-type]
         (lambda: DigitMap(((10**5000, 1),)), "must be below 2**4096 in magnitude, not a number of 16610 bits"),
         (lambda: Box.of(x=2**4000, y=2**4000), "must have fewer than 2**4096 points"),
-        (lambda: tile_by(7, {}), "box\n  since  must be a Box, not 7"),  # type: ignore[arg-type]
+        (lambda: tile(7, {}), "box\n  since  must be a Box, not 7"),  # type: ignore[arg-type]
         (lambda: profile_of(None), "conversion\n  since  must be a HierarchicalLayout, not None"),  # type: ignore[arg-type]
-        (lambda: permutation(Box.of(x=2), [0, 10**5000]), "must be below 2**4096 in magnitude"),
+        (lambda: reindex(Box.of(x=2), [0, 10**5000]), "must be below 2**4096 in magnitude"),
     ],
 )
 def test_refusals(call: Any, part: str) -> None:
@@ -194,7 +192,7 @@ def test_text_as_it_is_written(text: str) -> None:
         ("x 8:1 -> y:8 | x<9", "LA750", 15, "must be in [0, 9), not 9; written at character 15"),
         ("x 8:1 -> y:9", "LA750", 0, "must have the 8 points of the source"),
         ("x 8:2 -> y:8", "LA752", 0, "the next stride must be 1, not 2; written at character 0"),
-        ("x 4:1, x 2:4 -> y:8", "LA750", 0, "axis names must be distinct"),
+        ("x 4:1, x 2:4 -> y:8", "LA750", 0, "must be distinct from the names before it"),
         ("[x:3] table 1,0 -> x:3", "LA750", 0, "must have the 3 points of the source"),
         ("[x:3] table 1,1,0 -> x:3", "LA752", 6, "value 1 is met twice"),
         ("[x:3] table 1,2,... -> x:3", "LA762", 16, "only its first 2 values are written; repr and pickle hold all"),

@@ -28,7 +28,7 @@ class Silent:
 
 
 LEVELS = hierarchy.hierarchy(lane=4, register=2)
-TURNED = hierarchy.permutation(LEVELS, [(3 * index + 1) % 8 for index in range(8)])
+TURNED = hierarchy.reindex(LEVELS, [(3 * index + 1) % 8 for index in range(8)])
 PLAIN = la.parse("lane 4:1, register 2:4 -> lane:4, register:2")
 MIXED = la.parse("col 4:1, row (2,3):(4^1,8) ^ (4) -> x:24")
 PARTIAL = la.parse("x 8:1 -> x_in:4, x_out:2 | x<5")
@@ -53,7 +53,7 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
         if inspect.isfunction(value) or inspect.isclass(value):
             yield name, value
     layouts = (TURNED, MIXED, PARTIAL)
-    for value in (*layouts, MIXED.map, TURNED.map, PARTIAL.guards[0], LEVELS, hierarchy.BitMap((4, 2, 1))):
+    for value in (*layouts, MIXED.map, TURNED.map, PARTIAL.guards[0], LEVELS, hierarchy.DigitMap.from_bits((4, 2, 1))):
         for name in dir(type(value)):
             method = getattr(value, name, None)
             if callable(method) and (not name.startswith("_") or name in ("__call__", "__matmul__", "__getitem__")):

@@ -12,27 +12,25 @@ import pytest
 
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import (
-    BitMap,
     Box,
     DigitMap,
     HierarchicalLayout,
     TableMap,
-    by_levels,
+    block_form,
+    distribute,
     exchange_plan,
     hierarchy,
     level_profile,
-    normal_form,
-    permutation,
-    permute_axes,
     preserves_blocks,
     profile_of,
-    regroup,
+    reindex,
+    reshape,
     restrict,
 )
 from layoutalg.hierarchy.profile import fanout, moved
 
 TENSOR = Box.of(col=64, row=64)
-BLOCKED = by_levels(TENSOR, register=[("col", 8), ("row", 4)], lane=[("col", 8), ("row", 4)], warp=[("row", 4)])
+BLOCKED = distribute(TENSOR, register=[("col", 8), ("row", 4)], lane=[("col", 8), ("row", 4)], warp=[("row", 4)])
 
 
 def accumulator() -> HierarchicalLayout:
@@ -50,7 +48,7 @@ def test_from_the_accumulator_to_a_blocked_tile_shuffles_do() -> None:
 
 
 def test_a_transpose_between_warps_needs_shared_memory() -> None:
-    columns = by_levels(TENSOR, register=[("row", 8), ("col", 4)], lane=[("row", 8), ("col", 4)], warp=[("col", 4)])
+    columns = distribute(TENSOR, register=[("row", 8), ("col", 4)], lane=[("row", 8), ("col", 4)], warp=[("col", 4)])
     profile = level_profile(BLOCKED, columns)
     assert profile.mechanism == profile.intrinsic == "shared"
     assert profile.at("lane|warp").fanout == (4, 4)
@@ -59,7 +57,7 @@ def test_a_transpose_between_warps_needs_shared_memory() -> None:
 
 def test_renumbering_lanes_costs_nothing_intrinsically_but_shuffles_in_place() -> None:
     box = hierarchy(register=4, lane=32, warp=2)
-    reversed_lanes = permute_axes(box, ("lane",), list(reversed(range(32))))
+    reversed_lanes = reindex(box, list(reversed(range(32))), ("lane",))
     profile = profile_of(reversed_lanes)
     assert (profile.intrinsic, profile.mechanism) == ("register", "shuffle")
     assert profile.at("register|lane").rank == 0
@@ -71,7 +69,7 @@ def test_each_level_has_its_mechanism() -> None:
     found = {}
     for level in box.names:
         shift = [(k + 1) % box.dims[level] for k in range(box.dims[level])]
-        found[level] = profile_of(permute_axes(box, (level,), shift)).mechanism
+        found[level] = profile_of(reindex(box, shift, (level,))).mechanism
     assert found == {
         "register": "register",
         "lane": "shuffle",
@@ -79,7 +77,7 @@ def test_each_level_has_its_mechanism() -> None:
         "cta": "cluster",
         "cluster": "global",
     }
-    assert profile_of(regroup(box, box)).mechanism == "register"
+    assert profile_of(reshape(box, box)).mechanism == "register"
 
 
 def test_a_ragged_tile_counts_only_what_is_real() -> None:
@@ -97,7 +95,7 @@ def test_a_ragged_tile_counts_only_what_is_real() -> None:
 
 
 def test_guards_can_leave_two_lanes_feeding_one() -> None:
-    swap = permutation(hierarchy(register=2, lane=2), [0, 2, 1, 3])
+    swap = reindex(hierarchy(register=2, lane=2), [0, 2, 1, 3])
     profile = profile_of(restrict(swap, source={"register": 1}))
     assert profile.intrinsic == "shuffle"
     assert str(profile).splitlines()[1] == "  register|lane: 1 moved, each block feeds 1, reads 2 of 2"
@@ -135,7 +133,9 @@ def test_large_conversions_need_no_enumeration() -> None:
         a, b = generator.sample(range(40), 2)
         columns[a] ^= columns[b]
     bits = HierarchicalLayout(
-        hierarchy(register=2**20, lane=32, warp=8, cta=16, cluster=256), Box.of(x=2**40), BitMap(tuple(columns))
+        hierarchy(register=2**20, lane=32, warp=8, cta=16, cluster=256),
+        Box.of(x=2**40),
+        DigitMap.from_bits(tuple(columns)),
     )
     square = HierarchicalLayout(bits.source, bits.source, bits.map)
     start = time.perf_counter()
@@ -152,7 +152,7 @@ def test_uniformity_classes() -> None:
     rotated = [(x % 4 + x // 4) % 4 | x & ~3 for x in range(16)]
     odd = [x % 4 if x // 4 != 2 else 3 - x % 4 for x in range(16)]
     odd = [value + 4 * (x // 4) for x, value in enumerate(odd)]
-    forms = [normal_form(permutation(box, table), "register|lane") for table in (same, by_lane, rotated, odd)]
+    forms = [block_form(reindex(box, table), "register|lane") for table in (same, by_lane, rotated, odd)]
     assert [form.kind for form in forms] == ["uniform", "xor", "add", "table"]
     assert forms[1].flips == ((2, (1,)), (2, (2,)))
     assert forms[2].step == 1
@@ -175,36 +175,36 @@ def test_refusals() -> None:
         exchange_plan(crossing)
     square = hierarchy(register=4, lane=2)
     with pytest.raises(RepresentabilityError, match="LA758"):
-        exchange_plan(permutation(square, [1, 2, 3, 4, 5, 6, 7, 0]))
+        exchange_plan(reindex(square, [1, 2, 3, 4, 5, 6, 7, 0]))
     with pytest.raises(AdmissibilityError, match="LA753"):
-        exchange_plan(restrict(regroup(square, square), source={"lane": 1}))
+        exchange_plan(restrict(reshape(square, square), source={"lane": 1}))
     with pytest.raises(AdmissibilityError, match="LA755") as caught:
-        normal_form(crossing, "register|lane")
+        block_form(crossing, "register|lane")
     assert caught.value.diagnostic.witness["first"] == 0
     with pytest.raises(AdmissibilityError, match="LA756"):
-        preserves_blocks(regroup(box, hierarchy(register=2, lane=3)), "register|lane")
+        preserves_blocks(reshape(box, hierarchy(register=2, lane=3)), "register|lane")
     with pytest.raises(AdmissibilityError, match=re.escape("one side has (x:4), which are not the axes ['register'")):
-        preserves_blocks(permutation(Box.of(x=4), range(4)), "register|lane")
+        preserves_blocks(reindex(Box.of(x=4), range(4)), "register|lane")
     with pytest.raises(AdmissibilityError, match="LA756"):
-        profile_of(regroup(Box.of(x=6), Box.of(x=6)))
+        profile_of(reshape(Box.of(x=6), Box.of(x=6)))
     with pytest.raises(AdmissibilityError, match="LA756") as caught:
-        level_profile(regroup(box, Box.of(x=6)), regroup(hierarchy(register=2, lane=3), Box.of(x=6)))
+        level_profile(reshape(box, Box.of(x=6)), reshape(hierarchy(register=2, lane=3), Box.of(x=6)))
     assert caught.value.diagnostic.witness == {"level": "register", "first": 3, "second": 2}
     with pytest.raises(AdmissibilityError, match="different tensors"):
-        level_profile(regroup(box, Box.of(x=6)), regroup(box, Box.of(y=6)))
+        level_profile(reshape(box, Box.of(x=6)), reshape(box, Box.of(y=6)))
     with pytest.raises(ValueError, match="must divide the 6 points, not 4"):
         fanout(TableMap((0, 1, 2, 3, 5, 4)), 4)
     with pytest.raises(ValueError, match="must divide"):
         moved(TableMap((1, 2, 0)), 0)
-    plan = exchange_plan(regroup(square, square))
-    for question in (plan.crossing, plan.fanout, plan.leaving, profile_of(regroup(square, square)).at):
+    plan = exchange_plan(reshape(square, square))
+    for question in (plan.crossing, plan.fanout, plan.leaving, profile_of(reshape(square, square)).at):
         with pytest.raises(MalformedError, match=r"must be among .* not 'lane/warp'"):
             question("lane/warp")
     for place in (-1, 3):
         with pytest.raises(MalformedError, match=re.escape(f"must be in [0, 3), not {place}")):
             plan.level_of(place)
     with pytest.raises(MalformedError, match=re.escape("must be in [0, 8), not 99")):
-        normal_form(regroup(square, square), "register|lane").at(99)
+        block_form(reshape(square, square), "register|lane").at(99)
     huge = hierarchy(register=2, lane=3, warp=2**20)
     with pytest.raises(BudgetError, match="LA754"):
         profile_of(HierarchicalLayout(huge, huge, DigitMap(((3, 2), (2, 1), (2**20, 6)))))
