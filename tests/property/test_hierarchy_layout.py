@@ -230,9 +230,8 @@ def test_partial_bijections_compose_and_invert(pair: tuple[HierarchicalLayout, H
     everywhere = np.arange(answer.size)
     assert answer.apply(everywhere[::-1].reshape(1, -1)).tolist() == [answer.table()[::-1].tolist()]
     if answer.in_dims:
-        named = answer.apply(
-            dict(zip(answer.in_dims, np.unravel_index(everywhere, tuple(answer.in_dims.values()), "F")))
-        )
+        places = np.unravel_index(everywhere, tuple(answer.in_dims.values()), "F")
+        named = answer.apply(dict(zip(answer.in_dims, places, strict=True)))
         for name, found in named.items():
             assert found.tolist() == [answer.target.point(both[k])[name] if k in both else -1 for k in everywhere]
     for index in range(0, answer.size, 7):
