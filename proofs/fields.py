@@ -1,23 +1,28 @@
 """Checks of the fields of statements and claims: a constructor of ``proofs`` makes a valid value or refuses.
 
-Main definitions: ``malformed``, ``integer``, ``integers``, ``text``, ``instance``, ``certificate``, ``changed``,
-``plain``.
+Main definitions: ``malformed``, ``integer``, ``integers``, ``text``, ``instance``, ``certificate``, ``plain``;
+``Statement`` and ``Claim`` (what every one can), ``set_fields`` and ``read_digits`` (constructors that check like
+readers), ``wrong_certificate``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
+from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.limits import MODE_DIGITS
 
 T = TypeVar("T")
+Digits = tuple[tuple[int, int], ...]
 INT_LIMIT = 2**63
 MAX_DEPTH = 16
 """Nesting of a certificate beyond which it is not read."""
@@ -126,16 +131,89 @@ def plain(value: object, depth: int = 5) -> object:
     return value
 
 
-def changed(value: T, changes: Mapping[str, object]) -> T:
-    """Return a copy with some fields replaced; the constructor checks it as it checks every value.
+class Statement:
+    """What statements and claims have in common; they are frozen dataclasses."""
+
+    __slots__ = ()
+
+    def with_changes(self: T, **changes: object) -> T:
+        """Return a copy with some fields replaced; the constructor checks it, and no default is derived anew.
+
+        Raises: MalformedError: LA372.
+        """
+        known = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        for name in changes:
+            if name not in known:
+                raise malformed(type(self).__name__, f"has the fields {', '.join(known)}", name)
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document that ``from_json`` reads back to an equal value."""
+        raise NotImplementedError
+
+
+class Claim(Statement):
+    """A statement with a certificate; ``with_changes`` does not prove what it claims again."""
+
+    __slots__ = ()
+
+    def digest(self) -> str:
+        """Return the SHA-256 of everything but the certificate, in canonical JSON."""
+        document = self.to_json()
+        document.pop("certificate")
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def wrong_certificate(held: Mapping[str, object] | None, proved: Mapping[str, object]) -> dict[str, object] | None:
+    """Return where the certificate that travels with a plan differs from the proof, None where it does not."""
+    if held is None:
+        return None
+    for key in (*proved, *held):
+        if key not in held or key not in proved:
+            return {"field": key, "only_in": "certificate" if key in held else "proof", "got": held.get(key)}
+        if not same_json(held[key], proved[key]):
+            return {"field": key, "expected": proved[key], "got": held[key]}
+    return None
+
+
+def set_fields(
+    value: object, document: object, read: Callable[[Reader], tuple[Any, ...]], what: str, places: Mapping[str, str]
+) -> None:
+    """Give a value under construction the fields that its document reads to: both refuse the same.
+
+    Args:
+        value: A frozen dataclass.
+        document: Its fields as a document, whatever they are.
+        read: Returns the fields in their order.
+        what: The sentence of a refusal.
+        places: The beginning of a pointer into the document, and of the field's name that stands for it.
 
     Raises: MalformedError: LA372.
     """
-    known = [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]
-    for name in changes:
-        if name not in known:
-            raise malformed(type(value).__name__, f"has the fields {', '.join(known)}", name)
-    return dataclasses.replace(value, **changes)  # type: ignore[type-var]
+    try:
+        checked = read(Reader(document))
+    except MalformedError as error:
+        pointer, because = error.diagnostic.where[0], error.diagnostic.because
+        field = next((f"{name}{pointer[len(at) :]}" for at, name in places.items() if pointer.startswith(at)), pointer)
+        raise MalformedError(Diagnostic("LA372", what, (f"{type(value).__name__}.{field}",), because)) from None
+    for entry, found in zip(dataclasses.fields(value), checked, strict=True):  # type: ignore[arg-type]
+        object.__setattr__(value, entry.name, found)
+
+
+def read_digits(node: Reader) -> Digits:
+    """Read the ``(extent, element stride)`` digits of one tile dimension, fastest first.
+
+    Raises: MalformedError: LA010.
+    """
+    pairs: list[tuple[int, int]] = []
+    for pair in node.items(at_most=MODE_DIGITS):  # few, so that their product stays small
+        extent, stride = pair.integers(2)
+        if extent < 1:
+            pair.fail("an extent must be at least 1")
+        if stride < 0:
+            pair.fail("a shared-memory stride must be at least 0")
+        pairs.append((extent, stride))
+    return tuple(pairs)
 
 
 def _json(field: str, value: object, depth: int) -> object:

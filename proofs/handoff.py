@@ -55,7 +55,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         operand: ``"A"`` or ``"B"``.
         major: ``"K"`` or ``"MN"``: which of the two is contiguous in global memory.
 
-    Raises: AdmissibilityError: LA420. MalformedError: LA358, LA361, LA372.
+    Raises: AdmissibilityError: LA420. MalformedError: LA358, LA372.
 
     Example:
         >>> problem = TensorMapProblem.from_json({

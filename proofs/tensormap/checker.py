@@ -29,7 +29,7 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.proofs.fields import instance, same_json
+from layoutalg.proofs.fields import instance, wrong_certificate
 from layoutalg.proofs.tensormap.bounds import Boxes, classify_bounds, requested_boxes
 from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
 from layoutalg.proofs.tensormap.presburger import sampled_origins
@@ -73,7 +73,9 @@ def check(plan: TensorMapPlan) -> Verdict:
     instance("plan", plan, TensorMapPlan)
     try:
         certificate = _certify(plan)
-        _check_certificate(plan, certificate)
+        differs = wrong_certificate(plan.certificate, certificate)
+        if differs is not None:
+            raise MismatchError("wrong certificate", **differs)
     except MismatchError as mismatch:
         return Refuted("checker", mismatch.witness)
     except UndecidedError as undecided:
@@ -380,15 +382,3 @@ def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tup
     order = {"exact": 0, "weak": 1, "lost": 2}
     if order[oob] > order[plan.problem.oob_required]:
         raise MismatchError("out-of-bounds class below the one required", expected=plan.problem.oob_required, got=oob)
-
-
-def _check_certificate(plan: TensorMapPlan, certificate: dict[str, object]) -> None:
-    """A certificate that travels with the plan says what was just recomputed, nothing less and nothing more."""
-    if plan.certificate is None:
-        return
-    for key in (*certificate, *plan.certificate):
-        if key not in plan.certificate or key not in certificate:
-            held = "certificate" if key in plan.certificate else "proof"
-            raise MismatchError("wrong certificate", field=key, only_in=held, got=plan.certificate.get(key))
-        if not same_json(plan.certificate[key], certificate[key]):
-            raise MismatchError("wrong certificate", field=key, expected=certificate[key], got=plan.certificate[key])

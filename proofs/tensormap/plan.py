@@ -9,10 +9,8 @@ from ``tile base + issues[q].smem_offset_bytes`` on.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +18,7 @@ import numpy.typing as npt
 from layoutalg.ground.document import Reader
 from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.proofs.fields import certificate, changed, instance, integer, integers, items, malformed, text
+from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, malformed, plain, text
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
 
@@ -50,7 +48,7 @@ OriginTerm = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMapPlan:
+class TensorMapPlan(Claim):
     """How the copy engine realises a problem.
 
     Args:
@@ -195,19 +193,6 @@ class TensorMapPlan:
         """Return the shared byte address of every tile element, relative to the tile base; int64[tile...]."""
         return self.problem.addresses()
 
-    def digest(self) -> str:
-        """Return the SHA-256 of everything but the certificate, in canonical JSON."""
-        document = self.to_json()
-        document.pop("certificate")
-        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-    def with_changes(self, **changes: object) -> TensorMapPlan:
-        """Return a copy with some fields replaced; what it claims is not proved again.
-
-        Raises: MalformedError: LA372.
-        """
-        return changed(self, changes)
-
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
         return {
@@ -238,8 +223,8 @@ class TensorMapPlan:
         Raises: MalformedError: LA010.
         """
         reader = Reader(document)
-        fields = ("schema", "verdict", "problem", "tensormap", "hex", "issues", "origin_map", "expect_tx_bytes")
-        reader.keys((*fields, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"))
+        keys = ("schema", "verdict", "problem", "tensormap", "hex", "issues", "origin_map", "expect_tx_bytes")
+        reader.keys((*keys, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"))
         reader.schema(SCHEMA)
         reader.get("verdict").text((VERDICT,))
         problem = TensorMapProblem.from_json(reader.get("problem"))
@@ -307,18 +292,7 @@ def _read_hex(node: Reader) -> bytes:
 
 def tensor_map_to_json(tensor_map: hardware.TensorMap) -> dict[str, object]:
     """Return a TensorMap's fields as JSON-ready data."""
-    return {
-        "dtype": tensor_map.dtype,
-        "dims": list(tensor_map.dims),
-        "strides_bytes": list(tensor_map.strides_bytes),
-        "box": list(tensor_map.box),
-        "element_strides": list(tensor_map.element_strides),
-        "interleave": tensor_map.interleave,
-        "swizzle": tensor_map.swizzle,
-        "l2_promotion": tensor_map.l2_promotion,
-        "oob_fill": tensor_map.oob_fill,
-        "base_address": tensor_map.base_address,
-    }
+    return {field.name: plain(getattr(tensor_map, field.name)) for field in fields(tensor_map)}
 
 
 def tensor_map_from_json(node: Reader) -> hardware.TensorMap:

@@ -23,9 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.document import Reader
-from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import (
-    MODE_DIGITS,
     PROBLEM_EXTENT,
     PROBLEM_RANK,
     PROBLEM_STEP,
@@ -33,7 +31,7 @@ from layoutalg.ground.limits import (
     TILE_ELEMENTS,
 )
 from layoutalg.ground.memory import reserve
-from layoutalg.proofs.fields import changed, integers, malformed, plain
+from layoutalg.proofs.fields import Statement, integers, malformed, plain, read_digits, set_fields
 from layoutalg.proofs.tensormap.swizzle import swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
 
@@ -44,7 +42,7 @@ _OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origi
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMapProblem:
+class TensorMapProblem(Statement):
     """A global tensor, a tile and the shared-memory layout wanted for it.
 
     Args:
@@ -93,15 +91,8 @@ class TensorMapProblem:
     oob_required: str
 
     def __post_init__(self) -> None:
-        try:
-            checked = _read_fields(Reader(_document(self)), counted=True)
-        except MalformedError as error:
-            place, because = error.diagnostic.where[0], error.diagnostic.because
-            field = next((f"{name}{place[len(at) :]}" for at, name in _PLACES if place.startswith(at)), place)
-            what = "this is not a TensorMap problem"
-            raise MalformedError(Diagnostic("LA372", what, (f"TensorMapProblem.{field}",), because)) from None
-        for field_of, value in zip(fields(self), checked, strict=True):
-            object.__setattr__(self, field_of.name, value)
+        what = "this is not a TensorMap problem"
+        set_fields(self, self.to_json(), lambda reader: _read_fields(reader, counted=True), what, _PLACES)
 
     @classmethod
     def from_json(cls, document: object) -> TensorMapProblem:
@@ -118,25 +109,12 @@ class TensorMapProblem:
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
-        return {
-            "schema": SCHEMA,
-            "arch": self.arch,
-            "direction": self.direction,
-            "global": {
-                "shape": list(self.global_shape),
-                "stride": list(self.global_strides),
-                "dtype": self.dtype,
-                "base_align_bytes": self.base_align_bytes,
-            },
-            "tile": list(self.tile),
-            "smem": {"modes": [[list(mode) for mode in modes] for modes in self.smem_modes], "swizzle": self.swizzle},
-            "base_elem_offset": self.base_elem_offset,
-            "bounds": [list(bound) for bound in self.bounds],
-            "element_strides": list(self.element_strides),
-            "oob_fill": self.oob_fill,
-            "origin_multiple": list(self.origin_multiple),
-            "oob_required": self.oob_required,
-        }
+        given = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        tensor = {"shape": given.pop("global_shape"), "stride": given.pop("global_strides")}
+        tensor |= {key: given.pop(key) for key in ("dtype", "base_align_bytes")}
+        smem = {"modes": given.pop("smem_modes"), "swizzle": given.pop("swizzle")}
+        head = {key: given.pop(key) for key in ("arch", "direction")}
+        return {"schema": SCHEMA, **head, "global": tensor, "tile": given.pop("tile"), "smem": smem, **given}
 
     def __str__(self) -> str:
         return json.dumps(self.to_json())
@@ -150,24 +128,6 @@ class TensorMapProblem:
     def rank(self) -> int:
         """Number of tile dimensions."""
         return len(self.tile)
-
-    def with_changes(self, **changes: object) -> TensorMapProblem:
-        """Return a copy with some fields replaced; no default is derived anew, so the fields must fit together.
-
-        Raises: MalformedError: LA372.
-
-        Example:
-            >>> problem = TensorMapProblem.from_json({
-            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-            ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16"},
-            ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
-            >>> problem.with_changes(tile=(128, 64))
-            Traceback (most recent call last):
-            layoutalg.ground.errors.MalformedError: LA372 this is not a TensorMap problem
-              in     TensorMapProblem.smem_modes/0
-              since  the extents must multiply to the tile extent 128, not [[64, 64]]
-        """
-        return changed(self, changes)
 
     def linear_offsets(self) -> npt.NDArray[np.int64]:
         """Return the shared element offset of every tile element before the swizzle; shape ``tile``."""
@@ -262,24 +222,15 @@ class TensorMapProblem:
         return values, inside
 
 
-_PLACES = (
-    ("/global/shape", "global_shape"),
-    ("/global/stride", "global_strides"),
-    ("/global/", ""),
-    ("/smem/modes", "smem_modes"),
-    ("/smem/", ""),
-    ("/", ""),
-)
+_PLACES = {
+    "/global/shape": "global_shape",
+    "/global/stride": "global_strides",
+    "/global/": "",
+    "/smem/modes": "smem_modes",
+    "/smem/": "",
+    "/": "",
+}
 """Where a document holds a field, and the field's name."""
-
-
-def _document(problem: TensorMapProblem) -> dict[str, object]:
-    """The fields as a document, whatever they are: lists for tuples and arrays, nothing checked."""
-    given = {field_of.name: plain(getattr(problem, field_of.name)) for field_of in fields(problem)}
-    tensor = {"shape": given.pop("global_shape"), "stride": given.pop("global_strides")}
-    tensor |= {key: given.pop(key) for key in ("dtype", "base_align_bytes")}
-    smem = {"modes": given.pop("smem_modes"), "swizzle": given.pop("swizzle")}
-    return {"schema": SCHEMA, **given, "global": tensor, "smem": smem}
 
 
 def _products(x: npt.NDArray[np.int64], stride: int, rank: int) -> npt.NDArray[np.int64]:
@@ -339,7 +290,7 @@ def _read_modes(
     counts: list[int] = []
     reach = 0
     for dim, entry in enumerate(node.items(len(tile))):
-        digits = _read_pairs(entry)
+        digits = read_digits(entry)
         reach += sum((extent - 1) * stride for extent, stride in digits)
         if reach >= SMEM_REACH:
             entry.fail(f"shared-memory offsets stay below {SMEM_REACH} elements")
@@ -349,18 +300,6 @@ def _read_modes(
         modes.append(digits)
         counts.append(size)
     return tuple(modes), tuple(counts)
-
-
-def _read_pairs(entry: Reader) -> tuple[tuple[int, int], ...]:
-    pairs: list[tuple[int, int]] = []
-    for pair in entry.items(at_most=MODE_DIGITS):  # few, so that their product stays small
-        extent, stride = pair.integers(2)
-        if extent < 1:
-            pair.fail("an extent must be at least 1")
-        if stride < 0:
-            pair.fail("a shared-memory stride must be at least 0")
-        pairs.append((extent, stride))
-    return tuple(pairs)
 
 
 def _read_bounds(node: Reader, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

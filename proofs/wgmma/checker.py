@@ -25,7 +25,7 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.proofs.fields import same_json
+from layoutalg.proofs.fields import wrong_certificate
 from layoutalg.proofs.wgmma import reading
 from layoutalg.proofs.wgmma.operand import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
@@ -70,7 +70,9 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
     value = _plan(plan)
     try:
         certificate = _certify(value)
-        _check_certificate(value, certificate)
+        differs = wrong_certificate(value.certificate, certificate)
+        if differs is not None:
+            raise _MismatchError("wrong certificate", **differs)
     except _MismatchError as mismatch:
         return Refuted(ENGINE, mismatch.witness)
     except BudgetError as spent:
@@ -317,17 +319,6 @@ def _check_claims(plan: OperandPlan, end: int) -> None:
     for name, expected, got in claims:
         if expected != got:
             raise _MismatchError(f"wrong {name}", expected=expected, got=got)
-
-
-def _check_certificate(plan: OperandPlan, certificate: dict[str, object]) -> None:
-    if plan.certificate is None:
-        return
-    for key in (*certificate, *plan.certificate):
-        if key not in plan.certificate or key not in certificate:
-            held = "certificate" if key in plan.certificate else "proof"
-            raise _MismatchError("wrong certificate", field=key, only_in=held, got=plan.certificate.get(key))
-        if not same_json(plan.certificate[key], certificate[key]):
-            raise _MismatchError("wrong certificate", field=key, expected=certificate[key], got=plan.certificate[key])
 
 
 def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:

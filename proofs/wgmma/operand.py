@@ -10,17 +10,28 @@ the low word.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
-from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
-from layoutalg.proofs.fields import certificate, changed, instance, integer, integers, items, plain, text
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.fields import (
+    Claim,
+    Digits,
+    Statement,
+    certificate,
+    instance,
+    integer,
+    integers,
+    items,
+    plain,
+    read_digits,
+    set_fields,
+    text,
+)
 from layoutalg.proofs.fields import malformed as malformed_field
 from layoutalg.targets.nvidia import wgmma as hardware
 
@@ -32,49 +43,9 @@ EVIDENCE = ("measured", "modelled")
 DEFAULT_ALIGN_BYTES = 1024
 """The largest period of a swizzle: a base aligned to it is aligned to every pattern."""
 
-Modes = tuple[tuple[int, int], ...]
-
-
-def _refuse(field_name: str, rule: str, actual: object) -> MalformedError:
-    return MalformedError(
-        Diagnostic(
-            "LA361", f"{field_name} is malformed", ("OperandProblem",), f"{field_name} {rule}, not {shown(actual)}"
-        )
-    )
-
-
-def _integer(name: str, value: object, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):  # numpy's integers were made plain before
-        raise _refuse(name, "must be an integer", value)
-    number = int(value)
-    if not low <= number <= high:
-        raise _refuse(name, f"must lie in {low}..{high}", number)
-    return number
-
-
-def _pair(name: str, value: object) -> Sequence[object]:
-    if not isinstance(value, (list, tuple)) or len(value) != 2:
-        raise _refuse(name, "must have two entries", value)
-    return value
-
-
-def _modes(name: str, value: object, extent: int) -> Modes:
-    if not isinstance(value, (list, tuple)):
-        raise _refuse(name, "must be a list of [extent, element stride] pairs", value)
-    if len(value) > limits.MODE_DIGITS:
-        raise _refuse(name, f"must have at most {limits.MODE_DIGITS} digits", value)
-    digits = tuple(
-        (_integer(f"{name} extent", n, 1, limits.OPERAND_ELEMENTS), _integer(f"{name} stride", s, 0, limits.SMEM_REACH))
-        for n, s in (_pair(f"{name} entry", entry) for entry in value)
-    )
-    size = math.prod(n for n, _ in digits)
-    if size != extent:
-        raise _refuse(name, f"must have extents that multiply to the tile extent {extent}", size)
-    return digits
-
 
 @dataclass(frozen=True, slots=True)
-class OperandProblem:
+class OperandProblem(Statement):
     """A tile in shared memory that ``wgmma`` shall read as its operand A or B.
 
     Args:
@@ -87,7 +58,7 @@ class OperandProblem:
         align_bytes: The tile base is known to be a multiple of this power of two, at least 16.
         arch: ``"sm_90a"``.
 
-    Raises: MalformedError: LA361.
+    Raises: MalformedError: LA372.
 
     Example:
         >>> problem = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
@@ -99,7 +70,7 @@ class OperandProblem:
 
     operand: str
     shape: tuple[int, int]
-    smem_modes: tuple[Modes, Modes]
+    smem_modes: tuple[Digits, Digits]
     swizzle: str = "NONE"
     dtype: str = "f16"
     smem_base_bytes: int = 0
@@ -107,84 +78,61 @@ class OperandProblem:
     arch: str = hardware.ARCH
 
     def __post_init__(self) -> None:
-        choices = (
-            ("operand", self.operand, ("A", "B")),
-            ("swizzle", self.swizzle, hardware.SWIZZLES),
-            ("dtype", self.dtype, hardware.DTYPES),
-            ("arch", self.arch, (hardware.ARCH,)),
-        )
-        for name, value, allowed in choices:
-            if not isinstance(value, str) or value not in allowed:
-                raise _refuse(name, f"must be one of {', '.join(allowed)}", value)
-        extents = [
-            _integer("shape", extent, 1, limits.OPERAND_ELEMENTS) for extent in _pair("shape", plain(self.shape))
-        ]
-        if extents[0] * extents[1] > limits.OPERAND_ELEMENTS:
-            raise _refuse("shape", f"must have at most {limits.OPERAND_ELEMENTS} elements", tuple(extents))
-        dims = _pair("smem_modes", plain(self.smem_modes))
-        modes = [_modes(f"smem_modes[{i}]", dim, extents[i]) for i, dim in enumerate(dims)]
-        align = _integer("align_bytes", plain(self.align_bytes), 16, 1 << 18)
-        if align & (align - 1):
-            raise _refuse("align_bytes", "must be a power of two", align)
-        object.__setattr__(self, "shape", (extents[0], extents[1]))
-        object.__setattr__(self, "smem_modes", (modes[0], modes[1]))
-        object.__setattr__(self, "align_bytes", align)
-        object.__setattr__(
-            self, "smem_base_bytes", _integer("smem_base_bytes", plain(self.smem_base_bytes), 0, limits.SMEM_REACH)
-        )
+        set_fields(self, self.to_json(), _read_problem, "this is not an operand problem", _PLACES)
 
     def __str__(self) -> str:
         shapes = ",".join("(" + ",".join(str(n) for n, _ in modes) + ")" for modes in self.smem_modes)
         strides = ",".join("(" + ",".join(str(s) for _, s in modes) + ")" for modes in self.smem_modes)
         return f"{self.operand} {self.dtype} {self.swizzle} XOR o {self.smem_base_bytes} o ({shapes}):({strides})"
 
-    def with_changes(self, **changes: object) -> OperandProblem:
-        """Return a copy with some fields replaced.
-
-        Raises: MalformedError: LA361, LA372.
-        """
-        return changed(self, changes)
-
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
-        return {
-            "schema": PROBLEM_SCHEMA,
-            "arch": self.arch,
-            "operand": self.operand,
-            "shape": list(self.shape),
-            "dtype": self.dtype,
-            "smem": {"modes": [[list(digit) for digit in modes] for modes in self.smem_modes], "swizzle": self.swizzle},
-            "smem_base_bytes": self.smem_base_bytes,
-            "align_bytes": self.align_bytes,
-        }
+        given = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+        head = {key: given.pop(key) for key in ("arch", "operand", "shape", "dtype")}
+        smem = {"modes": given.pop("smem_modes"), "swizzle": given.pop("swizzle")}
+        return {"schema": PROBLEM_SCHEMA, **head, "smem": smem, **given}
 
     @classmethod
     def from_json(cls, document: object) -> OperandProblem:
-        """Read a problem document; ``smem`` is spelt as in a TensorMap problem, dimensions MN then K.
+        """Read a problem document; ``smem`` is written as in a TensorMap problem, dimensions MN then K.
 
         Raises: MalformedError: LA010.
         """
-        reader = document if isinstance(document, Reader) else Reader(document)
-        reader.keys(("schema", "operand", "shape", "smem"), ("arch", "dtype", "smem_base_bytes", "align_bytes"))
-        reader.schema(PROBLEM_SCHEMA)
-        smem = reader.get("smem")
-        smem.keys(("modes", "swizzle"))
-        modes = tuple(
-            tuple((pair[0], pair[1]) for pair in (entry.integers(2) for entry in dim.items(None, limits.MODE_DIGITS)))
-            for dim in smem.get("modes").items(2)
-        )
-        values: dict[str, Any] = {
-            "operand": reader.get("operand").text(("A", "B")),
-            "shape": reader.get("shape").integers(2, minimum=1),
-            "smem_modes": modes,
-            "swizzle": smem.get("swizzle").text(),
-        }
-        values |= {key: reader.get(key).text() for key in ("arch", "dtype") if reader.has(key)}
-        values |= {key: reader.get(key).integer(0) for key in ("smem_base_bytes", "align_bytes") if reader.has(key)}
-        try:
-            return cls(**values)
-        except LayoutError as error:
-            raise malformed(reader.pointer, error.diagnostic.because) from None
+        return cls(*_read_problem(document if isinstance(document, Reader) else Reader(document)))
+
+
+_PLACES = {"/smem/modes": "smem_modes", "/smem/": "", "/": ""}
+"""Where a document holds a field, and the field's name."""
+
+
+def _read_problem(reader: Reader) -> tuple[Any, ...]:
+    """Read the fields of a problem in their order."""
+    reader.keys(("schema", "operand", "shape", "smem"), ("arch", "dtype", "smem_base_bytes", "align_bytes"))
+    reader.schema(PROBLEM_SCHEMA)
+    operand = reader.get("operand").text(("A", "B"))
+    shape = reader.get("shape").integers(2, 1, limits.OPERAND_ELEMENTS)
+    if shape[0] * shape[1] > limits.OPERAND_ELEMENTS:
+        reader.get("shape").fail(f"must have at most {limits.OPERAND_ELEMENTS} elements")
+    smem = reader.get("smem")
+    smem.keys(("modes", "swizzle"))
+    modes = tuple(_read_modes(*entry) for entry in zip(smem.get("modes").items(2), shape, strict=True))
+    swizzle = smem.get("swizzle").text(hardware.SWIZZLES)
+    dtype = reader.get("dtype").text(hardware.DTYPES) if reader.has("dtype") else "f16"
+    base = reader.get("smem_base_bytes").integer(0, limits.SMEM_REACH) if reader.has("smem_base_bytes") else 0
+    align = reader.get("align_bytes").integer(16, 1 << 18) if reader.has("align_bytes") else DEFAULT_ALIGN_BYTES
+    if align & (align - 1):
+        reader.get("align_bytes").fail("must be a power of two")
+    arch = reader.get("arch").text((hardware.ARCH,)) if reader.has("arch") else hardware.ARCH
+    return operand, shape, modes, swizzle, dtype, base, align, arch
+
+
+def _read_modes(node: Reader, extent: int) -> Digits:
+    digits = read_digits(node)
+    if math.prod(n for n, _ in digits) != extent:
+        node.fail(f"the extents must multiply to the tile extent {extent}")
+    if any(stride > limits.SMEM_REACH for _, stride in digits):
+        node.fail(f"a shared-memory stride must be at most {limits.SMEM_REACH}")
+    return digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +158,13 @@ class InstructionTile:
         for name, maximum in (("mn", MAX_INT), ("k", MAX_INT), ("encoded", 2**64 - 1)):
             object.__setattr__(self, name, integer(name, getattr(self, name), 0, maximum))
 
+    def to_json(self) -> dict[str, object]:
+        """Return the tile as JSON-ready data."""
+        return {"mn": self.mn, "k": self.k, **asdict(self.descriptor), "encoded": f"{self.encoded:#018x}"}
+
 
 @dataclass(frozen=True, slots=True)
-class OperandPlan:
+class OperandPlan(Claim):
     """The descriptors by which ``wgmma`` reads a shared-memory tile.
 
     Args:
@@ -238,8 +190,8 @@ class OperandPlan:
     tiles: tuple[InstructionTile, ...]
     align_bytes: int
     end_bytes: int
-    mn_steps: Modes | None
-    k_steps: Modes | None
+    mn_steps: Digits | None
+    k_steps: Digits | None
     unread: tuple[str, ...]
     evidence: str
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
@@ -283,19 +235,6 @@ class OperandPlan:
         """What each further row of instructions adds, in 16-byte units; None unless one number does."""
         return _uniform(self.mn_steps)
 
-    def digest(self) -> str:
-        """Return the SHA-256 of everything but the certificate, in canonical JSON."""
-        document = self.to_json()
-        document.pop("certificate")
-        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
-
-    def with_changes(self, **changes: object) -> OperandPlan:
-        """Return a copy with some fields replaced; what it claims is not proved again.
-
-        Raises: MalformedError: LA372.
-        """
-        return changed(self, changes)
-
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
         return {
@@ -312,7 +251,7 @@ class OperandPlan:
             },
             "unread": list(self.unread),
             "evidence": self.evidence,
-            "tiles": [_tile_to_json(tile) for tile in self.tiles],
+            "tiles": [tile.to_json() for tile in self.tiles],
             "certificate": None if self.certificate is None else dict(self.certificate),
         }
 
@@ -353,30 +292,17 @@ class OperandPlan:
         )
 
 
-def _checked_steps(name: str, value: object) -> Modes | None:
+def _checked_steps(name: str, value: object) -> Digits | None:
     if value is None:
         return None
     digits = [integers(f"{name}[{index}]", entry, 2) for index, entry in enumerate(items(name, value))]
     return tuple((integer(f"{name}[{index}]", count, 2), step) for index, (count, step) in enumerate(digits))
 
 
-def _uniform(steps: Modes | None) -> int | None:
+def _uniform(steps: Digits | None) -> int | None:
     if steps is None or len(steps) > 1:
         return None
     return steps[0][1] if steps else 0
-
-
-def _tile_to_json(tile: InstructionTile) -> dict[str, object]:
-    return {
-        "mn": tile.mn,
-        "k": tile.k,
-        "start_address_bytes": tile.descriptor.start_address_bytes,
-        "leading_bytes": tile.descriptor.leading_bytes,
-        "stride_bytes": tile.descriptor.stride_bytes,
-        "base_offset": tile.descriptor.base_offset,
-        "swizzle": tile.descriptor.swizzle,
-        "encoded": f"{tile.encoded:#018x}",
-    }
 
 
 def _read_tile(node: Reader) -> InstructionTile:
@@ -395,7 +321,7 @@ def _read_tile(node: Reader) -> InstructionTile:
     return InstructionTile(node.get("mn").integer(0), node.get("k").integer(0), descriptor, int(digits, 16))
 
 
-def _read_steps(node: Reader) -> Modes | None:
+def _read_steps(node: Reader) -> Digits | None:
     if node.value is None:
         return None
     steps = []

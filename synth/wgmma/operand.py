@@ -91,7 +91,7 @@ def canonical_operand(
         swizzle: A descriptor swizzle name; the widest that fits where None.
         dtype: ``"f16"`` or ``"bf16"``.
 
-    Raises: MalformedError: LA363, LA354, LA358, LA361.
+    Raises: MalformedError: LA363, LA354, LA358, LA372.
 
     Example:
         >>> print(canonical_operand("B", (256, 64), major="MN"))

@@ -40,7 +40,7 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandP
         The plan with the checker's certificate. Start addresses are relative to a tile base aligned to
         ``plan.align_bytes``; add base/16 to each descriptor.
 
-    Raises: MalformedError: LA010, LA361. InadmissibleOperandError: LA370. BudgetError: LA001.
+    Raises: MalformedError: LA010, LA372. InadmissibleOperandError: LA370. BudgetError: LA001.
 
     Complexity: O(elements) for each of at most 30 (major, mode, base offset), times the ways to split N where the full
     N does not fit.

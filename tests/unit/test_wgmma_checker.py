@@ -155,7 +155,7 @@ def test_no_plan(value):
         (("tiles", 0, "stride_bytes"), 8, "/tiles/0"),
         (("tiles", 0, "mn"), -1, "/tiles/0/mn"),
         (("steps_16_bytes", "k"), [[1, 2]], "/steps_16_bytes/k/0"),
-        (("problem", "dtype"), "f32", "/problem"),
+        (("problem", "dtype"), "f32", "/problem/dtype"),
         (("rows",), True, "/rows"),
         (("certificate",), 3, "/certificate"),
         (("unread",), ["base_offset"], "/unread/0"),

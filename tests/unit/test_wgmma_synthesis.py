@@ -239,29 +239,31 @@ def test_json_round_trip():
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("changes", "field", "words"),
     [
-        ({"operand": "C"}, "operand must be one of A, B, not 'C'"),
-        ({"shape": (64, 0)}, "shape must lie in 1"),
-        ({"shape": (64,)}, "shape must have two entries"),
-        ({"shape": (64, 16.0)}, "shape must be an integer"),
-        ({"smem_modes": (((64, 16),), ((8, 1),))}, "multiply to the tile extent 16, not 8"),
-        ({"smem_modes": (((64, 16),), ((16, -1),))}, "stride must lie in 0"),
-        ({"smem_modes": (((64, 16),), ((16, True),))}, "stride must be an integer, not True"),
-        ({"smem_modes": (((64, 16),), 16)}, "must be a list"),
-        ({"swizzle": "128B_ATOM_32B"}, "swizzle must be one of NONE, 32B, 64B, 128B"),
-        ({"dtype": "tf32"}, "dtype must be one of f16, bf16"),
-        ({"align_bytes": 48}, "align_bytes must be a power of two, not 48"),
-        ({"align_bytes": 8}, "align_bytes must lie in 16"),
-        ({"smem_base_bytes": -16}, "smem_base_bytes must lie in 0"),
-        ({"arch": "sm_100a"}, "arch must be one of sm_90a"),
+        ({"operand": "C"}, "operand", "must be one of A, B, not 'C'"),
+        ({"shape": (64, 0)}, "shape/1", "must be at least 1, not 0"),
+        ({"shape": (64,)}, "shape", "must be a list of 2 entries"),
+        ({"shape": (64, 16.0)}, "shape/1", "must be an integer, not 16.0"),
+        ({"smem_modes": (((64, 16),), ((8, 1),))}, "smem_modes/1", "multiply to the tile extent 16, not [[8, 1]]"),
+        ({"smem_modes": (((64, 16),), ((16, -1),))}, "smem_modes/1/0", "stride must be at least 0"),
+        ({"smem_modes": (((64, 16),), ((16, True),))}, "smem_modes/1/0/1", "must be an integer, not True"),
+        ({"smem_modes": (((64, 16),), ((16, 2**40 + 1),))}, "smem_modes/1", "stride must be at most"),
+        ({"smem_modes": (((64, 16),), 16)}, "smem_modes/1", "must be a list"),
+        ({"swizzle": "128B_ATOM_32B"}, "swizzle", "must be one of NONE, 32B, 64B, 128B"),
+        ({"dtype": "tf32"}, "dtype", "must be one of f16, bf16"),
+        ({"align_bytes": 48}, "align_bytes", "must be a power of two, not 48"),
+        ({"align_bytes": 8}, "align_bytes", "must be at least 16"),
+        ({"smem_base_bytes": -16}, "smem_base_bytes", "must be at least 0"),
+        ({"arch": "sm_100a"}, "arch", "must be one of sm_90a"),
     ],
 )
-def test_malformed_problems(changes, words):
+def test_malformed_problems(changes, field, words):
     values = {"operand": "A", "shape": (64, 16), "smem_modes": (((64, 16),), ((16, 1),)), "swizzle": "32B"}
     with pytest.raises(MalformedError) as caught:
         OperandProblem(**{**values, **changes})
-    assert caught.value.diagnostic.code == "LA361"
+    assert caught.value.diagnostic.code == "LA372"
+    assert caught.value.diagnostic.where == (f"OperandProblem.{field}",)
     assert words in caught.value.diagnostic.because
 
 
