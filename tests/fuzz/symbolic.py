@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuzz.drive import contract, refused, text_of
 
-from layoutalg.cute.symbolic import Assumptions, condition, term
-from layoutalg.cute.symbolic.assumptions import conditions
+from layoutalg.cute.symbolic import Assumptions, condition, polynomial
+from layoutalg.ground.conditions import conditions
 from layoutalg.ground.errors import LayoutError
 
 SEEDS = [
@@ -19,7 +19,7 @@ WORDS = ["**16", "**", "*(", ")*(", " % ", " == ", " >= ", "/M", "/7", "lambda",
 
 def target(data: bytes) -> None:
     text = text_of(data)
-    contract(term, str, text)
+    contract(polynomial, str, text)
     contract(condition, str, text)
     try:
         found = conditions(text)

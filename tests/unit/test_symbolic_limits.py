@@ -19,18 +19,18 @@ from layoutalg.cute.symbolic import (
     Assumptions,
     Condition,
     Decision,
+    Polynomial,
     SideCondition,
     SymbolicLayout,
     SymbolicValue,
-    Term,
     condition,
-    term,
+    polynomial,
 )
-from layoutalg.cute.symbolic import decide as decide_module
-from layoutalg.cute.symbolic.assumptions import conditions, divisible
-from layoutalg.cute.symbolic.facts import facts_of
 from layoutalg.ground import clock, limits, solver
+from layoutalg.ground import decide as decide_module
+from layoutalg.ground.conditions import conditions, divisible
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+from layoutalg.ground.facts import facts_of
 
 SLOW_TEXTS = [
     "((((((9)**16)**16)**16)**16)**16)**16",
@@ -55,7 +55,7 @@ SLOW_TEXTS = [
 
 @pytest.mark.parametrize("text", SLOW_TEXTS, ids=lambda text: text[:24])
 def test_reading_ends_soon_and_what_is_read_reads_back(text):
-    for read, whole in ((term, text), (condition, f"{text} >= 0"), (condition, f"({text}) % 7 == 0")):
+    for read, whole in ((polynomial, text), (condition, f"{text} >= 0"), (condition, f"({text}) % 7 == 0")):
         start = time.process_time()
         try:
             value = read(whole)
@@ -67,19 +67,19 @@ def test_reading_ends_soon_and_what_is_read_reads_back(text):
 
 
 def test_coefficients_have_bounded_bits():
-    widest = term(2 ** (limits.TERM_BITS - 1))
-    assert term(str(widest)) == widest
-    for build in (lambda: widest * 2, lambda: term(2**limits.TERM_BITS), lambda: term("M") / widest / 2):
+    widest = polynomial(2 ** (limits.TERM_BITS - 1))
+    assert polynomial(str(widest)) == widest
+    for build in (lambda: widest * 2, lambda: polynomial(2**limits.TERM_BITS), lambda: polynomial("M") / widest / 2):
         with pytest.raises(MalformedError, match=r"LA620.*\n.*bits"):
             build()
 
 
 def test_sympy_is_read_without_multiplying_out_what_is_too_large():
     x, y = sympy.symbols("x y")
-    assert term((x + 1) ** 2 / 4) == term("x**2/4 + x/2 + 1/4")
+    assert polynomial((x + 1) ** 2 / 4) == polynomial("x**2/4 + x/2 + 1/4")
     for value in ((x + y) ** 1_000_000, x**17, sympy.floor(x), 1 / (x + y), sympy.nan, sympy.Float(1.5), x**y):
         with pytest.raises(MalformedError, match="LA620"):
-            term(value)
+            polynomial(value)
 
 
 def test_names_are_those_that_text_can_use():
@@ -87,14 +87,14 @@ def test_names_are_those_that_text_can_use():
         with pytest.raises(MalformedError, match="LA620"):
             Assumptions((), (name,))
         with pytest.raises(MalformedError, match="LA620"):
-            Term(((((name, 1),), Fraction(1)),))
+            Polynomial(((((name, 1),), Fraction(1)),))
     with pytest.raises(MalformedError, match="LA620"):
-        term(sympy.Symbol("lambda"))
+        polynomial(sympy.Symbol("lambda"))
 
 
 def test_a_term_checks_its_monomials():
     good = ((), Fraction(1)), ((("M", 1), ("N", 2)), Fraction(1, 3))
-    assert str(Term(good)) == "M*N**2/3 + 1"
+    assert str(Polynomial(good)) == "M*N**2/3 + 1"
     bad = [
         ((("N", 1), ("M", 1)), Fraction(1)),
         ((("M", 0),), Fraction(1)),
@@ -111,10 +111,10 @@ def test_a_term_checks_its_monomials():
     ]
     for entry in bad:
         with pytest.raises(MalformedError, match="LA620"):
-            Term((entry,))
+            Polynomial((entry,))
     for whole in (good[::-1], good + good, None, [good[0]], "M"):
         with pytest.raises(MalformedError, match="LA620"):
-            Term(whole)
+            Polynomial(whole)
 
 
 NAMES = "MNKPQRST"
@@ -204,12 +204,12 @@ class TestSolver:
 
 
 def test_values_are_exact_or_refused():
-    half = SymbolicValue(term("M/2"), Assumptions())
+    half = SymbolicValue(polynomial("M/2"), Assumptions())
     assert half.subs({"M": 6}) == 3
     with pytest.raises(AdmissibilityError, match=r"LA663[\s\S]*M/2 is 7/2, which is not an integer"):
         half.subs({"M": 7})
     with pytest.raises(AdmissibilityError, match="LA663"):
-        term("N/J").value({"N": 1, "J": 0})
+        polynomial("N/J").value({"N": 1, "J": 0})
 
 
 class Silent:
@@ -228,13 +228,13 @@ ODD: list = [
     None, True, False, 0, 1, -1, 2**70, 10**5000, 1.5, math.nan, 2j, "", "M", "M >", "M >= 1", "no name", "\ud800",
     "(4,8):(1,4)", b"M", Fraction(1, 3), np.int64(3), np.float64(2), np.bool_(True), np.array([1, 2]), (), (1,),
     ("M", "N"), ((("M",),),), [1, 2], [[1], [2]], {}, {"M": 3}, {"M": "3"}, {"M": 1.5}, {3: 3}, {"M": 10**5000}, {1, 2},
-    object(), object, Silent(), deep, iter([1]), term("M"), condition("M >= 1"), KNOWN, LAYOUT,
+    object(), object, Silent(), deep, iter([1]), polynomial("M"), condition("M >= 1"), KNOWN, LAYOUT,
     CuteLayout((4, 8), (8, 1)),
     sympy.Symbol("M"), sympy.Symbol("M") >= 1, sympy.true, sympy.pi, sympy.Symbol("a b"), Ellipsis, np.int64,
     SideCondition(condition("M >= 2"), None),
 ]  # fmt: skip
 ONE_ARGUMENT = {
-    "term": term,
+    "polynomial": polynomial,
     "condition": condition,
     "conditions": conditions,
     "symbolic": sym.symbolic,
@@ -245,15 +245,15 @@ ONE_ARGUMENT = {
     "cosize": sym.cosize,
     "Assumptions": Assumptions,
     "SymbolicLayout": SymbolicLayout,
-    "Term": Term,
-    "value": term("M/4 + 1").value,
-    "replace": term("M + 1").replace,
-    "quotient": term("M + 1").quotient,
-    "to_sympy": term("M + 1").to_sympy,
-    "add": term("M").__add__,
-    "multiply": term("M").__mul__,
-    "divide": term("M").__truediv__,
-    "subtract": term("M").__rsub__,
+    "Polynomial": Polynomial,
+    "value": polynomial("M/4 + 1").value,
+    "replace": polynomial("M + 1").replace,
+    "quotient": polynomial("M + 1").quotient,
+    "to_sympy": polynomial("M + 1").to_sympy,
+    "add": polynomial("M").__add__,
+    "multiply": polynomial("M").__mul__,
+    "divide": polynomial("M").__truediv__,
+    "subtract": polynomial("M").__rsub__,
     "holds": condition("M % 4 == 0").holds,
     "extended": KNOWN.extended,
     "violated_by": KNOWN.violated_by,
@@ -306,11 +306,11 @@ def test_one_wrong_argument(name):
 
 @pytest.mark.parametrize("name", TWO_ARGUMENTS)
 def test_two_wrong_arguments(name):
-    good = [term("M"), LAYOUT, KNOWN, "M >= 1", "nonnegative"]
+    good = [polynomial("M"), LAYOUT, KNOWN, "M >= 1", "nonnegative"]
     for value, other in itertools.chain(itertools.product(ODD, good), itertools.product(good, ODD)):
         sane(TWO_ARGUMENTS[name], value, other)
 
 
 def test_a_decision_is_a_record():
     assert Decision(None, "none", None, None, "").status is None
-    assert facts_of(Assumptions(("M == 4",))).solved["M"] == term(4)
+    assert facts_of(Assumptions(("M == 4",))).solved["M"] == polynomial(4)

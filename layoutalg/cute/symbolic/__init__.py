@@ -3,8 +3,6 @@
 ``from layoutalg.cute.symbolic import *`` makes every ``repr`` of the family readable again.
 """
 
-from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition, condition
-from layoutalg.cute.symbolic.decide import Decision
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, symbolic
 from layoutalg.cute.symbolic.operations import (
     coalesce,
@@ -16,16 +14,20 @@ from layoutalg.cute.symbolic.operations import (
     logical_product,
     right_inverse,
 )
-from layoutalg.cute.symbolic.terms import Term, term
+from layoutalg.ground.assumptions import Assumptions, SideCondition
+from layoutalg.ground.conditions import Condition, condition
+from layoutalg.ground.decide import Decision
+from layoutalg.ground.polynomial import Polynomial
+from layoutalg.ground.polynomial_text import polynomial
 
 __all__ = [
     "Assumptions",
     "Condition",
     "Decision",
+    "Polynomial",
     "SideCondition",
     "SymbolicLayout",
     "SymbolicValue",
-    "Term",
     "coalesce",
     "complement",
     "composition",
@@ -34,7 +36,7 @@ __all__ = [
     "left_inverse",
     "logical_divide",
     "logical_product",
+    "polynomial",
     "right_inverse",
     "symbolic",
-    "term",
 ]

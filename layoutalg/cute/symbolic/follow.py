@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from itertools import islice, product
 from typing import TypeAlias
 
-from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
-from layoutalg.cute.symbolic.decide import decide
-from layoutalg.cute.symbolic.ledger import Ledger, at_least, equal
-from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, trusted
+from layoutalg.cute.symbolic.ledger import Ledger
+from layoutalg.ground.assumptions import Assumptions
+from layoutalg.ground.conditions import Condition, at_least, equal
+from layoutalg.ground.decide import decide
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
+from layoutalg.ground.polynomial import ONE, ZERO, Polynomial, trusted
 
-Flat: TypeAlias = tuple[tuple[Term, Term], ...]
-Digit: TypeAlias = tuple[int, Term, Term]
+Flat: TypeAlias = tuple[tuple[Polynomial, Polynomial], ...]
+Digit: TypeAlias = tuple[int, Polynomial, Polynomial]
 """Mode of the outer layout, step inside that mode, extent."""
 
 Way: TypeAlias = tuple[tuple[Condition, ...], tuple[Digit, ...]]
@@ -36,7 +37,7 @@ EXPLORE_MS = 100
 
 def merged(flat: Flat, ledger: Ledger) -> Flat:
     """Return the modes without known extents 1, neighbours fused where the stride is known to continue."""
-    answer: list[tuple[Term, Term]] = []
+    answer: list[tuple[Polynomial, Polynomial]] = []
     for extent, stride in flat:
         if ledger.holds(equal(extent, ONE)):
             continue
@@ -47,7 +48,7 @@ def merged(flat: Flat, ledger: Ledger) -> Flat:
     return tuple(answer)
 
 
-def quotient(value: Term, divisor: Term, ledger: Ledger) -> Term:
+def quotient(value: Polynomial, divisor: Polynomial, ledger: Ledger) -> Polynomial:
     """Return value / divisor and note that it is an integer.
 
     Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
@@ -146,7 +147,7 @@ def _burden(entry: Condition) -> int:
     return 2 + 4 * max(0, _degree(gains - entry.value) - _degree(gains))
 
 
-def _degree(value: Term) -> int:
+def _degree(value: Polynomial) -> int:
     return max([sum([power for _, power in monomial]) for monomial, _ in value.monomials], default=0)
 
 
@@ -154,7 +155,7 @@ def _copy(ledger: Ledger) -> Ledger:
     return Ledger(ledger.assumptions, ledger.conditions, ledger.where)
 
 
-def _ways(outer: Flat, extent: Term, step: Term, mode: int, known: Assumptions) -> Iterator[Way]:
+def _ways(outer: Flat, extent: Polynomial, step: Polynomial, mode: int, known: Assumptions) -> Iterator[Way]:
     """Yield the ways of i -> step i through the modes from ``mode`` on; a way that surely works ends the search."""
     if mode == len(outer) - 1:
         yield (), ((mode, step, extent),)
@@ -186,7 +187,7 @@ def _ways(outer: Flat, extent: Term, step: Term, mode: int, known: Assumptions) 
 
 def _no_carry(outer: Flat, ways: Iterable[Way], endless: bool) -> list[Condition]:
     """Return the conditions that the digits in each mode of ``outer`` together stay inside its extent."""
-    totals: dict[int, Term] = {}
+    totals: dict[int, Polynomial] = {}
     for _, digits in ways:
         for mode, step, count in digits:
             totals[mode] = totals.get(mode, ZERO) + step * (count - 1)
@@ -201,9 +202,9 @@ def _no_carry(outer: Flat, ways: Iterable[Way], endless: bool) -> list[Condition
 class Link:
     """A mode in a chain: ``whole`` where its stride is a multiple of the end of the mode before it."""
 
-    extent: Term
-    stride: Term
-    weight: Term
+    extent: Polynomial
+    stride: Polynomial
+    weight: Polynomial
     whole: bool
 
 
@@ -218,7 +219,7 @@ def chain(flat: Flat, ledger: Ledger, padded: bool = False) -> tuple[list[Link],
     Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
     base = _copy(ledger)
-    modes: list[tuple[Term, Term, Term]] = []
+    modes: list[tuple[Polynomial, Polynomial, Polynomial]] = []
     weight = ONE
     for extent, stride in flat:
         if not base.holds(equal(stride, ZERO)):
@@ -231,7 +232,7 @@ def chain(flat: Flat, ledger: Ledger, padded: bool = False) -> tuple[list[Link],
 
 
 def _orders(
-    modes: tuple[tuple[Term, Term, Term], ...], last: Link | None, known: Assumptions, padded: bool
+    modes: tuple[tuple[Polynomial, Polynomial, Polynomial], ...], last: Link | None, known: Assumptions, padded: bool
 ) -> Iterator[tuple[tuple[Condition, ...], tuple[Link, ...]]]:
     if not modes:
         yield (), ()

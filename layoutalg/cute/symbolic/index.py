@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from layoutalg.cute.symbolic.assumptions import Condition
-from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, leaves, product_of, text_of
-from layoutalg.cute.symbolic.terms import ZERO, Term, term, trusted
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, leaves, text_of
+from layoutalg.ground.conditions import Condition, at_least
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.ground.polynomial import ZERO, Polynomial, named, product_of, trusted
 
 
 class _Digits:
@@ -24,9 +24,9 @@ class _Digits:
         self.ledger = ledger
         self.known = ledger.known
         self.expressions = expressions
-        self.names: list[tuple[str, str, Term, Term]] = []  # quotient, remainder, dividend, divisor
+        self.names: list[tuple[str, str, Polynomial, Polynomial]] = []  # quotient, remainder, dividend, divisor
 
-    def inside(self, coord: Term, extent: Term) -> None:
+    def inside(self, coord: Polynomial, extent: Polynomial) -> None:
         """Note that a coordinate lies in [0, extent): the caller's promise for expressions, else a condition."""
         bounds = [at_least(coord, 0), at_least(extent - 1, coord)]
         if not coord.whole:
@@ -40,12 +40,12 @@ class _Digits:
             self.ledger.require(entry)
         self.known = self.ledger.known
 
-    def offset(self, coord: Nested, shape: Nested, stride: Nested) -> Term:
-        if isinstance(coord, Term):
+    def offset(self, coord: Nested, shape: Nested, stride: Nested) -> Polynomial:
+        if isinstance(coord, Polynomial):
             flat = tuple(zip(leaves(shape), leaves(stride), strict=True))
             self.inside(coord, product_of([extent for extent, _ in flat]))
             return self.split(coord, flat)
-        if isinstance(shape, Term) or isinstance(stride, Term) or len(coord) != len(shape):
+        if isinstance(shape, Polynomial) or isinstance(stride, Polynomial) or len(coord) != len(shape):
             raise MalformedError(
                 Diagnostic(
                     code="LA628",
@@ -59,7 +59,7 @@ class _Digits:
             total = total + self.offset(entry, extent, step)
         return total
 
-    def split(self, coord: Term, flat: tuple[tuple[Term, Term], ...]) -> Term:
+    def split(self, coord: Polynomial, flat: tuple[tuple[Polynomial, Polynomial], ...]) -> Polynomial:
         total, rest = ZERO, coord
         kept = [(extent, step) for extent, step in flat if extent.as_int() != 1]
         for position, (extent, step) in enumerate(kept):
@@ -69,7 +69,7 @@ class _Digits:
             total = total + digit * step
         return total
 
-    def divide(self, value: Term, divisor: Term) -> tuple[Term, Term]:
+    def divide(self, value: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
         """Return quotient and remainder."""
         if self.fits(value, divisor):
             return ZERO, value
@@ -98,17 +98,17 @@ class _Digits:
             )
         for quotient_name, remainder_name, dividend, by in self.names:
             if (dividend, by) == (rest, divisor):
-                return whole + term(quotient_name), term(remainder_name)
+                return whole + named(quotient_name), named(remainder_name)
         quotient_name, remainder_name = self.fresh("quotient"), self.fresh("remainder")
         self.names.append((quotient_name, remainder_name, rest, divisor))
-        q, r = term(quotient_name), term(remainder_name)
+        q, r = named(quotient_name), named(remainder_name)
         facts = [Condition("zero", rest - divisor * q - r), at_least(r, 0), at_least(divisor - 1, r)]
         if self.known.entails(at_least(rest, 0)) is True:
             facts.append(at_least(q, 0))
         self.known = self.known.extended(facts, (quotient_name, remainder_name))
         return whole + q, r
 
-    def fits(self, value: Term, divisor: Term) -> bool:
+    def fits(self, value: Polynomial, divisor: Polynomial) -> bool:
         return (
             self.known.entails(at_least(value, 0)) is True and self.known.entails(at_least(divisor - 1, value)) is True
         )
@@ -121,7 +121,7 @@ class _Digits:
         return f"{stem}_{number}"
 
 
-def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) -> Term:
+def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) -> Polynomial:
     """Return the offset as a term; the ledger gets the conditions that put the coordinate inside the domain.
 
     Raises: MalformedError: LA628. RepresentabilityError: LA629.

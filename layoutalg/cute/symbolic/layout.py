@@ -14,26 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from layoutalg.cute.inttuple import integer, malformed
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition
 from layoutalg.cute.symbolic.index import offset_expression, offset_term
-from layoutalg.cute.symbolic.ledger import (
-    Ledger,
-    Nested,
-    alike,
-    at_least,
-    graft,
-    leaves,
-    nest_of,
-    product_of,
-    text_of,
-)
-from layoutalg.cute.symbolic.terms import ONE, Term, TermLike, names_of, sizes_do_not_fit, sizes_of, term, whole_at
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, alike, graft, leaves, nest_of, text_of
 from layoutalg.ground import clock, limits
+from layoutalg.ground.assumptions import Assumptions, SideCondition
+from layoutalg.ground.conditions import Condition, at_least
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.operators import after
+from layoutalg.ground.polynomial import ONE, Polynomial, names_of, product_of, whole_at
+from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
+from layoutalg.ground.sizes import sizes_do_not_fit, sizes_of
 
 __all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
 
@@ -53,12 +47,12 @@ class SymbolicValue:
         2*N + j where M >= 3, j >= 0, N >= j + 1
     """
 
-    value: Term
+    value: Polynomial
     assumptions: Assumptions
     conditions: tuple[SideCondition, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", term(self.value))
+        object.__setattr__(self, "value", polynomial(self.value))
         if not isinstance(self.assumptions, Assumptions):
             raise malformed("assumptions", "must be Assumptions", self.assumptions, "LA622")
         object.__setattr__(self, "conditions", _carried(self.conditions))
@@ -143,19 +137,19 @@ class SymbolicLayout:
         object.__setattr__(self, "conditions", ledger.conditions)
 
     @property
-    def flat(self) -> tuple[tuple[Term, Term], ...]:
+    def flat(self) -> tuple[tuple[Polynomial, Polynomial], ...]:
         """The modes without nesting: (extent, stride) pairs, fastest first."""
         return tuple(zip(leaves(self.shape), leaves(self.stride), strict=True))
 
     @property
-    def size(self) -> Term:
+    def size(self) -> Polynomial:
         """Number of coordinates."""
         return product_of(leaves(self.shape))
 
     @property
     def rank(self) -> int:
         """Number of top-level modes; 1 where the shape is a single extent."""
-        return 1 if isinstance(self.shape, Term) else len(self.shape)
+        return 1 if isinstance(self.shape, Polynomial) else len(self.shape)
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -176,7 +170,7 @@ class SymbolicLayout:
         position = integer(mode, "mode", "LA622")
         if not 0 <= position < self.rank:
             raise malformed("mode", f"must be in [0, {self.rank}), the modes of {self}", position, "LA622")
-        if isinstance(self.shape, Term) or isinstance(self.stride, Term):
+        if isinstance(self.shape, Polynomial) or isinstance(self.stride, Polynomial):
             return self
         return SymbolicLayout(self.shape[position], self.stride[position], self.assumptions, self.conditions)
 
@@ -254,11 +248,9 @@ class SymbolicLayout:
 
     def __matmul__(self, inner: object) -> SymbolicLayout:
         """Return ``self`` after ``inner``: (f @ g)(c) = f(g(c)), with the side conditions it needs."""
-        from layoutalg.cute.symbolic.operations import composition
-
         if not isinstance(inner, SymbolicLayout | CuteLayout):
             return NotImplemented
-        return composition(self, inner)
+        return cast(SymbolicLayout, after(self, inner))
 
     def then(self, outer: SymbolicLayout | CuteLayout) -> SymbolicLayout:
         """Return ``outer`` after ``self``; an integer or a name n means ``n:1``.
@@ -277,7 +269,9 @@ class SymbolicLayout:
         )
 
 
-def symbolic(value: SymbolicLayout | CuteLayout | TermLike, assumptions: Assumptions | None = None) -> SymbolicLayout:
+def symbolic(
+    value: SymbolicLayout | CuteLayout | PolynomialLike, assumptions: Assumptions | None = None
+) -> SymbolicLayout:
     """Return ``value`` as a symbolic layout; a size n means ``n:1``.
 
     Raises: MalformedError: LA620. AdmissibilityError: LA626.
@@ -308,7 +302,7 @@ def _carried(conditions: Iterable[SideCondition]) -> tuple[SideCondition, ...]:
 
 
 def _compact(shape: Nested) -> Nested:
-    steps: list[Term] = []
+    steps: list[Polynomial] = []
     current = ONE
     for extent in leaves(shape):
         steps.append(current)
@@ -322,7 +316,7 @@ def _where_text(conditions: tuple[SideCondition, ...]) -> str:
 
 
 def _repr_nest(value: Nested) -> str:
-    if isinstance(value, Term):
+    if isinstance(value, Polynomial):
         plain = value.as_int()
         return repr(str(value)) if plain is None else str(plain)
     return "(" + ", ".join([_repr_nest(entry) for entry in value]) + (",)" if len(value) == 1 else ")")
@@ -330,7 +324,7 @@ def _repr_nest(value: Nested) -> str:
 
 def int_nest(value: Nested, sizes: Mapping[str, int]) -> Any:
     """Return the nested integers at ``sizes``, every name given."""
-    if isinstance(value, Term):
+    if isinstance(value, Polynomial):
         return whole_at(value, sizes, str(value))
     return tuple([int_nest(entry, sizes) for entry in value])
 

@@ -12,16 +12,18 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from layoutalg.cute.inttuple import malformed
-from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition, contradiction
-from layoutalg.cute.symbolic.decide import decide, decide_quickly, find_sizes
-from layoutalg.cute.symbolic.terms import ONE, Term, term
+from layoutalg.ground.assumptions import Assumptions, SideCondition, contradiction
+from layoutalg.ground.conditions import Condition
+from layoutalg.ground.decide import decide, decide_quickly, find_sizes
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.ground.polynomial import ONE, Polynomial
+from layoutalg.ground.polynomial_text import polynomial
 
 MERGE_MS = 250
 """Limit for questions whose answer only makes a result shorter, in milliseconds."""
 
-Nested: TypeAlias = "Term | tuple[Nested, ...]"
+Nested: TypeAlias = "Polynomial | tuple[Nested, ...]"
 
 
 class Ledger:
@@ -87,19 +89,9 @@ class Ledger:
         )
 
 
-def at_least(value: Term, bound: Term | int) -> Condition:
-    """Return the condition value >= bound."""
-    return Condition("nonnegative", value - bound)
-
-
-def equal(left: Term, right: Term) -> Condition:
-    """Return the condition left == right."""
-    return Condition("zero", left - right)
-
-
-def leaves(value: Nested) -> tuple[Term, ...]:
+def leaves(value: Nested) -> tuple[Polynomial, ...]:
     """Return the leaves from left to right."""
-    if isinstance(value, Term):
+    if isinstance(value, Polynomial):
         return (value,)
     return tuple([leaf for entry in value for leaf in leaves(entry)])
 
@@ -109,7 +101,7 @@ def graft(profile: Nested, parts: Iterable[Nested]) -> Nested:
     source = iter(parts)
 
     def walk(value: Nested) -> Nested:
-        return next(source) if isinstance(value, Term) else tuple([walk(entry) for entry in value])
+        return next(source) if isinstance(value, Polynomial) else tuple([walk(entry) for entry in value])
 
     return walk(profile)
 
@@ -126,7 +118,7 @@ def nest_of(value: object, argument: str) -> Nested:
             seen[0] += 1
             if seen[0] > TUPLE_MODES:
                 raise malformed(argument, f"must have at most {TUPLE_MODES} modes", "more", "LA622")
-            return term(entry)
+            return polynomial(entry)
         if level >= TUPLE_DEPTH:
             raise malformed(argument, f"must nest at most {TUPLE_DEPTH} deep", "deeper", "LA622")
         return tuple([walk(part, level + 1) for part in entry])
@@ -136,21 +128,13 @@ def nest_of(value: object, argument: str) -> Nested:
 
 def alike(a: Nested, b: Nested) -> bool:
     """Return whether both values nest alike."""
-    if isinstance(a, Term) or isinstance(b, Term):
-        return isinstance(a, Term) and isinstance(b, Term)
+    if isinstance(a, Polynomial) or isinstance(b, Polynomial):
+        return isinstance(a, Polynomial) and isinstance(b, Polynomial)
     return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
 
 
-def text_of(value: Nested, show: Callable[[Term], str] = str) -> str:
+def text_of(value: Nested, show: Callable[[Polynomial], str] = str) -> str:
     """Return the value in the field's notation."""
-    if isinstance(value, Term):
+    if isinstance(value, Polynomial):
         return show(value)
     return "(" + ",".join([text_of(entry, show) for entry in value]) + ")"
-
-
-def product_of(values: Iterable[Term]) -> Term:
-    """Return the product of terms; 1 for none."""
-    answer = ONE
-    for value in values:
-        answer = answer * value
-    return answer

@@ -21,20 +21,23 @@ from typing import ParamSpec, TypeAlias, TypeVar
 
 from layoutalg.cute import composition as concrete
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.symbolic.assumptions import Assumptions, Condition, SideCondition
-from layoutalg.cute.symbolic.decide import find_sizes
 from layoutalg.cute.symbolic.follow import Flat, Link, chain, follow, merged, no_form, quotient
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, int_nest, symbolic
-from layoutalg.cute.symbolic.ledger import Ledger, Nested, at_least, equal, graft, leaves, product_of
-from layoutalg.cute.symbolic.terms import ONE, ZERO, Term, TermLike, names_of, term
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, graft, leaves
 from layoutalg.ground import clock, limits
+from layoutalg.ground.assumptions import Assumptions, SideCondition
+from layoutalg.ground.conditions import Condition, at_least, equal
+from layoutalg.ground.decide import find_sizes
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.ground.operators import composes
+from layoutalg.ground.polynomial import ONE, ZERO, Polynomial, names_of, product_of
+from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Operand: TypeAlias = "SymbolicLayout | CuteLayout"
-Tiler: TypeAlias = "SymbolicLayout | CuteLayout | TermLike | tuple[Tiler, ...] | None"
+Tiler: TypeAlias = "SymbolicLayout | CuteLayout | PolynomialLike | tuple[Tiler, ...] | None"
 Piece: TypeAlias = "tuple[Nested, Nested, Ledger]"
 """Shape, stride and the ledger they hold under."""
 
@@ -76,6 +79,8 @@ def coalesce(layout: Operand) -> SymbolicLayout:
     return _from_flat(merged(operand.flat, ledger), ledger)
 
 
+@composes(SymbolicLayout, SymbolicLayout)
+@composes(SymbolicLayout, CuteLayout)
 @_in_time
 def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
     """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
@@ -110,7 +115,7 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
 
 
 @_in_time
-def complement(layout: Operand, cosize: TermLike | None = None) -> SymbolicLayout:
+def complement(layout: Operand, cosize: PolynomialLike | None = None) -> SymbolicLayout:
     """Return the layout that visits the offsets ``layout`` leaves out.
 
     Mathematically: as ``layoutalg.cute.complement``. The modes are put into an order in which each stride is a multiple
@@ -132,7 +137,7 @@ def complement(layout: Operand, cosize: TermLike | None = None) -> SymbolicLayou
     Source: CuTe ``complement``.
     """
     operand = symbolic(layout)
-    bound = None if cosize is None else term(cosize)
+    bound = None if cosize is None else polynomial(cosize)
     ledger = _ledger((operand,), f"complement({operand}{'' if bound is None else f', {bound}'})")
     if bound is not None:
         ledger.require(at_least(bound, 1))
@@ -167,7 +172,7 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
     operand = symbolic(layout)
     ledger = _ledger((operand,), f"right_inverse({operand})")
     left = _weighted(merged(operand.flat, ledger))
-    digits: list[tuple[Term, Term]] = []
+    digits: list[tuple[Polynomial, Polynomial]] = []
     current = ONE
     while True:
         found = next((mode for mode in left if ledger.holds(equal(mode[1], current))), None)
@@ -203,7 +208,7 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
     operand = symbolic(layout)
     ledger = _ledger((operand,), f"left_inverse({operand})")
     links, ledger = chain(merged(operand.flat, ledger), ledger, padded=True)
-    digits: list[tuple[Term, Term]] = []
+    digits: list[tuple[Polynomial, Polynomial]] = []
     end, last = ONE, ONE
     for link in links:
         if link.whole:
@@ -236,7 +241,7 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
 
 
 @_in_time
-def logical_product(layout: Operand, tiler: Operand | TermLike) -> SymbolicLayout:
+def logical_product(layout: Operand, tiler: Operand | PolynomialLike) -> SymbolicLayout:
     """Return the layout repeated in the order of ``tiler``: (A, complement(A, size(A) cosize(T)) after T).
 
     Args:
@@ -312,9 +317,9 @@ def _from_flat(flat: Flat, ledger: Ledger) -> SymbolicLayout:
     return SymbolicLayout(shape, stride, ledger.assumptions, ledger.conditions)
 
 
-def _weighted(flat: Flat) -> list[tuple[Term, Term, Term]]:
+def _weighted(flat: Flat) -> list[tuple[Polynomial, Polynomial, Polynomial]]:
     """Return (extent, stride, weight in the 1-D coordinate) of each mode."""
-    answer: list[tuple[Term, Term, Term]] = []
+    answer: list[tuple[Polynomial, Polynomial, Polynomial]] = []
     weight = ONE
     for extent, stride in flat:
         answer.append((extent, stride, weight))
@@ -322,9 +327,9 @@ def _weighted(flat: Flat) -> list[tuple[Term, Term, Term]]:
     return answer
 
 
-def _gaps(links: list[Link], ledger: Ledger) -> tuple[list[tuple[Term, Term]], Term]:
+def _gaps(links: list[Link], ledger: Ledger) -> tuple[list[tuple[Polynomial, Polynomial]], Polynomial]:
     """Return the gaps before each mode of a chain, and where the chain ends."""
-    gaps: list[tuple[Term, Term]] = []
+    gaps: list[tuple[Polynomial, Polynomial]] = []
     end = ONE
     for link in links:
         gaps.append((quotient(link.stride, end, ledger), end))
@@ -332,7 +337,7 @@ def _gaps(links: list[Link], ledger: Ledger) -> tuple[list[tuple[Term, Term]], T
     return gaps, end
 
 
-def _require_end(gaps: list[tuple[Term, Term]], links: list[Link], ledger: Ledger) -> None:
+def _require_end(gaps: list[tuple[Polynomial, Polynomial]], links: list[Link], ledger: Ledger) -> None:
     """Note that the modes after the outermost gap are more than one point; else that gap would lie past the end."""
     beyond = ONE
     for (gap, _), link in zip(reversed(gaps), reversed(links), strict=True):
@@ -360,7 +365,7 @@ def _by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..
         if not isinstance(part, tuple):
             mode = tuple(zip(leaves(shape), leaves(stride), strict=True))
             return step(mode, symbolic(part, ledger.assumptions), ledger)
-        if isinstance(shape, Term) or isinstance(stride, Term) or len(part) != len(shape):
+        if isinstance(shape, Polynomial) or isinstance(stride, Polynomial) or len(part) != len(shape):
             raise _bad_tiler(f"needs one entry per mode of {operand}", _tiler_text(part))
         shapes: list[Nested] = []
         strides: list[Nested] = []

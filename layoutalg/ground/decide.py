@@ -18,9 +18,13 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from layoutalg.cute.symbolic.facts import (
+from layoutalg.ground import clock, limits, solver
+from layoutalg.ground.cache import kept
+from layoutalg.ground.conditions import Condition, Known
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.facts import (
     Facts,
     completed,
     facts_of,
@@ -29,13 +33,8 @@ from layoutalg.cute.symbolic.facts import (
     is_positive,
     never_integral,
 )
-from layoutalg.cute.symbolic.terms import Term, WorkDoneError, metered, value_at
-from layoutalg.ground import clock, limits, solver
-from layoutalg.ground.cache import kept
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
-
-if TYPE_CHECKING:
-    from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
+from layoutalg.ground.meter import WorkDoneError, metered
+from layoutalg.ground.polynomial import Polynomial, value_at
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -69,7 +68,7 @@ class Decision:
     reason: str
 
 
-def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = limits.DECISION_MS) -> Decision:
+def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECISION_MS) -> Decision:
     """Return whether ``claim`` follows from ``assumptions``; see ``Decision``.
 
     Args:
@@ -81,7 +80,7 @@ def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = limit
     Raises: MalformedError: LA004. BudgetError: LA001.
 
     Example:
-        >>> from layoutalg.cute.symbolic.assumptions import Assumptions, condition
+        >>> from layoutalg.ground.assumptions import Assumptions, condition
         >>> decide(Assumptions(("M % K == 0",)), condition("M >= K")).status
         True
     """
@@ -97,7 +96,7 @@ def decide(assumptions: Assumptions, claim: Condition, timeout_ms: float = limit
 
 
 @kept(worth=lambda decision: decision.engine != "none")
-def _decided(assumptions: Assumptions, claim: Condition) -> Decision:
+def _decided(assumptions: Known, claim: Condition) -> Decision:
     """Return the decision of the first engine that has one.
 
     Raises: BudgetError: LA001.
@@ -118,9 +117,7 @@ def _decided(assumptions: Assumptions, claim: Condition) -> Decision:
 
 
 @kept()
-def decide_quickly(
-    assumptions: Assumptions, claim: Condition, steps: int = limits.DECISION_STEPS
-) -> tuple[bool, str] | None:
+def decide_quickly(assumptions: Known, claim: Condition, steps: int = limits.DECISION_STEPS) -> tuple[bool, str] | None:
     """Return (status, engine) where intervals and congruences decide within so many steps, else None."""
     try:
         with metered(steps):
@@ -129,7 +126,7 @@ def decide_quickly(
         return None
 
 
-def _decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, str] | None:
+def _decide_quickly(assumptions: Known, claim: Condition) -> tuple[bool, str] | None:
     if claim in assumptions.conditions:
         return True, "arithmetic"
     facts = facts_of(assumptions, claim.names)
@@ -137,7 +134,7 @@ def _decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, s
         return None  # may divide by 0
     value = facts.reduce(claim.value)
     if value.constant is not None:
-        return claim.true_at({}) if not claim.names else _constant_holds(claim, value), "arithmetic"
+        return Condition(claim.kind, value).true_at({}), "arithmetic"
     if claim.kind in ("zero", "nonzero"):
         if is_positive(facts, value) or is_positive(facts, -value) or never_integral(facts, value):
             return claim.kind == "nonzero", "interval x congruence"
@@ -158,14 +155,8 @@ def _decide_quickly(assumptions: Assumptions, claim: Condition) -> tuple[bool, s
     return None
 
 
-def _constant_holds(claim: Condition, value: Any) -> bool:
-    from layoutalg.cute.symbolic.assumptions import Condition
-
-    return Condition(claim.kind, value).true_at({})
-
-
-def _never_zero_by_class(facts: Facts, value: Any) -> bool:
-    """Return whether the constant is no multiple of the common divisor of the other coefficients."""
+def _never_zero_by_class(facts: Facts, value: Polynomial) -> bool:
+    """Return whether the constant is not a multiple of the common divisor of the other coefficients."""
     above, _ = facts.by_class(value).split()
     if not above.whole:
         return False
@@ -175,7 +166,7 @@ def _never_zero_by_class(facts: Facts, value: Any) -> bool:
 
 
 def find_sizes(
-    assumptions: Assumptions,
+    assumptions: Known,
     claim: Condition | None,
     wanted: bool,
     timeout_ms: float = limits.DECISION_MS,
@@ -187,7 +178,7 @@ def find_sizes(
     deadline of the caller that has passed is raised as BudgetError LA001.
 
     Example:
-        >>> from layoutalg.cute.symbolic.assumptions import Assumptions, condition
+        >>> from layoutalg.ground.assumptions import Assumptions, condition
         >>> find_sizes(Assumptions(("M % 16 == 0",)), condition("M >= 32"), True)
         (('M', 32),)
     """
@@ -204,7 +195,7 @@ def find_sizes(
     return None
 
 
-def _examples(assumptions: Assumptions, claim: Condition) -> tuple[Sizes | None, Sizes | None]:
+def _examples(assumptions: Known, claim: Condition) -> tuple[Sizes | None, Sizes | None]:
     found: dict[bool, Sizes] = {}
     for sizes in _draws(assumptions, claim.names):
         found.setdefault(claim.true_at(sizes), tuple(sorted(sizes.items())))
@@ -214,7 +205,7 @@ def _examples(assumptions: Assumptions, claim: Condition) -> tuple[Sizes | None,
 
 
 def _draws(
-    assumptions: Assumptions, names: frozenset[str], steps: tuple[int, ...] = NEAR, seed: int = 0
+    assumptions: Known, names: frozenset[str], steps: tuple[int, ...] = NEAR, seed: int = 0
 ) -> Iterable[dict[str, int]]:
     """Yield assignments that meet the assumptions: small ones first, then spread ones; always the same for a seed."""
     facts = facts_of(assumptions, names)
@@ -253,7 +244,7 @@ def _multiples(facts: Facts, sizes: dict[str, int], source: random.Random) -> No
                 sizes[name] = max(1, sizes[name] // unit) * unit if sizes[name] > 0 else unit * source.choice((1, 2))
 
 
-def _by_solver(assumptions: Assumptions, claim: Condition, holds: Sizes | None, fails: Sizes | None) -> Decision:
+def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails: Sizes | None) -> Decision:
     """Ask the solver for the kind of assignment the examples did not show."""
     gave_up: list[str] = []
     found: dict[bool, Sizes | None] = {True: holds, False: fails}
@@ -281,7 +272,7 @@ def _by_solver(assumptions: Assumptions, claim: Condition, holds: Sizes | None, 
     return Decision(None, "z3", found[True], found[False], "both are possible")
 
 
-def _contradicted(assumptions: Assumptions, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
+def _contradicted(assumptions: Known, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
     """Return sizes of a kind that the solver says do not exist, or None, and how many sizes were tried."""
     tried = 0
     for sizes in _draws(assumptions, claim.names, FAR, seed=1):
@@ -302,7 +293,7 @@ class _Question:
     Raises: BudgetError: LA001, LA664.
     """
 
-    def __init__(self, assumptions: Assumptions, claim: Condition | None, names: frozenset[str]) -> None:
+    def __init__(self, assumptions: Known, claim: Condition | None, names: frozenset[str]) -> None:
         self.assumptions, self.claim = assumptions, claim
         self.session = solver.session()
         self.names = sorted(assumptions.names | names)
@@ -357,7 +348,7 @@ class _Question:
         stated = z3.And(defined, claim)
         return stated if wanted else z3.Not(stated)
 
-    def polynomial(self, value: Term) -> Any:
+    def polynomial(self, value: Polynomial) -> Any:
         """Return a sum of products of variables."""
         z3, context = self.session.z3, self.session.context
         total = z3.IntVal(0, context)

@@ -18,26 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, floor, gcd
-from typing import TYPE_CHECKING
 
-from layoutalg.cute.symbolic.terms import (
-    ONE,
-    ZERO,
-    Term,
-    WorkDoneError,
-    common_multiple,
-    metered,
-    take,
-    term,
-    trusted,
-    value_at,
-)
 from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
+from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import MalformedError
-
-if TYPE_CHECKING:
-    from layoutalg.cute.symbolic.assumptions import Assumptions, Condition
+from layoutalg.ground.meter import WorkDoneError, metered, take
+from layoutalg.ground.polynomial import ONE, Polynomial, common_multiple, named, number, trusted, value_at
 
 ROUNDS = 6
 
@@ -46,35 +33,35 @@ ROUNDS = 6
 class Facts:
     """What was drawn from assumptions; built once by ``facts_of`` and only read afterwards."""
 
-    solved: dict[str, Term] = field(default_factory=dict)
+    solved: dict[str, Polynomial] = field(default_factory=dict)
     low: dict[str, int] = field(default_factory=dict)
     high: dict[str, int] = field(default_factory=dict)
     residue: dict[str, tuple[int, int]] = field(default_factory=dict)
-    nonnegative: list[Term] = field(default_factory=list)
-    integral: list[Term] = field(default_factory=list)
+    nonnegative: list[Polynomial] = field(default_factory=list)
+    integral: list[Polynomial] = field(default_factory=list)
     contradiction: bool = False
 
-    def reduce(self, value: Term) -> Term:
+    def reduce(self, value: Polynomial) -> Polynomial:
         """Return the term with solved names replaced, where that stays a term."""
         try:
             return value.replace(self.solved)
         except MalformedError:
             return value
 
-    def by_class(self, value: Term) -> Term:
+    def by_class(self, value: Polynomial) -> Polynomial:
         """Return the term with each name x of class r mod m written as m x + r, x now any integer."""
-        values: dict[str, Term] = {}
+        values: dict[str, Polynomial] = {}
         below = {name for monomial, _ in value.monomials for name, power in monomial if power < 0}
         for name in value.names:
             modulus, rest = self.residue.get(name, (1, 0))
             if modulus > 1 and (rest == 0 or name not in below):
-                values[name] = term(name) * modulus + rest
+                values[name] = named(name) * modulus + rest
         return value.replace(values)
 
 
 @kept()
-def facts_of(assumptions: Assumptions, names: frozenset[str] = frozenset()) -> Facts:
-    """Return the facts of assumptions; ``names`` are further names the question speaks about."""
+def facts_of(assumptions: Known, names: frozenset[str] = frozenset()) -> Facts:
+    """Return the facts of assumptions; ``names`` are further names in the question."""
     facts = Facts()
     signed = set(assumptions.integers)
     everything = assumptions.names | names
@@ -108,7 +95,7 @@ def _learn_all(facts: Facts, open_conditions: list[Condition], signed: set[str])
             break
 
 
-def _learn(facts: Facts, kind: str, value: Term) -> None:
+def _learn(facts: Facts, kind: str, value: Polynomial) -> None:
     constant = value.constant
     if constant is not None:
         facts.contradiction |= not {
@@ -140,7 +127,7 @@ def _learn(facts: Facts, kind: str, value: Term) -> None:
             facts.nonnegative.append(value - ONE)  # a positive integer is at least 1
 
 
-def _linear(value: Term) -> tuple[str, Fraction, Fraction] | None:
+def _linear(value: Polynomial) -> tuple[str, Fraction, Fraction] | None:
     """Return (x, a, b) where the term is a x + b."""
     name, slope, shift = "", Fraction(0), Fraction(0)
     for monomial, coefficient in value.monomials:
@@ -153,17 +140,17 @@ def _linear(value: Term) -> tuple[str, Fraction, Fraction] | None:
     return (name, slope, shift) if name else None
 
 
-def _positive(facts: Facts, value: Term) -> bool:
+def _positive(facts: Facts, value: Polynomial) -> bool:
     return all(facts.low.get(name, 0) >= 1 for name in value.names)
 
 
-def _solve(facts: Facts, value: Term) -> bool:
+def _solve(facts: Facts, value: Polynomial) -> bool:
     """Enter x = rest where the equation has the monomial x alone with coefficient 1 or -1 and the rest is whole."""
     for monomial, coefficient in reversed(value.monomials):
         if len(monomial) != 1 or monomial[0][1] != 1 or abs(coefficient) != 1:
             continue
         name = monomial[0][0]
-        rest = (value - term(name) * _fraction(coefficient)) * _fraction(-coefficient)
+        rest = (value - named(name) * number(coefficient)) * number(-coefficient)
         if name in rest.names or not rest.whole or name in facts.solved:
             continue
         replacement = {name: rest}
@@ -179,10 +166,6 @@ def _solve(facts: Facts, value: Term) -> bool:
             _learn(facts, "integral", (rest - residue) / modulus)
         return True
     return False
-
-
-def _fraction(value: Fraction) -> Term:
-    return trusted((((), value),)) if value else ZERO
 
 
 def _learn_class(facts: Facts, name: str, slope: Fraction, shift: Fraction) -> None:
@@ -219,12 +202,12 @@ def _tighten(facts: Facts, name: str) -> None:
         if low > high:
             facts.contradiction = True
         elif low == high and name not in facts.solved:
-            replacement = {name: term(low)}
+            replacement = {name: number(low)}
             facts.solved = {key: known.replace(replacement) for key, known in facts.solved.items()}
-            facts.solved[name] = term(low)
+            facts.solved[name] = number(low)
 
 
-def is_nonnegative(facts: Facts, value: Term, depth: int = 2) -> bool:
+def is_nonnegative(facts: Facts, value: Polynomial, depth: int = 2) -> bool:
     """Return whether the term was shown to be at least 0 wherever the assumptions hold."""
     above, below = facts.reduce(value).split()
     if not _positive(facts, below):
@@ -232,13 +215,13 @@ def is_nonnegative(facts: Facts, value: Term, depth: int = 2) -> bool:
     return _sign(facts, above, depth)
 
 
-def is_positive(facts: Facts, value: Term) -> bool:
+def is_positive(facts: Facts, value: Polynomial) -> bool:
     """Return whether the term was shown to be above 0 wherever the assumptions hold."""
     above, below = facts.reduce(value).split()
     return _positive(facts, below) and _sign(facts, above - ONE, 2)
 
 
-def _sign(facts: Facts, value: Term, depth: int) -> bool:
+def _sign(facts: Facts, value: Polynomial, depth: int) -> bool:
     take(len(value.monomials))
     if _at_ends(facts, value):
         return True
@@ -264,17 +247,17 @@ def _sign(facts: Facts, value: Term, depth: int) -> bool:
     return False
 
 
-def _at_ends(facts: Facts, value: Term) -> bool:
+def _at_ends(facts: Facts, value: Polynomial) -> bool:
     """Return whether the polynomial is at least 0 on the box, by signs after moving names to an end of their range."""
-    values: dict[str, Term] = {}
+    values: dict[str, Polynomial] = {}
     room: dict[str, int | None] = {}
     for name in value.names:
         low, high = facts.low.get(name), facts.high.get(name)
         if low is not None:
-            values[name] = term(name) + low
+            values[name] = named(name) + low
             room[name] = None if high is None else high - low
         elif high is not None:
-            values[name] = -term(name) + high
+            values[name] = -named(name) + high
             room[name] = None
         else:
             room[name] = None
@@ -296,7 +279,7 @@ def _at_ends(facts: Facts, value: Term) -> bool:
     return least >= 0
 
 
-def is_integral(facts: Facts, value: Term) -> bool:
+def is_integral(facts: Facts, value: Polynomial) -> bool:
     """Return whether the term was shown to be an integer wherever the assumptions hold."""
     take(len(value.monomials))
     value = facts.reduce(value)
@@ -312,7 +295,7 @@ def is_integral(facts: Facts, value: Term) -> bool:
     return all(_integral_monomial(trusted((entry,)), single, 3) for entry in rest.monomials)
 
 
-def _integral_monomial(value: Term, known: list[Term], depth: int) -> bool:
+def _integral_monomial(value: Polynomial, known: list[Polynomial], depth: int) -> bool:
     if not _fractional(value).monomials:
         return True
     if depth == 0:
@@ -327,7 +310,7 @@ def _integral_monomial(value: Term, known: list[Term], depth: int) -> bool:
     return False
 
 
-def _fractional(value: Term) -> Term:
+def _fractional(value: Polynomial) -> Polynomial:
     """Return the monomials that are not integers at all integers, coefficients reduced to [0, 1) where allowed."""
     kept_monomials = []
     for monomial, coefficient in value.monomials:
@@ -338,7 +321,7 @@ def _fractional(value: Term) -> Term:
     return trusted(tuple(kept_monomials))
 
 
-def never_integral(facts: Facts, value: Term) -> bool:
+def never_integral(facts: Facts, value: Polynomial) -> bool:
     """Return whether the term was shown not to be an integer wherever the assumptions hold."""
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value)).constant

@@ -1,0 +1,171 @@
+"""What is known about symbolic sizes, and what follows from it.
+
+Main definitions: ``Assumptions``, ``SideCondition``. How conditions are decided: ``layoutalg.ground.decide``.
+
+Main statements: ``Assumptions.entails`` answers True only where the condition holds at every assignment the assumptions
+allow, False only where it fails at every one of them, else None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from layoutalg.ground import limits
+from layoutalg.ground.check import Checker
+from layoutalg.ground.conditions import Condition, Known, condition
+from layoutalg.ground.conditions import conditions as read
+from layoutalg.ground.decide import Decision, decide
+from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.facts import facts_of
+from layoutalg.ground.polynomial import malformed
+from layoutalg.ground.sizes import name_of, require_names, sizes_of
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Assumptions(Known):
+    """What is known about the sizes.
+
+    Mathematically: the set of assignments of integers to names at which all conditions hold and every name outside
+    ``integers`` is at least 1.
+
+    Args:
+        conditions: Conditions, or texts of them.
+        integers: Names that may be any integer; all other names are at least 1.
+
+    Raises: MalformedError: LA620, LA621.
+
+    Example:
+        >>> known = Assumptions(("M % 16 == 0", "N >= 64"))
+        >>> print(known)
+        M % 16 == 0, N >= 64
+        >>> known.entails("M >= 16"), known.entails("N <= 32"), known.entails("M % 64 == 0")
+        (True, False, None)
+    """
+
+    def __init__(self, conditions: Iterable[object] | str = (), integers: Iterable[object] = ()) -> None:
+        texts: Iterable[object] = (conditions,) if isinstance(conditions, str) else conditions
+        found: dict[Condition, None] = {}
+        try:
+            for entry in texts:
+                found.update(dict.fromkeys(read(entry)))
+            names = sorted({name_of(name) for name in integers})
+        except TypeError as error:
+            raise malformed("assumptions", "must be a sequence of conditions", conditions) from error
+        if len(found) > limits.CONDITIONS:
+            raise malformed("assumptions", f"must be at most {limits.CONDITIONS} conditions", f"{len(found)}")
+        object.__setattr__(self, "conditions", tuple(found))
+        object.__setattr__(self, "integers", tuple(names))
+        if facts_of(self).contradiction:
+            raise contradiction(self)
+
+    def extended(self, extra: Iterable[object] = (), integers: Iterable[str] = ()) -> Assumptions:
+        """Return the assumptions with more conditions and more unrestricted names.
+
+        Raises: MalformedError: LA620, LA621.
+        """
+        more = Assumptions(extra, integers)
+        return Assumptions((*self.conditions, *more.conditions), (*self.integers, *more.integers))
+
+    def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
+        """Return the first condition that fails at ``sizes``, including that sizes are at least 1; None where all hold.
+
+        Raises: MalformedError: LA623.
+
+        Example:
+            >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
+            condition('M % 16 == 0')
+        """
+        values = sizes_of(sizes)
+        require_names(self.names, values, str(self))
+        return self.broken_at(values)
+
+    def decide(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> Decision:
+        """Return whether a condition follows, with the engine that decided and the sizes that show it.
+
+        Args:
+            claim: A condition or its text.
+            timeout_ms: Milliseconds of wall time for the whole decision; the deadline that holds here counts too where
+                it is sooner.
+
+        Raises: MalformedError: LA620, LA004. BudgetError: LA001.
+
+        Example:
+            >>> Assumptions(("M % 16 == 0",)).decide("M % 64 == 0").fails_at
+            (('M', 16),)
+        """
+        return decide(self, condition(claim), timeout_ms)
+
+    def entails(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> bool | None:
+        """Return True where the claim always holds, False where it never holds, None where neither was shown.
+
+        Example:
+            >>> Assumptions(("K == M",)).entails("K*N == M*N")
+            True
+        """
+        return self.decide(claim, timeout_ms).status
+
+    def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
+        """Return the conjunction of the conditions; that sizes are at least 1 is a property of its symbols.
+
+        Raises: MalformedError: LA620.
+        """
+        import sympy
+
+        known = {name: sympy.Symbol(name, integer=True) for name in self.integers}
+        return sympy.And(*[entry.to_sympy({**known, **(symbols or {})}) for entry in self.conditions])
+
+    _sympy_ = to_sympy
+
+    def _repr_latex_(self) -> str:
+        import sympy
+
+        return f"${sympy.latex(self.to_sympy())}$"
+
+    def __str__(self) -> str:
+        parts = [str(entry) for entry in self.conditions] + [f"{name} any integer" for name in self.integers]
+        return ", ".join(parts) if parts else "nothing but sizes >= 1"
+
+    def __repr__(self) -> str:
+        texts = tuple([str(entry) for entry in self.conditions])
+        return f"Assumptions({texts!r}, {self.integers!r})" if self.integers else f"Assumptions({texts!r})"
+
+
+def contradiction(assumptions: Assumptions) -> MalformedError:
+    """Return the error for assumptions that no assignment meets."""
+    return MalformedError(
+        Diagnostic(code="LA621", what="the assumptions contradict each other", because=f"no sizes meet {assumptions}")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SideCondition:
+    """A condition a result needs, and what is known about it.
+
+    Args:
+        condition: The condition.
+        status: True where the assumptions and the conditions before it entail it, None where that is open. A condition
+            that never holds has no place here: the operation refuses.
+        reason: The engine that decided, or why it is open.
+
+    Example:
+        >>> print(SideCondition(condition("M % 64 == 0"), None, "both possible"))
+        M % 64 == 0 [open: both possible]
+    """
+
+    condition: Condition
+    status: bool | None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        refuse = Checker("LA622").malformed
+        if not isinstance(self.condition, Condition):
+            raise refuse("condition", "must be a Condition", self.condition)
+        if self.status is not None and self.status is not True:
+            raise refuse("status", "must be True or None", self.status)
+        if not isinstance(self.reason, str):
+            raise refuse("reason", "must be text", self.reason)
+
+    def __str__(self) -> str:
+        return f"{self.condition} [{'proved' if self.status else 'open'}: {self.reason}]"

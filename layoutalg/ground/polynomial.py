@@ -1,0 +1,482 @@
+"""Polynomials in named integers: sums of rational multiples of products of names, in one normal form.
+
+Main definitions: ``Polynomial``, ``number``, ``named``, ``power_of``, ``value_at``, ``ZERO``, ``ONE``. Text and sympy
+expressions are read by ``layoutalg.ground.polynomial_text``.
+
+Notation: ``M*N/64 - 3``. Names stand for integers. A name may be divided by (``M/K``); the polynomial then only has a
+value where that name is not 0. Whether a value is an integer is a condition of its own, never assumed.
+
+Main statements: a value is a Laurent polynomial with rational coefficients, held as sorted monomials without zero
+coefficients. Two of them are equal as values if and only if they agree at all positive integers where both are defined.
+
+Implementation notes: exponents, monomials and the bits of coefficients are bounded wherever a polynomial is made.
+sympy is imported only to write one as its expression.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutalg.ground import limits
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.meter import WorkDoneError, metered, take
+from layoutalg.ground.sizes import is_name, require_names, sizes_of
+
+Monomial: TypeAlias = tuple[tuple[str, int], ...]
+"""Pairs of a name and its exponent, sorted by name; no exponent is 0."""
+
+malformed = Checker("LA620").malformed
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Polynomial:
+    """A polynomial in named integers such as ``M*N/64 - 3``.
+
+    Mathematically: the sum of coefficient times the product of name^exponent over its monomials.
+
+    Args:
+        monomials: (monomial, coefficient) pairs in increasing order, no coefficient 0. ``polynomial`` makes one.
+
+    Raises: MalformedError: LA620.
+
+    Example:
+        >>> size = named("M") * named("N") / 64
+        >>> print(size, size.value({"M": 128, "N": 3}))
+        M*N/64 6
+        >>> (named("M") + 1) * (named("M") - 1) + 1
+        polynomial('M**2')
+
+    Source: Laurent polynomials over the rationals.
+    """
+
+    monomials: tuple[tuple[Monomial, Fraction], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.monomials, tuple):
+            raise malformed("monomials", "must be a tuple", self.monomials)
+        for entry in self.monomials:
+            if not (isinstance(entry, tuple) and len(entry) == 2 and type(entry[1]) is Fraction and entry[1]):
+                raise malformed("monomials", "must be pairs of a monomial and a fraction other than 0", entry)
+            if not _is_monomial(entry[0]):
+                rule = "must hold pairs of a name and an exponent other than 0, names increasing"
+                raise malformed("monomials", rule, entry[0])
+        if any(left[0] >= right[0] for left, right in pairwise(self.monomials)):
+            raise malformed("monomials", "must increase strictly", self.monomials)
+        _bounded(self.monomials)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that occur."""
+        return frozenset([name for monomial, _ in self.monomials for name, _ in monomial])
+
+    @property
+    def constant(self) -> Fraction | None:
+        """The value where no name occurs, else None."""
+        if not self.monomials:
+            return Fraction(0)
+        if len(self.monomials) == 1 and not self.monomials[0][0]:
+            return self.monomials[0][1]
+        return None
+
+    def as_int(self) -> int | None:
+        """Return the value where it is a plain integer without names, else None."""
+        value = self.constant
+        return int(value) if value is not None and value.denominator == 1 else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all coefficients are integers and nothing is divided by a name: an integer at all integers."""
+        return all(
+            value.denominator == 1 and all(power > 0 for _, power in monomial) for monomial, value in self.monomials
+        )
+
+    def value(self, sizes: Mapping[str, int]) -> Fraction:
+        """Return the exact value at ``sizes``.
+
+        Raises: MalformedError: LA623. AdmissibilityError: LA663.
+
+        Example:
+            >>> (named("M") / 4).value({"M": 6})
+            Fraction(3, 2)
+        """
+        values = sizes_of(sizes)
+        require_names(self.names, values, str(self))
+        try:
+            return value_at(self, values)
+        except ZeroDivisionError:
+            zeros = sorted({name for key, _ in self.monomials for name, power in key if power < 0 and not values[name]})
+            raise no_value(str(self), f"it divides by {zeros[0]}, which is 0", self, values) from None
+
+    def replace(self, values: Mapping[str, Polynomial]) -> Polynomial:
+        """Return the polynomial with names replaced; a name divided by may only become a single monomial.
+
+        Raises: MalformedError: LA620.
+
+        Example:
+            >>> print((named("M") * named("N") + named("M")).replace({"M": named("K") * 2}))
+            2*K*N + 2*K
+        """
+        if not isinstance(values, Mapping) or not all(isinstance(entry, Polynomial) for entry in values.values()):
+            raise malformed("values", "must map names to polynomials", values)
+        if not self.names & values.keys():
+            return self
+        total = ZERO
+        for monomial, coefficient in self.monomials:
+            product = _make({(): coefficient})
+            for name, power in monomial:
+                if name in values:
+                    factor = values[name]
+                    factor = factor if power > 0 else ONE / factor
+                    for _ in range(abs(power)):
+                        product = product * factor
+                else:
+                    product = product * _make({((name, power),): Fraction(1)})
+            total = total + product
+        return total
+
+    def split(self) -> tuple[Polynomial, Polynomial]:
+        """Return (numerator, denominator): the numerator has integer coefficients and divides by no name.
+
+        Example:
+            >>> print(*(named("M") / 6 + named("N") / named("K") / 4).split(), sep=" over ")
+            2*K*M + 3*N over 12*K
+        """
+        scale = 1
+        powers: dict[str, int] = {}
+        for monomial, coefficient in self.monomials:
+            scale = common_multiple(scale, coefficient.denominator)
+            for name, power in monomial:
+                if power < 0:
+                    powers[name] = max(powers.get(name, 0), -power)
+        denominator = _make({tuple(sorted(powers.items())): Fraction(scale)})
+        return self * denominator, denominator
+
+    def quotient(self, divisor: Polynomial) -> Polynomial | None:
+        """Return the polynomial q with q * divisor = self, or None where none was found.
+
+        A divisor of one monomial always has one; else polynomial division must leave no rest.
+
+        Example:
+            >>> m = named("M")
+            >>> print((m * m - 1).quotient(m + 1), m.quotient(m + 1))
+            M - 1 None
+        """
+        divisor = _operand(divisor)
+        if not divisor.monomials:
+            return None
+        if len(divisor.monomials) == 1:
+            return self / divisor
+        rest, answer = self, ZERO
+        (lead, weight) = max(divisor.monomials, key=_degree_order)
+        with suppress(WorkDoneError), metered(limits.TERM_STEPS):
+            for _ in range(len(self.monomials) * 4 + 4):
+                if not rest.monomials:
+                    return answer
+                top, coefficient = max(rest.monomials, key=_degree_order)
+                part = _make({_times(top, tuple([(name, -power) for name, power in lead])): coefficient / weight})
+                if any(power < 0 for name, power in part.monomials[0][0] if name in divisor.names):
+                    return None
+                answer, rest = answer + part, rest - part * divisor
+        return None
+
+    def __add__(self, other: Polynomial | int) -> Polynomial:
+        addend = _operand(other)
+        return total((self, addend)) if addend.monomials else self
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Polynomial:
+        return _make({monomial: -coefficient for monomial, coefficient in self.monomials})
+
+    def __sub__(self, other: Polynomial | int) -> Polynomial:
+        return self + -_operand(other)
+
+    def __rsub__(self, other: Polynomial | int) -> Polynomial:
+        return _operand(other) + -self
+
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
+        factor = _operand(other)
+        if len(self.monomials) * len(factor.monomials) > limits.TERM_MONOMIALS:
+            rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
+            raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)} of them")
+        widest = max([_bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
+        take(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
+        sums: dict[Monomial, Fraction] = {}
+        for left, a in self.monomials:
+            for right, b in factor.monomials:
+                key = _times(left, right)
+                sums[key] = sums.get(key, Fraction(0)) + a * b
+        return _make(sums)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Polynomial | int) -> Polynomial:
+        """Return the quotient by a polynomial of one monomial; the value need not be an integer."""
+        divisor = _operand(other)
+        if len(divisor.monomials) != 1:
+            raise malformed("divisor", "must be one monomial other than 0", str(divisor))
+        ((monomial, coefficient),) = divisor.monomials
+        inverse = tuple([(name, -power) for name, power in monomial])
+        return self * _make({inverse: 1 / coefficient})
+
+    def content(self) -> Fraction:
+        """Return the greatest common divisor of the coefficients; 0 for the polynomial 0.
+
+        Example:
+            >>> (named("M") * 6 + 4).content()
+            Fraction(2, 1)
+        """
+        scale = 1
+        for _, coefficient in self.monomials:
+            scale = common_multiple(scale, coefficient.denominator)
+        return Fraction(math.gcd(*[int(coefficient * scale) for _, coefficient in self.monomials]), scale)
+
+    def __str__(self) -> str:
+        if not self.monomials:
+            return "0"
+        parts: list[str] = []
+        for monomial, coefficient in sorted(self.monomials, key=_reading_order):
+            text = _monomial_text(monomial, abs(coefficient))
+            if not parts:
+                parts.append(text if coefficient > 0 else f"-{text}")
+            else:
+                parts.append(f"{'+' if coefficient > 0 else '-'} {text}")
+        return " ".join(parts)
+
+    def __repr__(self) -> str:
+        return f"polynomial({str(self)!r})"
+
+    def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
+        """Return the sympy expression; names missing from ``symbols`` become positive integer symbols.
+
+        Raises: MalformedError: LA620.
+
+        Example:
+            >>> (named("M") * named("N") / 64).to_sympy()
+            M*N/64
+        """
+        import sympy
+
+        if symbols is not None and not (
+            isinstance(symbols, Mapping) and all(isinstance(entry, sympy.Expr) for entry in symbols.values())
+        ):
+            raise malformed("symbols", "must map names to sympy expressions", symbols)
+        known = dict(symbols or {})
+        parts = []
+        for monomial, coefficient in self.monomials:
+            factors = [sympy.Rational(coefficient.numerator, coefficient.denominator)]
+            for name, power in monomial:
+                factors.append(known.setdefault(name, sympy.Symbol(name, integer=True, positive=True)) ** power)
+            parts.append(sympy.Mul(*factors))
+        return sympy.Add(*parts)
+
+    _sympy_ = to_sympy  # what sympy calls where one of its expressions meets this value
+
+    def _repr_latex_(self) -> str:
+        import sympy
+
+        return f"${sympy.latex(self.to_sympy())}$"
+
+
+def _make(sums: Mapping[Monomial, Fraction]) -> Polynomial:
+    """Return the polynomial of a monomial map; monomials must be normal."""
+    entries = tuple(sorted([(monomial, coefficient) for monomial, coefficient in sums.items() if coefficient]))
+    _bounded(entries)
+    return trusted(entries)
+
+
+def trusted(monomials: tuple[tuple[Monomial, Fraction], ...]) -> Polynomial:
+    """Return the polynomial of monomials that are known to be in normal form and within the limits."""
+    answer = object.__new__(Polynomial)
+    object.__setattr__(answer, "monomials", monomials)
+    return answer
+
+
+def _bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
+    """Refuse more monomials, or coefficients of more bits, than a polynomial may have."""
+    if len(entries) > limits.TERM_MONOMIALS:
+        rule = f"must have at most {limits.TERM_MONOMIALS} monomials"
+        raise malformed("polynomial", rule, f"{len(entries)} of them")
+    for _, coefficient in entries:
+        if _bits(coefficient) > limits.TERM_BITS:
+            rule = f"must have coefficients of at most {limits.TERM_BITS} bits"
+            raise malformed("polynomial", rule, f"{_bits(coefficient)} bits")
+
+
+def _bits(coefficient: Fraction) -> int:
+    return max(coefficient.numerator.bit_length(), coefficient.denominator.bit_length())
+
+
+def _is_monomial(value: object) -> bool:
+    """Return whether this is a tuple of (name, exponent) pairs in normal form."""
+    if not isinstance(value, tuple) or not all(isinstance(entry, tuple) and len(entry) == 2 for entry in value):
+        return False
+    powers = [power for _, power in value]
+    names = [name for name, _ in value]
+    return (
+        all(type(power) is int and 0 < abs(power) <= limits.TERM_EXPONENT for power in powers)
+        and all(is_name(name) for name in names)
+        and all(left < right for left, right in pairwise(names))
+    )
+
+
+def common_multiple(first: int, second: int) -> int:
+    """Return the least common multiple of denominators.
+
+    Raises: MalformedError: LA620.
+    """
+    answer = math.lcm(first, second)
+    if answer.bit_length() > limits.TERM_BITS:
+        rule = f"must have a common denominator of at most {limits.TERM_BITS} bits"
+        raise malformed("polynomial", rule, f"{answer.bit_length()} bits")
+    return answer
+
+
+def value_at(value: Polynomial, sizes: Mapping[str, int]) -> Fraction:
+    """Return the exact value at sizes that are known to be integers, one per name.
+
+    Raises: ZeroDivisionError: A name that is divided by is 0.
+    """
+    whole, broken = 0, Fraction(0)
+    for monomial, coefficient in value.monomials:
+        above, below = coefficient.numerator, coefficient.denominator
+        for name, power in monomial:
+            if power > 0:
+                above *= sizes[name] ** power
+            else:
+                below *= sizes[name] ** -power
+        if below == 1:
+            whole += above
+        else:
+            broken += Fraction(above, below)
+    return whole + broken
+
+
+def whole_at(value: Polynomial, sizes: Mapping[str, int], where: str) -> int:
+    """Return the value at sizes that are known to be integers, one per name, where it is an integer itself.
+
+    Raises: AdmissibilityError: LA663.
+    """
+    try:
+        found = value_at(value, sizes)
+    except ZeroDivisionError:
+        zeros = sorted({name for key, _ in value.monomials for name, power in key if power < 0 and not sizes[name]})
+        raise no_value(where, f"{value} divides by {zeros[0]}, which is 0", value, sizes) from None
+    if found.denominator != 1:
+        raise no_value(where, f"{value} is {found}, which is not an integer", value, sizes)
+    return int(found)
+
+
+def no_value(where: str, because: str, value: Polynomial, sizes: Mapping[str, int]) -> AdmissibilityError:
+    """Return the error for a polynomial without a value, or without one that is an integer."""
+    witness: dict[str, object] = {name: sizes[name] for name in sorted(value.names)}
+    return AdmissibilityError(
+        Diagnostic("LA663", "the polynomial has no value at these sizes", (where,), because, witness)
+    )
+
+
+def _times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for name, power in right:
+        powers[name] = powers.get(name, 0) + power
+        if abs(powers[name]) > limits.TERM_EXPONENT:
+            rule = f"must have exponents up to {limits.TERM_EXPONENT}"
+            raise malformed("polynomial", rule, f"{name}**{powers[name]}")
+    return tuple(sorted([(name, power) for name, power in powers.items() if power]))
+
+
+def _degree_order(entry: tuple[Monomial, Fraction]) -> tuple[int, tuple[tuple[str, int], ...]]:
+    return sum([power for _, power in entry[0]]), entry[0]
+
+
+def _reading_order(entry: tuple[Monomial, Fraction]) -> tuple[bool, int, Monomial]:
+    return not entry[0], -sum([power for _, power in entry[0]]), entry[0]
+
+
+def _monomial_text(monomial: Monomial, coefficient: Fraction) -> str:
+    above = [_power_text(name, power) for name, power in monomial if power > 0]
+    below = [_power_text(name, -power) for name, power in monomial if power < 0]
+    if coefficient.numerator != 1 or not above:
+        above.insert(0, str(coefficient.numerator))
+    if coefficient.denominator != 1:
+        below.insert(0, str(coefficient.denominator))
+    text = "*".join(above)
+    if not below:
+        return text
+    return f"{text}/{below[0]}" if len(below) == 1 else f"{text}/({'*'.join(below)})"
+
+
+def _power_text(name: str, power: int) -> str:
+    return name if power == 1 else f"{name}**{power}"
+
+
+ZERO = _make({})
+ONE = _make({(): Fraction(1)})
+
+
+def number(value: int | Fraction) -> Polynomial:
+    """Return a constant."""
+    return _make({(): Fraction(value)})
+
+
+def named(name: str) -> Polynomial:
+    """Return the polynomial of one name, which is not checked."""
+    return trusted(((((name, 1),), Fraction(1)),))
+
+
+def total(parts: Iterable[Polynomial]) -> Polynomial:
+    """Return the sum of polynomials.
+
+    Example:
+        >>> print(total([named("M"), ONE, named("M")]))
+        2*M + 1
+    """
+    sums: dict[Monomial, Fraction] = {}
+    for part in parts:
+        take(1 + len(part.monomials) // 8)
+        for monomial, coefficient in part.monomials:
+            known = sums.get(monomial)
+            sums[monomial] = coefficient if known is None else known + coefficient
+    return _make(sums)
+
+
+def power_of(base: Polynomial, exponent: int) -> Polynomial:
+    """Return a power with an exponent of at least 0."""
+    answer = ONE
+    for _ in range(exponent):
+        answer = answer * base
+    return answer
+
+
+def product_of(values: Iterable[Polynomial]) -> Polynomial:
+    """Return the product of polynomials; 1 for none."""
+    answer = ONE
+    for value in values:
+        answer = answer * value
+    return answer
+
+
+def names_of(values: Iterable[Polynomial]) -> frozenset[str]:
+    """Return the names in any of the polynomials."""
+    return frozenset().union(*[value.names for value in values])
+
+
+def _operand(value: object) -> Polynomial:
+    """Return an operand of arithmetic as a polynomial.
+
+    Raises: MalformedError: LA620.
+    """
+    if isinstance(value, Polynomial):
+        return value
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return _make({(): Fraction(int(value))})
+    raise malformed("operand", "must be a polynomial or an integer; polynomial(value) reads text and sympy", value)
