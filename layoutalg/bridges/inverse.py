@@ -28,8 +28,8 @@ from layoutalg.ground.errors import (
 )
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer import IntegerLayout
-from layoutalg.integer.listed import listed_map
 from layoutalg.piecewise import ParametricLayout, PiecewiseLayout
+from layoutalg.piecewise.runs import runs_text
 
 Cute: TypeAlias = "CuteLayout | ComposedLayout"
 
@@ -148,7 +148,7 @@ def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
     top = max(values)
     if top < INVERTED:
         whole: dict[tuple[int, ...], tuple[int, ...]] = {(v,): (place.get(v, 0),) for v in range(top + 1)}
-        text = listed_map(whole, ("v",))
+        text = runs_text(whole, ("v",))
     else:
         few = len(values) <= LISTED
         try:

@@ -35,7 +35,11 @@ def checked_axes(value: object, argument: str, check: Checker, low: int = 0) -> 
         >>> checked_axes({"row": 3, "col": np.int64(5)}, "axes", Checker("LA750"))
         (('row', 3), ('col', 5))
     """
-    return tuple([(name, check.integer(e, f"{argument}[{name!r}]", low)) for name, e in check.pairs(value, argument)])
+    pairs = check.pairs(value, argument)
+    for place, (name, extent) in enumerate(pairs):
+        if type(extent) is not int or extent < low:
+            pairs[place] = name, check.integer(extent, f"{argument}[{name!r}]", low)
+    return tuple(pairs)
 
 
 def size(axes: Axes) -> int:

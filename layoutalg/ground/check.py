@@ -114,10 +114,11 @@ class Checker:
         if not isinstance(value, (Mapping, tuple, list)):
             raise self.malformed(argument, "must be a mapping or a sequence of (name, entry) pairs", value)
         found: dict[str, Any] = {}
+        where = f"a name in {argument}"
         for entry in value.items() if isinstance(value, Mapping) else value:
             if not isinstance(entry, (tuple, list)) or len(entry) != 2:
                 raise self.malformed(argument, "must hold (name, entry) pairs", entry)
-            found[self.name(entry[0], f"a name in {argument}", found)] = entry[1]
+            found[self.name(entry[0], where, found)] = entry[1]
         return list(found.items())
 
     def vector(self, value: object, argument: str, length: int | None = None) -> tuple[int, ...]:

@@ -15,14 +15,14 @@ from layoutalg.integer.axes import (
     slice,
     stack,
 )
-from layoutalg.integer.common import CommonValues, common_values
+from layoutalg.integer.common import CommonValues, common_values, disjoint_images
 from layoutalg.integer.expression import IndexExpression, increments, index_expression
 from layoutalg.integer.inverse import ImageInverse, RightInverse, image_inverse, right_inverse
 from layoutalg.integer.lattice import Coset, Lattice
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.normal_forms import Hermite, Smith, hnf, is_unimodular, snf
 from layoutalg.integer.notation import parse_integer
-from layoutalg.integer.reach import covers, disjoint_images, injective, kernel_lattice, value_lattice
+from layoutalg.integer.reach import covers, injective, kernel_lattice, value_lattice
 from layoutalg.integer.reshape import coalesced, digit_permutation, merge, reshape, split
 from layoutalg.integer.solve import NoSolution, Solution, count_mod, kernel, solve, solve_mod
 from layoutalg.integer.symbolic import SymbolicAccess, SymbolicStride, symbolic_access

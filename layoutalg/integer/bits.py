@@ -16,6 +16,9 @@ from layoutalg.ground.limits import TABLE_BYTES
 from layoutalg.integer.forms import span
 from layoutalg.integer.matrix import Vector
 
+BITSET_VALUES = 2**27
+"""Most candidate values of a set."""
+
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:

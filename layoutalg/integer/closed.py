@@ -13,9 +13,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from layoutalg.integer.forms import residue_form
 from layoutalg.integer.layout import IntegerLayout
-from layoutalg.integer.matrix import Vector
 
 
 def closed(layout: IntegerLayout, names: Sequence[str]) -> str | None:
@@ -29,14 +27,9 @@ def closed(layout: IntegerLayout, names: Sequence[str]) -> str | None:
         >>> closed(IntegerLayout.from_strides({"i": 5}, (3,), 1), ("y",))
         '{ [y] -> [floor((1*y + -1)/3)] : 0 <= 1*y + -1 <= 12 and (1*y + -1) mod 3 = 0 }'
     """
-    rows: list[Vector] = []
-    constants: list[int] = []
-    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
-        form = residue_form(row, b, m, layout.extents)
-        if form is None:
-            return None
-        rows.append(form[0])
-        constants.append(form[1])
+    if any(m for _, _, m in layout.forms):
+        return None
+    rows, constants = [row for row, _, _ in layout.forms], [b for _, b, _ in layout.forms]
     live = [k for k, extent in enumerate(layout.extents) if extent > 1]
     solved = _left_inverse([[row[k] for k in live] for row in rows], len(live))
     if solved is None:

@@ -1,32 +1,38 @@
-"""The values that two integer layouts share: how many, and one of them with a point of each.
+"""The values that two integer layouts share: whether there are any, how many, and one with a point of each.
 
-Main definitions: ``common_values``, ``CommonValues``.
+Main definitions: ``common_values``, ``CommonValues``, ``disjoint_images``.
 
 Main statements: where no axis moves two outputs, an image is the product of the images of its outputs, so common values
 are counted output by output. Strides that fill an interval of multiples of their gcd give an arithmetic progression,
 and two progressions meet in a third (Chinese remainders).
 
-Implementation notes: engines from cheap to dear, the one that decided is in the answer: size, lattice, progression,
-bitset over at most 2^27 values, table up to 2^20 points each.
+Implementation notes: ``SHARED`` lists the engines from cheap to dear, and the answer names the one that decided:
+lattice, range, progression or bitset over at most 2^27 values, table up to 2^20 points each; for ``disjoint_images``
+also z3.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from layoutalg.ground.errors import BudgetError, Diagnostic
-from layoutalg.integer.bits import point_of, value_set
-from layoutalg.integer.forms import residue_form, span
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.integer.bits import BITSET_VALUES, point_of, value_set
+from layoutalg.integer.confirm import sampled_values
+from layoutalg.integer.forms import filled, point_in_run, span
+from layoutalg.integer.ladder import MILLISECONDS, Form, Ladder, checked_milliseconds, climb, packed
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.layout import check_argument as check
 from layoutalg.integer.matrix import Vector
-from layoutalg.integer.reach import BITSET_VALUES, TABLE_POINTS, value_keys, value_lattice
+from layoutalg.integer.reach import value_lattice
 from layoutalg.integer.solve import NoSolution
+from layoutalg.integer.solver import common_value
+from layoutalg.integer.tables import TABLE_POINTS, fit, shared_in_table
 
-Form = tuple[Vector, int, int]
+Count = tuple[int, str, Vector, Vector]
+"""How many values, the engine, and a point on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +43,13 @@ class CommonValues:
         count: Number of distinct common values.
         engine: What counted them.
         witness: Where there is one: a point of each layout, ``first`` and ``second``, and their common ``value``.
+        certificate: Where there is none: what shows it, as far as the engine knows.
     """
 
     count: int
     engine: str
     witness: dict[str, dict[str, int]] | None = field(default=None, hash=False)
+    certificate: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
@@ -59,57 +67,132 @@ def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
         >>> found.count, found.engine, found.witness
         (1649267441664, 'progression', {'first': {'i': 0, 'j': 2}, 'second': {'k': 0}, 'value': {'offset': 2}})
     """
-    if layout_or_refuse(first, "first").outputs != layout_or_refuse(second, "second").outputs:
-        raise check.malformed("second", f"must have the outputs {first.outputs}", second.outputs)
-    if not first.size or not second.size:
-        return CommonValues(0, "size")
-    if isinstance(value_lattice(first) & value_lattice(second), NoSolution):
-        return CommonValues(0, "lattice")
-    answer = _each(first, second) or _packed(first, second)
-    limit = min(TABLE_POINTS, first.table_limit, second.table_limit)
-    if answer is None and max(first.size, second.size) <= limit:
-        answer = _by_table(first, second)
+    _check_outputs(first, second)
+    said: list[str] = []
+    answer = climb(SHARED, said, first, second)
     if answer is None:
         raise BudgetError(
             Diagnostic(
                 code="LA740",
                 what="too many values to count",
                 where=(str(first), str(second)),
-                because=f"{first.size} and {second.size} points; tables go up to {limit}, "
-                f"bitsets to {BITSET_VALUES} values",
-                witness={"points": (first.size, second.size), "limit": limit},
+                because=f"{first.size} and {second.size} points; tables go up to {TABLE_POINTS}, "
+                f"bitsets to {BITSET_VALUES} values{'; '.join(['', *said])}",
+                witness={"points": (first.size, second.size), "limit": TABLE_POINTS},
             )
         )
-    count, engine, x, y = answer
+    return answer
+
+
+def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdict:
+    """Decide whether two layouts with the same outputs have no common value.
+
+    Args:
+        first: A layout.
+        second: A layout with the same outputs, names and moduli in order.
+        milliseconds: Budget of the solver, which comes last.
+
+    Returns:
+        Proved; Refuted with a point of each and the common value; Unknown where the budget ran out.
+
+    Raises: MalformedError: LA731.
+
+    Example:
+        >>> even = IntegerLayout.from_strides({"i": 8}, (2,))
+        >>> disjoint_images(even, IntegerLayout.from_strides({"i": 8}, (4,), 1)).engine
+        'lattice'
+        >>> disjoint_images(even, IntegerLayout.from_strides({"i": 8}, (3,), 1)).witness
+        {'first': {'i': 2}, 'second': {'i': 1}, 'value': {'offset': 4}}
+    """
+    _check_outputs(first, second)
+    budget = checked_milliseconds(milliseconds)
+    said: list[str] = []
+    found = climb(SHARED, said, first, second)
+    if found is not None:
+        return Refuted(found.engine, found.witness or {}) if found.count else Proved(found.engine, found.certificate)
+    answer: Verdict | None = climb(TIMED, said, first, second, budget / 1000)
+    return Unknown(f"no answer within {budget} ms ({'; '.join(said)})", (*SHARED, *TIMED)) if answer is None else answer
+
+
+def _check_outputs(first: IntegerLayout, second: IntegerLayout) -> None:
+    if layout_or_refuse(first, "first").outputs != layout_or_refuse(second, "second").outputs:
+        raise check.malformed("second", f"must have the outputs {first.outputs}", second.outputs)
+
+
+def _witness(f: IntegerLayout, x: Sequence[int], g: IntegerLayout, y: Sequence[int]) -> dict[str, dict[str, int]]:
+    return {
+        "first": dict(zip(f.in_dims, map(int, x), strict=True)),
+        "second": dict(zip(g.in_dims, map(int, y), strict=True)),
+        "value": dict(zip(f.out_dims, f.value([int(c) for c in x]), strict=True)),
+    }
+
+
+def _by_solver(name: str, first: IntegerLayout, second: IntegerLayout, seconds: float) -> Verdict:
+    answer = common_value(first, second, seconds)
+    if answer is not None:
+        x, y = answer
+        if first.value(x) != second.value(y):
+            return Unknown(f"{name} named two points, {tuple(x)} and {tuple(y)}, of two values", (name,))
+        return Refuted(name, _witness(first, x, second, y))
+    (ours, count), (theirs, size) = sampled_values(first), sampled_values(second)
+    if ours.keys() & theirs.keys():
+        return Unknown(f"{name} says that no value is shared, and some are", (name, "samples"))
+    return Proved(name, {"confirmed": f"no common value among {count} and {size} points"})
+
+
+def _no_points(name: str, first: IntegerLayout, second: IntegerLayout) -> CommonValues | None:
+    return None if first.size and second.size else CommonValues(0, name)
+
+
+def _by_lattice(name: str, first: IntegerLayout, second: IntegerLayout) -> CommonValues | None:
+    meeting = value_lattice(first) & value_lattice(second)
+    if not isinstance(meeting, NoSolution):
+        return None
+    return CommonValues(0, name, certificate={"row": meeting.row, "modulus": meeting.modulus})
+
+
+def _by_range(name: str, first: IntegerLayout, second: IntegerLayout) -> CommonValues | None:
+    for output, (row, b, m), (other, c, n) in zip(first.out_dims, first.forms, second.forms, strict=True):
+        low, high = (0, m - 1) if m else span(row, b, first.extents)
+        bottom, top = (0, n - 1) if n else span(other, c, second.extents)
+        if high < bottom or top < low:
+            return CommonValues(0, name, certificate={"output": output})
+    return None
+
+
+def _by_forms(_: str, first: IntegerLayout, second: IntegerLayout) -> CommonValues | None:
+    """Count output by output, where no axis moves two of them, or all outputs packed into one."""
+    found = _each(first, second)
+    if found is None and len(first.outputs) > 1:
+        one, two = packed(first, second) or (None, None)
+        found = _one(one, first.extents, two, second.extents, 0) if one and two else None
+    if found is None:
+        return None
+    count, engine, x, y = found
+    return CommonValues(count, engine, _witness(first, x, second, y)) if count else CommonValues(0, engine)
+
+
+def _by_table(name: str, first: IntegerLayout, second: IntegerLayout) -> CommonValues | None:
+    if not fit(first, second):
+        return None
+    count, x, y = shared_in_table(first, second)
     if not count:
-        return CommonValues(0, engine)
-    return CommonValues(
-        count,
-        engine,
-        {
-            "first": dict(zip(first.in_dims, x, strict=True)),
-            "second": dict(zip(second.in_dims, y, strict=True)),
-            "value": dict(zip(first.out_dims, first.value(x), strict=True)),
-        },
-    )
+        return CommonValues(0, name, certificate={"points": first.size + second.size})
+    return CommonValues(count, name, _witness(first, x, second, y))
 
 
-Answer = tuple[int, str, Vector, Vector]
+SHARED: Ladder[CommonValues | None] = {
+    "size": _no_points,
+    "lattice": _by_lattice,
+    "range": _by_range,
+    "progression or bitset": _by_forms,
+    "table": _by_table,
+}
+TIMED: Ladder[Verdict | None] = {"z3": _by_solver}
 
 
-def _forms(layout: IntegerLayout) -> list[Form]:
-    """Return every output as (row, constant, modulus), the modulus 0 where it does not wrap."""
-    forms = []
-    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
-        form = residue_form(row, b, m, layout.extents)
-        row, b, m = (*form, 0) if form else (row, b, m)
-        forms.append((tuple([a if e > 1 else 0 for a, e in zip(row, layout.extents, strict=True)]), b, m))
-    return forms
-
-
-def _each(first: IntegerLayout, second: IntegerLayout) -> Answer | None:
-    """Count output by output, where no axis moves two of them."""
-    one, two = _forms(first), _forms(second)
+def _each(first: IntegerLayout, second: IntegerLayout) -> Count | None:
+    one, two = first.forms, second.forms
     for forms in (one, two):
         if any(sum(map(bool, column)) > 1 for column in zip(*[row for row, _, _ in forms], strict=True)):
             return None
@@ -129,43 +212,16 @@ def _each(first: IntegerLayout, second: IntegerLayout) -> Answer | None:
     return count, "bitset" if "bitset" in engines else "progression", tuple(x), tuple(y)
 
 
-def _packed(first: IntegerLayout, second: IntegerLayout) -> Answer | None:
-    """Count all outputs at once, packed in mixed radix over the range of both, where none wraps."""
-    one, two = _forms(first), _forms(second)
-    if any(m for _, _, m in (*one, *two)):
-        return None
-    rows, constants, weight = [[0] * len(first.inputs), [0] * len(second.inputs)], [0, 0], 1
-    for pair in zip(one, two, strict=True):
-        spans = [span(row, b, box.extents) for (row, b, _), box in zip(pair, (first, second), strict=True)]
-        low, high = min(bottom for bottom, _ in spans), max(top for _, top in spans)
-        for place, (row, b, _) in enumerate(pair):
-            rows[place] = [total + weight * a for total, a in zip(rows[place], row, strict=True)]
-            constants[place] += weight * (b - low)
-        weight *= high - low + 1
-    packed = [(tuple(row), constant, 0) for row, constant in zip(rows, constants, strict=True)]
-    return _one(packed[0], first.extents, packed[1], second.extents, 0)
-
-
-def _one(form: Form, extents: Vector, other: Form, limits: Vector, modulus: int) -> Answer | None:
+def _one(form: Form, extents: Vector, other: Form, limits: Vector, modulus: int) -> Count | None:
     """Count the common values of two forms."""
     mine, theirs = _progression(form, extents), _progression(other, limits)
     if mine is not None and theirs is not None:
-        (low, step, length), (bottom, stride, size) = mine, theirs
-        g = math.gcd(step, stride)
-        if (bottom - low) % g:
+        start, count = _meeting(mine, theirs)
+        if not count:
             return 0, "progression", (), ()
-        period = step * stride // g
-        turns = (bottom - low) // g * pow(step // g, -1, stride // g) % (stride // g)
-        start = low + step * turns
-        begin, end = max(low, bottom), min(low + step * (length - 1), bottom + stride * (size - 1))
-        start += -((start - begin) // period) * period
-        if start > end:
-            return 0, "progression", (), ()
-        count = (end - start) // period + 1
-        return count, "progression", _greedy(form, extents, start), _greedy(other, limits, start)
-    if not form[2] and not other[2]:
-        modulus = 0
-    elif form[2] != other[2]:
+        points = [point_in_run(row, b, box, start) for (row, b, _), box in ((form, extents), (other, limits))]
+        return count, "progression", points[0], points[1]
+    if form[2] != other[2]:
         # a form that does not wrap has the same values as residues
         form, other = (*form[:2], modulus), (*other[:2], modulus)
     sets = [value_set(*f, box, BITSET_VALUES) for f, box in ((form, extents), (other, limits))]
@@ -182,40 +238,18 @@ def _one(form: Form, extents: Vector, other: Form, limits: Vector, modulus: int)
 def _progression(form: Form, extents: Vector) -> tuple[int, int, int] | None:
     """Return (least value, step, length) where the values of a form over Z are an arithmetic progression."""
     row, constant, m = form
-    step = math.gcd(*row)
-    if m:
-        return None
-    if not step:
-        return constant, 1, 1
-    reach = 0
-    for stride, extent in sorted((abs(a), e) for a, e in zip(row, extents, strict=True) if a):
-        if stride > reach + step:
-            return None
-        reach += stride * (extent - 1)
-    return span(row, constant, extents)[0], step, reach // step + 1
+    step, reach, whole = (0, 0, False) if m else filled(row, extents)
+    return (span(row, constant, extents)[0], step, reach // step + 1) if whole else None
 
 
-def _greedy(form: Form, extents: Vector, value: int) -> Vector:
-    """Return a point where a form that fills a progression takes a value."""
-    row, constant, _ = form
-    rest = value - span(row, constant, extents)[0]
-    modes = sorted((abs(a), e, k) for k, (a, e) in enumerate(zip(row, extents, strict=True)) if a)
-    below = sum(stride * (extent - 1) for stride, extent, _ in modes)
-    point = [0] * len(row)
-    for stride, extent, k in reversed(modes):
-        below -= stride * (extent - 1)
-        digit = max(0, -((below - rest) // stride))
-        rest -= digit * stride
-        point[k] = digit if row[k] > 0 else extent - 1 - digit
-    return tuple(point)
-
-
-def _by_table(first: IntegerLayout, second: IntegerLayout) -> Answer:
-    one, two = value_keys(first, second)
-    both = np.intersect1d(one, two)
-    if not both.size:
-        return 0, "table", (), ()
-    points = [
-        box.coordinate(int(np.argmax(keys == both[0]))) for box, keys in zip((first, second), (one, two), strict=True)
-    ]
-    return len(both), "table", points[0], points[1]
+def _meeting(one: tuple[int, int, int], two: tuple[int, int, int]) -> tuple[int, int]:
+    """Return the least common value of two progressions (least, step, length), and how many there are."""
+    (low, step, length), (bottom, stride, size) = one, two
+    g = math.gcd(step, stride)
+    if (bottom - low) % g:
+        return 0, 0
+    period = step * stride // g
+    start = low + step * ((bottom - low) // g * pow(step // g, -1, stride // g) % (stride // g))
+    begin, end = max(low, bottom), min(low + step * (length - 1), bottom + stride * (size - 1))
+    start += -((start - begin) // period) * period
+    return start, max((end - start) // period + 1, 0)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.integer.layout import IntegerLayout
+from layoutalg.integer.matrix import Vector
 
 if TYPE_CHECKING:
     from layoutalg.piecewise import ParametricLayout
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 POINTS = 2**16
 """Most points of a layout that are all looked at."""
 SAMPLES = 2**11
+VALUES = 2**14
+"""Points at which the answers of z3 are confirmed."""
 AROUND = 2**12
 """Most places of the box around the values that are all looked at, and about as many neighbours of values."""
 Columns = list["npt.NDArray[Any]"]
@@ -52,6 +55,17 @@ def sampled_points(layout: IntegerLayout, most: int = POINTS, samples: int = SAM
     points += [[rng.choice((0, extent - 1)) for extent in extents] for _ in range(64)]
     points += [[rng.randrange(extent) for extent in extents] for _ in range(samples)]
     return [_column([point[k] for point in points]) for k in range(len(extents))]
+
+
+def sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
+    """Return values of some points with a point of each, and how many points these are, each counted once.
+
+    Example:
+        >>> sampled_values(IntegerLayout.from_strides({"i": 3}, (1,), modulus=2))
+        ({(0,): (2,), (1,): (1,)}, 3)
+    """
+    points = set(zip(*[column.tolist() for column in sampled_points(layout, VALUES, VALUES)], strict=True))
+    return {layout.value(point): point for point in sorted(points)}, len(points)
 
 
 def confirmed(layout: IntegerLayout, inverse: ParametricLayout) -> str:

@@ -1,11 +1,13 @@
-"""One affine form ``a x + b`` on a box of coordinates: its range, its residues, where it is a bijection.
+"""One affine form ``a x + b`` on a box of coordinates: its range, its residues, and what its sorted strides tell.
 
-Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``chain``, ``grid``.
+Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``growing``, ``filled``, ``point_in_run``, ``chain``,
+``grid``.
 
 Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
 its values at the origin and at the unit points stays in [0, m) on the box. A form takes each value of an interval of as
 many values as there are points once exactly when its strides, sorted by size, are 1, s_1, s_1 s_2, ...: the least value
-above those of the smaller strides must be a stride.
+above those of the smaller strides must be a stride. It takes all that lies whole steps above its least value, up to
+the greatest, while no sorted stride exceeds what the smaller ones reach by more than the step.
 
 Notation: a form is a row of coefficients and a constant; a box is its extents, fastest first.
 """
@@ -78,6 +80,66 @@ def first_at_least(row: Sequence[int], constant: int, extents: Sequence[int], bo
     return tuple(point)
 
 
+def growing(row: Sequence[int], extents: Sequence[int]) -> tuple[tuple[int, int], ...] | None:
+    """Return (stride, extent) by size where each stride exceeds the reach of the smaller ones: no value comes twice.
+
+    Example:
+        >>> growing((5, -1), (2, 4)), growing((3, 1), (2, 4)) is None
+        (((1, 4), (5, 2)), True)
+    """
+    modes = _sorted(row, extents)
+    reach = 0
+    for stride, extent, _ in modes:
+        if stride <= reach:
+            return None
+        reach += stride * (extent - 1)
+    return tuple([(stride, extent) for stride, extent, _ in modes])
+
+
+def filled(row: Sequence[int], extents: Sequence[int]) -> tuple[int, int, bool]:
+    """Return (step, reach, whole): a form takes its least value plus 0, step, 2 step, ..., reach, and what is above.
+
+    Where ``whole``, that is all; else reach + step above the least value is not a value, nor as far below the greatest.
+
+    Example:
+        >>> filled((2, -4), (2, 3)), filled((2, 10), (3, 2)), filled((0,), (4,))
+        ((2, 10, True), (2, 4, False), (1, 0, True))
+    """
+    modes = [mode for mode in _sorted(row, extents) if mode[0]]
+    step = math.gcd(*[stride for stride, _, _ in modes]) or 1
+    reach = 0
+    for stride, extent, _ in modes:
+        if stride > reach + step:
+            return step, reach, False
+        reach += stride * (extent - 1)
+    return step, reach, True
+
+
+def point_in_run(row: Sequence[int], constant: int, extents: Sequence[int], value: int) -> Vector:
+    """Return a point where a form that is ``filled`` as a whole takes a value, which must be one of its values.
+
+    Example:
+        >>> point_in_run((2, -4), 8, (2, 3), 6)
+        (1, 1)
+    """
+    rest = value - span(row, constant, extents)[0]
+    modes = _sorted(row, extents)
+    below = sum([stride * (extent - 1) for stride, extent, _ in modes])
+    point = [0] * len(row)
+    for stride, extent, place in reversed(modes):
+        below -= stride * (extent - 1)
+        # the least digit for which the smaller strides can reach the rest
+        digit = max(0, -((below - rest) // stride)) if stride else 0
+        rest -= digit * stride
+        point[place] = digit if row[place] >= 0 else extent - 1 - digit
+    return tuple(point)
+
+
+def _sorted(row: Sequence[int], extents: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (size of the stride, extent, place) of the axes of extent above 1, least stride first."""
+    return sorted([(abs(a), e, place) for place, (a, e) in enumerate(zip(row, extents, strict=True)) if e > 1])
+
+
 def chain(row: Sequence[int], constant: int, extents: Sequence[int]) -> list[int] | tuple[Vector, Vector] | int:
     """Return the axes, least stride first, of a form that takes each of 0, ..., size - 1 once; else why it does not.
 
@@ -95,7 +157,7 @@ def chain(row: Sequence[int], constant: int, extents: Sequence[int]) -> list[int
         ([1, 0], ((0, 2), (1, 0)), 1, -4)
     """
     low = span(row, constant, extents)[0]
-    live = sorted([place for place, extent in enumerate(extents) if extent > 1], key=lambda place: abs(row[place]))
+    live = [place for _, _, place in _sorted(row, extents)]
     weight = 1
     for count, place in enumerate(live):
         stride = abs(row[place])

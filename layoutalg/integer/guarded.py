@@ -1,14 +1,18 @@
-"""Integer layouts as guarded quasi-affine layouts, for the questions that only ISL decides.
+"""Integer layouts as guarded quasi-affine layouts: for questions that only ISL decides, and for inverses in pieces.
 
-Main definitions: ``isl_text``, ``guarded``, ``output_names``, ``first_missed``.
+Main definitions: ``isl_text``, ``guarded``, ``output_names``, ``first_missed``, ``listed``, ``chained``.
+
+Implementation notes: the piecewise family is imported on use; loading it takes as long as loading this package.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from layoutalg.integer.layout import IntegerLayout
+from layoutalg.integer.matrix import Vector
 
 if TYPE_CHECKING:
     from layoutalg.piecewise import ParametricLayout
@@ -44,10 +48,14 @@ def guarded(layout: IntegerLayout) -> ParametricLayout:
         >>> print(guarded(IntegerLayout.from_strides({"i": 5}, (3,), 1)))
         { [x0] -> [(1 + 3x0)] : 0 <= x0 <= 4 }
     """
+    return parametric(isl_text(layout, [f"x{k}" for k in range(len(layout.inputs))]), output_names(layout))
+
+
+def parametric(text: str, outputs: tuple[str, ...]) -> ParametricLayout:
+    """Return ISL text with these names of its outputs as a layout."""
     from layoutalg.piecewise import ParametricLayout
 
-    axes = [f"x{k}" for k in range(len(layout.inputs))]
-    return ParametricLayout(isl_text(layout, axes), outputs=output_names(layout))
+    return ParametricLayout(text, outputs=outputs)
 
 
 def output_names(layout: IntegerLayout) -> tuple[str, ...]:
@@ -77,3 +85,34 @@ def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> lis
     box = " and ".join(f"{low} <= {axis} < {high}" for axis, (low, high) in zip(image.axes, sides, strict=True))
     point = ParametricSet(f"{{ [{', '.join(image.axes)}] : {box} }}").subtract(image).sample()
     return None if point is None else [int(str(point[axis])) for axis in image.axes]
+
+
+def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
+    """Return the map from each value to its least point, the first axis compared first, as ISL text in few runs.
+
+    Args:
+        layout: At least one point; the time grows with the square of their number.
+        names: Names of the outputs in the text.
+
+    Example:
+        >>> listed(IntegerLayout.from_strides({"i": 3}, (4,), 1), ("y",))
+        '{ [y] -> [0 + 1*floor((y - 1)/4)] : 0 <= y - 1 <= 8 and (y - 1) mod 4 = 0 }'
+    """
+    from layoutalg.piecewise.runs import runs_text
+
+    least: dict[Vector, Vector] = {}
+    rows = layout.table().reshape(layout.size, -1).tolist()
+    for point, row in zip(itertools.product(*[range(extent) for extent in layout.extents[::-1]]), rows, strict=True):
+        value, turned = tuple(row), point[::-1]
+        least[value] = min(turned, least.get(value, turned))
+    return runs_text(least, names)
+
+
+def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
+    """Return the inverse of outputs that are chains of digits as ISL text; None for others."""
+    if any(sum(map(bool, column)) > 1 for column in layout.columns):
+        return None
+    from layoutalg.piecewise.chain import chain_inverse
+
+    forward = guarded(layout)
+    return chain_inverse(forward.text, forward.axes, names)

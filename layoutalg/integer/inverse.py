@@ -8,30 +8,30 @@ backwards. So the right inverse is again an integer layout, without division, on
 image is a whole box of as many values as there are points, an affine map modulo the extents is tried, which inverts
 skews and rotations such as ``(i, j) -> (i + j mod 4, j)``. Otherwise the inverse is quasi-affine with a guard.
 
-Implementation notes: engines from cheap to dear for the guarded inverse: one piece by linear algebra, chains of digits,
-runs of values of a small layout, ISL. Each answer is evaluated and compared with the layout (``confirm``).
+Implementation notes: ``INVERSES`` lists the engines for the guarded inverse from cheap to dear: one piece by linear
+algebra, chains of digits, runs of values of a small layout, ISL. Each answer is evaluated and compared with the layout
+(``confirm``).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer.axes import same_function
 from layoutalg.integer.closed import closed
 from layoutalg.integer.compose import compose
 from layoutalg.integer.confirm import confirmed, confirmed_on_digits
-from layoutalg.integer.forms import residue_form
-from layoutalg.integer.guarded import guarded, output_names
+from layoutalg.integer.guarded import chained, guarded, listed, output_names, parametric
+from layoutalg.integer.ladder import Ladder, climb
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
-from layoutalg.integer.listed import listed
-from layoutalg.integer.matrix import Vector
+from layoutalg.integer.matrix import Matrix, Vector, transpose
 from layoutalg.integer.solve import NoSolution, solve_mod
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ SMALL_POINTS = 512
 """Points of a layout that is listed in any number of runs."""
 FEW_PIECES, MANY_PIECES = 64, 256
 """Runs of a larger layout: up to the first number they are the answer, up to the second where ISL has none."""
+Names: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +107,7 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
         >>> print(right_inverse(skew).layout)
         { [s, t] -> [(s - t), (t)] : t >= -2 + s and 0 <= t <= 3 and t <= s }
     """
-    if not layout_or_refuse(layout).size:
-        raise _refused(layout, "the layout has no points", {"size": 0})
+    _check_points(layout)
     return _by_digits(layout) or _by_residues(layout) or image_inverse(layout)
 
 
@@ -127,168 +127,169 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
         >>> found.confirmed
         'all 5 points'
     """
-    if not layout_or_refuse(layout).size:
-        raise _refused(layout, "the layout has no points", {"size": 0})
-    from layoutalg.piecewise import ParametricLayout
-
-    names = output_names(layout)
-    runs = listed(layout, names) if layout.size <= LISTED_POINTS else None
-    pieces = 0 if runs is None else runs.count(";") + 1
-    engines: list[tuple[str, Callable[[], str | None]]] = [
-        ("one piece", lambda: closed(layout, names)),
-        ("digits", lambda: _chained(layout, names)),
-        ("isl", lambda: guarded(layout).right_inverse().text),
-    ]
-    if 0 < pieces <= MANY_PIECES or layout.size <= SMALL_POINTS:
-        engines.insert(2 if pieces <= FEW_PIECES else 3, ("runs", lambda: runs))
-    tried: list[str] = []
+    _check_points(layout)
+    said: list[str] = []
     with clock.within(2 * ISL_SECONDS):
-        for engine, find in engines:
-            try:
-                clock.check(f"the inverse of {layout}")
-                text = find()
-                if text is None:
-                    continue
-                inverse = ParametricLayout(text, outputs=tuple(layout.in_dims))
-                return ImageInverse(inverse, confirmed(layout, inverse))
-            except (BudgetError, AdmissibilityError) as error:  # ISL's own errors say nothing about the layout
-                tried.append(f"{engine}: {error.diagnostic.code} {error.diagnostic.what}")
-    raise BudgetError(
-        Diagnostic(
-            code="LA741",
-            what="the inverse of the layout was not found",
-            where=(str(layout),),
-            because="; ".join(tried),
-            witness={"points": layout.size},
+        found = climb(INVERSES, said, layout, output_names(layout), {})
+    if found is None:
+        raise BudgetError(
+            Diagnostic(
+                code="LA741",
+                what="the inverse of the layout was not found",
+                where=(str(layout),),
+                because="; ".join(said),
+                witness={"points": layout.size},
+            )
         )
-    )
+    return found
 
 
-def _chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
-    """Return the inverse of outputs that are chains of digits, or None."""
-    if any(sum(map(bool, column)) > 1 for column in layout.columns):
-        return None
-    from layoutalg.piecewise.chain import chain_inverse
+def _check_points(layout: IntegerLayout) -> None:
+    if not layout_or_refuse(layout).size:
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA735",
+                what="there is no right inverse",
+                where=(str(layout),),
+                because="the layout has no points",
+                witness={"size": 0},
+            )
+        )
 
-    forward = guarded(layout)
-    return chain_inverse(forward.text, forward.axes, names)
+
+Runs: TypeAlias = dict[str, str]
+"""The runs of a layout, once they were listed."""
+Finder: TypeAlias = Callable[[IntegerLayout, Names, Runs], str | None]
 
 
-def _by_residues(layout: IntegerLayout) -> RightInverse | None:
-    """Return the inverse that is affine modulo the extents, where the image is a box of as many values as points."""
-    low, sizes = [], []
-    for (bottom, top), m in zip(layout.spans(), layout.moduli, strict=True):
-        low.append(0 if m else bottom)
-        sizes.append(m or top - bottom + 1)
-    if math.prod(sizes) != layout.size:
-        return None
-    width = len(layout.inputs)
-    # values of an output over Z differ by less than its side, so they are residues modulo the side
-    order = _box_order(layout, sizes)
-    if order is None:
-        return None
-    turned = tuple(tuple(row[k] for k in order) for row in layout.matrix)
-    found: list[Vector] = []
-    corner = [a - b for a, b in zip(low, layout.offset, strict=True)]
-    units = [[int(k == place) for k in range(len(sizes))] for place in range(len(sizes))]
-    for step in ([0] * len(sizes), *units):
-        # the particular solution is reduced by the kernel, so it is the point of the box
-        answer = solve_mod(turned, [a + b for a, b in zip(corner, step, strict=True)], sizes, columns=width)
-        if isinstance(answer, NoSolution):
+def _engine(find: Finder) -> Callable[[str, IntegerLayout, Names, Runs], ImageInverse | None]:
+    """Return the engine that confirms what a function finds."""
+
+    def engine(_: str, layout: IntegerLayout, names: Names, runs: Runs) -> ImageInverse | None:
+        clock.check(f"the inverse of {layout}")
+        text = find(layout, names, runs)
+        if text is None:
             return None
-        found.append(tuple(answer.particular[order.index(k)] for k in range(width)))
-    columns = [[x - y for x, y in zip(point, found[0], strict=True)] for point in found[1:]]
-    digits = tuple((f"{name}0", size) for name, size in zip(layout.out_dims, sizes, strict=True))
-    if len({name for name, _ in digits}) < len(digits):
-        return None
-    inverse = IntegerLayout(
-        digits, layout.inputs, tuple(tuple(column[k] for column in columns) for k in range(width)), found[0]
-    )
-    values = IntegerLayout(digits, layout.outputs, tuple(map(tuple, units)), tuple(low))
-    try:
-        exact = same_function(compose(layout, inverse), values)
-    except (LayoutError, BudgetError):
-        return None
-    box = tuple((name, (a, a + size)) for name, a, size in zip(layout.out_dims, low, sizes, strict=True))
-    seen = confirmed_on_digits(layout, inverse, values) if exact else None
-    return None if seen is None else RightInverse(inverse, values, box, seen)
+        inverse = parametric(text, tuple(layout.in_dims))
+        return ImageInverse(inverse, confirmed(layout, inverse))
+
+    return engine
 
 
-def _box_order(layout: IntegerLayout, sizes: list[int]) -> tuple[int, ...] | None:
-    """Return an order of the axes in which the pivots of the kernel lattice are the extents: its box is the domain."""
-    width = len(layout.inputs)
-    orders = itertools.permutations(range(width)) if width <= 4 else (tuple(range(width)), tuple(range(width))[::-1])
-    for order in orders:
-        turned = tuple(tuple(row[k] for k in order) for row in layout.matrix)
-        answer = solve_mod(turned, [0] * len(turned), sizes, columns=width)
-        basis = answer.basis if not isinstance(answer, NoSolution) else ()
-        if len(basis) == width and all(basis[k][k] == layout.extents[axis] for k, axis in enumerate(order)):
-            return order
-    return None
+def _few_runs(layout: IntegerLayout, names: Names, runs: Runs) -> str | None:
+    if layout.size > LISTED_POINTS:
+        return None
+    runs["text"] = listed(layout, names)
+    return runs["text"] if runs["text"].count(";") < FEW_PIECES else None
+
+
+def _many_runs(layout: IntegerLayout, _: Names, runs: Runs) -> str | None:
+    text = runs.get("text", "")
+    return text if text and (layout.size <= SMALL_POINTS or text.count(";") < MANY_PIECES) else None
+
+
+INVERSES: Ladder[ImageInverse | None] = {
+    "one piece": _engine(lambda layout, names, _: closed(layout, names)),
+    "digits": _engine(lambda layout, names, _: chained(layout, names)),
+    "runs": _engine(_few_runs),
+    "isl": _engine(lambda layout, *_: guarded(layout).right_inverse().text),
+    "many runs": _engine(_many_runs),
+}
 
 
 def _by_digits(layout: IntegerLayout) -> RightInverse | None:
     """Return the inverse along chains of strides, or None where an axis moves several outputs or a modulus wraps."""
-    live = [k for k, extent in enumerate(layout.extents) if extent > 1]
-    rows: list[Vector] = []
-    starts: list[int] = []
-    for m, row, b in zip(layout.moduli, layout.matrix, layout.offset, strict=True):
-        form = residue_form(row, b, m, layout.extents)
-        if form is None:
-            return None
-        rows.append(form[0])
-        starts.append(form[1])
-    if any(sum(1 for row in rows if row[k]) > 1 for k in live):
+    forms, extents, width, height = layout.forms, layout.extents, len(layout.inputs), len(layout.outputs)
+    if any(m for _, _, m in forms) or any(sum(1 for row, _, _ in forms if row[k]) > 1 for k in range(width)):
         return None
     digits: list[tuple[str, int]] = []
-    inverse_columns: list[list[int]] = []
-    value_columns: list[list[int]] = []
-    base = [0] * len(layout.inputs)
-    box = []
-    for place, (name, _) in enumerate(layout.outputs):
-        row, low, weight, used = rows[place], starts[place], 1, 0
-        while True:
+    points: list[Vector] = []
+    weights: list[Vector] = []
+    base, starts, box = [0] * width, [], []
+    for place, ((name, _), (row, low, _)) in enumerate(zip(layout.outputs, forms, strict=True)):
+        weight, used, least = 1, 0, low
+        while found := [k for k, a in enumerate(row) if abs(a) == weight]:
             # the longest axis with this stride reaches furthest
-            found = [k for k in live if abs(row[k]) == weight]
-            if not found:
-                break
-            k = max(found, key=lambda axis: layout.extents[axis])
-            sign, extent = (1 if row[k] > 0 else -1), layout.extents[k]
+            axis = max(found, key=lambda k: extents[k])
+            extent, down = extents[axis], row[axis] < 0
             digits.append((f"{name}{used}", extent))
-            inverse_columns.append([sign if axis == k else 0 for axis in range(len(layout.inputs))])
-            value_columns.append([weight if other == place else 0 for other in range(len(layout.outputs))])
-            if sign < 0:
-                base[k] = extent - 1
-                low -= weight * (extent - 1)
+            points.append(_unit(width, axis, -1 if down else 1))
+            weights.append(_unit(height, place, weight))
+            if down:
+                base[axis] = extent - 1
+                least -= weight * (extent - 1)
             weight, used = weight * extent, used + 1
-        starts[place] = low
-        box.append((name, (low, low + weight)))
-    if len({name for name, _ in digits}) < len(digits):
+        starts.append(least)
+        box.append((name, (least, least + weight)))
+    if len(dict(digits)) < len(digits):
         digits = [(f"digit{place}", extent) for place, (_, extent) in enumerate(digits)]
-    count = len(digits)
-    inverse = IntegerLayout(
-        tuple(digits),
-        tuple((name, 0) for name, _ in layout.inputs),
-        tuple(tuple(inverse_columns[c][k] for c in range(count)) for k in range(len(layout.inputs))),
-        tuple(base),
-    )
-    values = IntegerLayout(
-        tuple(digits),
-        layout.outputs,
-        tuple(tuple(value_columns[c][j] for c in range(count)) for j in range(len(layout.outputs))),
-        tuple(starts),
-    )
-    seen = confirmed_on_digits(layout, inverse, values) if same_function(compose(layout, inverse), values) else None
-    return None if seen is None else RightInverse(inverse, values, tuple(box), seen)
+    ins = tuple((name, 0) for name, _ in layout.inputs)
+    inverse = IntegerLayout(tuple(digits), ins, transpose(tuple(points), width), tuple(base))
+    values = IntegerLayout(tuple(digits), layout.outputs, transpose(tuple(weights), height), tuple(starts))
+    return _compared(layout, inverse, values, tuple(box))
 
 
-def _refused(layout: IntegerLayout, because: str, witness: dict[str, object]) -> RepresentabilityError:
-    return RepresentabilityError(
-        Diagnostic(
-            code="LA735",
-            what="there is no right inverse",
-            where=(str(layout),),
-            because=because,
-            witness=witness,
-        )
+def _unit(size: int, place: int, entry: int = 1) -> Vector:
+    return tuple([entry if k == place else 0 for k in range(size)])
+
+
+def _compared(
+    layout: IntegerLayout, inverse: IntegerLayout, values: IntegerLayout, box: tuple[tuple[str, tuple[int, int]], ...]
+) -> RightInverse | None:
+    """Return the inverse after composing and evaluating it; None where it does not hold."""
+    try:
+        exact = same_function(compose(layout, inverse), values)
+    except LayoutError:
+        return None
+    seen = confirmed_on_digits(layout, inverse, values) if exact else None
+    return None if seen is None else RightInverse(inverse, values, box, seen)
+
+
+def _by_residues(layout: IntegerLayout) -> RightInverse | None:
+    """Return the inverse that is affine modulo the extents, where the image is a box of as many values as points."""
+    low = [0 if m else bottom for (bottom, _), m in zip(layout.spans(), layout.moduli, strict=True)]
+    sizes = [m or top - bottom + 1 for (bottom, top), m in zip(layout.spans(), layout.moduli, strict=True)]
+    if math.prod(sizes) != layout.size:
+        return None
+    # values of an output over Z differ by less than its side, so they are residues modulo the side
+    order = _box_order(layout, sizes)
+    if order is None:
+        return None
+    turned, width = _reordered(layout, order), len(order)
+    units = [_unit(len(sizes), place) for place in range(len(sizes))]
+    found: list[Vector] = []
+    for step in ((0,) * len(sizes), *units):
+        # the particular solution is reduced by the kernel, so it is the point of the box
+        target = [a - b + c for a, b, c in zip(low, layout.offset, step, strict=True)]
+        answer = solve_mod(turned, target, sizes, columns=width)
+        if isinstance(answer, NoSolution):
+            return None
+        found.append(tuple(answer.particular[order.index(k)] for k in range(width)))
+    columns = tuple(tuple(x - y for x, y in zip(point, found[0], strict=True)) for point in found[1:])
+    digits = tuple((f"{name}0", size) for name, size in zip(layout.out_dims, sizes, strict=True))
+    if len(dict(digits)) < len(digits):
+        return None
+    inverse = IntegerLayout(digits, layout.inputs, transpose(columns, width), found[0])
+    values = IntegerLayout(digits, layout.outputs, tuple(units), tuple(low))
+    return _compared(
+        layout,
+        inverse,
+        values,
+        tuple((n, (a, a + size)) for n, a, size in zip(layout.out_dims, low, sizes, strict=True)),
     )
+
+
+def _reordered(layout: IntegerLayout, order: Vector) -> Matrix:
+    return tuple([tuple([row[k] for k in order]) for row in layout.matrix])
+
+
+def _box_order(layout: IntegerLayout, sizes: list[int]) -> Vector | None:
+    """Return an order of the axes in which the pivots of the kernel lattice are the extents: its box is the domain."""
+    width = len(layout.inputs)
+    orders = itertools.permutations(range(width)) if width <= 4 else (tuple(range(width)), tuple(range(width))[::-1])
+    for order in orders:
+        answer = solve_mod(_reordered(layout, order), [0] * len(sizes), sizes, columns=width)
+        basis = answer.basis if not isinstance(answer, NoSolution) else ()
+        if len(basis) == width and all(basis[k][k] == layout.extents[axis] for k, axis in enumerate(order)):
+            return order
+    return None

@@ -42,7 +42,7 @@ class Lattice:
     def __post_init__(self) -> None:
         size = check.integer(self.dimension, "dimension", 0)
         rows = as_matrix(self.basis, "basis", size)
-        if hermite_basis(rows, size) != rows:
+        if not _is_hermite(rows):
             raise check.malformed("basis", "must be in Hermite form; Lattice.spanned_by takes any rows", self.basis)
         object.__setattr__(self, "dimension", size)
         object.__setattr__(self, "basis", rows)
@@ -148,6 +148,16 @@ class Lattice:
 
     def __str__(self) -> str:
         return "Z{" + ", ".join("(" + ",".join(map(str, row)) + ")" for row in self.basis) + f"}}^{self.dimension}"
+
+
+def _is_hermite(rows: Matrix) -> bool:
+    last = -1
+    for count, row in enumerate(rows):
+        place = next((k for k, entry in enumerate(row) if entry), -1)
+        if place <= last or row[place] < 0 or any(not 0 <= above[place] < row[place] for above in rows[:count]):
+            return False
+        last = place
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,6 +186,25 @@ class IntegerLayout(Layout):
         """Per input axis, its stride on every output."""
         return transpose(self.matrix, len(self.inputs))
 
+    @property
+    def forms(self) -> tuple[tuple[Vector, int, int], ...]:
+        """Each output as (row, constant, modulus): over Z, with modulus 0, where no residue wraps on the box.
+
+        Strides of axes of extent 0 or 1 are 0.
+
+        Example:
+            >>> IntegerLayout.from_strides({"i": 4, "j": 1}, (7, 5), modulus=8).forms
+            (((7, 0), 0, 8),)
+            >>> IntegerLayout.from_strides({"i": 4, "j": 1}, (7, 5), 3, modulus=8).forms
+            (((-1, 0), 3, 0),)
+        """
+        found, extents = [], self.extents
+        for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True):
+            form = residue_form(row, b, m, extents)
+            kept, constant, modulus = (row, b, m) if form is None else (*form, 0)
+            found.append((tuple([a if e > 1 else 0 for a, e in zip(kept, extents, strict=True)]), constant, modulus))
+        return tuple(found)
+
     def spans(self) -> tuple[tuple[int, int], ...]:
         """Return, per output, the least and the greatest value before any reduction by a modulus.
 
@@ -351,20 +370,20 @@ class IntegerLayout(Layout):
         """
         if len(self.outputs) != 1:
             raise self._not_invertible(f"it has {len(self.outputs)} outputs, and an index is one number", {})
-        (name, m), extents = self.outputs[0], self.extents
+        name, extents = self.outputs[0][0], self.extents
         if not self.size:
             return IntegerLayout(((name, 0),), (("index", 0),), ((0,),), (0,))
-        form = residue_form(self.matrix[0], self.offset[0], m, extents)
-        if form is None:
+        row, constant, wrap = self.forms[0]
+        if wrap:
             return self._inverse_by_table()
-        found = chain(*form, extents)
+        found = chain(row, constant, extents)
         if isinstance(found, int):
             because = f"{found} is a value of it" if found < 0 else f"no coordinate has the value {found}"
             raise self._not_invertible(because, {"value": found} if found < 0 else {"missed": found})
         if isinstance(found, tuple):
             raise self._not_invertible("two coordinates share a value", self._shared(*found))
         weights = [math.prod(extents[:place]) for place in found]
-        signs = [-1 if form[0][place] < 0 else 1 for place in found]
+        signs = [-1 if row[place] < 0 else 1 for place in found]
         start = sum([w * (extents[p] - 1) for p, w, sign in zip(found, weights, signs, strict=True) if sign < 0])
         steps = [w * sign for w, sign in zip(weights, signs, strict=True)]
         return _indexed(name, [(extents[place], step) for place, step in zip(found, steps, strict=True)], start)

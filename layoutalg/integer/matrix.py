@@ -19,6 +19,7 @@ from layoutalg.ground.errors import MalformedError
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 Vector: TypeAlias = tuple[int, ...]
 MAX_ENTRIES = 1_000_000
+_INT = {int}
 check = Checker("LA720", "this is not a matrix of integers")
 
 
@@ -43,8 +44,9 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
         raise check.malformed(argument, "must be a sequence of rows", value)
     rows = []
     for place, row in enumerate(value):
-        rows.append(check.vector(row, f"{argument}[{place}]", width))
-        width = len(rows[0])
+        plain = type(row) is tuple and (width is None or len(row) == width) and set(map(type, row)) <= _INT
+        rows.append(row if plain else check.vector(row, f"{argument}[{place}]", width))
+        width = len(row)
     if width and len(rows) * width > MAX_ENTRIES:
         raise check.malformed(argument, f"must have at most {MAX_ENTRIES} entries", f"{len(rows)} x {width}")
     return tuple(rows)

@@ -1,15 +1,15 @@
-"""Which values an integer layout takes, and how often: injectivity, surjectivity onto a box, common values.
+"""Which values an integer layout takes: whether none comes twice, whether a box is covered, which lattice holds them.
 
-Main definitions: ``injective``, ``covers``, ``disjoint_images``, ``kernel_lattice``, ``value_lattice``, ``value_keys``.
+Main definitions: ``injective``, ``covers``, ``kernel_lattice``, ``value_lattice``.
 
 Main statements: two points collide exactly when their difference is a vector of the kernel lattice inside the box of
 differences. Strides sorted by size fill an interval exactly when each is at most one more than what the smaller ones
 reach.
 
-Implementation notes: engines from cheap to dear, the one that decided is in the verdict: lattice, range,
-superincreasing strides or chain, table up to 2^20 points, bitset over at most 2^27 values, z3 within a time
-budget, ``Unknown``. Witnesses are evaluated before they are returned; what ISL or z3 prove is confirmed on samples,
-and the certificate says on how many.
+Implementation notes: ``INJECTIVE`` and ``COVERS`` list the engines from cheap to dear; the verdict names the one that
+decided: lattice, strides, table up to 2^20 points, bitset over at most 2^27 values, and within a time budget ISL and
+z3. Witnesses are evaluated before they are returned; what ISL or z3 prove is confirmed on samples, and the certificate
+says on how many.
 """
 
 from __future__ import annotations
@@ -19,31 +19,26 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from layoutalg.ground import clock, memory
-from layoutalg.ground.errors import BudgetError
+from layoutalg.ground import clock
 from layoutalg.ground.limits import ISL_SECONDS, SMT_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.integer.bits import ValueSet, value_set
-from layoutalg.integer.confirm import sampled_points
-from layoutalg.integer.forms import residue_form, span
+from layoutalg.integer.bits import BITSET_VALUES, value_set
+from layoutalg.integer.confirm import sampled_values
+from layoutalg.integer.forms import filled, growing, span
 from layoutalg.integer.guarded import first_missed
+from layoutalg.integer.ladder import MILLISECONDS, Ladder, checked_milliseconds, climb, packed
 from layoutalg.integer.lattice import Coset, Lattice
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.layout import check_argument as check
-from layoutalg.integer.matrix import Vector
+from layoutalg.integer.matrix import Matrix
 from layoutalg.integer.solve import NoSolution, solve_mod
-from layoutalg.integer.solver import collision, common_value, point_of_value
+from layoutalg.integer.solver import collision, point_of_value
+from layoutalg.integer.tables import fit, gap_in_table, repeat_in_table
 
-TABLE_POINTS = 2**20
-BITSET_VALUES = 2**27
-MILLISECONDS = 2000
-SAMPLES = 2**14
-"""Points at which the answers of z3 are confirmed."""
 PLACES = 12
 """Places of a box at which ISL's word that it is covered is confirmed."""
+Box = Mapping[str, "int | tuple[int, int]"]
+Sides = Sequence[tuple[int, int]]
 
 
 def kernel_lattice(layout: IntegerLayout) -> Lattice:
@@ -53,9 +48,7 @@ def kernel_lattice(layout: IntegerLayout) -> Lattice:
         >>> kernel_lattice(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3))).basis
         ((3, -2),)
     """
-    width = len(layout_or_refuse(layout).inputs)
-    answer = solve_mod(layout.matrix, (0,) * len(layout.outputs), layout.moduli, columns=width)
-    return Lattice(width, answer.basis if not isinstance(answer, NoSolution) else ())
+    return _kernel(layout_or_refuse(layout).matrix, layout.moduli, len(layout.inputs))
 
 
 def value_lattice(layout: IntegerLayout) -> Coset:
@@ -73,80 +66,12 @@ def value_lattice(layout: IntegerLayout) -> Coset:
     return Coset(layout.offset, Lattice.spanned_by(generators, width))
 
 
-def _forms(layout: IntegerLayout) -> list[tuple[Vector, int]] | None:
-    """Return every output as an affine form over Z, or None where a modulus wraps."""
-    forms = []
-    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
-        form = residue_form(row, b, m, layout.extents)
-        if form is None:
-            return None
-        forms.append(form)
-    return forms
-
-
-def _packed(layout: IntegerLayout) -> tuple[Vector, int, int] | None:
-    """Return one form (row, constant, modulus) that collides exactly where the layout does, or None.
-
-    Outputs over Z are packed in mixed radix by their ranges, which loses nothing on the box.
-    """
-    forms = _forms(layout)
-    if forms is None:
-        if len(layout.outputs) == 1:
-            return layout.matrix[0], layout.offset[0], layout.moduli[0]
-        return None
-    total, weight = [0] * len(layout.inputs), 1
-    for row, _ in forms:
-        total = [t + weight * a for t, a in zip(total, row, strict=True)]
-        low, high = span(row, 0, layout.extents)
-        weight *= high - low + 1
-    return tuple(total), 0, 0
-
-
-def value_keys(*layouts: IntegerLayout) -> list[npt.NDArray[np.int64]]:
-    """Return, per flat index of each layout, a number that two points share exactly when they share all outputs.
-
-    The numbers ascend as the values do, the first output compared first.
-    """
-    sizes = [layout.size for layout in layouts]
-    memory.reserve("the values of layouts", sum(sizes), 48 + 16 * len(layouts[0].outputs))
-    tables = [layout.table().reshape(layout.size, -1) for layout in layouts]
-    keys = np.zeros(sum(sizes), dtype=np.int64)
-    for place in range(len(layouts[0].outputs)):
-        clock.check("comparing the values of layouts")
-        values, places = np.unique(np.concatenate([table[:, place] for table in tables]), return_inverse=True)
-        _, keys = np.unique(keys * len(values) + places.reshape(-1), return_inverse=True)
-        keys = keys.reshape(-1).astype(np.int64)
-    return np.split(keys, np.cumsum(sizes)[:-1])
-
-
-def _sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
-    """Return values of some points with a point of each, and how many points these are, each counted once."""
-    columns = [column.tolist() for column in sampled_points(layout, SAMPLES, SAMPLES)]
-    points = set(zip(*columns, strict=True))
-    return {layout.value(point): point for point in points}, len(points)
-
-
-def _pair(layout: IntegerLayout, engine: str, first: Sequence[int], second: Sequence[int]) -> Refuted | Unknown:
-    """Return the refutation by two points after looking at both values."""
-    names = list(layout.in_dims)
-    if tuple(first) == tuple(second) or layout.value(first) != layout.value(second):
-        return Unknown(f"{engine} named two points, {tuple(first)} and {tuple(second)}, of two values", (engine,))
-    return Refuted(
-        engine,
-        {
-            "first": dict(zip(names, map(int, first), strict=True)),
-            "second": dict(zip(names, map(int, second), strict=True)),
-            "value": dict(zip(layout.out_dims, layout.value([int(x) for x in first]), strict=True)),
-        },
-    )
-
-
 def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdict:
     """Decide whether no two points of the box share all outputs.
 
     Args:
         layout: The layout.
-        milliseconds: Budget of the solver, which is asked last.
+        milliseconds: Budget of the bitset and the solver, which come last.
 
     Returns:
         Proved with the engine; Refuted with the two points and their common value; Unknown where the budget ran out.
@@ -161,110 +86,95 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
         >>> injective(IntegerLayout.from_strides({"i": 3, "j": 4}, (2, 3)))
         Proved(engine='lattice', certificate={'kernel': ((3, -2),)})
     """
-    size = layout_or_refuse(layout).size
-    budget = _budget(milliseconds)
-    if size < 2:
-        return Proved("size")
-    lattice = _active_kernel(layout)
-    limits = layout.extents
-    for row in lattice.basis:
-        if all(abs(d) < extent for d, extent in zip(row, limits, strict=True)):
-            return _pair(layout, "lattice", [max(d, 0) for d in row], [max(-d, 0) for d in row])
-    if lattice.rank <= 1:
-        # every collision is a multiple of the one generator, which already leaves the box of differences
-        return Proved("lattice", {"kernel": lattice.basis})
-    packed = _packed(layout)
-    if packed is not None and not packed[2]:
-        order = _superincreasing(packed[0], limits)
-        if order is not None:
-            return Proved("superincreasing", {"strides": order})
-    if size <= min(TABLE_POINTS, layout.table_limit):
-        return _injective_by_table(layout)
-    try:
+    layout_or_refuse(layout)
+    budget = checked_milliseconds(milliseconds)
+    said: list[str] = []
+    answer: Verdict | None = climb(INJECTIVE, said, layout)
+    if answer is None:
         with clock.within(budget / 1000):
-            found = None if packed is None else value_set(*packed, limits, BITSET_VALUES)
-            if isinstance(found, ValueSet):
-                if found.collision is None:
-                    return Proved("bitset", {"values": size})
-                return _pair(layout, "bitset", *found.collision)
-            answer = collision(layout, budget / 1000)
-    except BudgetError as error:
-        because = f"no answer within {budget} ms ({error.diagnostic.because})"
-        return Unknown(because, ("lattice", "superincreasing", "bitset", "z3"))
-    if answer is not None:
-        return _pair(layout, "z3", *answer)
-    values, count = _sampled_values(layout)
-    if len(values) < count:
-        return Unknown("z3 says that no two points share a value, and some do", ("z3", "samples"))
-    return Proved("z3", {"confirmed": f"no value twice among {count} points"})
+            answer = climb(INJECTIVE_TIMED, said, layout, budget / 1000)
+    if answer is None:
+        return Unknown(f"no answer within {budget} ms ({'; '.join(said)})", (*INJECTIVE, *INJECTIVE_TIMED))
+    return answer
 
 
-def _budget(milliseconds: object) -> int:
-    """Return a checked number of milliseconds."""
-    return check.integer(milliseconds, "milliseconds", 1, 2**31)
+def _few_points(name: str, layout: IntegerLayout) -> Verdict | None:
+    return Proved(name) if layout.size < 2 else None
+
+
+def _kernel(rows: Matrix, moduli: Sequence[int], width: int) -> Lattice:
+    answer = solve_mod(rows, (0,) * len(rows), tuple(moduli), columns=width)
+    return Lattice(width, answer.basis if not isinstance(answer, NoSolution) else ())
 
 
 def _active_kernel(layout: IntegerLayout) -> Lattice:
-    """Return the kernel lattice with zeros on axes of extent 1."""
-    active = [k for k, extent in enumerate(layout.extents) if extent > 1]
-    rows = tuple(tuple(row[k] for k in active) for row in layout.matrix)
-    answer = solve_mod(rows, (0,) * len(rows), layout.moduli, columns=len(active))
-    basis = answer.basis if not isinstance(answer, NoSolution) else ()
-    width = len(layout.extents)
-    spread = []
-    for row in basis:
-        full = [0] * width
-        for k, d in zip(active, row, strict=True):
+    """Return the kernel lattice on the axes of extent above 1."""
+    live = [k for k, extent in enumerate(layout.extents) if extent > 1]
+    return _kernel(tuple([tuple([row[k] for k in live]) for row in layout.matrix]), layout.moduli, len(live))
+
+
+def _by_kernel(name: str, layout: IntegerLayout) -> Verdict | None:
+    lattice = _active_kernel(layout)
+    live = [k for k, extent in enumerate(layout.extents) if extent > 1]
+    rows = []
+    for row in lattice.basis:
+        full = [0] * len(layout.extents)
+        for k, d in zip(live, row, strict=True):
             full[k] = d
-        spread.append(full)
-    return Lattice.spanned_by(spread, width)
+        if all(abs(d) < extent for d, extent in zip(full, layout.extents, strict=True)):
+            return _pair(name, layout, [max(d, 0) for d in full], [max(-d, 0) for d in full])
+        rows.append(tuple(full))
+    # every collision is a multiple of the one generator, which already leaves the box of differences
+    return Proved(name, {"kernel": tuple(rows)}) if lattice.rank <= 1 else None
 
 
-def _superincreasing(row: Sequence[int], extents: Sequence[int]) -> tuple[tuple[int, int], ...] | None:
-    """Return (stride, extent) sorted by size where each stride exceeds the reach of the smaller ones."""
-    modes = sorted((abs(a), extent) for a, extent in zip(row, extents, strict=True) if extent > 1)
-    reach = 0
-    for stride, extent in modes:
-        if stride <= reach:
-            return None
-        reach += stride * (extent - 1)
-    return tuple(modes)
+def _by_growth(name: str, layout: IntegerLayout) -> Verdict | None:
+    forms = packed(layout)
+    strides = None if forms is None or forms[0][2] else growing(forms[0][0], layout.extents)
+    return None if strides is None else Proved(name, {"strides": strides})
 
 
-def _injective_by_table(layout: IntegerLayout) -> Verdict:
-    keys = value_keys(layout)[0]
-    _, first = np.unique(keys, return_index=True)
-    if len(first) == layout.size:
-        return Proved("table", {"points": layout.size})
-    seen = np.zeros(layout.size, dtype=bool)
-    seen[first] = True
-    second = int(np.argmin(seen))
-    original = int(np.argmax(keys == keys[second]))
-    return _pair(layout, "table", layout.coordinate(original), layout.coordinate(second))
+def _repeat_in_table(name: str, layout: IntegerLayout) -> Verdict | None:
+    if not fit(layout):
+        return None
+    found = repeat_in_table(layout)
+    return Proved(name, {"points": layout.size}) if found is None else _pair(name, layout, *found)
 
 
-Box = Mapping[str, "int | tuple[int, int]"]
+def _repeat_in_bits(name: str, layout: IntegerLayout, _: float) -> Verdict | None:
+    forms = packed(layout)
+    found = None if forms is None else value_set(*forms[0], layout.extents, BITSET_VALUES)
+    if found is None:
+        return None
+    return Proved(name, {"values": layout.size}) if found.collision is None else _pair(name, layout, *found.collision)
 
 
-def _box(layout: IntegerLayout, box: Box | None) -> list[tuple[int, int]]:
-    """Return per output the half-open interval asked for."""
-    sides: list[tuple[int, int]] = []
-    given = {} if box is None else box
-    needed = [name for name, m in layout.outputs if not m]
-    if not isinstance(given, Mapping) or not set(needed) <= set(given) or not set(given) <= set(layout.out_dims):
-        rule = f"must give an extent or (low, high) for each of {needed}, and for none but {list(layout.out_dims)}"
-        raise check.malformed("box", rule, box)
-    for name, m in layout.outputs:
-        side = given.get(name, m)
-        if isinstance(side, (tuple, list)):
-            low, high = check.vector(side, f"box[{name!r}]", 2)
-        else:
-            low, high = 0, check.integer(side, f"box[{name!r}]")
-        if high < low or (m and not (low >= 0 and high <= m)):
-            rule = f"must be an interval inside [0, {m})" if m else "must be an interval"
-            raise check.malformed(f"box[{name!r}]", rule, side)
-        sides.append((low, high))
-    return sides
+def _repeat_by_solver(name: str, layout: IntegerLayout, seconds: float) -> Verdict:
+    answer = collision(layout, seconds)
+    if answer is not None:
+        return _pair(name, layout, *answer)
+    values, count = sampled_values(layout)
+    if len(values) < count:
+        return Unknown(f"{name} says that no two points share a value, and some do", (name, "samples"))
+    return Proved(name, {"confirmed": f"no value twice among {count} points"})
+
+
+INJECTIVE: Ladder[Verdict | None] = {
+    "size": _few_points,
+    "lattice": _by_kernel,
+    "superincreasing": _by_growth,
+    "table": _repeat_in_table,
+}
+INJECTIVE_TIMED: Ladder[Verdict | None] = {"bitset": _repeat_in_bits, "z3": _repeat_by_solver}
+
+
+def _pair(name: str, layout: IntegerLayout, first: Sequence[int], second: Sequence[int]) -> Refuted | Unknown:
+    """Return the refutation by two points after looking at both values."""
+    if tuple(first) == tuple(second) or layout.value(first) != layout.value(second):
+        return Unknown(f"{name} named two points, {tuple(first)} and {tuple(second)}, of two values", (name,))
+    ours, theirs = (dict(zip(layout.in_dims, map(int, point), strict=True)) for point in (first, second))
+    value = dict(zip(layout.out_dims, layout.value(list(ours.values())), strict=True))
+    return Refuted(name, {"first": ours, "second": theirs, "value": value})
 
 
 def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
@@ -291,202 +201,143 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
         >>> covers(both, {"row": 4})
         Proved(engine='table', certificate={'points': 16})
     """
-    sides = _box(layout_or_refuse(layout), box)
-    if not math.prod(high - low for low, high in sides):
-        return Proved("empty box")
-    corner = [low for low, _ in sides]
-    if not layout.size:
-        return _missed(layout, "size", corner)
-    coset = value_lattice(layout)
-    units = [
-        [value + (k == place) for k, value in enumerate(corner)]
-        for place, (low, high) in enumerate(sides)
-        if high - low > 1
-    ]
-    for point in (corner, *units):
-        if tuple(point) not in coset:
-            return _missed(layout, "lattice", point)
-    for place, (row, b, m) in enumerate(zip(layout.matrix, layout.offset, layout.moduli, strict=True)):
-        form = residue_form(row, b, m, layout.extents)
-        if form is not None:
-            low, high = span(*form, layout.extents)
-            for value in (sides[place][0], sides[place][1] - 1):
-                if not low <= value <= high:
-                    return _missed(layout, "range", [value if k == place else x for k, x in enumerate(corner)])
-    if len(layout.outputs) > 1 and all(sum(map(bool, column)) <= 1 for column in layout.columns):
-        return _covers_each(layout, sides, corner)
-    if len(layout.outputs) == 1:
-        chain = _chain(layout, sides[0])
-        if chain is not None:
-            return chain
-    if layout.size <= min(TABLE_POINTS, layout.table_limit):
-        return _covers_by_table(layout, sides)
-    if len(layout.outputs) == 1:
-        form = residue_form(layout.matrix[0], layout.offset[0], layout.moduli[0], layout.extents)
-        row, b, m = (*form, 0) if form else (layout.matrix[0], layout.offset[0], layout.moduli[0])
-        found = value_set(row, b, m, layout.extents, BITSET_VALUES)
-        if isinstance(found, ValueSet):
-            missing = found.first_missing(*sides[0])
-            return Proved("bitset") if missing is None else _missed(layout, "bitset", [missing])
-    try:
+    sides = _sides(layout_or_refuse(layout), box)
+    said: list[str] = []
+    answer: Verdict | None = climb(COVERS, said, layout, sides)
+    if answer is None:
         with clock.within(ISL_SECONDS + SMT_SECONDS):
-            missing_point = first_missed(layout, sides)
-            if missing_point is None:
-                return _sampled_cover(layout, sides)
-            reached = point_of_value(layout, missing_point, SMT_SECONDS)
-    except BudgetError as error:
-        because = f"too many points for a table, and {error.diagnostic.because}"
-        return Unknown(because, ("lattice", "range", "isl", "z3"))
-    if reached is not None:
-        return Unknown(f"ISL says that {tuple(missing_point)} is missed, and {reached} reaches it", ("isl", "z3"))
-    return _missed(layout, "isl and z3", missing_point)
+            answer = climb(COVERS_TIMED, said, layout, sides)
+    if answer is None:
+        return Unknown(f"too many points for a table ({'; '.join(said)})", (*COVERS, *COVERS_TIMED))
+    return answer
 
 
-def _sampled_cover(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> Verdict:
-    """Confirm that a box is covered: z3 finds a point for its corners and for random places, and it is evaluated."""
+def _sides(layout: IntegerLayout, box: Box | None) -> list[tuple[int, int]]:
+    """Return per output the half-open interval that is to be covered."""
+    sides: list[tuple[int, int]] = []
+    given = {} if box is None else box
+    needed = [name for name, m in layout.outputs if not m]
+    if not isinstance(given, Mapping) or not set(needed) <= set(given) or not set(given) <= set(layout.out_dims):
+        rule = f"must give an extent or (low, high) for each of {needed}, and for none but {list(layout.out_dims)}"
+        raise check.malformed("box", rule, box)
+    for name, m in layout.outputs:
+        side = given.get(name, m)
+        if isinstance(side, (tuple, list)):
+            low, high = check.vector(side, f"box[{name!r}]", 2)
+        else:
+            low, high = 0, check.integer(side, f"box[{name!r}]")
+        if high < low or (m and not (low >= 0 and high <= m)):
+            rule = f"must be an interval inside [0, {m})" if m else "must be an interval"
+            raise check.malformed(f"box[{name!r}]", rule, side)
+        sides.append((low, high))
+    return sides
+
+
+def _missed(name: str, layout: IntegerLayout, point: Sequence[int]) -> Refuted:
+    return Refuted(name, {"missed": dict(zip(layout.out_dims, map(int, point), strict=True))})
+
+
+def _empty_box(name: str, _: IntegerLayout, sides: Sides) -> Verdict | None:
+    return None if math.prod(high - low for low, high in sides) else Proved(name)
+
+
+def _no_points(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    return None if layout.size else _missed(name, layout, [low for low, _ in sides])
+
+
+def _off_the_lattice(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    coset, corner = value_lattice(layout), [low for low, _ in sides]
+    units = [[x + (k == place) for k, x in enumerate(corner)] for place, (a, b) in enumerate(sides) if b - a > 1]
+    return next((_missed(name, layout, point) for point in (corner, *units) if tuple(point) not in coset), None)
+
+
+def _out_of_range(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    for place, (row, b, m) in enumerate(layout.forms):
+        low, high = (0, m - 1) if m else span(row, b, layout.extents)
+        for value in (sides[place][0], sides[place][1] - 1):
+            if not low <= value <= high:
+                return _missed(name, layout, [value if k == place else x for k, (x, _) in enumerate(sides)])
+    return None
+
+
+def _each_output(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    """Decide outputs that share no input axis one by one."""
+    if len(layout.outputs) < 2 or any(sum(map(bool, column)) > 1 for column in layout.columns):
+        return None
+    engines = []
+    for place, output in enumerate(layout.outputs):
+        row = layout.matrix[place]
+        own = [k for k, a in enumerate(row) if a]
+        part = IntegerLayout(
+            tuple(layout.inputs[k] for k in own), (output,), (tuple(row[k] for k in own),), (layout.offset[place],)
+        )
+        verdict = covers(part, {output[0]: sides[place]})
+        if isinstance(verdict, Refuted):
+            missed: Any = verdict.witness["missed"]
+            point = [missed[output[0]] if k == place else x for k, (x, _) in enumerate(sides)]
+            return _missed(verdict.engine, layout, point)
+        if isinstance(verdict, Unknown):
+            return verdict
+        engines.append(verdict.engine)
+    return Proved(name, {"engines": tuple(engines)})
+
+
+def _by_chain(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    """Decide one output over Z by its sorted strides, where they fill an interval or the box holds the first gap."""
+    if len(layout.outputs) != 1 or layout.forms[0][2]:
+        return None
+    row, b, _ = layout.forms[0]
+    low, high = span(row, b, layout.extents)
+    step, reach, whole = filled(row, layout.extents)
+    if not whole:
+        gaps = [gap for gap in (low + reach + step, high - reach - step) if sides[0][0] <= gap < sides[0][1]]
+        return _missed(name, layout, gaps[:1]) if gaps else None
+    aligned = step == 1 or (sides[0][1] - sides[0][0] == 1 and (sides[0][0] - low) % step == 0)
+    inside = low <= sides[0][0] and sides[0][1] <= high + 1
+    return Proved(name, {"interval": (low, high + 1)}) if aligned and inside else None
+
+
+def _gap_in_table(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    if not fit(layout):
+        return None
+    point = gap_in_table(layout, sides)
+    return Proved(name, {"points": layout.size}) if point is None else _missed(name, layout, point)
+
+
+def _gap_in_bits(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+    found = value_set(*layout.forms[0], layout.extents, BITSET_VALUES) if len(layout.outputs) == 1 else None
+    if found is None:
+        return None
+    missing = found.first_missing(*sides[0])
+    return Proved(name) if missing is None else _missed(name, layout, [missing])
+
+
+def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides) -> Verdict:
+    """Decide by ISL, and let z3 find what ISL says of points, which are evaluated."""
+    point = first_missed(layout, sides)
+    if point is not None:
+        reached = point_of_value(layout, point, SMT_SECONDS)
+        if reached is None:
+            return _missed(name, layout, point)
+        return Unknown(f"ISL says that {tuple(point)} is missed, and {reached} reaches it", (name, "z3"))
     rng = random.Random(0)  # the same places on every call
     places = [tuple(low for low, _ in sides), tuple(high - 1 for _, high in sides)]
     places += [tuple(rng.randrange(low, high) for low, high in sides) for _ in range(PLACES - len(places))]
     for place in places:
-        point = point_of_value(layout, place, SMT_SECONDS)
-        if point is None or layout.value(point) != place:
-            return Unknown(f"ISL says that the box is covered, z3 that {place} is missed", ("isl", "z3"))
-    return Proved("isl", {"confirmed": f"z3 reaches {len(places)} places of the box"})
+        found = point_of_value(layout, place, SMT_SECONDS)
+        if found is None or layout.value(found) != place:
+            return Unknown(f"ISL says that the box is covered, z3 that {place} is missed", (name, "z3"))
+    return Proved(name, {"confirmed": f"z3 reaches {len(places)} places of the box"})
 
 
-def _missed(layout: IntegerLayout, engine: str, point: Sequence[int]) -> Refuted:
-    return Refuted(engine, {"missed": dict(zip(layout.out_dims, map(int, point), strict=True))})
-
-
-def _covers_each(layout: IntegerLayout, sides: Sequence[tuple[int, int]], corner: Sequence[int]) -> Verdict:
-    """Decide outputs that share no input axis one by one."""
-    engines = []
-    for place, (name, m) in enumerate(layout.outputs):
-        own = [k for k, a in enumerate(layout.matrix[place]) if a]
-        part = IntegerLayout(
-            tuple(layout.inputs[k] for k in own),
-            ((name, m),),
-            (tuple(layout.matrix[place][k] for k in own),),
-            (layout.offset[place],),
-        )
-        verdict = covers(part, {name: sides[place]})
-        if isinstance(verdict, Refuted):
-            missed: Any = verdict.witness["missed"]
-            point = [missed[name] if k == place else x for k, x in enumerate(corner)]
-            return _missed(layout, verdict.engine, point)
-        if isinstance(verdict, Unknown):
-            return verdict
-        engines.append(verdict.engine)
-    return Proved("each output", {"engines": tuple(engines)})
-
-
-def _chain(layout: IntegerLayout, side: tuple[int, int]) -> Verdict | None:
-    """Decide one output over Z by its sorted strides, where they fill an interval or the box holds the first gap."""
-    form = residue_form(layout.matrix[0], layout.offset[0], layout.moduli[0], layout.extents)
-    if form is None:
-        return None
-    low, high = span(*form, layout.extents)
-    reach = 0
-    for stride, extent in sorted((abs(a), e) for a, e in zip(form[0], layout.extents, strict=True) if a and e > 1):
-        if stride > reach + 1:
-            for gap in (low + reach + 1, high - reach - 1):
-                if side[0] <= gap < side[1]:
-                    return _missed(layout, "chain", [gap])
-            return None
-        reach += stride * (extent - 1)
-    return Proved("chain", {"interval": (low, high + 1)})
-
-
-def _covers_by_table(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> Verdict:
-    table = layout.table().reshape(layout.size, -1)
-    volume = math.prod(high - low for low, high in sides)
-    inside = np.ones(layout.size, dtype=bool)
-    for column, (low, high) in zip(table.T, sides, strict=True):
-        inside &= np.asarray((column >= low) & (column < high), dtype=bool)
-    # a first missing point is among the first size + 1 points of the box
-    limit = min(volume, layout.size + 1)
-    kind = np.int64 if table.dtype != object and volume < 2**62 else object
-    keys = np.zeros(int(inside.sum()), dtype=kind)
-    weight = 1
-    for column, (low, high) in zip(table[inside].T, sides, strict=True):
-        keys = keys + (column.astype(kind) - low) * weight
-        weight *= high - low
-    reached = np.zeros(limit, dtype=bool)
-    reached[keys[np.asarray(keys < limit, dtype=bool)].astype(np.int64)] = True
-    place = int(np.argmin(reached))
-    if reached[place]:
-        return Proved("table", {"points": layout.size})
-    point = []
-    for low, high in sides:
-        place, digit = divmod(place, high - low)
-        point.append(low + digit)
-    return _missed(layout, "table", point)
-
-
-def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdict:
-    """Decide whether two layouts with the same outputs have no common value.
-
-    Returns:
-        Proved; Refuted with a point of each and the common value; Unknown where the budget ran out.
-
-    Raises: MalformedError: LA731.
-
-    Example:
-        >>> even = IntegerLayout.from_strides({"i": 8}, (2,))
-        >>> disjoint_images(even, IntegerLayout.from_strides({"i": 8}, (4,), 1)).engine
-        'lattice'
-        >>> disjoint_images(even, IntegerLayout.from_strides({"i": 8}, (3,), 1)).witness
-        {'first': {'i': 2}, 'second': {'i': 1}, 'value': {'offset': 4}}
-    """
-    if layout_or_refuse(first).outputs != layout_or_refuse(second, "second").outputs:
-        raise check.malformed("second", f"must have the outputs {first.outputs}", second.outputs)
-    budget = _budget(milliseconds)
-    if not first.size or not second.size:
-        return Proved("size")
-    meeting = value_lattice(first) & value_lattice(second)
-    if isinstance(meeting, NoSolution):
-        return Proved("lattice", {"row": meeting.row, "modulus": meeting.modulus})
-    one, two = _forms(first), _forms(second)
-    if one is not None and two is not None:
-        for name, form, other in zip(first.out_dims, one, two, strict=True):
-            low, high = span(*form, first.extents)
-            bottom, top = span(*other, second.extents)
-            if high < bottom or top < low:
-                return Proved("range", {"output": name})
-    if max(first.size, second.size) <= min(TABLE_POINTS, first.table_limit, second.table_limit):
-        return _disjoint_by_table(first, second)
-    try:
-        answer = common_value(first, second, budget / 1000)
-    except BudgetError as error:
-        because = f"z3 gave no answer within {milliseconds} ms ({error.diagnostic.because})"
-        return Unknown(because, ("lattice", "range", "z3"))
-    if answer is not None:
-        return _common(first, second, "z3", *answer)
-    (ours, count), (theirs, size) = _sampled_values(first), _sampled_values(second)
-    if ours.keys() & theirs.keys():
-        return Unknown("z3 says that no value is shared, and some are", ("z3", "samples"))
-    return Proved("z3", {"confirmed": f"no common value among {count} and {size} points"})
-
-
-def _common(f: IntegerLayout, g: IntegerLayout, engine: str, x: Sequence[int], y: Sequence[int]) -> Refuted | Unknown:
-    """Return the refutation by a point of each after looking at both values."""
-    if f.value(list(x)) != g.value(list(y)):
-        return Unknown(f"{engine} named two points, {tuple(x)} and {tuple(y)}, of two values", (engine,))
-    return Refuted(
-        engine,
-        {
-            "first": dict(zip(f.in_dims, map(int, x), strict=True)),
-            "second": dict(zip(g.in_dims, map(int, y), strict=True)),
-            "value": dict(zip(f.out_dims, f.value([int(c) for c in x]), strict=True)),
-        },
-    )
-
-
-def _disjoint_by_table(first: IntegerLayout, second: IntegerLayout) -> Verdict:
-    one, two = value_keys(first, second)
-    common = np.isin(one, two)
-    if not common.any():
-        return Proved("table", {"points": first.size + second.size})
-    x = int(np.argmax(common))
-    y = int(np.argmax(two == one[x]))
-    return _common(first, second, "table", first.coordinate(x), second.coordinate(y))
+COVERS: Ladder[Verdict | None] = {
+    "empty box": _empty_box,
+    "size": _no_points,
+    "lattice": _off_the_lattice,
+    "range": _out_of_range,
+    "each output": _each_output,
+    "chain": _by_chain,
+    "table": _gap_in_table,
+    "bitset": _gap_in_bits,
+}
+COVERS_TIMED: Ladder[Verdict | None] = {"isl": _gap_by_isl}

@@ -660,7 +660,7 @@ def test_many_axes_and_huge_strides(extents, data):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_listed_runs_hold_exactly_the_least_points(seed):
-    from layoutalg.integer.listed import listed
+    from layoutalg.integer.guarded import listed
     from layoutalg.piecewise import ParametricLayout
 
     rng = random.Random(seed)

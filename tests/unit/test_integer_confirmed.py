@@ -10,7 +10,7 @@ import pytest
 from layoutalg import integer
 from layoutalg.ground.errors import BudgetError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
-from layoutalg.integer import IntegerLayout, parse_integer, reach
+from layoutalg.integer import IntegerLayout, common, parse_integer, reach
 
 # too many points for a table, several outputs that wrap: only z3 is left
 WIDE = parse_integer("Z[i:1024=(1,0,3), j:1024=(0,1,5), k:2=(512,511,7) -> a%1024, b%1024, c%64]")
@@ -44,9 +44,9 @@ def test_a_false_pair_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "collision", lambda *_: ((0, 0, 0), (0, 0, 0)))
     assert isinstance(integer.injective(WIDE), Unknown)
     other = integer.shift(WIDE, (0, 0, 4))
-    monkeypatch.setattr(reach, "common_value", lambda *_: ((0, 0, 0), (0, 0, 0)))
+    monkeypatch.setattr(common, "common_value", lambda *_: ((0, 0, 0), (0, 0, 0)))
     assert isinstance(integer.disjoint_images(WIDE, other), Unknown)
-    monkeypatch.setattr(reach, "common_value", lambda *_: None)
+    monkeypatch.setattr(common, "common_value", lambda *_: None)
     assert isinstance(integer.disjoint_images(WIDE, WIDE), Unknown)
 
 
