@@ -1,21 +1,26 @@
 """Hypothesis strategies for the library's values: small, shrinking towards the plain, and covering the odd corners.
 
 Main definitions: ``int_tuples``, ``cute_layouts``, ``admissible_pairs``, ``swizzles``, ``composed_layouts``,
-``linear_layouts``, ``tensormap_problems``.
+``coordinate_layouts``, ``morphisms``, ``linear_layouts``, ``integer_layouts``, ``piecewise_layouts``, ``bijections``,
+``hierarchical_layouts``, ``tensormap_problems``.
 
 Implementation notes: this module imports hypothesis; nothing else of the package imports this module.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Literal
 
 from hypothesis import strategies as st
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, Morphism, Swizzle
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.testing.problems import random_problem
 
 
@@ -74,10 +79,44 @@ def swizzles(unit: Literal["element", "byte"] = "element") -> st.SearchStrategy[
     return st.builds(build, st.integers(0, 3), st.integers(0, 4), st.integers(0, 3), st.booleans())
 
 
-def composed_layouts() -> st.SearchStrategy[ComposedLayout]:
-    """A swizzle of a layout with non-negative strides, at a small offset."""
-    inner = cute_layouts(strides=st.integers(0, 40))
-    return st.builds(ComposedLayout, swizzles(), st.integers(0, 40), inner)
+@st.composite
+def composed_layouts(draw: st.DrawFn, *, max_stages: int = 1) -> ComposedLayout:
+    """Swizzles of a layout with non-negative strides, each at a small offset."""
+    layout: CuteLayout | ComposedLayout = draw(cute_layouts(strides=st.integers(0, 40)))
+    for _ in range(draw(st.integers(1, max_stages))):
+        layout = ComposedLayout(draw(swizzles()), draw(st.integers(0, 40)), layout)
+    assert isinstance(layout, ComposedLayout)  # noqa: S101
+    return layout
+
+
+@st.composite
+def coordinate_layouts(draw: st.DrawFn) -> CoordinateLayout:
+    """CuTe layouts whose values are coordinates of two leaves."""
+    extents = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    step = st.tuples(st.integers(0, 1), st.integers(1, 3))
+    strides = [draw(step) for _ in extents]
+    return CoordinateLayout(tuple(extents), tuple(E(path) * scale for path, scale in strides), (0, 0))
+
+
+@st.composite
+def morphisms(draw: st.DrawFn) -> Morphism:
+    """Morphisms of flat tuples, padded or not: some modes of the codomain in any order, others broadcast."""
+    codomain = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    order = draw(st.permutations(range(len(codomain))))
+    kept = order[: draw(st.integers(0, len(order)))]
+    parts: list[tuple[int, int | None]] = [(codomain[place], place) for place in kept]
+    for extent in draw(st.lists(st.integers(1, 4), max_size=1)):
+        parts.insert(draw(st.integers(0, len(parts))), (extent, None))
+    pitch, reach = [], 0
+    for extent in codomain:
+        pitch.append(reach + 1 + draw(st.integers(0, 2)))
+        reach += (extent - 1) * pitch[-1]
+    return Morphism(
+        tuple(extent for extent, _ in parts),
+        tuple(codomain),
+        tuple(place for _, place in parts),
+        tuple(pitch) if draw(st.booleans()) else None,
+    )
 
 
 @st.composite
@@ -93,14 +132,94 @@ def linear_layouts(draw: st.DrawFn, *, max_bits: int = 5, invertible: bool = Fal
     return LinearLayout.from_bases(bases, sizes, offset=draw(image))
 
 
-def _invertible(draw: st.DrawFn, bits: int) -> LinearLayout:
+def _sheared(draw: st.DrawFn, bits: int) -> list[int]:
+    """The columns of an invertible matrix."""
     columns = [1 << image for image in draw(st.permutations(range(bits)))]
     if bits > 1:
         for source, target in draw(st.lists(st.tuples(st.integers(0, bits - 1), st.integers(0, bits - 1)), max_size=8)):
             if source != target:
                 columns[target] ^= columns[source]
-    bases = {"in0": [(column,) for column in columns]}
+    return columns
+
+
+def _invertible(draw: st.DrawFn, bits: int) -> LinearLayout:
+    bases = {"in0": [(column,) for column in _sheared(draw, bits)]}
     return LinearLayout.from_bases(bases, {"out0": 1 << bits}, offset=(draw(st.integers(0, (1 << bits) - 1)),))
+
+
+@st.composite
+def integer_layouts(draw: st.DrawFn, *, max_outputs: int = 2) -> IntegerLayout:
+    """Affine maps on boxes of one to three axes, over Z or modulo a small m per output."""
+    extents = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    moduli = draw(st.lists(st.sampled_from((0, 0, 2, 4, 5, 8, 16)), min_size=1, max_size=max_outputs))
+    row = st.tuples(*(st.integers(-4, 12) for _ in extents))
+    return IntegerLayout(
+        tuple((f"i{place}", extent) for place, extent in enumerate(extents)),
+        tuple((f"o{place}", modulus) for place, modulus in enumerate(moduli)),
+        tuple(draw(row) for _ in moduli),
+        tuple(draw(st.integers(-3, 5)) for _ in moduli),
+    )
+
+
+@st.composite
+def piecewise_layouts(draw: st.DrawFn, *, max_outputs: int = 2) -> PiecewiseLayout:
+    """Affine forms, floors and residues on boxes of one to three axes, in one piece or two."""
+    extents = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    names = [f"i{place}" for place in range(len(extents))]
+    form = st.sampled_from(("{t}", "({t}) mod 7", "floor(({t} + 1)/2)", "3 + {t}"))
+
+    def value() -> str:
+        strides = draw(st.lists(st.integers(-2, 8), min_size=len(names), max_size=len(names)))
+        return draw(form).format(t=" + ".join(f"{a}*{name}" for a, name in zip(strides, names, strict=True)))
+
+    outputs = draw(st.integers(1, max_outputs))
+    box = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, extents, strict=True))
+    point = ", ".join(names)
+    cut = draw(st.integers(0, extents[-1]))
+    guards = [f"{names[-1]} < {cut}", f"{names[-1]} >= {cut}"] if 0 < cut < extents[-1] else ["0 = 0"]
+    pieces = [f"[{point}] -> [{', '.join(value() for _ in range(outputs))}] : {box} and {guard}" for guard in guards]
+    return PiecewiseLayout(f"{{ {'; '.join(pieces)} }}")
+
+
+def _factors(draw: st.DrawFn, size: int) -> list[int]:
+    """Extents with this product."""
+    extents = []
+    while size > 1:
+        extents.append(draw(st.sampled_from([n for n in range(2, size + 1) if size % n == 0])))
+        size //= extents[-1]
+    return extents or [1]
+
+
+@st.composite
+def bijections(draw: st.DrawFn, size: int) -> DigitMap | TableMap:
+    """Bijections of [0, size): digits in another order, some reversed; bits where there are; or a table."""
+    kind = draw(st.sampled_from(("digits", "bits", "table") if size.bit_count() == 1 else ("digits", "table")))
+    if kind == "bits":
+        return DigitMap.from_bits(tuple(_sheared(draw, size.bit_length() - 1)), draw(st.integers(0, size - 1)))
+    if kind == "table":
+        return TableMap(tuple(draw(st.permutations(range(size)))))
+    extents = _factors(draw, size)
+    strides, weight = [0] * len(extents), 1
+    for place in draw(st.permutations(range(len(extents)))):
+        strides[place] = weight * draw(st.sampled_from((1, -1)))
+        weight *= extents[place]
+    return DigitMap(tuple(zip(extents, strides, strict=True)))
+
+
+@st.composite
+def hierarchical_layouts(draw: st.DrawFn, *, partial: bool = False) -> HierarchicalLayout:
+    """Bijections between two named boxes of at most 36 points; ``partial`` ones may have a guard."""
+    size = math.prod(draw(st.lists(st.integers(1, 4), min_size=1, max_size=2)))
+
+    def box(name: str) -> Box:
+        return Box(tuple((f"{name}{place}", extent) for place, extent in enumerate(_factors(draw, size))))
+
+    guards: tuple[Guard, ...] = ()
+    if partial:
+        bounded = box("g")
+        bounds = tuple(draw(st.integers(0, extent)) for _, extent in bounded.axes)
+        guards = (Guard(draw(bijections(size)), bounded, bounds),)
+    return HierarchicalLayout(box("s"), box("t"), draw(bijections(size)), guards)
 
 
 def tensormap_problems() -> st.SearchStrategy[dict[str, object]]:

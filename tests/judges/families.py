@@ -1,0 +1,185 @@
+"""Random values of every family, with what its operations return, and pairs that compose.
+
+Main definitions: ``FAMILIES``, ``PARTIAL``, ``PAIRS``, ``called``.
+
+Implementation notes: the strategies are the public ones of ``layoutalg.testing.strategies``; a value that an operation
+refuses to make is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import layoutalg as la
+from layoutalg import cute, f2, hierarchy, integer
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout
+from layoutalg.testing import strategies as ours
+
+Values = st.SearchStrategy[Any]
+Operation = Callable[..., Any]
+
+
+@st.composite
+def answers(draw: st.DrawFn, operands: Values, operations: list[Operation], operand_count: int = 1) -> Any:
+    """What an operation returns for drawn operands; the first operand where it refuses them."""
+    given = [draw(operands) for _ in range(operand_count)]
+    operation = draw(st.sampled_from(operations))
+    try:
+        return operation(*given[: operation.__code__.co_argcount])
+    except la.LayoutError:
+        return given[0]
+
+
+def _tile(layout: CuteLayout) -> Any:
+    return cute.local_tile(layout, tuple(1 for _ in range(layout.rank)), tuple(0 for _ in range(layout.rank)))
+
+
+def _on_digits(layout: la.IntegerLayout) -> Any:
+    found = integer.right_inverse(layout)
+    return found.layout if isinstance(found, integer.RightInverse) else layout
+
+
+CUTE: list[Operation] = [
+    lambda f: cute.coalesce(f),
+    lambda f: cute.right_inverse(f),
+    lambda f: cute.left_inverse(f),
+    lambda f, g: cute.composition(f, g),
+    lambda f: cute.logical_divide(f, 2),
+    lambda f: cute.logical_product(f, CuteLayout(3)),
+    lambda f: cute.upcast(f, 2),
+    lambda f: cute.downcast(f, 2),
+    lambda f: _tile(f),
+    lambda f: cute.local_tile(f, (2,), (1,)),
+    lambda f: cute.domain_offset((3,), f),
+]
+LINEAR: list[Operation] = [
+    lambda f: f2.right_inverse(f),
+    lambda f: f2.left_inverse(f),
+    lambda f, g: f2.direct_sum(f, g),
+    lambda f: f2.flatten_ins(f),
+    lambda f: f2.remove_zero_bases(f, "in0"),
+    lambda f: f.inverse(),
+]
+INTEGER: list[Operation] = [
+    lambda f: _on_digits(f),
+    lambda f: integer.flip(f, "i0"),
+    lambda f: integer.shift(f, {"o0": 3}),
+    lambda f: integer.reshape(f, [("i", f.size)]),
+    lambda f: integer.permute(f, tuple(reversed(f.in_dims))),
+]
+HIERARCHY: list[Operation] = [
+    lambda f: f.inverse(),
+    lambda f: f @ f.inverse(),
+    lambda f: hierarchy.reshape(hierarchy.Box.of(all=f.size), f.source),
+]
+TOTAL_PIECES: list[Operation] = [
+    lambda f: la.convert.to_piecewise(f),
+    lambda f: f @ la.convert.to_piecewise(CuteLayout(f.size)),
+]
+
+FAMILIES: dict[str, Values] = {
+    "cute": ours.cute_layouts() | answers(ours.cute_layouts(), CUTE, 2),
+    "composed": ours.composed_layouts(max_stages=3) | answers(ours.composed_layouts(), CUTE, 2),
+    "coordinate": ours.coordinate_layouts(),
+    "morphism": ours.morphisms(),
+    "linear": ours.linear_layouts() | ours.linear_layouts(invertible=True) | answers(ours.linear_layouts(), LINEAR, 2),
+    "integer": ours.integer_layouts() | answers(ours.integer_layouts(), INTEGER),
+    "piecewise": ours.piecewise_layouts() | answers(ours.piecewise_layouts(max_outputs=1), TOTAL_PIECES),
+    "hierarchical": ours.hierarchical_layouts() | answers(ours.hierarchical_layouts(), HIERARCHY),
+}
+"""Total layouts, a strategy per family."""
+
+PARTIAL: dict[str, Values] = {
+    "partial tile": ours.hierarchical_layouts(partial=True).filter(lambda f: not f.is_total),
+}
+"""Layouts without a value at some points of their box."""
+
+
+@st.composite
+def _cute_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    outer, inner = draw(ours.admissible_pairs())
+    return (ComposedLayout(draw(ours.swizzles()), 0, outer) if draw(st.booleans()) else outer), inner
+
+
+@st.composite
+def _coordinate_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    outer = draw(ours.coordinate_layouts())
+    return outer, CuteLayout(draw(st.integers(1, outer.size)), 1)
+
+
+@st.composite
+def _linear_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    inner = draw(ours.linear_layouts())
+    extents = list(inner.out_dims.items())
+    columns = draw(st.lists(st.integers(0, 7), min_size=inner.out_bits, max_size=inner.out_bits))
+    axes = tuple((name, extent.bit_length() - 1) for name, extent in extents)
+    return la.LinearLayout(axes, (("y", 3),), tuple(columns), draw(st.integers(0, 7))), inner
+
+
+@st.composite
+def _integer_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    extents = draw(st.lists(st.integers(1, 5), min_size=1, max_size=2))
+    names = [f"m{place}" for place in range(len(extents))]
+    strides = draw(st.lists(st.integers(-4, 9), min_size=len(names), max_size=len(names)))
+    outer = la.IntegerLayout.from_strides(dict(zip(names, extents, strict=True)), strides, 2)
+    inner = la.IntegerLayout(
+        (("x", min(extents)),),
+        tuple((name, 0) for name in names),
+        tuple((draw(st.sampled_from((0, 1))),) for _ in names),
+        tuple(0 for _ in names),
+    )
+    return outer, inner
+
+
+@st.composite
+def _piecewise_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    outer = draw(ours.piecewise_layouts(max_outputs=1))
+    count = draw(st.integers(1, 9))
+    step = draw(st.integers(0, max(0, (outer.size - 1) // count)))
+    return outer, la.PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < {count} }}")
+
+
+@st.composite
+def _hierarchical_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    inner = draw(ours.hierarchical_layouts())
+    target = hierarchy.Box.of(all=inner.size)
+    return la.HierarchicalLayout(inner.target, target, draw(ours.bijections(inner.size))), inner
+
+
+@st.composite
+def _morphism_pair(draw: st.DrawFn) -> tuple[Any, Any]:
+    outer = draw(ours.morphisms())
+    order = draw(st.permutations(range(len(outer.domain))))
+    kind = type(outer)
+    return outer, kind(tuple(outer.domain[place] for place in order), outer.domain, tuple(order))
+
+
+PAIRS: dict[str, Values] = {
+    "cute": _cute_pair(),
+    "coordinate": _coordinate_pair(),
+    "morphism": _morphism_pair(),
+    "linear": _linear_pair(),
+    "integer": _integer_pair(),
+    "piecewise": _piecewise_pair(),
+    "hierarchical": _hierarchical_pair(),
+}
+"""Pairs (outer, inner) of one family: every value of ``inner`` is a coordinate of ``outer``."""
+
+
+def called(layout: Any, index: int) -> tuple[int, ...]:
+    """The outputs at a flat index by the call of the family: ``L(i)``, or ``L(x=1, y=2)`` with axes by name."""
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        return (layout(index),)
+    if isinstance(layout, CoordinateLayout):
+        return tuple(np.ravel(np.array(layout(index), dtype=object)).tolist())
+    if hasattr(layout, "codomain"):
+        return (layout(index),)
+    point = {}
+    for name, extent in layout.in_dims.items():
+        index, point[name] = divmod(index, extent)
+    answer = layout(**point)
+    return tuple(answer.values()) if isinstance(answer, dict) else tuple(np.ravel(answer).tolist())
