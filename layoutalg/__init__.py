@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from layoutalg.integer import IntegerLayout
     from layoutalg.notation import parse
     from layoutalg.piecewise import ParametricLayout, PiecewiseLayout
+    from layoutalg.proofs.tensor import Tensor
+    from layoutalg.synth.tensormap.planner import tensormap
 
 __version__ = "0.1.0"
 
@@ -75,6 +77,8 @@ __getattr__, __dir__ = door(
         "layoutalg.integer": "integer IntegerLayout",
         "layoutalg.notation": "parse",
         "layoutalg.piecewise": "piecewise ParametricLayout PiecewiseLayout",
+        "layoutalg.proofs.tensor": "Tensor",
+        "layoutalg.synth.tensormap.planner": "tensormap",
     },
 )
 
@@ -101,6 +105,7 @@ __all__ = [
     "RepresentabilityError",
     "Swizzle",
     "TargetRuleError",
+    "Tensor",
     "Unknown",
     "Verdict",
     "codegen",
@@ -120,5 +125,6 @@ __all__ = [
     "right_inverse",
     "synth",
     "targets",
+    "tensormap",
     "testing",
 ]

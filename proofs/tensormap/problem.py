@@ -91,8 +91,73 @@ class TensorMapProblem(Statement):
     oob_required: str
 
     def __post_init__(self) -> None:
-        what = "this is not a TensorMap problem"
-        set_fields(self, self.to_json(), lambda reader: _read_fields(reader, counted=True), what, _PLACES)
+        _set(self, self.to_json())
+
+    @classmethod
+    def of(
+        cls,
+        tensor: object,
+        tile: Sequence[int],
+        smem: object = None,
+        *,
+        swizzle: object = None,
+        axes: Sequence[str] | None = None,
+        arch: str = "sm_90a",
+        direction: str = "load",
+        **options: object,
+    ) -> TensorMapProblem:
+        """Return the problem of copying tiles of a tensor to or from a shared-memory layout.
+
+        Mathematically: ``addresses()`` of the answer is ``element_bytes`` times the layout at every tile coordinate.
+
+        Args:
+            tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
+            tile: Tile extents, elements in shared memory, outermost dimension first.
+            smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets;
+                ``proofs.tile_map`` says how each family's axes are dimensions. None for the row-major tile.
+            swizzle: The swizzle after ``smem``, by name or as a ``Swizzle``; None where ``smem`` says it.
+            axes: Names of the axes of ``smem``, outermost dimension first.
+            arch: Target.
+            direction: ``"load"`` or ``"store"``.
+            options: The optional fields, from ``base_elem_offset`` on.
+
+        Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
+
+        Example:
+            >>> tensor = ((1024, 512), None, "bf16")
+            >>> problem = TensorMapProblem.of(tensor, (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
+            >>> problem.smem_modes, problem.swizzle
+            ((((64, 64),), ((64, 1),)), '128B')
+        """
+        from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
+        from layoutalg.proofs.tensor import tensor_of
+
+        source = tensor_of(tensor)
+        extents = integers("tile", tile, len(source.shape), 1)
+        shared = shared_tile(smem, extents, hardware.element_bytes(source.dtype), swizzle, axes=axes)
+        if shared.base:
+            rule = f"must place its first element at the tile's base: add {shared.base} elements to that base instead"
+            raise malformed("smem", rule, smem)
+        unknown = next((name for name in options if name not in _OPTIONAL), None)
+        if unknown is not None:
+            raise malformed("options", f"are {', '.join(_OPTIONAL)}", unknown)
+        document = {
+            "schema": SCHEMA,
+            "arch": arch,
+            "direction": direction,
+            "global": {
+                "shape": source.shape,
+                "stride": source.strides,
+                "dtype": source.dtype,
+                "base_align_bytes": source.base_align_bytes,
+            },
+            "tile": extents,
+            "smem": {"modes": shared.modes, "swizzle": shared.swizzle},
+        }
+        given = {name: plain(value) for name, value in options.items() if value is not None}
+        problem = object.__new__(cls)
+        _set(problem, document | given)
+        return problem
 
     @classmethod
     def from_json(cls, document: object) -> TensorMapProblem:
@@ -233,6 +298,12 @@ _PLACES = {
 """Where a document holds a field, and the field's name."""
 
 
+def _set(problem: TensorMapProblem, document: dict[str, object]) -> None:
+    """Give a problem under construction the fields of a document whose tile counts elements."""
+    what = "this is not a TensorMap problem"
+    set_fields(problem, document, lambda reader: _read_fields(reader, counted=True), what, _PLACES)
+
+
 def _products(x: npt.NDArray[np.int64], stride: int, rank: int) -> npt.NDArray[np.int64]:
     """``x * stride``, refused where a sum of ``rank`` such products could leave 64 bits."""
     if x.size and max(abs(int(x.min())), abs(int(x.max()))) * abs(stride) >= 2**62 // rank:
@@ -314,5 +385,15 @@ def _read_bounds(node: Reader, shape: tuple[int, ...]) -> tuple[tuple[int, int],
 
 
 def problem_from(source: TensorMapProblem | Mapping[str, object]) -> TensorMapProblem:
-    """Return the problem itself, or the one a document holds."""
-    return source if isinstance(source, TensorMapProblem) else TensorMapProblem.from_json(source)
+    """Return the problem itself, or the one a document holds.
+
+    Raises: MalformedError: LA010.
+    """
+    if isinstance(source, TensorMapProblem):
+        return source
+    if not isinstance(source, (Mapping, Reader)):
+        rule = (
+            "must be a TensorMapProblem or its document; TensorMapProblem.of(tensor, tile, smem) makes one of a layout"
+        )
+        raise malformed("problem", rule, source)
+    return TensorMapProblem.from_json(source)

@@ -40,6 +40,8 @@ PLAN_SCHEMA = "layoutalg/wgmma-plan/1"
 MAX_INT = 2**63 - 1
 STRIDE_FIELDS = ("leading_bytes", "stride_bytes")
 EVIDENCE = ("measured", "modelled")
+ELEMENT_BYTES = 2
+"""Of both element types."""
 DEFAULT_ALIGN_BYTES = 1024
 """The largest period of a swizzle: a base aligned to it is aligned to every pattern."""
 
@@ -79,6 +81,56 @@ class OperandProblem(Statement):
 
     def __post_init__(self) -> None:
         set_fields(self, self.to_json(), _read_problem, "this is not an operand problem", _PLACES)
+
+    @classmethod
+    def of(
+        cls,
+        operand: str,
+        tensor: object,
+        smem: object = None,
+        *,
+        tile: Sequence[int] | None = None,
+        swizzle: object = None,
+        axes: Sequence[str] | None = None,
+        align_bytes: int = DEFAULT_ALIGN_BYTES,
+        arch: str = hardware.ARCH,
+    ) -> OperandProblem:
+        """Return the problem of reading a tile in shared memory as an operand.
+
+        Mathematically: element (mn, k) is wanted at ``element_bytes`` times the layout at (mn, k).
+
+        Args:
+            operand: ``"A"`` or ``"B"``.
+            tensor: The tensor whose tile this is, or only its element type.
+            smem: A layout of any family or its text: (mn, k) to element offsets, read as in ``TensorMapProblem.of``.
+            tile: ``(mn, k)`` in elements; None for the extents of ``smem``.
+            swizzle: The swizzle after ``smem``; None where ``smem`` says it.
+            axes: Names of the axes of ``smem``, MN first.
+            align_bytes: As the field.
+            arch: As the field.
+
+        Raises: MalformedError: LA361, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
+
+        Example:
+            >>> print(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (128,64):(64,1)"))
+            A bf16 128B XOR o 0 o ((128),(64)):((64),(1))
+        """
+        from layoutalg.proofs.dtypes import dtype_name
+        from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
+        from layoutalg.proofs.tensor import tensor_of
+
+        named = isinstance(tensor, str) or (not hasattr(tensor, "shape") and not isinstance(tensor, (tuple, list)))
+        dtype = dtype_name(tensor) if named else tensor_of(tensor).dtype
+        if dtype not in hardware.DTYPES:
+            raise _refuse("dtype", f"must be one of {', '.join(hardware.DTYPES)}", dtype)
+        names = tuple(hardware.SWIZZLES)
+        shared = shared_tile(smem, tile, ELEMENT_BYTES, swizzle, names=names, axes=axes)
+        if len(shared.modes) != 2:
+            raise _refuse("smem", "must have the two dimensions of an operand", len(shared.modes))
+        extents = tuple(math.prod(extent for extent, _ in digits) for digits in shared.modes)
+        base = ELEMENT_BYTES * shared.base
+        modes = (shared.modes[0], shared.modes[1])
+        return cls(operand, (extents[0], extents[1]), modes, shared.swizzle, dtype, base, align_bytes, arch)
 
     def __str__(self) -> str:
         shapes = ",".join("(" + ",".join(str(n) for n, _ in modes) + ")" for modes in self.smem_modes)

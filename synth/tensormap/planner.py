@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, Repair, TargetRuleError
@@ -89,6 +90,41 @@ def synthesize_tensormap(
         because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
         raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", _CALL, because)) from None
     raise InadmissibleError(_diagnostic(stated, outcome, repairs), tuple(outcome), repairs)
+
+
+def tensormap(
+    tensor: object,
+    tile: Sequence[int],
+    smem: object = None,
+    target: str = "sm_90a",
+    direction: str = "load",
+    *,
+    budget_seconds: float = PLAN_SECONDS,
+    repair: bool = True,
+    **options: Any,
+) -> TensorMapPlan:
+    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout of any family.
+
+    Args:
+        tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
+        tile: Tile extents in elements, outermost dimension first.
+        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. None for the
+            row-major tile.
+        target: Architecture.
+        direction: ``"load"`` (global to shared) or ``"store"``.
+        budget_seconds: As for ``synthesize_tensormap``.
+        repair: As for ``synthesize_tensormap``.
+        options: Those of ``TensorMapProblem.of``: ``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...
+
+    Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``.
+
+    Example:
+        >>> plan = tensormap(((4096, 8192), None, "bf16"), (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")
+        >>> plan.tensor_map.box, plan.tensor_map.swizzle, plan.expect_tx_bytes
+        ((64, 128), '128B', 16384)
+    """
+    problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
+    return synthesize_tensormap(problem, budget_seconds=budget_seconds, repair=repair)
 
 
 def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs: tuple[Repair, ...]) -> Diagnostic:

@@ -25,6 +25,8 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.handoff import OperandView, operand_view
+from layoutalg.proofs.smem import SharedTile, shared_tile
+from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
@@ -54,6 +56,8 @@ VALUES: dict[type, object] = {
     Issue: PLAN.issues[0],
     Walk: walk(PLAN),
     Boxes: requested_boxes(PLAN, walk(PLAN)),
+    Tensor: Tensor((64, 32), None, "f16"),
+    SharedTile: shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),
     OperandProblem: OPERAND.problem,
     OperandPlan: OPERAND,
     InstructionTile: OPERAND.tiles[0],

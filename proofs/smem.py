@@ -1,0 +1,239 @@
+"""From a layout of any family to what a statement says of shared memory: digits per tile dimension behind a swizzle.
+
+Main definitions: ``SharedTile``, ``shared_tile``.
+
+Notation: a layout takes tile coordinates to element offsets in shared memory; the tile's dimensions are those of the
+tensor, outermost first. ``tile_map`` says how each family's coordinates are the tile's.
+
+Main statements: under a given swizzle a layout f has the form ``f(t) = swizzle(base + sum over digits of t of digit *
+stride)`` exactly when swizzle(f(t)) (each swizzle is its own inverse) is its value at the origin plus one strided
+function per dimension; the coalesced digits of each are unique. So a refusal after all swizzles were tried is a proof.
+
+Implementation notes: CuTe modes behind one of the hardware's swizzles are their own digits, compared with the layout's
+table where that is small. Every other layout is read from its table, and the digits are compared with it at every
+element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.ground.digits import Flat, merge, table
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.limits import SMEM_REACH
+from layoutalg.ground.recognize import Departure, strided
+from layoutalg.proofs.tensormap.swizzle import XORS, swizzled
+from layoutalg.proofs.tile_map import CHECK, check_modes, extents_of, layout_of, offsets
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CONFIRMED_ELEMENTS = 2**20
+"""Up to so many elements, digits read off CuTe modes are compared with the layout's table."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTile:
+    """A layout of a tile: ``swizzle(base + sum of digit * stride)`` on byte addresses.
+
+    Args:
+        modes: Per tile dimension ``(extent, element stride)`` digits, fastest first, coalesced.
+        swizzle: TensorMap swizzle name.
+        base: Elements from the tile's base to its first element, before the swizzle.
+    """
+
+    modes: tuple[Flat, ...]
+    swizzle: str
+    base: int = 0
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    def addresses(self, element_bytes: int) -> IntArray:
+        """Return the byte address of every tile element; shape: the tile."""
+        total: IntArray = np.array(self.base, dtype=np.int64)
+        for digits in self.modes:
+            total = total[..., None] + table(digits)
+        return swizzled(self.swizzle, total * element_bytes)
+
+
+def shared_tile(
+    smem: object,
+    tile: Sequence[int] | None,
+    element_bytes: int,
+    swizzle: object = None,
+    *,
+    names: Sequence[str] = tuple(XORS),
+    axes: Sequence[str] | None = None,
+) -> SharedTile:
+    """Return the digits of a layout, exact or refused.
+
+    Args:
+        smem: A layout of any family, or its text; None for the row-major tile.
+        tile: Tile extents, outermost first; None for those of the layout.
+        element_bytes: Bytes of an element.
+        swizzle: What follows ``smem``: the name of a swizzle or a ``Swizzle``; None where ``smem`` says it.
+        names: The swizzles to choose from.
+        axes: Names of the layout's axes, outermost dimension first; see ``tile_map``.
+
+    Raises: MalformedError: LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
+
+    Example:
+        >>> shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2)
+        SharedTile(modes=(((8, 64),), ((64, 1),)), swizzle='128B', base=0)
+    """
+    after = None if swizzle is None else _stated(swizzle, element_bytes, names)
+    extents = None if tile is None else CHECK.vector(tile, "tile")
+    layout = layout_of(smem, extents, element_bytes)
+    extents = extents_of(layout, axes) if extents is None else extents
+    for place, extent in enumerate(extents):
+        CHECK.integer(extent, f"tile[{place}]", 1)
+    found = _from_modes(layout, extents, element_bytes, names) if axes is None else None
+    if found is None:
+        values = _addresses(layout, extents, axes, element_bytes)
+        found = _searched(layout, values, element_bytes, names if after is None else ("NONE",))
+    elif math.prod(extents) <= CONFIRMED_ELEMENTS:
+        values = _addresses(layout, extents, None, element_bytes)
+        if not np.array_equal(found.addresses(element_bytes), values):  # this would be a wrong answer: never give it
+            raise LayoutError(Diagnostic("LA378", "the digits read off a layout are not the layout", (str(layout),)))
+    if after is None or after == found.swizzle == "NONE":
+        return found
+    if found.swizzle != "NONE":
+        raise CHECK.malformed("swizzle", f"must be None: smem has the swizzle {found.swizzle}", swizzle)
+    return SharedTile(found.modes, after, found.base)
+
+
+def _addresses(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None, element_bytes: int) -> IntArray:
+    """Return the byte addresses of the tile's elements, read from the layout's table."""
+    values = offsets(layout, tile, axes)
+    if int(values.min()) < 0 or int(values.max()) >= SMEM_REACH:
+        worst = int(values.min()) if int(values.min()) < 0 else int(values.max())
+        raise CHECK.malformed("smem", f"must have offsets in [0, {SMEM_REACH})", worst)
+    return values * element_bytes
+
+
+def _from_modes(layout: Any, tile: tuple[int, ...], element_bytes: int, names: Sequence[str]) -> SharedTile | None:
+    """Return the digits of CuTe modes behind at most one swizzle of the hardware; None for any other layout."""
+    if not isinstance(layout, CuteLayout | ComposedLayout):
+        return None
+    check_modes(layout, tile)
+    base, name = 0, "NONE"
+    if isinstance(layout, ComposedLayout):
+        moving = [place for place, (swizzle, _) in enumerate(layout.stages) if swizzle.bits]
+        if moving not in ([], [0]):
+            return None
+        base = sum(offset for _, offset in layout.stages)
+        found = _name_of(layout.stages[0][0], element_bytes, names) if moving else "NONE"
+        if found is None:
+            return None
+        name, layout = found, layout.base
+    parts = [layout] if len(tile) == 1 else list(layout) if len(tile) == layout.rank else []
+    modes = tuple([merge(part.flat) for part in parts])
+    reach = base + sum((extent - 1) * stride for digits in modes for extent, stride in digits)
+    if not 0 <= base <= reach < SMEM_REACH or len(modes) != len(tile):
+        return None
+    if any(stride < 0 for digits in modes for _, stride in digits):
+        return None
+    return SharedTile(modes, name, base)
+
+
+def _searched(layout: Any, values: IntArray, element_bytes: int, names: Sequence[str]) -> SharedTile:
+    """Return the first swizzle whose digits make these byte addresses, those that need no base before the others."""
+    based: SharedTile | None = None
+    departure: dict[str, object] = {}
+    for name in names:
+        modes, at = _digits(swizzled(name, values) // element_bytes)
+        if modes is None:
+            departure = departure or at
+            continue
+        found = SharedTile(modes, name, int(swizzled(name, values.reshape(-1)[:1])[0]) // element_bytes)
+        if not np.array_equal(found.addresses(element_bytes), values):
+            raise LayoutError(Diagnostic("LA378", "the digits read off a layout are not the layout", (str(layout),)))
+        if not found.base:
+            return found
+        based = based or found
+    if based is None:
+        raise _refused(layout, element_bytes, names, departure)
+    return based
+
+
+def _digits(linear: IntArray) -> tuple[tuple[Flat, ...] | None, dict[str, object]]:
+    """Return the digits per dimension; or None and where the offsets depart from every such form."""
+    first = int(linear.reshape(-1)[0])
+    total: IntArray = np.array(first, dtype=np.int64)
+    modes: list[Flat] = []
+    for dim in range(linear.ndim):
+        line = linear[(0,) * dim + (slice(None),) + (0,) * (linear.ndim - dim - 1)]
+        digits = strided(line)
+        if isinstance(digits, Departure):
+            at = (0,) * dim + (digits.coordinate,) + (0,) * (linear.ndim - dim - 1)
+            return None, {"coordinate": at, "offset": digits.value, "strided": digits.forced}
+        back = [stride for _, stride in digits if stride < 0]
+        if back:
+            return None, {"dimension": dim, "stride": back[0]}
+        modes.append(digits)
+        total = total[..., None] + (line - first)
+    wrong = np.argwhere(total != linear)
+    if len(wrong):
+        at = tuple(wrong[0].tolist())
+        return None, {"coordinate": at, "offset": int(linear[at]), "strided": int(total[at])}
+    return tuple(modes), {}
+
+
+def _name_of(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str | None:
+    """Return the hardware's name of a swizzle of elements or of bytes; None where it has none."""
+    if not swizzle.bits:
+        return "NONE"
+    exact = swizzle if swizzle.unit == "byte" else swizzle.recast_bytes(element_bytes)
+    return next((name for name in names if XORS[name] == ((exact.bits, exact.base, exact.shift),)), None)
+
+
+def _stated(swizzle: object, element_bytes: int, names: Sequence[str]) -> str:
+    """Return the name of a swizzle given beside the layout."""
+    name = _name_of(swizzle, element_bytes, names) if isinstance(swizzle, Swizzle) else swizzle
+    if not isinstance(name, str) or name not in names:
+        hint = f"; {_nearest(swizzle, element_bytes, names)}" if isinstance(swizzle, Swizzle) else ""
+        raise CHECK.malformed("swizzle", f"must be one of {', '.join(names)}, or a Swizzle that is one", swizzle, hint)
+    return name
+
+
+def _nearest(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str:
+    """Say which of the hardware's swizzles is most like this one."""
+    exact = swizzle if swizzle.unit == "byte" else swizzle.recast_bytes(element_bytes)
+    known = {name: Swizzle(*XORS[name][0], "byte") for name in names if len(XORS[name]) == 1}
+
+    def distance(name: str) -> int:
+        other = known[name]
+        return abs(other.bits - exact.bits) + abs(other.base - exact.base) + abs(other.shift - exact.shift)
+
+    name = min(known, key=distance)
+    best = known[name]
+    text = str(best) if swizzle.unit == "byte" else str(best.recast_elements(element_bytes))
+    return f"on {element_bytes}-byte elements {swizzle} is {exact}; the hardware's nearest is {text}, {name}"
+
+
+def _refused(
+    layout: Any, element_bytes: int, names: Sequence[str], departure: dict[str, object]
+) -> RepresentabilityError:
+    """Return the refusal: where the layout is not digits, and what would be nearest."""
+    if "dimension" in departure:
+        because = f"dimension {departure['dimension']} steps back in shared memory"
+    else:
+        because = (
+            f"at coordinate {departure['coordinate']} the offset is {departure['offset']}, strided along each "
+            f"dimension it would be {departure['strided']}"
+        )
+    others = ", ".join(name for name in names if name != "NONE")
+    because += f"; nor is it strided before one of the swizzles {others}" * bool(others)
+    stages = layout.stages if isinstance(layout, ComposedLayout) else ()
+    foreign = [swizzle for swizzle, _ in stages if swizzle.bits and _name_of(swizzle, element_bytes, names) is None]
+    if foreign:
+        because += f"; {_nearest(foreign[0], element_bytes, names)}"
+    what = "shared memory as the hardware writes it does not have this layout"
+    return RepresentabilityError(Diagnostic("LA377", what, (str(layout)[:200],), because, departure))

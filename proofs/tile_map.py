@@ -1,0 +1,231 @@
+"""A layout of any family as a function of tile coordinates: which of its axes is which tile dimension.
+
+Main definitions: ``layout_of``, ``extents_of``, ``offsets``.
+
+Notation: the tile's dimensions are those of the tensor, outermost first; the function's values are element offsets in
+shared memory. The coordinates of a layout are read in this order of rules.
+
+* A CuTe layout with as many modes as the tile has dimensions: mode k is dimension k.
+* Named axes ``dim0``, ``dim1``, ... or, of two dimensions, ``row`` and ``col``: by name, in whatever order they stand.
+* Outputs ``dim0``, ``dim1``, ... of an input ``offset`` (Triton's shared layouts): the inverse, by name.
+* Any other axes, and a CuTe layout of one mode: the flat colexicographic coordinate, as everywhere in the library. The
+  first (fastest) axes make up dimension 0, the next ones dimension 1, and so on. Each dimension ends where an axis
+  ends, unless there is a single axis.
+
+``axes`` names the axes, outermost dimension first, and replaces the last three.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from operator import mul
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.operand import FAMILIES, plain
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.ground.check import Checker
+from layoutalg.notation import parse
+from layoutalg.proofs.tensor import row_major
+from layoutalg.targets.layouts.padding import PaddedShared
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA376", "this is not a shared-memory layout of the tile")
+_BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
+_DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
+_OFFSET = "offset"
+
+
+def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) -> Any:
+    """Return the layout that ``smem`` is or writes.
+
+    Args:
+        smem: A layout; the text of one, in which a swizzle of byte addresses may stand before a layout of elements; or
+            None for the row-major tile.
+        tile: Tile extents; None where ``smem`` knows them.
+        element_bytes: Bytes of an element.
+
+    Raises: MalformedError: LA376, and those of ``layoutalg.parse``. AdmissibilityError: LA111.
+
+    Example:
+        >>> print(layout_of("Sw<3,4,3,byte> o 0 o (8,64):(64,1)", None, 2))
+        Sw<3,3,3> o 0 o (8,64):(64,1)
+    """
+    if smem is None:
+        if tile is None:
+            raise CHECK.malformed("smem", "must be a layout where no tile is given", smem)
+        return CuteLayout(tile, row_major(tile))
+    if isinstance(smem, str):
+        in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
+        smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
+    layout = plain(smem)
+    if not isinstance(layout, (*FAMILIES, PaddedShared)):
+        raise CHECK.malformed("smem", "must be a layout or the text of one", smem)
+    return layout
+
+
+def _recast(found: re.Match[str], element_bytes: int) -> str:
+    bits, base, shift = map(int, found.groups())
+    return str(Swizzle(bits, base, shift, "byte").recast_elements(element_bytes))
+
+
+def extents_of(layout: Any, axes: Sequence[str] | None = None) -> tuple[int, ...]:
+    """Return the extents of the tile that a layout speaks of, outermost first; one mode or axis is one dimension.
+
+    Example:
+        >>> from layoutalg.targets.layouts.shared import nvmma_shared
+        >>> extents_of(nvmma_shared((8, 64), 128, 16)), extents_of(CuteLayout((8, (4, 16)), (64, (16, 1))))
+        ((8, 64), (8, 64))
+    """
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        return cute_extents(layout)
+    if isinstance(layout, PaddedShared):
+        layout = layout.linear
+    outputs = _outputs(layout)
+    if _is_inverse(layout):
+        return tuple([outputs[f"dim{place}"] or 0 for place in range(len(outputs))])
+    inputs = _inputs(layout)
+    return tuple([inputs[name] for name in _ordered(inputs, axes)])
+
+
+def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = None) -> IntArray:
+    """Return the element offset of every tile element, indexed outermost dimension first.
+
+    Args:
+        layout: What ``layout_of`` returns.
+        tile: Tile extents.
+        axes: Names of the layout's axes, outermost dimension first; None for the rules of this module.
+
+    Raises: MalformedError: LA376. BudgetError: those of the layout's table.
+
+    Example:
+        >>> from layoutalg.f2 import LinearLayout
+        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
+        >>> offsets(shared, (2, 2)).tolist()
+        [[0, 1], [3, 2]]
+    """
+    if isinstance(layout, PaddedShared):
+        return layout.addresses()[offsets(layout.linear, tile, axes)]
+    if layout.size != math.prod(tile) and not _is_inverse(layout):
+        raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        check_modes(layout, tile)
+        return np.asarray(layout.table(), dtype=np.int64).reshape(tile, order="F")
+    if _is_inverse(layout):
+        return _inverted(layout, tile)
+    inputs = _inputs(layout)
+    ordered = _ordered(inputs, axes)
+    extents = [inputs[name] for name in ordered]
+    ends = set(accumulate(extents, mul))
+    if sum(extent > 1 for extent in extents) > 1 and not set(accumulate(tile, mul)) <= ends:
+        axes_text = ", ".join(f"{name}:{inputs[name]}" for name in ordered)
+        hint = "; axes= names them outermost dimension first"
+        raise CHECK.malformed("smem", f"must have axes that make up the tile {tile} in order", axes_text, hint)
+    values = _values(layout).reshape(list(inputs.values()), order="F")
+    return values.transpose([list(inputs).index(name) for name in ordered]).reshape(tile, order="F")
+
+
+def cute_extents(layout: CuteLayout | ComposedLayout) -> tuple[int, ...]:
+    """Return the size of each top-level mode."""
+    shape = layout.shape
+    return tuple([CuteLayout(mode).size for mode in (shape if isinstance(shape, tuple) else (shape,))])
+
+
+def check_modes(layout: CuteLayout | ComposedLayout, tile: tuple[int, ...]) -> None:
+    """Refuse a CuTe layout whose modes are neither the tile's dimensions nor one mode of all its elements."""
+    extents = cute_extents(layout)
+    if extents != tile and (len(extents) > 1 or math.prod(extents) != math.prod(tile)):
+        hint = "; mode k is tile dimension k, outermost first" if sorted(extents) == sorted(tile) else ""
+        raise CHECK.malformed("smem", f"must have modes of the tile's extents {tile}, or one mode", extents, hint)
+
+
+def _inputs(layout: Any) -> dict[str, int]:
+    """Input axes, fastest first: name -> extent."""
+    return dict(layout.in_dims) if hasattr(layout, "in_dims") else dict(layout.source.axes)
+
+
+def _outputs(layout: Any) -> dict[str, int | None]:
+    """Outputs, fastest first: name -> extent, None or 0 where there is none."""
+    found = layout.out_dims if hasattr(layout, "out_dims") else dict(layout.target.axes)
+    return dict(found) if isinstance(found, Mapping) else dict.fromkeys(found)
+
+
+def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str, ...]:
+    """The names of the axes, those of dimension 0 first."""
+    if axes is not None:
+        return CHECK.names(axes, "axes", tuple(inputs), whole=True)
+    if set(inputs) == {f"dim{place}" for place in range(len(inputs))}:
+        return tuple(sorted(inputs, key=lambda name: int(name[3:])))
+    if set(inputs) == {"row", "col"}:
+        return "row", "col"
+    return tuple(inputs)
+
+
+def _is_inverse(layout: Any) -> bool:
+    """Whether the layout takes offsets to tile coordinates."""
+    if isinstance(layout, CuteLayout | ComposedLayout | PaddedShared):
+        return False
+    outputs = _outputs(layout)
+    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
+    return named and bool(outputs) and _OFFSET in _inputs(layout)
+
+
+def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
+    """Return the offset that holds each coordinate."""
+    inputs, outputs = _inputs(layout), _outputs(layout)
+    wide = {name: extent for name, extent in inputs.items() if name != _OFFSET and extent != 1}
+    if wide:
+        raise CHECK.malformed("smem", "must be the layout of one block: of its inputs only offset may have parts", wide)
+    if len(outputs) != len(tile):
+        raise CHECK.malformed("smem", f"must have the {len(tile)} dimensions of the tile", list(outputs))
+    columns = _columns(layout)
+    points = [columns[list(outputs).index(f"dim{place}")] for place in range(len(tile))]
+    for place, (column, extent) in enumerate(zip(points, tile, strict=True)):
+        known = outputs[f"dim{place}"] or int(column.max()) + 1
+        if known != extent or int(column.min()) < 0:
+            raise CHECK.malformed("smem", f"must have the tile's extents {tile}", f"{known} along dim{place}")
+    index = np.ravel_multi_index(points, tile)
+    held = np.bincount(index, minlength=math.prod(tile))
+    for wrong, rule in ((held == 0, "must hold every element"), (held > 1, "must hold every element once")):
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            where = tuple(int(part) for part in np.unravel_index(at, tile))
+            raise CHECK.malformed("smem", rule, f"{np.flatnonzero(index == at)[:2].tolist()} at coordinate {where}")
+    values = np.empty(math.prod(tile), dtype=np.int64)
+    values[index] = np.arange(index.size)
+    return values.reshape(tile)
+
+
+def _columns(layout: Any) -> list[IntArray]:
+    """Return the values of each output at every flat coordinate."""
+    outputs = _outputs(layout)
+    table = np.asarray(layout.table())
+    if table.ndim == 2:
+        return list(table.T)
+    columns = []
+    for name, extent in outputs.items():
+        if len(outputs) == 1:
+            return [table]
+        if not extent:
+            raise CHECK.malformed("smem", f"must bound its output {name}", extent)
+        table, column = np.divmod(table, extent)
+        columns.append(column)
+    return columns
+
+
+def _values(layout: Any) -> IntArray:
+    """Return the offset at every flat coordinate: the only output of more than one value, or the one named offset."""
+    outputs = {name: extent for name, extent in _outputs(layout).items() if extent != 1}
+    names = list(_outputs(layout))
+    if len(outputs) > 1 and _OFFSET not in outputs:
+        raise CHECK.malformed("smem", f"must have one output, or one of the name {_OFFSET}", list(outputs))
+    wanted = _OFFSET if _OFFSET in names or not outputs else next(iter(outputs))
+    column = _columns(layout)[names.index(wanted) if wanted in names else 0]
+    if column.dtype == object or (column.size and int(column.min()) < 0):
+        raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", column.min())
+    return column
