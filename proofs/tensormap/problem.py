@@ -392,8 +392,5 @@ def problem_from(source: TensorMapProblem | Mapping[str, object]) -> TensorMapPr
     if isinstance(source, TensorMapProblem):
         return source
     if not isinstance(source, (Mapping, Reader)):
-        rule = (
-            "must be a TensorMapProblem or its document; TensorMapProblem.of(tensor, tile, smem) makes one of a layout"
-        )
-        raise malformed("problem", rule, source)
+        Reader(source).fail("must be a TensorMapProblem or its document; layoutalg.tensormap takes a layout")
     return TensorMapProblem.from_json(source)

@@ -11,7 +11,7 @@ the low word.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -109,7 +109,7 @@ class OperandProblem(Statement):
             align_bytes: As the field.
             arch: As the field.
 
-        Raises: MalformedError: LA361, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
+        Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
 
         Example:
             >>> print(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (128,64):(64,1)"))
@@ -122,11 +122,11 @@ class OperandProblem(Statement):
         named = isinstance(tensor, str) or (not hasattr(tensor, "shape") and not isinstance(tensor, (tuple, list)))
         dtype = dtype_name(tensor) if named else tensor_of(tensor).dtype
         if dtype not in hardware.DTYPES:
-            raise _refuse("dtype", f"must be one of {', '.join(hardware.DTYPES)}", dtype)
+            raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", dtype)
         names = tuple(hardware.SWIZZLES)
         shared = shared_tile(smem, tile, ELEMENT_BYTES, swizzle, names=names, axes=axes)
         if len(shared.modes) != 2:
-            raise _refuse("smem", "must have the two dimensions of an operand", len(shared.modes))
+            raise malformed_field("smem", "must have the two dimensions of an operand", len(shared.modes))
         extents = tuple(math.prod(extent for extent, _ in digits) for digits in shared.modes)
         base = ELEMENT_BYTES * shared.base
         modes = (shared.modes[0], shared.modes[1])
