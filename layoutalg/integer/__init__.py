@@ -25,7 +25,7 @@ from layoutalg.integer.notation import parse_integer
 from layoutalg.integer.reach import covers, injective, kernel_lattice, value_lattice
 from layoutalg.integer.reshape import coalesced, digit_permutation, merge, reshape, split
 from layoutalg.integer.solve import NoSolution, Solution, count_mod, kernel, solve, solve_mod
-from layoutalg.integer.symbolic import SymbolicAccess, SymbolicStride, symbolic_access
+from layoutalg.integer.symbolic import SymbolicAccess, symbolic_access
 
 __all__ = [
     "Access",
@@ -41,7 +41,6 @@ __all__ = [
     "Smith",
     "Solution",
     "SymbolicAccess",
-    "SymbolicStride",
     "access",
     "coalesced",
     "common_values",
