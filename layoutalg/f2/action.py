@@ -209,10 +209,8 @@ def permutation_for_divide(
     the same image; those that stay form the same multiset for every matching, so taking any match is complete.
 
     Args:
-        layout: Any with the register axis.
         tile: As for ``divide_left`` (``divide_right`` if not ``left``).
         left: Side of the division.
-        register: Name of the register axis.
 
     Raises: MalformedError: LA241. AdmissibilityError: LA256.
 
@@ -273,11 +271,8 @@ def largest_vectorisation(
     ``max_elements`` the registers stay as they are.
 
     Args:
-        layout: Register axis, offset axis, any others.
         element_bits: Bits per element, power of two up to 128.
         max_elements: Upper bound for v, power of two; forbids permutations.
-        register: Name of the register axis.
-        offset: Name of the output axis.
 
     Returns:
         (v, permutation), v in elements; (1, identity) where nothing wider works.
@@ -315,10 +310,6 @@ def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[
     Mathematically: the largest set S of register bits whose columns use no output bit that a column outside S (of any
     axis) or the affine part uses; columns in S may share output bits with each other. Then
     ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers, the output axes taken together.
-
-    Args:
-        layout: Any with the register axis.
-        register: Name of that axis.
 
     Returns:
         (number of register values that S makes, a permutation that puts S into the lowest register bits).

@@ -104,7 +104,6 @@ def pack(image: object, places: Sequence[tuple[str, int, int]], argument: str, b
         image: One component per output axis.
         places: ``fields`` of the output axes.
         argument: Name for messages; ``bit`` is its index where it has one.
-        bit: See ``argument``.
     """
     if isinstance(image, np.ndarray):
         image = image.tolist()
@@ -207,9 +206,6 @@ def packed_point(axes: AxisBits, values: object, argument: str, *, complete: boo
     """Return a point given by axis name as a packed integer, absent axes at 0.
 
     Args:
-        axes: Where the point lies.
-        values: Coordinate per axis.
-        argument: Name for messages.
         complete: No axis may be absent.
         flat: The packed integer itself will do, too.
 
@@ -279,7 +275,6 @@ def moves(source: AxisBits, target: AxisBits, shifts: Mapping[str, int] | None =
 
     Args:
         source: Axes, all of them among those of ``target``.
-        target: Axes.
         shifts: Per axis of ``source`` how many bits of the target axis lie below it; absent axes 0.
 
     Example:

@@ -26,7 +26,6 @@ def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32,
     Args:
         access: From everything that is active at once (lanes of one phase, elements of one vector) to the offset in
             elements; the output axes are taken together, first axis in the low bits.
-        element_bits: Bits per element, power of two.
         banks: Number of banks, power of two.
         bank_bits: Bits per word of a bank, power of two.
 
@@ -51,12 +50,6 @@ def bank_conflict(
 
     Mathematically: a kernel vector of K outside the kernel of W, see ``conflict_degree``; from any input ``x`` the
     inputs ``x`` and ``x xor step`` conflict. A step of zeros says that one element alone is wider than all banks.
-
-    Args:
-        access: As for ``conflict_degree``.
-        element_bits: As for ``conflict_degree``.
-        banks: As for ``conflict_degree``.
-        bank_bits: As for ``conflict_degree``.
 
     Raises: MalformedError: LA200, LA241.
 

@@ -42,8 +42,6 @@ def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
 
     Args:
         size: Power of two.
-        in_dim: Name of the input axis.
-        out_dim: Name of the output axis.
 
     Raises: MalformedError: LA200.
 
@@ -60,8 +58,6 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
     Args:
         size: Power of two.
         stride: Power of two.
-        in_dim: Name of the input axis.
-        out_dim: Name of the output axis.
 
     Raises: MalformedError: LA200.
 
@@ -80,8 +76,6 @@ def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearL
 
     Args:
         size: Size of the input axis, power of two.
-        in_dim: Name of the input axis.
-        out_dim: Name of the output axis.
         out_size: Size of the output axis, power of two; above 1 the layout is not surjective.
 
     Raises: MalformedError: LA200.
@@ -111,7 +105,6 @@ def from_bases_minimal(
 
     Args:
         bases: As for ``LinearLayout.from_bases``.
-        out_names: Names of the output axes, one per component.
         offset: As for ``LinearLayout.from_bases``.
         require_surjective: Refuse a layout that misses some output.
 
@@ -172,10 +165,6 @@ def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
     Mathematically: every shared axis is split, the inner layout has the low bits:
     ``(inner * outer)(x + size_in * y) = inner(x) + size_out * outer(y)`` axis by axis, where the sizes are those of the
     axes of ``inner`` (1 where it has no such axis). The axes keep an order that agrees with both layouts.
-
-    Args:
-        inner: Takes the low bits.
-        outer: Takes the high bits.
 
     Raises: AdmissibilityError: LA242. MalformedError: LA200, LA241.
 

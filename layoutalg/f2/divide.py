@@ -38,7 +38,6 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     Mathematically: the lowest bits of each axis do what ``tile`` does, all others leave the bits of ``tile`` alone.
 
     Args:
-        layout: Any.
         tile: Its axes are among those of ``layout``, in the same order.
 
     Raises: AdmissibilityError: LA247.
@@ -57,7 +56,6 @@ def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     Mathematically: the highest bits of each axis do what ``tile`` does, all others leave the bits of ``tile`` alone.
 
     Args:
-        layout: Any.
         tile: Its axes are among those of ``layout``, in the same order.
 
     Raises: AdmissibilityError: LA247.
@@ -155,10 +153,6 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
     Mathematically: ``layout = id_names x (a layout of the other axes)``, affine part included. An axis that only one
     side has is not in place.
 
-    Args:
-        layout: Any.
-        names: AxisBits.
-
     Raises: MalformedError: LA241.
 
     Example:
@@ -172,8 +166,7 @@ def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
     """Drop axes that stay in place on both sides.
 
     Args:
-        layout: Any.
-        names: AxisBits over which the layout is trivial.
+        names: Axes over which the layout is trivial.
 
     Raises: MalformedError: LA241. AdmissibilityError: LA248.
 
@@ -219,10 +212,6 @@ def is_identity_on(layout: LinearLayout, name: str) -> bool:
 
     Weaker than ``is_trivial_over``: the input axis may reach other outputs too.
 
-    Args:
-        layout: Any.
-        name: An axis of both sides.
-
     Raises: MalformedError: LA241.
 
     Example:
@@ -247,7 +236,6 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     ``divide_left`` the output bits of the tile may lie anywhere among the others.
 
     Args:
-        layout: Any.
         tile: Its axes are among those of ``layout``, none larger.
 
     Raises: AdmissibilityError: LA257.

@@ -105,9 +105,6 @@ def _backward(work: dict[int, int]) -> list[int]:
 def eliminate(columns: Sequence[int]) -> Elimination:
     """Reduce the columns once; the answer serves rank, kernel, image, membership and solving.
 
-    Args:
-        columns: Non-negative integers.
-
     Complexity: O(n * rank) operations on integers of rows + columns bits.
 
     Example:
@@ -230,7 +227,6 @@ def multiply(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
 
     Args:
         left: Columns; at least as many as the rows that ``right`` uses.
-        right: Columns.
 
     Complexity: one xor per entry of ``right`` that is set; where many are, one step per column of ``left``.
 
@@ -342,7 +338,6 @@ def common_complement(left: Sequence[int], right: Sequence[int], bits: int) -> t
     Args:
         left: Vectors below ``2 ** bits``.
         right: Vectors below ``2 ** bits``.
-        bits: Dimension of the space.
 
     Example:
         >>> common_complement((1,), (2,), 2)

@@ -19,9 +19,6 @@ _GRAMMAR = Grammar(
 def parse_linear(text: str) -> LinearLayout:
     """Read a linear layout from its text form; ``parse_linear(str(L)) == L``.
 
-    Args:
-        text: As in the module notation.
-
     Raises: MalformedError: LA201, LA200.
 
     Example:

@@ -20,7 +20,6 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
     """Return ``x -> layout(x) xor offset``.
 
     Args:
-        layout: Any.
         offset: Value per output axis; absent axes are 0.
 
     Raises: MalformedError: LA241.
@@ -38,7 +37,6 @@ def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
     """Return ``x -> layout(x xor offset)``.
 
     Args:
-        layout: Any.
         offset: Value per input axis; absent axes are 0.
 
     Raises: MalformedError: LA241.
@@ -89,8 +87,6 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
     above it that receive the carry out of the window by their sum (*Carries of a window* in ``layoutalg.f2.carry``).
 
     Args:
-        layout: Any.
-        name: The axis.
         start: First coordinate of the window.
         size: Power of two; the window lies inside the axis.
 
@@ -130,7 +126,6 @@ def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
     """Fix some input axes at a value and drop them.
 
     Args:
-        layout: Any.
         point: Value per axis to fix.
 
     Raises: MalformedError: LA241.

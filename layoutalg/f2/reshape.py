@@ -34,7 +34,6 @@ def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
     """Cut the flat input into the axes ``dims``; the map of flat points stays.
 
     Args:
-        layout: Any.
         dims: Name and size (power of two) of the new input axes, minor to major.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA249.
@@ -107,7 +106,6 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
     """Reorder the input axes; the map by name stays.
 
     Args:
-        layout: Any.
         names: Every input axis once, minor to major.
 
     Raises: MalformedError: LA241.
@@ -222,7 +220,6 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
     """Return ``(x, y) -> left(x) xor right(y)``: the matrices side by side.
 
     Args:
-        left: Any.
         right: The same output axes, sizes and order; other input axes.
 
     Raises: AdmissibilityError: LA251.
@@ -243,7 +240,6 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
     """Return ``x -> (left(x), right(x))``: the matrices on top of each other.
 
     Args:
-        left: Any.
         right: The same input axes, sizes and order; other output axes.
 
     Raises: AdmissibilityError: LA251.

@@ -36,7 +36,6 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
     """Return the layout with all other input axes at 0 and all other output axes forgotten.
 
     Args:
-        layout: Any.
         ins: Input axes to keep; they keep their order.
         outs: Output axes to keep; they keep their order and size.
 
@@ -67,8 +66,6 @@ def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Restrict one input axis to ``[0, size)``.
 
     Args:
-        layout: Any.
-        name: The axis.
         size: Power of two, at most the present size.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA252.
@@ -94,8 +91,6 @@ def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Enlarge one input axis by bits that do not matter: ``x -> layout(x mod old size)``.
 
     Args:
-        layout: Any.
-        name: The axis.
         size: Power of two, at least the present size.
 
     Raises: MalformedError: LA200, LA241.
@@ -115,8 +110,6 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Change the size of one output axis without changing any value.
 
     Args:
-        layout: Any.
-        name: The axis.
         size: Power of two, above every coordinate that occurs.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA253.
@@ -148,8 +141,6 @@ def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Take one output coordinate modulo ``size``.
 
     Args:
-        layout: Any.
-        name: The axis.
         size: Power of two, at most the present size.
 
     Raises: MalformedError: LA200, LA241.
@@ -171,8 +162,6 @@ def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     where components are powers of two. The affine part is taken modulo ``size``.
 
     Args:
-        layout: Any.
-        name: The axis.
         size: Power of two, at most the present size.
 
     Raises: MalformedError: LA200, LA241.
@@ -214,7 +203,6 @@ def ensure_not_larger(
     """Wrap the layout into a shape: output coordinates modulo the shape where they are larger.
 
     Args:
-        layout: Any.
         shape: Size per output axis, powers of two; absent axes stay.
         broadcast: Keep register bits that no longer matter; else drop those that this call made useless.
         register: Name of the register axis, which must be there if bits of it may be dropped.

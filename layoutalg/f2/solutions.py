@@ -299,7 +299,6 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
     it is determined up to the constants; the returned one is zero on the unit vectors outside the pivots.
 
     Args:
-        inner: Applied first.
         target: Over the same input axes.
 
     Raises: AdmissibilityError: LA751, LA757. MalformedError: LA241.
@@ -336,8 +335,6 @@ def invert_and_compose(
     """Return one C with ``outer @ C == target``: where ``outer`` holds what ``target`` puts at x.
 
     Args:
-        target: As for ``solve``.
-        outer: As for ``solve``.
         objective: As for ``SolutionSet.choose``.
 
     Raises: AdmissibilityError: LA243, LA244. MalformedError: LA241.
@@ -356,7 +353,6 @@ def preimages(
     """Return all inputs with a given value: the smallest one, and a basis of the differences.
 
     Args:
-        layout: Any.
         point: The value, per output axis or packed.
 
     Raises: MalformedError: LA241. AdmissibilityError: LA244.

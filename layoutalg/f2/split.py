@@ -22,9 +22,6 @@ def one_swizzle(columns: Sequence[int]) -> tuple[int, int, int] | None:
     highest; a longer one works only if this one does. The search over shifts is therefore complete. Where several
     shifts work the shortest one wins, positive before negative. (0, 0, 0) says that no swizzle is needed.
 
-    Args:
-        columns: Non-negative.
-
     Complexity: O(width^2).
 
     Example:

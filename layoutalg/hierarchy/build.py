@@ -95,7 +95,6 @@ def tile(
     Mathematically: x = x_in + tile * x_out. The target lists the ``_in`` axes, then the ``_out`` axes.
 
     Args:
-        box: The tensor.
         tiles: Tile extent of every axis; an axis left out is not cut (tile of its whole extent).
         inner: Order of the axes inside a tile, fastest first; default the order of ``box``.
         outer: Order of the tiles, fastest first; default the order of ``box``.
@@ -137,7 +136,6 @@ def reindex(box: Box, mapping: object, axes: str | Sequence[str] | None = None) 
     """Return a user's bijection of the flat index of one box, or of the sub-box of some of its axes, verified.
 
     Args:
-        box: The box.
         mapping: A ``LinearLayout``, a ``CuteLayout``, a swizzled one, a function of the index or the sequence of
             values; see ``mapping.read_mapping``.
         axes: The axes that take part, fastest first, or a single one; the others keep their coordinates. None for all.
@@ -165,7 +163,6 @@ def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> Hierarchical
     """Return the layout that hands pieces of a tensor to the levels: which element each register holds.
 
     Args:
-        tensor: The tensor.
         levels: Per level (``register``, ``lane``, ``warp``, ``cta``, ``cluster``) its digits as (axis, extent), fastest
             first. The digits of one axis, taken register first, are its digits from fast to slow.
 
@@ -230,7 +227,6 @@ def restrict(
     """Return the layout guarded to coordinates below bounds (a partial tile).
 
     Args:
-        layout: Any layout.
         source: Axis of the source -> number of allowed coordinates; absent axes are free.
         target: The same for the target.
 

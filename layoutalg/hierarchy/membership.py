@@ -106,7 +106,6 @@ def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None
     """Return two indices of one block whose images lie in different blocks; None where blocks are kept together.
 
     Args:
-        bijection: Any bijection of [0, N).
         below: Number of points of a block; divides N.
 
     Complexity: linear in the digits where they divide; else quadratic where a corner of a block parts from another, and
@@ -167,7 +166,6 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
 
     Args:
         layout: From a box of levels to itself, for example ``dst.inverse() @ src``.
-        cut: Such as ``"lane|warp"``.
 
     Returns:
         Proved, or Refuted with two points of one block that part.

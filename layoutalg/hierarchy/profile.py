@@ -48,7 +48,6 @@ class CutProfile:
     """What happens at one cut.
 
     Args:
-        cut: The cut.
         block: Points of one block, guarded ones included.
         blocks: Number of blocks.
         fanout: Least and greatest number of destination blocks that one source block feeds; (0, 0) where no point is
@@ -122,7 +121,6 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
     """Return the least and the greatest number of destination blocks that a source block feeds.
 
     Args:
-        bijection: Any bijection of [0, N).
         below: Points of a block; divides N.
 
     Raises: BudgetError: LA754.
@@ -185,7 +183,6 @@ def moved(bijection: Bijection, below: int) -> int:
     linear equation in the digits that touch the part above.
 
     Args:
-        bijection: Any bijection of [0, N).
         below: Points of a block; divides N.
 
     Raises: BudgetError: LA754.
