@@ -17,12 +17,13 @@ from typing import TypeVar
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import bad_argument, fields_check, flag, log2, move, moves, place, refuse, unpack, width
+from layoutalg.f2.axes import bad_argument, fields_check, flag, log2, move, moves, place, unpack, width
 from layoutalg.f2.build import identity_1d
 from layoutalg.f2.divide import _fits, _outside, _room, divide_left
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.steps import columns_of, linear, recolumned
 from layoutalg.ground import limits, memory
+from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 _T = TypeVar("_T")

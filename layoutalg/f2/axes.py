@@ -16,7 +16,6 @@ import numpy as np
 
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 AxisBits: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
@@ -31,11 +30,6 @@ argument_check = Checker("LA241", "this argument does not fit the linear layout"
 """For arguments that no layout could make valid, or that name no axis."""
 
 malformed, bad_argument = fields_check.malformed, argument_check.malformed
-
-
-def refuse(code: str, what: str, because: str, witness: Mapping[str, object], *operands: object) -> AdmissibilityError:
-    """Return the error for an operation that is not defined on these layouts."""
-    return AdmissibilityError(Diagnostic(code, what, tuple(map(str, operands)), because, witness))
 
 
 def width(bits: int, argument: str) -> int:

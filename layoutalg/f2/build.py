@@ -13,18 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import (
-    as_names,
-    fields_check,
-    flag,
-    log2,
-    malformed,
-    refuse,
-    unpack,
-    width,
-)
+from layoutalg.f2.axes import as_names, fields_check, flag, log2, malformed, unpack, width
 from layoutalg.f2.layout import Bases, LinearLayout, _trusted
 from layoutalg.f2.steps import linear
+from layoutalg.ground.check import refuse
 
 
 def empty() -> LinearLayout:

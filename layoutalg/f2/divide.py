@@ -14,21 +14,10 @@ from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from layoutalg.f2.axes import (
-    AxisBits,
-    as_names,
-    bad_argument,
-    field,
-    fields,
-    gather,
-    move,
-    moves,
-    place,
-    refuse,
-    unpack,
-)
+from layoutalg.f2.axes import AxisBits, as_names, bad_argument, field, fields, gather, move, moves, place, unpack
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.steps import linear, restricted
+from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import AdmissibilityError
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import refuse, unpack
+from layoutalg.f2.axes import unpack
 from layoutalg.f2.build import check_surjective
 from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
 from layoutalg.f2.solutions import solve
 from layoutalg.f2.steps import linear
+from layoutalg.ground.check import refuse
 
 
 def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smallest") -> LinearLayout:

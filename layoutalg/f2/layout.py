@@ -31,7 +31,6 @@ from layoutalg.f2.axes import (
     moves,
     pack,
     pack_offset,
-    refuse,
     unpack,
     width,
 )
@@ -39,7 +38,7 @@ from layoutalg.f2.axes import fields_check as check
 from layoutalg.ground import memory
 from layoutalg.ground.axes import Coordinate, coordinates
 from layoutalg.ground.cache import kept
-from layoutalg.ground.check import Checker
+from layoutalg.ground.check import Checker, refuse
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.operators import composes

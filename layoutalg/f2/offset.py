@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from layoutalg.f2 import carry, matrix
-from layoutalg.f2.axes import bad_argument, fields_check, log2, packed_point, place, refuse, selected, unpack
+from layoutalg.f2.axes import bad_argument, fields_check, log2, packed_point, place, selected, unpack
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.steps import linear, recolumned, restricted
+from layoutalg.ground.check import refuse
 
 
 def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:

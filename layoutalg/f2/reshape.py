@@ -12,20 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from layoutalg.f2.axes import (
-    AxisBits,
-    argument_check,
-    as_names,
-    axes_of,
-    bad_argument,
-    gather,
-    place,
-    refuse,
-    selected,
-    width,
-)
+from layoutalg.f2.axes import AxisBits, argument_check, as_names, axes_of, bad_argument, gather, place, selected, width
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.steps import columns_of, linear, mapped
+from layoutalg.ground.check import refuse
 
 Dims = Mapping[str, int] | Sequence[tuple[str, int]]
 

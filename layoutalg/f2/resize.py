@@ -21,7 +21,6 @@ from layoutalg.f2.axes import (
     insert,
     log2,
     place,
-    refuse,
     resized,
     selected,
     unpack,
@@ -30,6 +29,7 @@ from layoutalg.f2.build import direct_sum, identity_1d
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.reshape import transpose_outs
 from layoutalg.f2.steps import columns_of, linear, mapped, recolumned, restricted
+from layoutalg.ground.check import refuse
 
 
 def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> LinearLayout:

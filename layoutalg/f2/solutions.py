@@ -23,23 +23,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import (
-    AxisBits,
-    as_names,
-    bad_argument,
-    field,
-    fields,
-    move,
-    moves,
-    packed_point,
-    place,
-    refuse,
-    unpack,
-)
+from layoutalg.f2.axes import AxisBits, as_names, bad_argument, field, fields, move, moves, packed_point, place, unpack
 from layoutalg.f2.divide import is_trivial_over, quotient
 from layoutalg.f2.layout import SMALL_BITS, LinearLayout, _elimination, _trusted
 from layoutalg.f2.steps import bit_name, linear
 from layoutalg.ground.cache import kept
+from layoutalg.ground.check import refuse
 
 OBJECTIVES: Mapping[str, tuple[str, ...]] = {
     "smallest": (),

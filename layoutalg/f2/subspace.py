@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, packed_point, refuse, unpack
+from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, packed_point, unpack
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.steps import linear
+from layoutalg.ground.check import refuse
 
 
 @dataclass(frozen=True, slots=True)

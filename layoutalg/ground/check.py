@@ -1,6 +1,6 @@
 """Checks of what users pass, and the one way in which a bad argument is reported.
 
-Main definitions: ``Checker``, ``integers``.
+Main definitions: ``Checker``, ``refuse``, ``integers``.
 
 Implementation notes: a family states its error code and its sentence once, ``check = Checker("LA200", "this is not a
 linear layout")``; every check then names the argument, the rule and the value found. Where the family has no sentence,
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import memory
-from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 Kind = TypeVar("Kind")
 _INT = {int}
@@ -151,6 +151,13 @@ class Checker:
             place = int(np.flatnonzero((flat < 0) | (flat >= extent))[0])
             raise self.malformed(argument, f"must be in [0, {shown(extent)})", int(flat[place]))
         return array.astype(np.int64 if extent <= 1 << 63 else object, copy=False)
+
+
+def refuse(
+    code: str, what: str, because: str, witness: Mapping[str, object] | None, *operands: object
+) -> AdmissibilityError:
+    """Return the error of an operation that is not defined on these operands, which are shown in their notation."""
+    return AdmissibilityError(Diagnostic(code, what, tuple(map(str, operands)), because, witness))
 
 
 def integers(value: object, argument: str) -> npt.NDArray[Any] | None:

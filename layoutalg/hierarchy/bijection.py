@@ -18,8 +18,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import IntArray, Stride
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.hierarchy.digitmap import (
     DigitMap,
     assemble,
@@ -95,17 +96,9 @@ def _first_clash(values: tuple[int, ...]) -> LayoutError:
         if not inside or value in first:
             break
         first[value] = index
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA752",
-            what="this table is not a bijection",
-            where=(f"{len(values)} values",),
-            because=f"value {value} is met twice" if inside else f"value {value} is not in [0, {len(values)})",
-            witness={"first": first[value], "second": index, "value": value}
-            if inside
-            else {"index": index, "value": value},
-        )
-    )
+    witness = {"first": first[value], "second": index, "value": value} if inside else {"index": index, "value": value}
+    because = f"value {value} is met twice" if inside else f"value {value} is not in [0, {len(values)})"
+    return refuse("LA752", "this table is not a bijection", because, witness, f"{len(values)} values")
 
 
 Bijection: TypeAlias = DigitMap | TableMap
@@ -141,14 +134,8 @@ def compose(outer: Bijection, inner: Bijection) -> Bijection:
         ((6, 1),)
     """
     if outer.size != inner.size:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="the bijections do not compose",
-                because=f"the inner one has {inner.size} points, the outer one {outer.size}",
-                witness={"inner": inner.size, "outer": outer.size},
-            )
-        )
+        because = f"the inner one has {inner.size} points, the outer one {outer.size}"
+        raise refuse("LA751", "the bijections do not compose", because, {"inner": inner.size, "outer": outer.size})
     if isinstance(outer, DigitMap) and isinstance(inner, DigitMap):
         found = compose_digits(outer, inner)
         if found is not None:

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.check import refuse
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.guard import Guard
@@ -203,15 +203,9 @@ def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> Hierarchical
             extents[level] *= extent
     for name, extent in tensor.axes:
         if covered[name] < extent:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA759",
-                    what="the levels do not cover the tensor",
-                    where=(f"distribute({tensor})",),
-                    because=f"axis {name} has {extent} elements, the levels cover {covered[name]}",
-                    witness={"axis": name, "coordinate": covered[name]},
-                )
-            )
+            because = f"axis {name} has {extent} elements, the levels cover {covered[name]}"
+            witness = {"axis": name, "coordinate": covered[name]}
+            raise refuse("LA759", "the levels do not cover the tensor", because, witness, f"distribute({tensor})")
     padded = Box(tuple((name, covered[name]) for name in tensor.names))
     modes = tuple((extent, padded.stride(name) * weight) for name, extent, weight in pieces)
     layout = HierarchicalLayout(hierarchy(**extents), padded, DigitMap(modes))

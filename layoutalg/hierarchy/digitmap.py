@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.ground import digits, limits
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits, IntArray, Stride, merge, placed, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.hierarchy.levels import check, integer, malformed
@@ -95,15 +96,10 @@ class DigitMap:
         origin = integer(constant, "constant", 0, top)
         null = matrix.kernel(images)
         if null:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA752",
-                    what="this F2 map is not a bijection",
-                    where=(f"DigitMap.from_bits({shown(tuple(images))})",),
-                    because=f"{len(images)} bits, but only rank {len(images) - len(null)}",
-                    witness={"first": 0, "second": null[0], "value": origin},
-                )
-            )
+            because = f"{len(images)} bits, but only rank {len(images) - len(null)}"
+            witness = {"first": 0, "second": null[0], "value": origin}
+            where = f"DigitMap.from_bits({shown(tuple(images))})"
+            raise refuse("LA752", "this F2 map is not a bijection", because, witness, where)
         modes = [(2, tuple(1 << row for row in range(image.bit_length()) if image >> row & 1)) for image in images]
         return assemble(modes, origin)
 
@@ -286,15 +282,8 @@ def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
 
 
 def _no_bijection(modes: Digits, because: str, witness: dict[str, object] | None = None) -> AdmissibilityError:
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA752",
-            what="these digits are not a bijection onto an interval",
-            where=(f"DigitMap({shown(modes)})",),
-            because=because,
-            witness=witness,
-        )
-    )
+    what = "these digits are not a bijection onto an interval"
+    return refuse("LA752", what, because, witness, f"DigitMap({shown(modes)})")
 
 
 def assemble(pieces: Iterable[tuple[int, Stride]], origin: int) -> DigitMap:

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.axes import coordinates, digits_of
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.operators import composes
 from layoutalg.hierarchy import bijection as maps
@@ -129,16 +129,10 @@ class HierarchicalLayout(Layout):
         index = integer(index, "index", 0, self.size)
         for guard in self.guards:
             if not guard.holds_at(index):
-                raise AdmissibilityError(
-                    Diagnostic(
-                        code="LA753",
-                        what="the point is outside the partial tile",
-                        where=(str(self),),
-                        because=f"it lands on {guard.box.point(guard.map.at(index))}, the bounds are "
-                        f"{dict(zip(guard.box.names, guard.bounds, strict=True))}",
-                        witness=dict(self.source.point(index)),
-                    )
-                )
+                bounds = dict(zip(guard.box.names, guard.bounds, strict=True))
+                because = f"it lands on {guard.box.point(guard.map.at(index))}, the bounds are {bounds}"
+                what = "the point is outside the partial tile"
+                raise refuse("LA753", what, because, self.source.point(index), self)
         return self.map.at(index)
 
     def holds(self, index: int) -> bool:
@@ -231,14 +225,8 @@ def _composed(outer: HierarchicalLayout, inner: HierarchicalLayout) -> Hierarchi
     Raises: AdmissibilityError: LA751, LA754.
     """
     if inner.target != outer.source:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="the layouts do not compose",
-                where=(str(outer), f"after {inner}"),
-                because=f"the inner one ends in ({inner.target}), the outer one starts from ({outer.source})",
-                witness={"inner": inner.target.dims, "outer": outer.source.dims},
-            )
-        )
+        because = f"the inner one ends in ({inner.target}), the outer one starts from ({outer.source})"
+        witness = {"inner": inner.target.dims, "outer": outer.source.dims}
+        raise refuse("LA751", "the layouts do not compose", because, witness, outer, f"after {inner}")
     moved = tuple(Guard(maps.compose(g.map, inner.map), g.box, g.bounds) for g in outer.guards)
     return HierarchicalLayout(inner.source, outer.target, maps.compose(outer.map, inner.map), (*inner.guards, *moved))

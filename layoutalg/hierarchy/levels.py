@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from layoutalg.ground import axes, limits
-from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.check import Checker, refuse
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
 """One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
@@ -172,27 +171,19 @@ def block_size(box: Box, cut: str) -> int:
     return size
 
 
-def same_levels(first: Box, second: Box, where: tuple[str, ...]) -> None:
-    """Refuse two boxes that are not the same box of levels; the witness is the level, or the axes that are no levels.
+def same_levels(first: Box, second: Box, *where: object) -> None:
+    """Refuse two boxes that are not the same box of levels; the witness is the level, or the axes that are not levels.
 
     Raises: AdmissibilityError: LA756.
     """
     if first.is_hierarchy and first == second:
         return
-    odd = next((box for box in (first, second) if not box.is_hierarchy), None)
-    if odd is not None:
-        because = f"one side has ({odd}), which are not the axes {list(LEVELS[::-1])}"
-        witness: dict[str, object] = {"axes": list(odd.names)}
+    other = next((box for box in (first, second) if not box.is_hierarchy), None)
+    if other is not None:
+        because = f"one side has ({other}), which are not the axes {list(LEVELS[::-1])}"
+        witness: dict[str, object] = {"axes": list(other.names)}
     else:
         because = f"one side has ({first}), the other ({second})"
         name = next(name for name in first.names if first.dims[name] != second.dims[name])
         witness = {"level": name, "first": first.dims[name], "second": second.dims[name]}
-    raise AdmissibilityError(
-        Diagnostic(
-            code="LA756",
-            what="both sides must live on the same box of levels",
-            where=where,
-            because=because,
-            witness=witness,
-        )
-    )
+    raise refuse("LA756", "both sides must be the same box of levels", because, witness, *where)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from layoutalg.f2 import LinearLayout, matrix, solve
 from layoutalg.f2.axes import fields
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.check import refuse
 from layoutalg.hierarchy.levels import CUTS, malformed, require
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile
 
@@ -51,15 +51,9 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
     for name in AXES[1:]:
         extents = source.in_dims.get(name, 1), destination.in_dims.get(name, 1)
         if extents[0] != extents[1]:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA756",
-                    what="the two layouts do not live on one machine",
-                    where=(str(source), str(destination)),
-                    because=f"one has {extents[0]} of {name}, the other {extents[1]}",
-                    witness={"axis": name, "source": extents[0], "destination": extents[1]},
-                )
-            )
+            because = f"one has {extents[0]} of {name}, the other {extents[1]}"
+            witness = {"axis": name, "source": extents[0], "destination": extents[1]}
+            raise refuse("LA756", "the two layouts are not for one machine", because, witness, source, destination)
     gather = solve(source, destination).choose("local")
     entries = []
     for index, cut in enumerate(CUTS):

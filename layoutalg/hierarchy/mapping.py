@@ -12,6 +12,7 @@ import numpy as np
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import chained, merge, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.hierarchy.bijection import Bijection, TableMap, canonical, compose, identity, local
@@ -107,15 +108,7 @@ def _read_swizzled(layout: ComposedLayout) -> Bijection:
 
 
 def _no_bijection(mapping: object, because: str, witness: dict[str, object]) -> AdmissibilityError:
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA752",
-            what="this layout is not a bijection onto an interval from 0",
-            where=(str(mapping),),
-            because=because,
-            witness=witness or None,
-        )
-    )
+    return refuse("LA752", "this layout is not a bijection onto an interval from 0", because, witness or None, mapping)
 
 
 def _same_size(actual: int, size: int, mapping: object) -> None:

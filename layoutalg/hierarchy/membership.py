@@ -18,8 +18,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits, IntArray, Stride, digit_extent, merge, placed, split_at, weights
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection
@@ -180,7 +180,7 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
         >>> bool(preserves_blocks(swap, "lane|warp"))
         True
     """
-    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, (str(layout),))
+    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, layout)
     pair = crossing_witness(layout.map, block_size(layout.source, cut))
     engine = "digits" if isinstance(layout.map, DigitMap) else "table"
     if pair is None:
@@ -209,14 +209,9 @@ def form_of(bijection: Bijection, below: int) -> BlockForm:
     """
     pair = crossing_witness(bijection, below)
     if pair is not None:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA755",
-                what="the bijection does not keep the blocks together",
-                because=f"two points of one block of {below} land in different blocks",
-                witness={"first": pair[0], "second": pair[1], "images": (bijection.at(pair[0]), bijection.at(pair[1]))},
-            )
-        )
+        because = f"two points of one block of {below} land in different blocks"
+        witness = {"first": pair[0], "second": pair[1], "images": (bijection.at(pair[0]), bijection.at(pair[1]))}
+        raise refuse("LA755", "the bijection does not keep the blocks together", because, witness)
     pieces = cut_digits(bijection, below)
     return _table_form(bijection, below) if pieces is None else _digit_form(pieces, bijection.at(0), below)
 
@@ -292,7 +287,7 @@ def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
         >>> form.kind, form.step
         ('add', 1)
     """
-    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, (str(layout),))
+    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, layout)
     return form_of(layout.map, block_size(layout.source, cut))
 
 

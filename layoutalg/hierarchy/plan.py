@@ -23,8 +23,9 @@ from math import prod
 from operator import mul
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Stride, aligned, placed, weights
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, malformed, require, same_levels
@@ -221,16 +222,10 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
         ((4, 6, 1), ((0, 2), (2, 0)), 1)
     """
     box = require(conversion, HierarchicalLayout, "conversion").source
-    same_levels(box, conversion.target, (str(conversion),))
+    same_levels(box, conversion.target, conversion)
     if conversion.guards:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA753",
-                what="an exchange plan needs a whole bijection",
-                where=(str(conversion),),
-                because="the layout is guarded; plan for the same layout without guards",
-            )
-        )
+        because = "the layout is guarded; plan for the same layout without guards"
+        raise refuse("LA753", "an exchange plan needs a whole bijection", because, None, conversion)
     ends = [*(block_size(box, cut) for cut in CUTS), conversion.size]
     extents, columns, constant = _matrix(conversion, ends)
     sizes = list(accumulate(extents, mul, initial=1))

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import IntArray, aligned, placed, shared_bits, weights
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.hierarchy.bijection import Bijection
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.layout import HierarchicalLayout
@@ -236,21 +236,13 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
 
     Source: parabolic double cosets (classical).
     """
-    first, second = (
-        require(source, HierarchicalLayout, "source"),
-        require(destination, HierarchicalLayout, "destination"),
-    )
-    same_levels(first.source, second.source, (str(source), str(destination)))
+    require(source, HierarchicalLayout, "source")
+    require(destination, HierarchicalLayout, "destination")
+    same_levels(source.source, destination.source, source, destination)
     if source.target != destination.target:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="the two layouts hold different tensors",
-                where=(str(source), str(destination)),
-                because=f"one ends in ({source.target}), the other in ({destination.target})",
-                witness={"source": source.target.dims, "destination": destination.target.dims},
-            )
-        )
+        because = f"one ends in ({source.target}), the other in ({destination.target})"
+        witness = {"source": source.target.dims, "destination": destination.target.dims}
+        raise refuse("LA751", "the two layouts hold different tensors", because, witness, source, destination)
     return profile_of(destination.inverse() @ source)
 
 
@@ -260,7 +252,7 @@ def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
     Raises: AdmissibilityError: LA756, LA754.
     """
     box = require(conversion, HierarchicalLayout, "conversion").source
-    same_levels(box, conversion.target, (str(conversion),))
+    same_levels(box, conversion.target, conversion)
     values: IntArray | None = None
     linear = isinstance(conversion.map, DigitMap) and not conversion.guards and conversion.size.bit_count() == 1
     entries = []

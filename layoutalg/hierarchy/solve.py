@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, shown
+from layoutalg.ground.check import refuse
+from layoutalg.ground.errors import shown
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.layout import HierarchicalLayout
@@ -38,47 +39,28 @@ def solve_conversion(
     """
     if within is not None:
         cut_level(within, "within")
-    if require(before, HierarchicalLayout, "before").source != require(after, HierarchicalLayout, "after").source:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA751",
-                what="a conversion needs two layouts of one box",
-                where=(str(before), str(after)),
-                because=f"one starts from ({before.source}), the other from ({after.source})",
-                witness={"before": before.source.dims, "after": after.source.dims},
-            )
-        )
+    require(before, HierarchicalLayout, "before")
+    require(after, HierarchicalLayout, "after")
+    if before.source != after.source:
+        because = f"one starts from ({before.source}), the other from ({after.source})"
+        witness: dict[str, object] = {"before": before.source.dims, "after": after.source.dims}
+        raise refuse("LA751", "a conversion needs two layouts of one box", because, witness, before, after)
+    equation = f"X o ({before})", f"= {after}"
     if before.guards != after.guards:
-        _same_active(before, after)
+        differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
+        if len(differs):
+            because = "one side is defined at a point where the other is not"
+            witness = dict(before.source.point(int(differs[0])))
+            raise refuse("LA757", "the conversion equation has no solution", because, witness, *equation)
     back = maps.inverse(before.map)
     guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in before.guards)
     answer = HierarchicalLayout(before.target, after.target, maps.compose(after.map, back), guards)
     if within is not None:
-        same_levels(before.target, after.target, (f"solve_conversion(within={shown(within)})",))
+        same_levels(before.target, after.target, f"solve_conversion(within={shown(within)})")
         point = moved_point(answer, block_size(before.target, within))
         if point is not None:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA757",
-                    what=f"no conversion stays inside the blocks of {within}",
-                    where=(f"X o ({before})", f"= {after}"),
-                    because="the only solution moves a value to another block",
-                    witness={"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))},
-                )
-            )
+            because = "the only solution moves a value to another block"
+            witness = {"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))}
+            what = f"no conversion stays inside the blocks of {within}"
+            raise refuse("LA757", what, because, witness, *equation)
     return answer
-
-
-def _same_active(before: HierarchicalLayout, after: HierarchicalLayout) -> None:
-    """Refuse two layouts of one box that are not defined at the same points."""
-    differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
-    if len(differs):
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA757",
-                what="the conversion equation has no solution",
-                where=(f"X o ({before})", f"= {after}"),
-                because="one side is defined at a point where the other is not",
-                witness=dict(before.source.point(int(differs[0]))),
-            )
-        )
