@@ -22,11 +22,11 @@ import numpy.typing as npt
 from layoutalg import cute
 from layoutalg.bridges.linear import to_linear
 from layoutalg.bridges.lower import lowered
-from layoutalg.bridges.operand import FAMILIES, OFFSET_BITS, ONE_OF, AnyFamily, plain
+from layoutalg.bridges.operand import FAMILIES, OFFSET_BITS, ONE_OF, AnyFamily, checked, plain
 from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, swizzled
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, OffsetLayout, Swizzle, swizzled
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
 from layoutalg.ground import recognize as tables
@@ -39,16 +39,19 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
+from layoutalg.ground.operators import rule_for
 from layoutalg.hierarchy import HierarchicalLayout
-from layoutalg.integer import IntegerLayout
+from layoutalg.integer import IntegerLayout, permute
 from layoutalg.piecewise import PiecewiseLayout
 
 Value: TypeAlias = "AnyFamily | Swizzle"
-CUTE = (CuteLayout, ComposedLayout, Swizzle)
 NAMES = {
     CuteLayout: "cute",
     ComposedLayout: "composed",
+    OffsetLayout: "composed",
     Swizzle: "swizzle",
+    CoordinateLayout: "coordinate",
+    Morphism: "morphism",
     LinearLayout: "linear",
     IntegerLayout: "integer",
     HierarchicalLayout: "hierarchical",
@@ -115,18 +118,13 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
     """
     if widen:
         return widened(outer, inner).value
-    outer, inner = _operand(outer), _operand(inner)
-    if _family(outer) != _family(inner):
-        raise MalformedError(
-            Diagnostic(
-                code="LA192",
-                what="these layouts do not compose within one family",
-                where=(f"compose({outer}, {inner})",),
-                because=f"one is {_family(outer)}, the other {_family(inner)}; "
-                "layoutalg.compose(outer, inner, widen=True) composes them",
-            )
-        )
-    return outer @ inner  # type: ignore[operator]
+    first, last = _operand(inner), _operand(outer)
+    if not _one_family(last, first):
+        because = f"one is {_family(last)}, the other {_family(first)}; "
+        because += "layoutalg.compose(outer, inner, widen=True) composes them"
+        what = "these layouts do not compose within one family"
+        raise MalformedError(Diagnostic("LA192", what, (f"compose({last}, {first})",), because))
+    return last @ first
 
 
 def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
@@ -145,7 +143,7 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
         >>> logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(4, 1), widen=True).table().tolist()
         [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]
     """
-    whole = _operand(layout)
+    whole = layout if isinstance(layout, Swizzle) else plain(layout)
     if not isinstance(whole, CuteLayout | ComposedLayout) or not isinstance(tile, CuteLayout):
         wrong = tile if isinstance(whole, CuteLayout | ComposedLayout) else layout
         because = f"a CuteLayout or ComposedLayout is divided by a CuteLayout, not {shown(wrong)}"
@@ -160,45 +158,74 @@ def widened(outer: object, inner: object) -> Widened:
     families, meet by flat coordinates. The product of two swizzles that is not a swizzle is the linear layout on one
     period, beyond which it repeats.
 
-    Raises: As ``compose``.
+    Raises: AdmissibilityError: LA650, and as ``compose``.
 
     Example:
         >>> print(widened(Swizzle(1, 0, 1), Swizzle(1, 1, 1)))
         linear: F2[i=(1)(3)(7) -> offset:8]
     """
-    outer, inner = _operand(outer), _operand(inner)
-    where = f"compose({outer}, {inner})"
+    last, first = _operand(outer), _operand(inner)
+    where = f"compose({last}, {first})"
     passed: list[str] = []
-    family = _family(outer)
-    if family == _family(inner) and (family == "cute" or _share_names(outer, inner)):
+    if _one_family(last, first) and _share_names(last, first):
         try:
-            return Widened(outer @ inner)  # type: ignore[operator]
+            return Widened(last @ first)
         except (RepresentabilityError, BudgetError) as error:
-            passed.append(f"{family}: {error.diagnostic.code} {error.diagnostic.because}")
-    if isinstance(outer, Swizzle):
-        if isinstance(inner, Swizzle):
-            return Widened(_period(outer, inner), tuple(passed))
-        outer = _on_values(outer, inner)
-    elif isinstance(inner, Swizzle):
-        inner = _permutation(inner, outer.size, where)
-    near = [lowered(side) if isinstance(side, IntegerLayout | HierarchicalLayout) else side for side in (outer, inner)]
-    if near[0] is not outer or near[1] is not inner:
+            passed.append(f"{_family(last)}: {error.diagnostic.code} {error.diagnostic.because}")
+    near = _near(last), _near(first)
+    count = len(near[1].out_dims) if isinstance(near[1], IntegerLayout | PiecewiseLayout) else 1
+    if count != 1:
+        near = _facing(last, near[1], where), near[1]
+    elif near[0] is not last or near[1] is not first:
         found = widened(*near)
         return Widened(found.value, (*passed, *found.passed))
-    return _wider(outer, inner, passed, where)
+    final, start = near
+    if isinstance(final, Swizzle):
+        if isinstance(start, Swizzle):
+            return Widened(_period(final, start), tuple(passed))
+        final = _on_values(final, start)
+    elif isinstance(start, Swizzle):
+        start = _permutation(start, final.size, where)
+    return _wider(final, start, passed, where)
 
 
-def _family(value: Value) -> str:
-    return "cute" if isinstance(value, CUTE) else NAMES[type(value)]
+def _facing(outer: Any, inner: Any, where: str) -> IntegerLayout | PiecewiseLayout:
+    """Return ``outer`` with its axes in the order of the outputs of ``inner`` that have their names; else by position.
+
+    Raises: AdmissibilityError: LA650.
+    """
+    names = tuple(inner.out_dims)
+    if isinstance(outer, IntegerLayout) and set(outer.in_dims) == set(names):
+        return permute(outer, names)
+    if not isinstance(outer, IntegerLayout | PiecewiseLayout) or len(outer.inputs) != len(names):
+        axes = list(outer.in_dims) if hasattr(outer, "in_dims") else [str(outer)]
+        because = f"{len(names)} outputs {list(names)} meet {axes}"
+        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not meet", (where,), because))
+    return outer
 
 
-def _share_names(outer: Value, inner: Value) -> bool:
-    """Return whether some output of ``inner`` has the name of an axis of ``outer``: then names say how they meet."""
-    if isinstance(outer, PiecewiseLayout):
-        return True  # by position
-    if isinstance(outer, HierarchicalLayout) and isinstance(inner, HierarchicalLayout):
-        return bool({name for name, _ in outer.source.axes} & {name for name, _ in inner.target.axes})
-    return bool({*outer.in_dims} & {*inner.out_dims})  # type: ignore[union-attr]
+def _family(value: Any) -> str:
+    return "cute" if isinstance(value, CuteLayout | ComposedLayout | Swizzle) else NAMES[type(value)]
+
+
+def _one_family(outer: Any, inner: Any) -> bool:
+    return _family(outer) == _family(inner) or rule_for(type(outer), type(inner)) is not None
+
+
+def _share_names(outer: Any, inner: Any) -> bool:
+    """Return whether names of axes say how two layouts of one family meet: some output of ``inner`` is an axis of
+    ``outer``. CuTe layouts, morphisms and pieces meet by position."""
+    if isinstance(outer, LinearLayout | IntegerLayout | HierarchicalLayout):
+        return bool({*outer.in_dims} & {*inner.out_dims})
+    return True
+
+
+def _near(value: Any) -> Value:
+    """Return a layout in a narrower family, where algebra alone shows that it belongs there; swizzles as they are."""
+    if isinstance(value, Swizzle):
+        return value
+    found = checked(value, "compose")
+    return lowered(found) if isinstance(found, IntegerLayout | HierarchicalLayout) else found
 
 
 def linear_layout(columns: tuple[int, ...], constant: int) -> LinearLayout | str:
@@ -330,10 +357,9 @@ def _affine_table(values: npt.NDArray[Any]) -> LinearLayout | str:
     return linear_layout(*form)
 
 
-def _operand(operand: object) -> Value:
+def _operand(operand: object) -> Any:
     """Return a layout or a swizzle, or refuse another value (LA652)."""
-    found = plain(operand)
-    if not isinstance(found, (Swizzle, *FAMILIES)):
+    if type(operand) not in NAMES and not isinstance(plain(operand), FAMILIES):
         because = f"an operand is a {ONE_OF} or Swizzle, not {shown(operand)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))
-    return found
+    return operand

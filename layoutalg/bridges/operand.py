@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from layoutalg.cute import ComposedLayout, CuteLayout, OffsetLayout, Swizzle
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, OffsetLayout, Swizzle
 from layoutalg.cute.inttuple import integer
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
@@ -30,15 +30,45 @@ ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES) + " or OffsetLayout"
 
 
 def plain(layout: object) -> object:
-    """Return a tile behind an offset as a composed layout, and any other value as it is.
+    """Return any other layout in the family that holds it: {source: normal form}; every other value as it is.
+
+    A morphism is its CuTe layout. A layout of coordinates is an integer layout with one output per leaf of the value. A
+    swizzle is read on one period, beyond which it repeats.
+
+    Raises: AdmissibilityError: LA112. RepresentabilityError: LA237.
 
     Example:
-        >>> print(plain(OffsetLayout(5, CuteLayout((2, 2), (8, 1)))))
-        Sw<0,0,0> o 5 o (2,2):(8,1)
+        >>> print(plain(OffsetLayout(5, CuteLayout((2, 2), (8, 1)))), plain(Swizzle(1, 0, 1)))
+        Sw<0,0,0> o 5 o (2,2):(8,1) Sw<1,0,1> o 0 o 4:1
     """
-    if not isinstance(layout, OffsetLayout):
-        return layout
-    return ComposedLayout(Swizzle(0, 0, 0), layout.offset, layout.layout) if layout.offset else layout.layout
+    match layout:
+        case OffsetLayout():
+            return ComposedLayout(Swizzle(0, 0, 0), layout.offset, layout.layout) if layout.offset else layout.layout
+        case Morphism():
+            return layout.to_layout()
+        case CoordinateLayout():
+            return _from_coordinates(layout)
+        case Swizzle():
+            return ComposedLayout(layout, 0, CuteLayout(layout.period, 1))
+        case _ if type(layout).__name__ == "SymbolicLayout":
+            raise RepresentabilityError(
+                Diagnostic(
+                    code="LA237",
+                    what="the sizes of this layout are symbolic",
+                    where=(str(layout),),
+                    because="another family has numbers for them; .subs(sizes) gives these",
+                )
+            )
+    return layout
+
+
+def _from_coordinates(layout: CoordinateLayout) -> IntegerLayout:
+    """Return one output per leaf of the value, on the leaves of the shape."""
+    inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(layout.flat))
+    parts = layout.components
+    outputs = tuple(("E" + "_".join(map(str, path)), 0) for path, _ in parts)
+    rows = tuple(tuple(stride for _, stride in part.flat) for _, part in parts)
+    return IntegerLayout(inputs, outputs, rows, (0,) * len(parts))
 
 
 def checked(layout: object, where: str) -> AnyFamily:

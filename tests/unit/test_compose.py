@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges.families import FAMILIES
 
 import layoutalg as la
 from layoutalg.bridges import piecewise
 from layoutalg.bridges.composition import widened
 from layoutalg.bridges.inverse import widened_left, widened_right
+from layoutalg.bridges.values import values_at
 from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
 from layoutalg.cute.notation import parse_cute
@@ -214,3 +216,36 @@ def test_conversions_through_isl_are_compared_with_the_layout(monkeypatch: pytes
     monkeypatch.setattr(piecewise, "_made", lambda *_: PiecewiseLayout("{ [i] -> [i] : 0 <= i < 35 }"))
     with pytest.raises(BudgetError, match="LA745"):
         to_piecewise(layout)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_any_two_families_compose_by_flat_coordinates(data: st.DataObject) -> None:
+    kinds = [name for name in FAMILIES if name not in ("coordinate", "morphism")]
+    outer = data.draw(FAMILIES[data.draw(st.sampled_from(kinds))])
+    inner = data.draw(FAMILIES[data.draw(st.sampled_from(kinds))])
+    left, right = (values_at(layout, np.arange(layout.size)) for layout in (outer, inner))
+    if right.shape[1] != 1 or not inner.size:
+        return
+    same = type(outer) is type(inner) and not isinstance(outer, CuteLayout | ComposedLayout)
+    inside = ((right >= 0) & (right < outer.size)).all()
+    try:
+        found = la.compose(outer, inner, widen=True)
+    except AdmissibilityError:
+        assert same or not inside
+        return
+    except BudgetError:
+        return
+    if not same:
+        assert inside
+        assert values_at(found, np.arange(found.size)).tolist() == left[right[:, 0]].tolist()
+
+
+def test_outputs_meet_the_axes_of_their_names() -> None:
+    """A composition that leaves the family once met axes by position."""
+    outer = la.parse("Z[a:4=(1), b:2=(4) -> o%7]")
+    inner = la.parse("Z[i:2=(1,1), j:4=(0,1) -> b, a%4]")
+    wanted = [outer(b=(i := k % 2), a=(i + k // 2) % 4)["o"] for k in range(8)]
+    assert la.compose(outer, inner, widen=True).table().tolist() == wanted
+    with pytest.raises(AdmissibilityError, match="LA650"):
+        la.compose(CuteLayout((4, 2)), inner, widen=True)
