@@ -1,7 +1,7 @@
 """One affine form ``a x + b`` on a box of coordinates: its range, its residues, and what its sorted strides tell.
 
 Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``growing``, ``filled``, ``point_in_run``, ``chain``,
-``grid``.
+``modes_of``, ``grid``.
 
 Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
 its values at the origin and at the unit points stays in [0, m) on the box. A form takes each value of an interval of as
@@ -175,6 +175,30 @@ def chain(row: Sequence[int], constant: int, extents: Sequence[int]) -> list[int
             return weight if low == 0 else min(low, 0)
         weight *= extents[place]
     return live if low == 0 else min(low, 0)
+
+
+def modes_of(table: npt.NDArray[np.int64], modulus: int) -> list[tuple[int, int]] | None:
+    """Return the only (extent, stride) digits, fastest first, that can make a table less its first entry, or None.
+
+    Args:
+        table: At least one entry.
+        modulus: Entries are residues modulo this; 0: integers.
+
+    Example:
+        >>> modes_of(np.array([0, 7, 2, 1, 4, 3, 6, 5]), 8), modes_of(np.array([0, 2, 1, 3, 5]), 0)
+        ([(2, 7), (4, 2)], None)
+    """
+    done, modes = 1, []
+    while done < len(table):
+        line = table[::done] - table[0]
+        gaps = line - line[1] * np.arange(len(line))
+        wrong = np.flatnonzero(gaps % modulus if modulus else gaps)
+        extent = int(wrong[0]) if wrong.size else len(line)
+        if len(table) % (done * extent):
+            return None
+        modes.append((extent, int(line[1]) % modulus if modulus else int(line[1])))
+        done *= extent
+    return modes
 
 
 def grid(extents: Sequence[int]) -> list[npt.NDArray[np.int64]]:

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import limits, memory, recognize
+from layoutalg.ground import limits, memory
 from layoutalg.ground.axes import Axes, Coordinate, checked_axes, coordinates, digits_of
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.layout import Layout
-from layoutalg.integer.forms import chain, grid, residue_form, span
+from layoutalg.integer.forms import chain, grid, modes_of, residue_form, span
 from layoutalg.integer.matrix import Matrix, Vector, as_matrix, transpose
 from layoutalg.integer.matrix import check as check_matrix
 
@@ -399,22 +399,19 @@ class IntegerLayout(Layout):
                 pair = (self.coordinate(int(order[place - 1])), self.coordinate(int(order[place])))
                 raise self._not_invertible("two coordinates share a value", self._shared(*pair))
             raise self._not_invertible(f"no coordinate has the value {place}", {"missed": place})
-        name, m, first = self.outputs[0][0], self.moduli[0], int(order[0])
-        modes = recognize.strided(order)
-        if not isinstance(modes, recognize.Departure):
-            return _indexed(name, modes, first)
-        step = int(order[1]) - first
-        for modulus in (self.size, m):
-            if bool(((first + step * np.arange(self.size)) % modulus == order).all()):
-                return IntegerLayout(((name, self.size),), (("index", modulus),), ((step,),), (first,))
+        name, m = self.outputs[0]
+        for modulus in (0, self.size, m):
+            modes = modes_of(order, modulus)
+            found = None if modes is None else _indexed(name, modes, int(order[0]), modulus)
+            if found is not None and bool((found.table() == order).all()):
+                return found
         raise RepresentabilityError(
             Diagnostic(
                 code="LA747",
                 what="the inverse is not an integer layout",
                 where=(str(self),),
-                because=f"the index of the value {modes.coordinate} is {modes.value}, the steps before it "
-                f"lead to {modes.forced}, and no modulus explains it; integer.image_inverse gives it in pieces",
-                witness={"value": modes.coordinate, "index": modes.value, "affine": modes.forced},
+                because=f"no strides, over the integers or modulo {self.size} or {m}, lead from the digits of a value "
+                "to its index; integer.image_inverse gives the inverse in pieces",
             )
         )
 
@@ -443,8 +440,8 @@ def layout_or_refuse(value: object, argument: str = "layout") -> IntegerLayout:
     return check.kind(value, IntegerLayout, argument)
 
 
-def _indexed(name: str, modes: Sequence[tuple[int, int]], start: int) -> IntegerLayout:
+def _indexed(name: str, modes: Sequence[tuple[int, int]], start: int, modulus: int = 0) -> IntegerLayout:
     """Return the layout from the digits of a value to an index."""
     names = [name] if len(modes) == 1 else [f"{name}{k}" for k in range(len(modes))]
     inputs = tuple((digit, extent) for digit, (extent, _) in zip(names, modes, strict=True))
-    return IntegerLayout(inputs, (("index", 0),), (tuple(stride for _, stride in modes),), (start,))
+    return IntegerLayout(inputs, (("index", modulus),), (tuple(stride for _, stride in modes),), (start,))

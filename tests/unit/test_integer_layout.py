@@ -337,6 +337,8 @@ def test_inverses_name_what_is_wrong():
     assert refused(L({"i": 3}, (3,), modulus=7).inverse, "LA746").witness == {"missed": 1}
     refused(IntegerLayout.identity({"i": 2, "j": 2}).inverse, "LA746")
     assert str(L({"i": 8}, (3,), 1, modulus=8).inverse()) == "Z[offset:8=(3) -> index%8] + (5)"
+    assert str(L({"i": 2, "j": 4}, (3, 2), modulus=8).inverse()) == "Z[offset0:2=(7), offset1:4=(2) -> index%8]"
+    refused(L({"i": 3, "j": 5}, (5, 3), modulus=15).inverse, "LA747")
     assert L({"i": 2**40, "j": 3}, (3, 1)).inverse().at(3 * 7 + 2) == 7 + 2 * 2**40
     assert L({"i": 0, "j": 3}, (3, 1)).inverse().size == 0
 
