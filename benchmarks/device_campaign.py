@@ -28,14 +28,14 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import device_copies  # noqa: E402
 import device_operand_b  # noqa: E402
 from device_backends import Cuda, Host  # noqa: E402
+from instruments.runner import runner_kernel  # noqa: E402
 
 from layoutalg.codegen.kernel import KernelSource  # noqa: E402
-from layoutalg.codegen.runner import runner_kernel  # noqa: E402
 
 
 def worker(arguments: argparse.Namespace) -> int:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from device_backends import Cuda, Host
-
-from layoutalg.codegen.runner import runner_kernel, runner_smem_bytes, runner_tables
+from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
 FLOATS = (6, 7, 8, 9, 10, 11, 12)

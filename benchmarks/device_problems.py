@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
 from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.plans import image_bytes
-from layoutalg.codegen.runner import runner_kernel, runner_smem_bytes, runner_tables
 from layoutalg.codegen.validate import default_origins
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap import element_bytes

@@ -1,8 +1,7 @@
 """CUDA text for plans; compile, launch, run on the CPU, simulate, validate.
 
-Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``, ``runner_kernel``;
-``to_cubin``; ``shared_image``, ``store_memory``; ``load_tile``, ``store_tile``, ``device``; ``validate``,
-``ValidationReport``.
+Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``; ``to_cubin``;
+``shared_image``, ``store_memory``; ``load_tile``, ``store_tile``, ``device``; ``validate``, ``ValidationReport``.
 
 Implementation notes: importing this package loads numpy and nothing heavier; cuda.core and the driver bindings are
 imported where they are used.
@@ -18,7 +17,6 @@ from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
 from layoutalg.codegen.product import Operand, ProductReport, product_kernel, validate_product, wgmma_tiles
-from layoutalg.codegen.runner import RunnerTables, runner_kernel, runner_tables
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
 
@@ -30,7 +28,6 @@ __all__ = [
     "KernelSource",
     "Operand",
     "ProductReport",
-    "RunnerTables",
     "ValidationReport",
     "WgmmaTiles",
     "default_origins",
@@ -40,8 +37,6 @@ __all__ = [
     "matmul_kernel",
     "place_map",
     "product_kernel",
-    "runner_kernel",
-    "runner_tables",
     "shared_image",
     "store_kernel",
     "store_memory",

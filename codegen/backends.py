@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import load_kernel, store_kernel
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, status_text
 from layoutalg.codegen.plans import origin_arguments
-from layoutalg.codegen.runner import status_text
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.ground.errors import LayoutError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan

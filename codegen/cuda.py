@@ -15,10 +15,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layoutalg.codegen.kernel import KernelSource, checked_int, checked_name
+from layoutalg.codegen.kernel import (
+    STATUS_DONE,
+    STATUS_ORIGIN,
+    STATUS_TIMEOUT,
+    THREADS,
+    KernelSource,
+    checked_int,
+    checked_name,
+)
 from layoutalg.codegen.plans import image_bytes, launchable
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import STATUS_DONE, STATUS_ORIGIN, STATUS_TIMEOUT, THREADS
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.integer import IntegerLayout, index_expression
 from layoutalg.proofs.tensormap import TensorMapPlan

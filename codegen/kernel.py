@@ -1,6 +1,6 @@
-"""A kernel as a value: its text, its parameters and what a launch must provide.
+"""A kernel as a value: its text, its parameters, what a launch must provide and what its status word says.
 
-Main definitions: ``KernelSource``.
+Main definitions: ``KernelSource``, ``status_text``.
 
 Implementation notes: the text is complete. It compiles with CUDA for the device and, with ``LA_HOST`` defined and the
 host header in front, with a C++ compiler for the CPU.
@@ -17,6 +17,24 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 MAX_THREADS = 1024
 """Threads per block (CUDA C++ programming guide, technical specifications per compute capability)."""
+THREADS = 128
+"""Threads of the copy kernels."""
+STATUS_DONE, STATUS_TIMEOUT, STATUS_ORIGIN = 1, 2, 3
+_STATUS_TEXTS = {
+    STATUS_DONE: "",
+    STATUS_TIMEOUT: "the expected bytes did not arrive in time",
+    STATUS_ORIGIN: "no start coordinates express this origin",
+}
+
+
+def status_text(status: int) -> str:
+    """Return what a kernel's status word says; empty when all went well.
+
+    Example:
+        >>> status_text(STATUS_DONE), status_text(0)
+        ('', 'the kernel did not reach its end: status 0')
+    """
+    return _STATUS_TEXTS.get(status, f"the kernel did not reach its end: status {status}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,7 @@ def lookup(arch: str) -> Target:
     if target is None:
         raise MalformedError(
             Diagnostic(
-                "LA340",
-                f"target {shown(arch)} is not known",
-                because="the known targets are " + ", ".join(TARGETS),
+                "LA340", f"target {shown(arch)} is not known", because="the known targets are " + ", ".join(TARGETS)
             )
         )
     return target

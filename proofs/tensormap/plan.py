@@ -272,11 +272,7 @@ def _terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm, ...]:
 
 def _read_term(node: Reader, rank: int) -> OriginTerm:
     node.keys(("dim", "numerator", "denominator"))
-    return (
-        node.get("dim").integer(0, rank - 1),
-        node.get("numerator").integer(),
-        node.get("denominator").integer(1),
-    )
+    return (node.get("dim").integer(0, rank - 1), node.get("numerator").integer(), node.get("denominator").integer(1))
 
 
 def _read_hex(node: Reader) -> bytes:

@@ -23,13 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.document import Reader
-from layoutalg.ground.limits import (
-    PROBLEM_EXTENT,
-    PROBLEM_RANK,
-    PROBLEM_STEP,
-    SMEM_REACH,
-    TILE_ELEMENTS,
-)
+from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.fields import Statement, integers, malformed, plain, read_digits, set_fields
 from layoutalg.proofs.tensormap.swizzle import swizzled

@@ -128,11 +128,7 @@ def _coordinates(move: Move, size: int) -> int:
 
 
 def _starts_in_range(
-    forms: Forms,
-    box: Box,
-    starts: list[int],
-    factors: tuple[dict[int, int], ...],
-    slopes: tuple[dict[int, int], ...],
+    forms: Forms, box: Box, starts: list[int], factors: tuple[dict[int, int], ...], slopes: tuple[dict[int, int], ...]
 ) -> bool:
     """Whether start coordinates have 32 bits for all origins in bounds, and for a store none is negative."""
     lowest = 0 if forms.problem.direction == "store" else -COORDINATE_LIMIT

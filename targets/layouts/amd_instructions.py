@@ -97,10 +97,7 @@ _SHARED = _table(
     """,
     "calculator",
 )
-_XF32 = _table(
-    "16 16 8 1 32 32: v_mfma_f32_16x16x8_xf32\n32 32 4 1 32 32: v_mfma_f32_32x32x4_xf32",
-    "calculator",
-)
+_XF32 = _table("16 16 8 1 32 32: v_mfma_f32_16x16x8_xf32\n32 32 4 1 32 32: v_mfma_f32_32x32x4_xf32", "calculator")
 _GFX950 = _table(
     """
     16 16 32 1 16 32: v_mfma_f32_16x16x32_f16 v_mfma_f32_16x16x32_bf16
@@ -112,15 +109,11 @@ _GFX950 = _table(
     """,
     "form",
 ) | _table(
-    "32 32 64 1 8 32: v_mfma_f32_32x32x64_f8f6f4\n32 32 64 1 4 32: v_mfma_f32_32x32x64_f8f6f4_4bit",
-    "documented",
+    "32 32 64 1 8 32: v_mfma_f32_32x32x64_f8f6f4\n32 32 64 1 4 32: v_mfma_f32_32x32x64_f8f6f4_4bit", "documented"
 )
 
 MFMA: Mapping[str, Mapping[str, MatrixInstruction]] = MappingProxyType(
-    {
-        "gfx942": MappingProxyType(_SHARED | _XF32),
-        "gfx950": MappingProxyType(_SHARED | _GFX950),
-    }
+    {"gfx942": MappingProxyType(_SHARED | _XF32), "gfx950": MappingProxyType(_SHARED | _GFX950)}
 )
 """Dense MFMA of CDNA3 and CDNA4. The ``_4bit`` entries are the f8f6f4 instructions with 4-bit operands; 6-bit operands
 pack across registers and have no power-of-two element."""

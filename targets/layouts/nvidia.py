@@ -111,10 +111,7 @@ def mma_operand(
 
 
 def wgmma_accumulator(
-    shape: Sequence[int],
-    warps_per_cta: Sequence[int] = (4, 1),
-    n: int = 256,
-    cga: Sequence[Sequence[int]] = (),
+    shape: Sequence[int], warps_per_cta: Sequence[int] = (4, 1), n: int = 256, cga: Sequence[Sequence[int]] = ()
 ) -> LinearLayout:
     """Return the accumulator layout of ``wgmma.mma_async``.
 

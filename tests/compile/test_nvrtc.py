@@ -6,11 +6,11 @@ import sys
 
 import pytest
 from instruments.fragments import matrix_move_kernel, mma_kernel, wgmma_register_kernel
+from instruments.runner import runner_kernel
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import runner_kernel
 from layoutalg.ground.errors import MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap

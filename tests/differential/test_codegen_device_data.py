@@ -13,10 +13,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.runner import runner_kernel, runner_smem_bytes, runner_tables
 from layoutalg.targets.nvidia.tensormap import batch
 
 ROOT = Path(__file__).parents[2]

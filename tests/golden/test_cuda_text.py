@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from instruments.runner import runner_kernel
+
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import runner_kernel
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
 from layoutalg.codegen import hostsim
+from layoutalg.codegen.kernel import STATUS_DONE
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.plans import image_bytes
-from layoutalg.codegen.runner import STATUS_DONE, runner_kernel, runner_smem_bytes, runner_tables
 from layoutalg.codegen.simulate import POISON, shared_image
 from layoutalg.codegen.validate import default_origins, validate
 from layoutalg.proofs.tensormap import TensorMapPlan

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from instruments.runner import runner_kernel, runner_tables
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
-from layoutalg.codegen.kernel import KernelSource, checked_name
+from layoutalg.codegen.kernel import STATUS_ORIGIN, KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.codegen.runner import STATUS_ORIGIN, runner_kernel, runner_tables
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from instruments.fragments import matrix_move_kernel, mma_kernel
+from instruments.runner import runner_kernel
 
 from layoutalg import codegen
 from layoutalg.codegen import hostsim, launch
@@ -41,8 +42,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "store_memory": lambda x: codegen.store_memory(x, MEMORY, MEMORY, ZERO),
     "to_cubin": lambda x: codegen.to_cubin(x, "sm_90a"),
     "to_cubin arch": lambda x: codegen.to_cubin(KERNEL, x),
-    "runner_kernel": lambda x: codegen.runner_kernel(x, "load"),
-    "runner_kernel direction": lambda x: codegen.runner_kernel(2, x),
+    "runner_kernel": lambda x: runner_kernel(x, "load"),
+    "runner_kernel direction": lambda x: runner_kernel(2, x),
     "place_map": lambda x: codegen.place_map(x, 0),
     "place_map address": lambda x: codegen.place_map(PLAN.raw, x),
     "origin_arguments": lambda x: origin_arguments(PLAN, x),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
-from layoutalg.codegen.runner import runner_kernel, runner_smem_bytes, runner_tables
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
@@ -21,12 +21,12 @@ def test_one_kernel_per_rank_and_direction() -> None:
 
 @pytest.mark.parametrize("rank", [0, 6, True, 2.0, "2"])
 def test_bad_rank(rank: object) -> None:
-    with pytest.raises(MalformedError, match="LA501"):
+    with pytest.raises(MalformedError, match="LA500"):
         runner_kernel(rank, "load")  # type: ignore[arg-type]
 
 
 def test_bad_direction() -> None:
-    with pytest.raises(MalformedError, match="LA501"):
+    with pytest.raises(MalformedError, match="LA500"):
         runner_kernel(2, "both")
 
 
@@ -41,7 +41,7 @@ def test_tables_index_their_issues() -> None:
 
 def test_tables_refuse_what_does_not_fit() -> None:
     for entry in ((bytes(64), [(0, (0,))], 0, 0), (bytes(128), [(0, (2**31,))], 0, 0), (bytes(128), [], 2**31, 0)):
-        with pytest.raises(MalformedError, match="LA502"):
+        with pytest.raises(MalformedError, match="LA506"):
             runner_tables([entry])
 
 

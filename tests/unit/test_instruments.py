@@ -8,6 +8,6 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize("name", ["bank_probe", "fragment_checks", "fragments", "operands", "simulation"])
+@pytest.mark.parametrize("name", ["bank_probe", "fragment_checks", "fragments", "operands", "runner", "simulation"])
 def test_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"instruments.{name}")).failed == 0

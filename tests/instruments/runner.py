@@ -19,22 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, THREADS, KernelSource
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 HEAD_INTS = 4
 ISSUE_INTS = 6
-STATUS_DONE = 1
-STATUS_TIMEOUT = 2
-STATUS_ORIGIN = 3
-STATUS_TEXTS = {
-    STATUS_DONE: "",
-    STATUS_TIMEOUT: "the expected bytes did not arrive in time",
-    STATUS_ORIGIN: "no start coordinates express this origin",
-}
-THREADS = 128
 
 _PARAMETERS = (
     ("const la_tensor_map*", "maps"),
@@ -106,16 +97,6 @@ _STORE = (
 )
 
 
-def status_text(status: int) -> str:
-    """Return what a kernel's status word says; empty when all went well.
-
-    Example:
-        >>> status_text(STATUS_DONE), status_text(0)
-        ('', 'the kernel did not reach its end: status 0')
-    """
-    return STATUS_TEXTS.get(status, f"the kernel did not reach its end: status {status}")
-
-
 def runner_kernel(rank: int, direction: str, arch: str = "sm_90a") -> KernelSource:
     """Return the kernel that runs one copy problem per block.
 
@@ -124,17 +105,17 @@ def runner_kernel(rank: int, direction: str, arch: str = "sm_90a") -> KernelSour
         direction: ``"load"`` or ``"store"``.
         arch: Real architecture.
 
-    Raises: MalformedError: LA501.
+    Raises: MalformedError: LA500.
 
     Example:
         >>> runner_kernel(2, "load").name
         'la_run_load_2d'
     """
     if isinstance(rank, bool) or not isinstance(rank, int) or not 1 <= rank <= 5:
-        raise MalformedError(Diagnostic("LA501", "no such runner", because=f"rank must be 1..5, not {rank!r}"))
+        raise MalformedError(Diagnostic("LA500", "no such runner", because=f"rank must be 1..5, not {rank!r}"))
     if direction not in ("load", "store"):
         raise MalformedError(
-            Diagnostic("LA501", "no such runner", because=f"direction must be 'load' or 'store', not {direction!r}")
+            Diagnostic("LA500", "no such runner", because=f"direction must be 'load' or 'store', not {direction!r}")
         )
     name = f"la_run_{direction}_{rank}d"
     text = (_LOAD if direction == "load" else _STORE).format(
@@ -172,16 +153,14 @@ class RunnerTables:
     issues: npt.NDArray[np.int32]
 
 
-def runner_tables(
-    entries: Sequence[tuple[bytes, Sequence[tuple[int, Sequence[int]]], int, int]],
-) -> RunnerTables:
+def runner_tables(entries: Sequence[tuple[bytes, Sequence[tuple[int, Sequence[int]]], int, int]]) -> RunnerTables:
     """Return the tables for one launch.
 
     Args:
         entries: Per block ``(128 descriptor bytes, issues, bytes to expect, tile offset in bytes)``; an issue is
             ``(shared byte offset, start coordinates innermost first)``.
 
-    Raises: MalformedError: LA502.
+    Raises: MalformedError: LA506.
 
     Example:
         >>> tables = runner_tables([(bytes(128), [(0, (3, 4))], 256, 0)])
@@ -193,14 +172,14 @@ def runner_tables(
     for index, (raw, entry, expect, offset) in enumerate(entries):
         if len(raw) != 128:
             raise MalformedError(
-                Diagnostic("LA502", "bad runner entry", (f"entry {index}",), f"a map has 128 bytes, not {len(raw)}")
+                Diagnostic("LA506", "bad runner entry", (f"entry {index}",), f"a map has 128 bytes, not {len(raw)}")
             )
         heads.append([len(issues), len(entry), expect, offset])
         issues += [[shared, *coords, *(0,) * (5 - len(coords))] for shared, coords in entry]
     for row in (*heads, *issues):
         if not all(-(2**31) <= value < 2**31 for value in row):
             raise MalformedError(
-                Diagnostic("LA502", "bad runner entry", because=f"every number must fit 32 bits, not {row}")
+                Diagnostic("LA506", "bad runner entry", because=f"every number must fit 32 bits, not {row}")
             )
     maps = np.frombuffer(b"".join(entry[0] for entry in entries), dtype=np.uint8).reshape(-1, 128)
     return RunnerTables(
