@@ -19,7 +19,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import BudgetError
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, PointSet
 
 ROUNDS = 5
 WIDE = Budget(isl_operations=500_000)
@@ -101,7 +101,7 @@ def parities() -> None:
 
 def ragged() -> None:
     """Inverses and counts with a symbolic extent."""
-    tiles = ParametricLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }")
+    tiles = PiecewiseLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }")
     report("inverse of a ragged tile", tiles.inverse)
     names = "abcdef"
     extents, weight, terms, box = (7, 3, 5, 11, 13, 17), 1, [], []
@@ -109,9 +109,9 @@ def ragged() -> None:
         terms.append(f"{weight}{name}")
         box.append(f"0 <= {name} < {extent}")
         weight *= extent
-    chain = ParametricLayout(f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] : {' and '.join(box)} }}")
+    chain = PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] : {' and '.join(box)} }}")
     report("inverse of a chain of 6 modes", chain.inverse)
-    wedge = ParametricSet("[N] -> { [i, j] : 0 <= j <= i < N }")
+    wedge = PointSet("[N] -> { [i, j] : 0 <= j <= i < N }")
     report("count formula of a wedge", wedge.count_formula)
     assert wedge.count_formula()(N=10**9) == 10**9 * (10**9 + 1) // 2
 

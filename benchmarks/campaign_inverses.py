@@ -32,7 +32,7 @@ from layoutalg import integer
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import ParametricLayout
+from layoutalg.piecewise import PiecewiseLayout
 
 MOST = 150
 """Points of a layout that is drawn."""
@@ -53,7 +53,7 @@ def least(table: Table) -> Table:
     return answer
 
 
-def judge_guarded(found: ParametricLayout, wanted: Table, name: str) -> None:
+def judge_guarded(found: PiecewiseLayout, wanted: Table, name: str) -> None:
     """Ask a guarded inverse at every value and around them; it must say ``wanted`` and nothing else."""
     values = list(wanted)
     width = len(values[0])
@@ -67,7 +67,7 @@ def judge_guarded(found: ParametricLayout, wanted: Table, name: str) -> None:
         places = [*values, *(near - wanted.keys())]
     coords: Any = {axis: np.array([p[k] for p in places], dtype=np.int64) for k, axis in enumerate(found.axes)}
     if not found.axes:
-        expect(found.at() == wanted[()], name)
+        expect(tuple(found().values()) == wanted[()], name)
         return
     inside = np.broadcast_to(found.contains(coords), (len(places),))
     here = {p for p, taken in zip(places, inside.tolist(), strict=True) if taken}
@@ -213,13 +213,13 @@ def strided_left(rng: random.Random) -> str:
 # ---------------------------------------------------------------- texts
 
 
-def partial_form(rng: random.Random, width: int) -> tuple[ParametricLayout, Table, str]:
+def partial_form(rng: random.Random, width: int) -> tuple[PiecewiseLayout, Table, str]:
     """A text with guards, quotients and pieces at one value of its parameter."""
     one, n = Partial(rng, width), rng.choice(SIZES)
     return one.layout().subs(N=n), one.table(n), f"{one.text} at N={n}"
 
 
-def digit_form(rng: random.Random) -> tuple[ParametricLayout, Table, str]:
+def digit_form(rng: random.Random) -> tuple[PiecewiseLayout, Table, str]:
     """Digits of a flat index in another order: what a flattened layout looks like."""
     sizes = [rng.choice(EXTENTS[:6]) for _ in range(rng.choice((2, 2, 3)))]
     while prod(sizes) > MOST:
@@ -241,10 +241,10 @@ def digit_form(rng: random.Random) -> tuple[ParametricLayout, Table, str]:
             rest, digit = divmod(rest, size)
             total += strides[k] * digit
         table[i,] = (total,)
-    return ParametricLayout(text), table, text
+    return PiecewiseLayout(text), table, text
 
 
-def residue_form(rng: random.Random) -> tuple[ParametricLayout, Table, str]:
+def residue_form(rng: random.Random) -> tuple[PiecewiseLayout, Table, str]:
     """Two or three axes under small moduli, as people write banks."""
     extents = [rng.choice((2, 3, 4, 5, 6)) for _ in range(rng.choice((2, 2, 3)))]
     names = ["i", "j", "k"][: len(extents)]
@@ -262,23 +262,23 @@ def residue_form(rng: random.Random) -> tuple[ParametricLayout, Table, str]:
     for point in product(*map(range, extents)):
         sums = [sum(a * x for a, x in zip(factors, point, strict=True)) for factors, _ in forms]
         table[point] = tuple(total % m if m else total for total, (_, m) in zip(sums, forms, strict=True))
-    return ParametricLayout(text), table, text
+    return PiecewiseLayout(text), table, text
 
 
-def text_form(rng: random.Random) -> tuple[ParametricLayout, Table, str]:
+def text_form(rng: random.Random) -> tuple[PiecewiseLayout, Table, str]:
     match rng.choice(("partial", "total", "digits", "residues")):
         case "partial":
             return partial_form(rng, rng.choice((1, 2)))
         case "total":
             one = Total(rng, rng.choice((1, 2)), most=MOST)
-            return ParametricLayout.of(one.layout()), one.table, one.text
+            return one.layout(), one.table, one.text
         case "digits":
             return digit_form(rng)
         case _:
             return residue_form(rng)
 
 
-def asked(inverse: Callable[[], ParametricLayout], table: Table) -> ParametricLayout | None:
+def asked(inverse: Callable[[], PiecewiseLayout], table: Table) -> PiecewiseLayout | None:
     """Return the inverse, None where the library gave up on more points than it lists."""
     try:
         return inverse()

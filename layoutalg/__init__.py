@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from layoutalg.hierarchy import HierarchicalLayout
     from layoutalg.integer import IntegerLayout
     from layoutalg.notation import parse
-    from layoutalg.piecewise import ParametricLayout, PiecewiseLayout
+    from layoutalg.piecewise import PiecewiseLayout
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.tensormap.planner import tensormap
 
@@ -76,7 +76,7 @@ __getattr__, __dir__ = door(
         "layoutalg.hierarchy": "hierarchy HierarchicalLayout",
         "layoutalg.integer": "integer IntegerLayout",
         "layoutalg.notation": "parse",
-        "layoutalg.piecewise": "piecewise ParametricLayout PiecewiseLayout",
+        "layoutalg.piecewise": "piecewise PiecewiseLayout",
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.tensormap.planner": "tensormap",
     },
@@ -97,7 +97,6 @@ __all__ = [
     "MalformedError",
     "MissingExtraError",
     "Morphism",
-    "ParametricLayout",
     "PiecewiseLayout",
     "Proved",
     "Refuted",

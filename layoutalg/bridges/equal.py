@@ -87,7 +87,8 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     layout (first output axis in the low bits), the flat index of the target of a hierarchical one. Outputs of an
     integer or piecewise layout have no extent to flatten by; they are compared one by one in their order, names and
     moduli aside (a residue is its least non-negative number), and different counts refute. A partial tile has no value
-    where a guard excludes the point: it equals only a tile that leaves out the same points.
+    where a guard excludes the point: it equals only a tile that leaves out the same points. Piecewise layouts of which
+    one is partial or has parameters are compared at all points of their axes, by position, and all parameter values.
 
     Args:
         f: A layout of any family, or a tile behind an offset (``OffsetLayout``).
@@ -115,6 +116,8 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     if not isinstance(spend, Budget):
         raise _malformed("budget", "must be a Budget or None", budget)
     f, g = _layout("f", f), _layout("g", g)
+    if not (_total(f) and _total(g)):
+        return _partial_functions(f, g)
     if f.size != g.size:
         return Refuted("size", {"size of f": f.size, "size of g": g.size})
     if f.size == 0:
@@ -142,6 +145,25 @@ def _layout(name: str, value: object) -> AnyFamily:
     if not isinstance(found, FAMILIES):
         raise _malformed(name, f"must be a {ONE_OF}", value)
     return found
+
+
+def _total(layout: AnyFamily) -> bool:
+    return not isinstance(layout, PiecewiseLayout) or layout.is_total
+
+
+def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
+    """Compare piecewise layouts of which one is partial or has parameters, at all points and all parameter values."""
+    if not (isinstance(f, PiecewiseLayout) and isinstance(g, PiecewiseLayout)):
+        because = "a piecewise layout that is partial or has parameters is compared with piecewise layouts only"
+        return Unknown(f"isl: {because}", ("isl",))
+    shapes = [(len(layout.axes), len(layout.outputs)) for layout in (f, g)]
+    if shapes[0] != shapes[1]:
+        return Refuted("axes", {"axes and outputs of f": shapes[0], "axes and outputs of g": shapes[1]})
+    try:
+        found = f.difference(g)
+    except BudgetError as error:
+        return Unknown(f"isl: {error.diagnostic.because}", ("isl",))
+    return Proved("isl", {"maps": (f.text, g.text)}) if found is None else Refuted("isl", {"at": found})
 
 
 def _asked(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
@@ -371,7 +393,7 @@ def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, DigitSystem | PiecewiseLa
 
 def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Compare as maps on common digits."""
-    from layoutalg.piecewise import isl
+    from layoutalg.piecewise import functions
 
     try:
         joint, left, right = _joint(f, g)
@@ -380,7 +402,7 @@ def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
     links = [joint.text(joint.left), joint.text(joint.right)]
     try:
-        point = isl.first_difference(texts[0], texts[1], (links[0], links[1]), budget.isl_operations)
+        point = functions.compared(texts[0], texts[1], (links[0], links[1]), budget.isl_operations).point
     except BudgetError as error:
         return error.diagnostic.because
     if point is None:

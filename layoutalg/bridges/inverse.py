@@ -28,7 +28,7 @@ from layoutalg.ground.errors import (
 )
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import ParametricLayout, PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.piecewise.runs import runs_text
 
 Cute: TypeAlias = "CuteLayout | ComposedLayout"
@@ -45,7 +45,7 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
     """Return R with layout(R(i)) = i for all i < size(R).
 
     Args:
-        layout: A CuTe or composed layout; without ``widen`` also a linear, integer or parametric one, whose family's
+        layout: A CuTe or composed layout; without ``widen`` also a linear, integer or piecewise one, whose family's
             own right inverse (``layoutalg.f2``, ``layoutalg.integer``) this is.
         widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
 
@@ -91,10 +91,10 @@ def _within(layout: object, name: str) -> Any:
         return getattr(f2, name)(found)
     if name == "right_inverse" and isinstance(found, IntegerLayout):
         return integer.right_inverse(found)
-    if name == "right_inverse" and isinstance(found, ParametricLayout):
+    if name == "right_inverse" and isinstance(found, PiecewiseLayout):
         return found.right_inverse()
     rule = "CuteLayout, ComposedLayout or LinearLayout"
-    raise _malformed(name, layout, f"{rule}, an IntegerLayout or ParametricLayout" if name[0] == "r" else rule)
+    raise _malformed(name, layout, f"{rule}, an IntegerLayout or PiecewiseLayout" if name[0] == "r" else rule)
 
 
 def widened_right(layout: object) -> Widened:
@@ -142,7 +142,7 @@ def _widened(layout: object, name: str, affine: Callable[[ComposedLayout], swizz
 
 def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
     """Return the left inverse of an injective layout: listed where its values are few or lie close together."""
-    from layoutalg.piecewise import isl
+    from layoutalg.piecewise import functions
 
     place = {value: index for index, value in enumerate(values)}
     top = max(values)
@@ -154,7 +154,7 @@ def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
         try:
             with clock.within(SECONDS if few else ISL_SECONDS):
                 digits = to_piecewise(layout)
-                text = isl.left_inverse(digits.text, [extent for _, extent in digits.inputs])
+                text = functions.left_inverse(digits.text, [extent for _, extent in digits.inputs])
         except BudgetError:
             if not few:
                 raise

@@ -29,7 +29,7 @@ from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
 
 if TYPE_CHECKING:
-    from layoutalg.piecewise.isl import Form
+    from layoutalg.piecewise.pieces import Form
 
 Modes = tuple[tuple[int, int], ...]
 
@@ -101,9 +101,9 @@ def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
     """
     if ";" in layout.text:
         return None
-    from layoutalg.piecewise import isl
+    from layoutalg.piecewise.pieces import pieces as numbers
 
-    pieces = isl.pieces(layout.text)
+    pieces = numbers(layout.text)
     forms = [_affine_or_residue(*output) for output in pieces[0].outputs] if len(pieces) == 1 else [None]
     read = [form for form in forms if form is not None]
     if len(read) != len(forms):

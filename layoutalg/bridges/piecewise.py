@@ -54,7 +54,7 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> print(to_piecewise(CuteLayout((3, 8), (8, 1))))
-        { [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 }
+        { [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 } as offset
     """
     layout = checked(layout, "to_piecewise")
     where = f"to_piecewise({layout})"
@@ -314,9 +314,9 @@ def _modes(layout: CuteLayout) -> tuple[str, str, str]:
 
 def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
     """Return a stack of swizzles on the modes of its CuTe layout, every bit that meets another a floor modulo 2."""
-    from layoutalg.piecewise import isl
+    from layoutalg.piecewise import functions
 
     names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
-    text = isl.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
+    text = functions.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
     return PiecewiseLayout(text, ("offset",))

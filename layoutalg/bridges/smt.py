@@ -18,8 +18,8 @@ from layoutalg.bridges.refine import Joint
 from layoutalg.ground import clock, solver
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.integer.matrix import integer, malformed
-from layoutalg.piecewise.isl import Form, Piece
 from layoutalg.piecewise.layout import PiecewiseLayout
+from layoutalg.piecewise.pieces import Form, Piece
 
 _WHAT = "this question for z3 is malformed"
 
@@ -165,6 +165,6 @@ class _Writer:
 
 
 def _pieces(text: str) -> tuple[Piece, ...]:
-    from layoutalg.piecewise import isl
+    from layoutalg.piecewise import pieces
 
-    return isl.pieces(text)
+    return pieces.pieces(text)

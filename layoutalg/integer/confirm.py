@@ -22,7 +22,7 @@ from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Vector
 
 if TYPE_CHECKING:
-    from layoutalg.piecewise import ParametricLayout
+    from layoutalg.piecewise import PiecewiseLayout
 
 POINTS = 2**16
 """Most points of a layout that are all looked at."""
@@ -68,7 +68,7 @@ def sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
     return {layout.value(point): point for point in sorted(points)}, len(points)
 
 
-def confirmed(layout: IntegerLayout, inverse: ParametricLayout) -> str:
+def confirmed(layout: IntegerLayout, inverse: PiecewiseLayout) -> str:
     """Return on how many points ``inverse`` was seen to give the least point of each value of ``layout``.
 
     Every value that is looked at must have a point of the box with that value, none of the points looked at may be
@@ -77,9 +77,9 @@ def confirmed(layout: IntegerLayout, inverse: ParametricLayout) -> str:
     Raises: BudgetError: LA742.
 
     Example:
-        >>> from layoutalg.piecewise import ParametricLayout
+        >>> from layoutalg.piecewise import PiecewiseLayout
         >>> f = IntegerLayout.from_strides({"i": 5}, (3,))
-        >>> confirmed(f, ParametricLayout("{ [y] -> [floor(y/3)] : 0 <= y <= 12 and y mod 3 = 0 }"))
+        >>> confirmed(f, PiecewiseLayout("{ [y] -> [floor(y/3)] : 0 <= y <= 12 and y mod 3 = 0 }"))
         'all 5 points'
     """
     points = sampled_points(layout)
@@ -133,7 +133,7 @@ def _values(layout: IntegerLayout, points: Sequence[npt.NDArray[Any]], count: in
     return [np.broadcast_to(np.asarray(answer), (count,)) for answer in answers.values()]
 
 
-def _invert(inverse: ParametricLayout, values: Columns, count: int) -> tuple[npt.NDArray[np.bool_], Columns]:
+def _invert(inverse: PiecewiseLayout, values: Columns, count: int) -> tuple[npt.NDArray[np.bool_], Columns]:
     """Return where the inverse is defined, and its values there (0 elsewhere)."""
     coords = dict(zip(inverse.axes, values, strict=True))
     inside = np.broadcast_to(inverse.contains(coords), (count,))
@@ -146,7 +146,7 @@ def _invert(inverse: ParametricLayout, values: Columns, count: int) -> tuple[npt
     return inside, answers or [np.zeros(count, dtype=np.int64) for _ in inverse.out_dims]
 
 
-def _agree(layout: IntegerLayout, inverse: ParametricLayout, values: Columns, found: Columns, count: int) -> None:
+def _agree(layout: IntegerLayout, inverse: PiecewiseLayout, values: Columns, found: Columns, count: int) -> None:
     """Refuse an inverse with a point outside the box or of another value."""
     if not count:
         return
@@ -190,7 +190,7 @@ def _around(layout: IntegerLayout, values: Columns) -> Columns:
     return [np.concatenate([column, _column([place[k] for place in box])]) for k, column in enumerate(near)]
 
 
-def _wrong(layout: IntegerLayout, inverse: ParametricLayout, values: Columns, place: int) -> BudgetError:
+def _wrong(layout: IntegerLayout, inverse: PiecewiseLayout, values: Columns, place: int) -> BudgetError:
     value = tuple(int(column[place]) for column in values)
     return BudgetError(
         Diagnostic(

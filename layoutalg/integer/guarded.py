@@ -15,7 +15,7 @@ from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Vector
 
 if TYPE_CHECKING:
-    from layoutalg.piecewise import ParametricLayout
+    from layoutalg.piecewise import PiecewiseLayout
 
 # names that ISL's text form keeps for itself
 _ISL_WORDS = frozenset(
@@ -39,23 +39,23 @@ def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
     return f"{{ [{', '.join(axes)}] -> [{', '.join(values)}] : {box} }}"
 
 
-def guarded(layout: IntegerLayout) -> ParametricLayout:
+def guarded(layout: IntegerLayout) -> PiecewiseLayout:
     """Return the layout with its box as the guard; outputs keep their names where ISL can print them.
 
     Raises: BudgetError: LA222.
 
     Example:
         >>> print(guarded(IntegerLayout.from_strides({"i": 5}, (3,), 1)))
-        { [x0] -> [(1 + 3x0)] : 0 <= x0 <= 4 }
+        { [x0] -> [(1 + 3x0)] : 0 <= x0 <= 4 } as offset
     """
     return parametric(isl_text(layout, [f"x{k}" for k in range(len(layout.inputs))]), output_names(layout))
 
 
-def parametric(text: str, outputs: tuple[str, ...]) -> ParametricLayout:
+def parametric(text: str, outputs: tuple[str, ...]) -> PiecewiseLayout:
     """Return ISL text with these names of its outputs as a layout."""
-    from layoutalg.piecewise import ParametricLayout
+    from layoutalg.piecewise import PiecewiseLayout
 
-    return ParametricLayout(text, outputs=outputs)
+    return PiecewiseLayout(text, outputs=outputs)
 
 
 def output_names(layout: IntegerLayout) -> tuple[str, ...]:
@@ -79,11 +79,11 @@ def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> lis
         >>> first_missed(IntegerLayout.from_strides({"i": 2, "j": 2}, (1, 3)), [(0, 5)])
         [2]
     """
-    from layoutalg.piecewise.points import ParametricSet
+    from layoutalg.piecewise import PointSet
 
     image = guarded(layout).image
     box = " and ".join(f"{low} <= {axis} < {high}" for axis, (low, high) in zip(image.axes, sides, strict=True))
-    point = ParametricSet(f"{{ [{', '.join(image.axes)}] : {box} }}").subtract(image).sample()
+    point = PointSet(f"{{ [{', '.join(image.axes)}] : {box} }}").subtract(image).sample()
     return None if point is None else [int(str(point[axis])) for axis in image.axes]
 
 
@@ -112,7 +112,7 @@ def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
     """Return the inverse of outputs that are chains of digits as ISL text; None for others."""
     if any(sum(map(bool, column)) > 1 for column in layout.columns):
         return None
-    from layoutalg.piecewise.chain import chain_inverse
+    from layoutalg.piecewise.inverse import chain_inverse
 
     forward = guarded(layout)
     return chain_inverse(forward.text, forward.axes, names)

@@ -35,7 +35,7 @@ from layoutalg.integer.matrix import Matrix, Vector, transpose
 from layoutalg.integer.solve import NoSolution, solve_mod
 
 if TYPE_CHECKING:
-    from layoutalg.piecewise import ParametricLayout
+    from layoutalg.piecewise import PiecewiseLayout
 
 LISTED_POINTS = 2048
 """Most points of a layout whose values are listed in runs."""
@@ -73,7 +73,7 @@ class ImageInverse:
         confirmed: At which points of f the layout was evaluated and compared.
     """
 
-    layout: ParametricLayout
+    layout: PiecewiseLayout
     confirmed: str = field(default="", compare=False)
 
 
@@ -105,7 +105,7 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
         Z[row0:4=(1,0), col0:4=(3,1) -> i%4, j%4]
         >>> skew = IntegerLayout((("i", 3), ("j", 4)), (("s", 0), ("t", 0)), ((1, 1), (0, 1)), (0, 0))
         >>> print(right_inverse(skew).layout)
-        { [s, t] -> [(s - t), (t)] : t >= -2 + s and 0 <= t <= 3 and t <= s }
+        { [s, t] -> [(s - t), (t)] : t >= -2 + s and 0 <= t <= 3 and t <= s } as i, j
     """
     _check_points(layout)
     return _by_digits(layout) or _by_residues(layout) or image_inverse(layout)
@@ -123,7 +123,7 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
     Example:
         >>> found = image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1))
         >>> print(found.layout)
-        { [offset] -> [(floor((-1 + offset)/3))] : (-1 + offset) mod 3 = 0 and 0 < offset <= 13 }
+        { [offset] -> [(floor((-1 + offset)/3))] : (-1 + offset) mod 3 = 0 and 0 < offset <= 13 } as i
         >>> found.confirmed
         'all 5 points'
     """

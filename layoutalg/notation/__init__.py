@@ -3,8 +3,8 @@
 Main definitions: ``parse``.
 
 Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
-``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` a piecewise layout and ``[`` (parameters) or ``given``
-(a context) a parametric one, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes,
+``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout, read by ISL.
+An axis and its digits, ``lane 8:2``, or a box of named axes,
 ``[lane:8]``, begin a hierarchical layout (``layoutalg.hierarchy.notation``), ``#`` an attribute of Triton
 (``layoutalg.notation.ttg``). Everything else is CuTe's (``layoutalg.cute.notation``).
 
@@ -36,8 +36,7 @@ def parse(text: str, shape: Any = None) -> Any:
         shape: Sizes of the tensor, outermost dimension first, for an attribute that does not hold them.
 
     Returns:
-        The value; ``str`` of it is ``text`` up to blanks and the optional spellings. Names of outputs are not part of
-        the text of a piecewise or parametric layout.
+        The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
 
     Raises: MalformedError: LA190, LA191, LA710. AdmissibilityError: LA112. RepresentabilityError: LA762.
 
@@ -71,12 +70,8 @@ def parse(text: str, shape: Any = None) -> Any:
         from layoutalg.integer.notation import parse_integer
 
         return parse_integer(text)
-    if start.startswith("[") or (start.startswith("{") and " given " in start):
-        from layoutalg.piecewise import ParametricLayout
-
-        return ParametricLayout.parse(text)
-    if start.startswith("{"):
+    if start.startswith(("[", "{")):
         from layoutalg.piecewise import PiecewiseLayout
 
-        return PiecewiseLayout(text)
+        return PiecewiseLayout.parse(text)
     return parse_cute(text)

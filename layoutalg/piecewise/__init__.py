@@ -1,30 +1,39 @@
 """Piecewise quasi-affine layouts; ISL is loaded when one is built."""
 
 from layoutalg.piecewise.build import (
-    CoreTail,
+    Tiles,
     addresses,
     banks,
     common_values,
-    core_and_tail,
     from_pieces,
+    full_and_partial_tiles,
+    lexmax,
+    lexmin,
     padded,
     tiled,
 )
+from layoutalg.piecewise.compose import compose
+from layoutalg.piecewise.counts import PointCount
 from layoutalg.piecewise.layout import PiecewiseLayout
-from layoutalg.piecewise.parametric import ParametricLayout
-from layoutalg.piecewise.points import ParametricCount, ParametricSet
+from layoutalg.piecewise.sets import PointSet
 
 __all__ = [
-    "CoreTail",
-    "ParametricCount",
-    "ParametricLayout",
-    "ParametricSet",
     "PiecewiseLayout",
+    "PointCount",
+    "PointSet",
+    "Tiles",
     "addresses",
     "banks",
     "common_values",
-    "core_and_tail",
+    "compose",
     "from_pieces",
+    "full_and_partial_tiles",
+    "lexmax",
+    "lexmin",
     "padded",
     "tiled",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

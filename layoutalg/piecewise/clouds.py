@@ -18,7 +18,7 @@ import numpy as np
 
 from layoutalg.ground import clock
 from layoutalg.piecewise.meaning import Array, Meaning
-from layoutalg.piecewise.spans import Span, box
+from layoutalg.piecewise.spans import Span, hull
 from layoutalg.piecewise.truth import SAFE, positions
 
 POINTS = 2**13
@@ -67,6 +67,10 @@ class Cloud:
     def wide(self) -> tuple[int, ...]:
         """The shape of the parameters."""
         return max((np.shape(value) for value in self.params.values()), default=(), key=len)
+
+    def at(self, values: Mapping[str, int]) -> Cloud:
+        """Return the same points with numbers for further parameters."""
+        return Cloud({**self.params, **values}, self.places, self.count, self.exact)
 
     def given(self, meaning: Meaning) -> dict[str, Array]:
         """Return the parameters of a text as arrays."""
@@ -141,9 +145,9 @@ def _cloud(
 ) -> Cloud:
     whole: list[Span] | None = None
     for meaning, places in parts:
-        found = box(meaning, {name: params[name] for name in meaning.params}, places)
+        found = meaning.box({name: params[name] for name in meaning.params}, places)
         if found is not None:
-            whole = found if whole is None else [_hull(a, b) for a, b in zip(whole, found, strict=True)]
+            whole = found if whole is None else [hull(a, b) for a, b in zip(whole, found, strict=True)]
     if whole is None:
         return Cloud(params, tuple(np.zeros(0, dtype=np.int64) for _ in range(width)), 0, True)
     size = 1
@@ -195,11 +199,6 @@ def _drawn(span: Span, source: Random) -> int:
     if high is not None:
         return high - step
     return source.choice((step, -step))
-
-
-def _hull(first: Span, second: Span) -> Span:
-    low = None if first[0] is None or second[0] is None else min(first[0], second[0])
-    return low, None if first[1] is None or second[1] is None else max(first[1], second[1])
 
 
 def _kind(*values: int) -> type:

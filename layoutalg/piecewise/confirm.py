@@ -178,6 +178,15 @@ def plainly(question: str, ask: Callable[[bool], T], judge: Callable[[T], object
     unjudged(question, str(unread))
 
 
+def answered(ask: Callable[..., T], operands: Sequence[Any], judge: Callable[[T], object]) -> T:
+    """Return the answer to a question of ISL that takes its operands and then ``plain``, judged.
+
+    Raises: BudgetError: LA222, LA793, LA794.
+    """
+    question = f"{ask.__name__} of {' and '.join(map(str, operands))}"
+    return plainly(question, lambda plain: solve(question, ask, None, *operands, plain), judge)
+
+
 def meant(text: str) -> Meaning:
     """Return the meaning of a text from outside; of one in a syntax that only ISL knows, of what ISL prints for it."""
     try:
@@ -356,6 +365,12 @@ def single(params: Mapping[str, Any], point: Iterable[Any]) -> Cloud:
     return Cloud(params, tuple(np.array([value], dtype=object) for value in point), 1, False)
 
 
+def parameters_gone(found: str, whole: Meaning, values: Mapping[str, int]) -> None:
+    """Confirm that a text has no parameters but those of another without some."""
+    if set(read(found).params) - (set(whole.params) - set(values)):
+        raise DisagreementError("a parameter is left", dict(values))
+
+
 def fixed(meaning: Meaning, values: Mapping[str, int]) -> Meaning:
     """Return a text with numbers for some parameters, for its bounds only."""
     clauses = tuple(_fixed(clause, values) for clause in meaning.clauses)
@@ -382,10 +397,3 @@ def as_inputs(meaning: Meaning) -> Meaning:
     """Return a set as a map without outputs."""
     clauses = tuple(replace(clause, inputs=len(clause.places)) for clause in meaning.clauses)
     return Meaning(meaning.params, True, meaning.outputs, 0, clauses, meaning.weight)
-
-
-def related(side: Meaning, cloud: Cloud) -> Values:
-    """Return the values of a map at points, and where it has one; of a relation with one output by bounded search."""
-    if all(clause.by_values(side.inputs) for clause in side.clauses):
-        return valued(side, cloud)
-    raise UnreadError("values that only a condition gives")

@@ -126,7 +126,23 @@ def a_map(context: islpy.Context, text: str) -> islpy.Map:
     return function.as_map()
 
 
-def a_function(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
+def a_function(context: islpy.Context, text: str) -> islpy.PwMultiAff:
+    """Return the function of a canonical text."""
+    import islpy
+
+    if text.endswith(EMPTY):
+        return islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, text))
+    return islpy.PwMultiAff.read_from_str(context, text)
+
+
+def a_set(context: islpy.Context, text: str) -> islpy.Set:
+    """Return the set of a text."""
+    import islpy
+
+    return islpy.Set.read_from_str(context, text)
+
+
+def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     """Return the function of a single-valued relation.
 
     ISL's own way to it, and its lexicographic optimum as a function, lose points of some unions: a floor that holds for

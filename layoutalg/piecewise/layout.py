@@ -1,284 +1,455 @@
-"""Piecewise quasi-affine layouts: total functions on a box of digits, held as ISL text.
+"""Piecewise quasi-affine layouts: functions of integer points, with symbolic parameters where wanted.
 
 Main definitions: ``PiecewiseLayout``.
 
-Notation: ISL's, for example ``{ [c0, c1] -> [(4c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 3 }``.
+Notation: ISL's; then the names of the outputs, unless these are ``y0, y1, ...``; then the constraints on parameters:
+``[N] -> { [i, j] -> [(12i + j)] : 0 <= i < N and 0 <= j <= 11 } as offset given [N] -> { : N > 0 }``.
 
-Implementation notes: the axes of the box are meant to be *digits* (the modes of a CuTe layout, single bits under a
-swizzle): on digits ISL answers in well under a millisecond what takes it seconds on a flat index with floor and modulo.
-Evaluation does not use ISL: the pieces are read once into plain numbers and evaluated with numpy.
+Implementation notes: the axes are meant to be *digits* (the modes of a CuTe layout, single bits under a swizzle): on
+digits ISL answers in well under a millisecond what takes it seconds on a flat index with floor and modulo. Evaluation
+does not use ISL: the pieces are read once into plain numbers, parameters first, and evaluated with numpy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground import axes as named
 from layoutalg.ground import clock, limits, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
-from layoutalg.ground.operators import then
-from layoutalg.piecewise import isl
-from layoutalg.piecewise.evaluate import SAFE, evaluate, integers, reach
-from layoutalg.piecewise.notation import whole
+from layoutalg.ground.layout import Layout
+from layoutalg.piecewise import box, functions, reading, regions
+from layoutalg.piecewise.explicit import EMPTY
+from layoutalg.piecewise.inverse import digits_inverse
+from layoutalg.piecewise.notation import malformed, split_names
+from layoutalg.piecewise.points import Numbers, check, checked_values, evaluated, point_arrays
+from layoutalg.piecewise.sets import PointSet
 
-Coordinate: TypeAlias = "int | npt.NDArray[np.int64]"
 CHUNK = 2**18
 OBJECT_BYTES = 48
 
 
 @dataclass(frozen=True, slots=True)
-class PiecewiseLayout:
-    """A total function on the box of ``inputs``, piecewise quasi-affine (integer affine with floors).
+class PiecewiseLayout(Layout):
+    """A partial function from integer points to integer points, piecewise quasi-affine (integer affine with floors).
 
-    The flat index of a point of the box is colexicographic: the first axis is the fastest.
+    It is *total* where it has no parameters and its domain is a box from the origin: then it has ``in_dims``, ``size``,
+    ``at`` and ``table``, over flat indices with the first axis fastest.
 
     Args:
-        text: ISL map text without parameters, single-valued, defined exactly on a box from the origin; ``x div n`` and
-            ``x // n`` may stand for ``floor(x/n)``. It is kept in canonical form, without the names of outputs.
-        outputs: Names of the outputs; None takes them from the text, ``y0``, ``y1``, ... where it has none.
+        text: ISL map text; its guards are the domain. ``x div n`` and ``x // n`` may stand for ``floor(x/n)``. Pieces
+            may overlap only where they agree. Kept in canonical form, without the names of outputs.
+        outputs: Names of the outputs; () takes them from the text, ``y0``, ``y1``, ... where it has none.
+        given: Constraints on the parameters, ``"N >= 1"``; the layout has no point where they fail.
 
-    Raises: MalformedError: LA220, LA221, LA780, LA782. BudgetError: LA222.
+    Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
 
     Example:
         >>> L = PiecewiseLayout("{ [i, j] -> [offset = 10i + floor(j/2)] : 0 <= i < 2 and 0 <= j < 3 }")
-        >>> L.inputs, L.outputs, L.table().tolist()
-        ((('i', 2), ('j', 3)), ('offset',), [0, 10, 0, 10, 1, 11])
+        >>> L.in_dims, L.out_dims, L.table().tolist()
+        ({'i': 2, 'j': 3}, {'offset': None}, [0, 10, 0, 10, 1, 11])
+        >>> T = PiecewiseLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }")
+        >>> T.params, T.axes, T.is_total, T(i=50, j=3, N=60)
+        (('N',), ('i', 'j'), False, {'y0': 4, 'y1': 2, 'y2': 3})
 
     Source: arXiv 2511.10374 (layouts as ISL relations); islpy for the algorithms.
     """
 
     text: str
-    outputs: tuple[str, ...] | None = None
-    inputs: tuple[tuple[str, int], ...] = field(init=False, repr=False, compare=False)
+    outputs: tuple[str, ...] = ()
+    given: str = ""
+    params: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise _malformed("text", "must be ISL text", self.text)
-        function = isl.read_function(whole(self.text, code="LA220"))
-        names = function.outputs if self.outputs is None else self.outputs
+        found = reading.read_function(self.text, self.given)
+        names = self.outputs or found.outputs if isinstance(self.outputs, tuple) else self.outputs
         valid = isinstance(names, tuple) and all(isinstance(name, str) and name.isidentifier() for name in names)
-        if not valid or len(set(names)) != len(function.outputs) or len(names) != len(function.outputs):
-            raise _malformed("outputs", f"must be {len(function.outputs)} distinct identifiers", names)
-        object.__setattr__(self, "text", function.text)
-        object.__setattr__(self, "outputs", names)
-        object.__setattr__(self, "inputs", function.inputs)
+        if not valid or len(set(names)) != len(found.outputs) or len(names) != len(found.outputs):
+            because = f"outputs must be {len(found.outputs)} distinct identifiers, not {shown(names)}"
+            raise malformed("LA785", "these are not names of the outputs", found.text, because)
+        for name, value in (("text", found.text), ("given", found.given), ("outputs", names)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "params", found.params)
+        object.__setattr__(self, "axes", found.axes)
+
+    def __str__(self) -> str:
+        # the text of an empty function names its outputs
+        usual = () if self.text.endswith(EMPTY) else tuple(f"y{place}" for place in range(len(self.outputs)))
+        names = "" if self.outputs == usual else f" as {', '.join(self.outputs)}"
+        return f"{self.text}{names}{f' given {self.given}' if self.given else ''}"
+
+    @classmethod
+    def parse(cls, text: str) -> PiecewiseLayout:
+        """Read what ``str`` wrote.
+
+        Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
+
+        Example:
+            >>> L = PiecewiseLayout("[N] -> { [i] -> [v = 2i] : 0 <= i < N }", given="N >= 4")
+            >>> print(L)
+            [N] -> { [i] -> [(2i)] : N >= 4 and 0 <= i < N } as v given [N] -> {  : N >= 4 }
+            >>> PiecewiseLayout.parse(str(L)) == L
+            True
+        """
+        body, names, given = split_names(text)
+        return cls(body, names, given)
+
+    @property
+    def is_total(self) -> bool:
+        """Whether there are no parameters and the domain is a box from the origin."""
+        return isinstance(box.extents(self.text), tuple)
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        """Axes and extents of a total layout.
+
+        Raises: MalformedError: LA221.
+        """
+        found = box.extents(self.text)
+        if isinstance(found, box.NotABox):
+            because, witness = f"{found.because}; domain and subs tell where it is defined", found.witness
+            raise MalformedError(
+                Diagnostic("LA221", "this layout is not total on a box", (self.text[:200],), because, witness)
+            )
+        return tuple(zip(self.axes, found, strict=True))
 
     @property
     def in_dims(self) -> dict[str, int]:
-        """The domain box: axis name -> extent, fastest first."""
+        """The box of a total layout: axis name -> extent, fastest first.
+
+        Raises: MalformedError: LA221.
+        """
         return dict(self.inputs)
 
     @property
-    def out_dims(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        return self.outputs or ()
+    def out_dims(self) -> dict[str, int | None]:
+        """Output name -> None: values are not bounded."""
+        return dict.fromkeys(self.outputs)
 
     @property
     def size(self) -> int:
-        """Number of points of the domain."""
-        answer = 1
-        for _, extent in self.inputs:
-            answer *= extent
-        return answer
+        """Number of points of a total layout; ``domain.count`` tells that of a partial one.
 
-    def apply(self, coords: Mapping[str, Coordinate]) -> dict[str, Coordinate]:
-        """Evaluate at one point or, vectorised, at arrays of points.
+        Raises: MalformedError: LA221.
+        """
+        return named.size(self.inputs)
 
-        Args:
-            coords: Value of every input axis; integers or integer arrays that broadcast together.
+    @property
+    def domain(self) -> PointSet:
+        """The points with a value."""
+        return PointSet(functions.domain(self.text))
 
-        Returns:
-            Value of every output: int where all inputs are ints, else an array (object where 64 bits might not do).
+    @property
+    def image(self) -> PointSet:
+        """The values; as a predicate, whether the inverse is defined."""
+        return PointSet(functions.image(self.text))
 
-        Raises: MalformedError: LA223.
+    def __call__(self, **values: int) -> dict[str, Numbers]:
+        """Evaluate at one point, axes and parameters by name; see ``apply``."""
+        coords = {name: value for name, value in values.items() if name in self.axes}
+        for name, value in coords.items():
+            if np.ndim(value):
+                raise check.malformed(name, "must be one integer", value)
+        params = {name: value for name, value in values.items() if name not in self.axes}
+        answers: dict[str, Numbers] = self.apply(coords, **params)
+        return answers
+
+    def at(self, index: int) -> int | tuple[int, ...]:
+        """Return the value of a total layout at a flat index: one output as an int, else a tuple.
+
+        Raises: MalformedError: LA221, LA785.
 
         Example:
-            >>> PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 7 }").apply({"i": 5})
-            {'y0': 1}
+            >>> PiecewiseLayout("{ [i, j] -> [10i + j] : 0 <= i < 3 and 0 <= j < 4 }").at(4)
+            11
         """
-        if not isinstance(coords, Mapping) or set(coords) != set(self.in_dims):
-            raise _malformed("coords", f"must map each of {list(self.in_dims)} to integers", coords)
-        values = [_checked(coords[name], name, extent) for name, extent in self.inputs]
-        scalar = all(isinstance(coords[name], (int, np.integer)) for name, _ in self.inputs)
-        try:
-            digits = np.broadcast_arrays(*values) if values else []
-        except ValueError:
-            raise _malformed("coords", "must have shapes that fit", [np.shape(value) for value in values]) from None
-        answers = self._evaluate(digits)
-        if scalar:
-            return {name: int(answer.item()) for name, answer in zip(self.out_dims, answers, strict=True)}
-        return dict(zip(self.out_dims, answers, strict=True))
+        inputs = self.inputs
+        point = named.point_at(inputs, check.integer(index, "index", 0, named.size(inputs)))
+        values = tuple(int(value) for value in self.apply(point).values())
+        return values[0] if len(values) == 1 else values
 
-    def __call__(self, **coords: int) -> dict[str, Coordinate]:
-        """Evaluate at one point, axes by name; see ``apply``."""
-        return self.apply(coords)
+    def apply(self, coords: Any, **values: int) -> Any:
+        """Evaluate at many points.
 
-    def at(self, index: int) -> tuple[int, ...]:
-        """Return the outputs at a flat index.
+        Args:
+            coords: Value of every axis, integers or integer arrays that broadcast together; or, for a total layout, an
+                array of flat indices.
+            values: Value of every parameter.
 
-        Raises: MalformedError: LA223.
+        Returns:
+            Value of every output: int where all inputs are ints, else an array (object where 64 bits might not do). For
+            flat indices, an array of their shape, with one more axis unless there is one output.
+
+        Raises: MalformedError: LA221, LA785, LA787, LA788.
+
+        Example:
+            >>> f = PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 7 }")
+            >>> f.apply({"i": 5}), f.apply(np.array([0, 6])).tolist()
+            ({'y0': 1}, [0, 2])
         """
-        if isinstance(index, (bool, np.bool_)) or not isinstance(index, (int, np.integer)):
-            raise _malformed("index", "must be an integer", index)
-        if not 0 <= index < self.size:
-            raise _malformed("index", f"must be in [0, {self.size})", index)
-        index = int(index)
-        coords = {}
-        for name, extent in self.inputs:
-            index, coords[name] = divmod(index, extent)
-        return tuple(int(value) for value in self.apply(coords).values())
+        if not isinstance(coords, Mapping) and not self.params:
+            inputs = self.inputs
+            flat = np.asarray(check.coordinate(coords, "coords", named.size(inputs)))
+            answers = self._values(dict(zip(self.axes, named.digits_of(inputs, flat), strict=True)), {})
+            whole = [np.broadcast_to(answer, flat.shape) for answer in answers]
+            return whole[0] if len(whole) == 1 else np.stack(whole, -1) if whole else np.empty((*flat.shape, 0), int)
+        answers = self._values(coords, values)
+        if all(isinstance(coords[name], (int, np.integer)) for name in self.axes):
+            return {name: int(answer.item()) for name, answer in zip(self.outputs, answers, strict=True)}
+        return dict(zip(self.outputs, answers, strict=True))
+
+    def contains(self, coords: Mapping[str, Numbers], **values: int) -> npt.NDArray[np.bool_]:
+        """Return where points have a value, vectorised; see ``apply``."""
+        return self._evaluate(coords, values)[1]
 
     def table(self) -> npt.NDArray[np.int64]:
-        """Return the values over all flat indices: shape (size,) for one output, else (size, outputs).
+        """Return the values of a total layout at all flat indices: shape (size,) for one output, else (size, outputs).
 
-        Raises: BudgetError: LA224, LA002.
+        Raises: MalformedError: LA221. BudgetError: LA224, LA002.
 
         Example:
             >>> PiecewiseLayout("{ [i] -> [i, floor(i/2)] : 0 <= i < 3 }").table().tolist()
             [[0, 0], [1, 0], [2, 1]]
         """
-        if self.size > limits.PIECEWISE_POINTS:
-            raise BudgetError(
-                Diagnostic(
-                    code="LA224",
-                    what="the table of this layout is too large",
-                    where=(self.text[:200],),
-                    because=f"{self.size} points; tables go up to {limits.PIECEWISE_POINTS}",
+        inputs, size = self.inputs, self.size
+        if size > limits.PIECEWISE_POINTS:
+            because = f"{size} points; tables go up to {limits.PIECEWISE_POINTS}"
+            raise BudgetError(Diagnostic("LA224", "the table of this layout is too large", (self.text[:200],), because))
+
+        def digits(start: int, stop: int) -> list[npt.NDArray[np.int64]]:
+            return named.digits_of(inputs, np.arange(start, stop, dtype=np.int64))
+
+        table = self._listed(digits, size, {})
+        return table[:, 0] if len(self.outputs) == 1 else table
+
+    def graph(self, **values: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the points of the domain in lexicographic order, and their values.
+
+        Args:
+            values: Value of every parameter.
+
+        Returns:
+            Arrays of shapes (points, axes) and (points, outputs).
+
+        Raises: AdmissibilityError: LA786. BudgetError: LA224, LA002.
+
+        Example:
+            >>> points, image = PiecewiseLayout("[N] -> { [i] -> [i, 2i] : 0 <= i < N }").graph(N=2)
+            >>> points.tolist(), image.tolist()
+            ([[0], [1]], [[0, 0], [1, 2]])
+        """
+        domain, known = self.domain, self._known(values)
+        points = domain.points(**{name: value for name, value in known.items() if name in domain.params})
+        return points, self._listed(lambda start, stop: [*points[start:stop].T], len(points), values)
+
+    def subs(self, **values: int) -> PiecewiseLayout:
+        """Return the layout at values of some parameters.
+
+        Raises: MalformedError: LA785, LA787.
+
+        Example:
+            >>> print(PiecewiseLayout("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }").subs(N=5))
+            { [i] -> [(4 - i)] : 0 <= i <= 4 }
+        """
+        known = checked_values(values, self.params, self.text)
+        given = regions.substitute(self.given, known) if self.given else ""
+        if given and regions.is_empty(given):
+            raise self._outside(known)
+        return PiecewiseLayout(functions.substitute(self.text, known), self.outputs, given)
+
+    def after(self, inner: PiecewiseLayout) -> PiecewiseLayout:
+        """Return ``self`` after ``inner`` on the points of ``inner`` whose value is in the domain of ``self``.
+
+        Outputs meet axes by position; a single output that meets several axes, or none, of a total layout is their flat
+        index. ``self @ inner`` refuses a value outside the domain.
+
+        Raises: MalformedError: LA785. AdmissibilityError: LA650.
+
+        Example:
+            >>> f = PiecewiseLayout("{ [x] -> [x + 1] : x < 4 }")
+            >>> print(f.after(PiecewiseLayout("{ [i] -> [2i] : 0 <= i < 9 }")))
+            { [i] -> [(1 + 2i)] : 0 <= i <= 1 }
+        """
+        check.kind(inner, PiecewiseLayout, "inner")
+        link = box.link(self.text, len(self.axes), inner.text, len(inner.outputs))
+        return self.made_with(inner, functions.after(self.text, link, inner.text))
+
+    def restrict(self, points: PointSet | str) -> PiecewiseLayout:
+        """Return the layout on the points of its domain that lie in a set."""
+        return PiecewiseLayout(functions.restrict(self.text, self._set(points).text), self.outputs, self.given)
+
+    def without(self, points: PointSet | str) -> PiecewiseLayout:
+        """Return the layout on the points of its domain outside a set."""
+        return PiecewiseLayout(functions.remove(self.text, self._set(points).text), self.outputs, self.given)
+
+    def union(self, other: PiecewiseLayout) -> PiecewiseLayout:
+        """Return the layout defined where either is.
+
+        Raises: MalformedError: LA783, LA785.
+
+        Example:
+            >>> low = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")
+            >>> low.union(PiecewiseLayout("{ [i] -> [2i] : 4 <= i < 6 }")).table().tolist()
+            [0, 1, 2, 3, 8, 10]
+        """
+        return self.made_with(other, functions.union(self.text, self._alike(other).text))
+
+    def intersect(self, other: PiecewiseLayout) -> PiecewiseLayout:
+        """Return the layout on the points where both are defined and agree."""
+        return self.made_with(other, functions.intersect(self.text, self._alike(other).text))
+
+    def collision(self) -> dict[str, object] | None:
+        """Return two points with one value (parameters, points, value), or None where the layout is injective."""
+        return functions.collision(self.text, self.axes)
+
+    def injective(self) -> bool:
+        """Return whether no two points have one value, whatever the parameters."""
+        return self.collision() is None
+
+    def inverse(self) -> PiecewiseLayout:
+        """Return the inverse, defined exactly on the image: its guard is the predicate that tells values from holes.
+
+        Raises: AdmissibilityError: LA792. BudgetError: LA222.
+
+        Example:
+            >>> f = PiecewiseLayout("[N] -> { [i] -> [i div 12, i mod 12] : 0 <= i < N }")
+            >>> f.inverse()(y0=4, y1=2, N=60)
+            {'i': 50}
+        """
+        names = self._out_axes()
+        text = digits_inverse(self.text, self.axes, names)
+        if text is None:
+            found = self.collision()
+            if found is not None:
+                because = f"two points have the value {found['value']}"
+                raise AdmissibilityError(
+                    Diagnostic("LA792", "this layout has no inverse", (self.text[:200],), because, found)
                 )
-            )
-        width = len(self.out_dims)
-        wide = reach(isl.pieces(self.text), [extent for _, extent in self.inputs]) >= SAFE
-        memory.reserve(f"the table of {self.text[:200]}", self.size * width, OBJECT_BYTES if wide else 8)
-        table = np.empty((self.size, width), dtype=object if wide else np.int64)
-        for start in range(0, self.size, CHUNK):
-            clock.check(f"the table of {self.text[:200]}")
-            rest = np.arange(start, min(self.size, start + CHUNK), dtype=np.int64)
-            digits = []
-            for _, extent in self.inputs:
-                rest, digit = np.divmod(rest, extent)
-                digits.append(digit)
-            for place, answer in enumerate(self._evaluate(digits)):
-                table[start : start + CHUNK, place] = answer
-        return table[:, 0] if width == 1 else table
+            text = functions.turned(self.text, names, False)
+        return PiecewiseLayout(text, self.axes, self.given)
+
+    def right_inverse(self) -> PiecewiseLayout:
+        """Return the function from each value to its lexicographically least point.
+
+        Raises: AdmissibilityError: LA791.
+
+        Example:
+            >>> PiecewiseLayout("{ [i] -> [i div 3] : 0 <= i < 9 }").right_inverse().table().tolist()
+            [0, 3, 6]
+        """
+        names = self._out_axes()
+        text = digits_inverse(self.text, self.axes, names) or functions.turned(self.text, names, True)
+        return PiecewiseLayout(text, self.axes, self.given)
+
+    def holes(self, box: PointSet | str) -> PointSet:
+        """Return the points of a box of values that the layout never takes: the padding.
+
+        Example:
+            >>> f = PiecewiseLayout("[N] -> { [i] -> [i div 4, i mod 4] : 0 <= i < N }")
+            >>> f.holes("[N] -> { [t, r] : 0 <= t and 4t < N and 0 <= r < 4 }").points(N=6).tolist()
+            [[1, 2], [1, 3]]
+        """
+        return PointSet.of(box).subtract(self.image)
+
+    def difference(self, other: PiecewiseLayout) -> dict[str, object] | None:
+        """Return parameter values and a point where only one is defined or the values differ; None where equal."""
+        return functions.difference(self.text, self._alike(other).text, self.axes)
 
     def is_equal(self, other: PiecewiseLayout) -> bool:
-        """Return whether both are the same function on the same box; axis and output names do not matter.
+        """Return whether both are the same partial function for all parameter values; names do not matter.
 
-        Raises: MalformedError: LA223. BudgetError: LA222.
+        Raises: MalformedError: LA785. BudgetError: LA222.
 
         Example:
             >>> f = PiecewiseLayout("{ [i] -> [i - 2*floor(i/2)] : 0 <= i < 8 }")
             >>> f.is_equal(PiecewiseLayout("{ [x] -> [x mod 2] : 0 <= x < 8 }"))
             True
         """
-        if not isinstance(other, PiecewiseLayout):
-            raise _malformed("other", "must be a PiecewiseLayout", other)
-        same_box = [extent for _, extent in self.inputs] == [extent for _, extent in other.inputs]
-        if not same_box or len(self.out_dims) != len(other.out_dims):
-            return False
-        return isl.first_difference(self.text, other.text) is None
+        check.kind(other, PiecewiseLayout, "other")
+        alike = (len(self.axes), len(self.outputs)) == (len(other.axes), len(other.outputs))
+        return alike and self.difference(other) is None
 
-    def __matmul__(self, inner: PiecewiseLayout) -> PiecewiseLayout:
-        """Return ``self`` after ``inner``, on the axes of ``inner``.
+    def _out_axes(self) -> list[str]:
+        """Return the names of the outputs as names of axes, apart from those of parameters and axes."""
+        taken = {*self.params, *self.axes}  # a name used twice in ISL text means equality
+        names: list[str] = []
+        for name in self.outputs:
+            while name in taken:
+                name += "_out"
+            taken.add(name)
+            names.append(name)
+        return names
 
-        Mathematically: the outputs of ``inner`` are the inputs of ``self``, in order; a single output that meets
-        several inputs is their flat (colexicographic) index.
+    def made_with(self, other: PiecewiseLayout, text: str) -> PiecewiseLayout:
+        """Return the layout of a text that was made of this layout and another, with the outputs of this one."""
+        given = self.given or other.given
+        if self.given and other.given:
+            given = regions.intersect(self.given, other.given)
+        return PiecewiseLayout(text, self.outputs, given)
 
-        Raises: AdmissibilityError: LA650, LA651. BudgetError: LA222.
+    def _alike(self, other: PiecewiseLayout) -> PiecewiseLayout:
+        same = isinstance(other, PiecewiseLayout) and len(self.axes) == len(other.axes)
+        if not same or len(self.outputs) != len(other.outputs):
+            because = f"the layout has {len(self.axes)} axes and {len(self.outputs)} outputs"
+            raise malformed("LA785", "the layouts have different axes", other, because)
+        return other
 
-        Example:
-            >>> f = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")
-            >>> print(f @ PiecewiseLayout("{ [i] -> [4i + 1] : 0 <= i < 8 }"))
-            { [i] -> [(8 + i)] : 0 <= i <= 7 }
-        """
-        if not isinstance(inner, PiecewiseLayout):
-            return NotImplemented
-        link = None
-        if len(inner.out_dims) != len(self.inputs):
-            if len(inner.out_dims) != 1:
-                raise AdmissibilityError(
-                    Diagnostic(
-                        code="LA650",
-                        what="the piecewise layouts do not compose",
-                        where=(self.text[:200], f"after {inner.text[:200]}"),
-                        because=f"{len(inner.out_dims)} outputs meet {len(self.inputs)} inputs",
-                    )
-                )
-            link = flat_link([extent for _, extent in self.inputs])
-        found = isl.pullback(self.text, link, inner.text)
-        if not isinstance(found, str):
-            point = dict(zip(inner.in_dims, found, strict=True))
-            values = inner.apply(point)
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA651",
-                    what="the right operand leaves the domain of the left operand",
-                    where=(self.text[:200], f"after {inner.text[:200]}"),
-                    because=f"the inner layout has the value {tuple(values.values())} at {point}, "
-                    f"the outer one is defined on {self.in_dims}",
-                    witness={"at": point, "value": tuple(values.values())},
-                )
-            )
-        return PiecewiseLayout(found, self.outputs)
+    def _set(self, points: PointSet | str) -> PointSet:
+        chosen = PointSet.of(points)
+        if len(chosen.axes) != len(self.axes):
+            because = f"the layout has the axes {list(self.axes)}"
+            raise malformed("LA785", "the set has different axes", chosen.text, because)
+        return chosen
 
-    def then(self, outer: PiecewiseLayout) -> PiecewiseLayout:
-        """Return ``outer`` after ``self``.
+    def _known(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Return checked values of all parameters, refused outside the given constraints."""
+        known = checked_values(values, self.params, self.text, complete=True)
+        if self.given and regions.is_empty(regions.substitute(self.given, known)):
+            raise self._outside(known)
+        return known
 
-        Raises: MalformedError: LA192.
-        """
-        return cast(PiecewiseLayout, then(self, outer))
+    def _outside(self, known: Mapping[str, int]) -> MalformedError:
+        because = f"{known} contradicts {self.given}"
+        return malformed("LA787", "these parameter values are outside the context", self.text, because, dict(known))
 
-    def __str__(self) -> str:
-        return self.text
+    def _evaluate(
+        self, coords: Mapping[str, Numbers], values: Mapping[str, int]
+    ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+        arrays, shape = point_arrays(coords, self.axes, self.text)
+        return evaluated(self.text, self._known(values), arrays, shape, len(self.outputs))
 
-    def _evaluate(self, digits: Sequence[npt.NDArray[np.int64]]) -> list[npt.NDArray[np.int64]]:
-        """Return the outputs for arrays of digits that are inside the box and share one shape."""
-        shape = np.shape(digits[0]) if digits else ()
-        pieces = isl.pieces(self.text)
-        dtype = object if reach(pieces, [extent for _, extent in self.inputs]) >= SAFE else np.int64
-        digits = [digit.astype(dtype) for digit in digits]
-        answers, _ = evaluate(pieces, digits, shape, len(self.out_dims), dtype)
+    def _values(self, coords: Mapping[str, Numbers], values: Mapping[str, int]) -> list[npt.NDArray[np.int64]]:
+        """Return the outputs, refused where a point has none."""
+        answers, covered = self._evaluate(coords, values)
+        if not covered.all():
+            at = np.unravel_index(int(np.argmin(covered)), covered.shape)
+            arrays, _ = point_arrays(coords, self.axes, self.text)
+            here = {name: int(array[at]) for name, array in zip(self.axes, arrays, strict=True)}
+            point: dict[str, object] = {**values, **here}
+            because = f"no piece holds at {shown(point)}"
+            raise malformed("LA788", "a point lies outside the guards", self.text, because, point)
         return answers
 
-
-def flat_link(extents: Sequence[int]) -> str:
-    """Return the ISL map from a flat index to the digits of a box, the last digit not wrapped.
-
-    Example:
-        >>> flat_link((4, 8))
-        '{ [v] -> [v mod 4, floor(v/4)] }'
-    """
-    parts = []
-    weight = 1
-    for position, extent in enumerate(extents):
-        digit = f"floor(v/{weight})" if weight > 1 else "v"
-        parts.append(digit if position == len(extents) - 1 else f"{digit} mod {extent}")
-        weight *= extent
-    return f"{{ [v] -> [{', '.join(parts)}] }}"
-
-
-def _checked(value: object, name: str, extent: int) -> npt.NDArray[np.int64]:
-    """Return a coordinate as an array, refused unless it holds integers in [0, extent)."""
-    array = integers(value)
-    if array is None:
-        raise _malformed("coords", f"{name} must hold integers", value)
-    if array.size and (int(array.min()) < 0 or int(array.max()) >= extent):
-        worst = int(array.min()) if int(array.min()) < 0 else int(array.max())
-        raise _malformed("coords", f"{name} must be in [0, {extent})", worst)
-    return array.astype(np.int64 if extent <= SAFE else object)
-
-
-def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    return MalformedError(
-        Diagnostic(
-            code="LA223",
-            what="this does not fit a piecewise layout",
-            where=(argument,),
-            because=f"{rule}, not {shown(actual)}",
-            witness={"actual": actual if type(actual) is int else shown(actual)},
-        )
-    )
+    def _listed(
+        self, points: Callable[[int, int], list[npt.NDArray[np.int64]]], count: int, values: Mapping[str, int]
+    ) -> npt.NDArray[np.int64]:
+        """Return the values at ``count`` points of the domain, one row each; ``points(start, stop)`` gives some."""
+        what, width, known = f"the table of {self.text[:200]}", len(self.outputs), self._known(values)
+        memory.reserve(what, count * (width + len(self.axes)), 8)
+        table = np.empty((count, width), dtype=np.int64)
+        for start in range(0, count, CHUNK):
+            clock.check(what)
+            stop = min(count, start + CHUNK)
+            answers, _ = evaluated(self.text, known, points(start, stop), (stop - start,), width)
+            if table.dtype != object and any(answer.dtype == object for answer in answers):
+                memory.reserve(what, count * width, OBJECT_BYTES)
+                table = table.astype(object)
+            for place, answer in enumerate(answers):
+                table[start:stop, place] = answer
+        return table

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutalg.ground import limits
+from layoutalg.ground import clock, limits
 from layoutalg.ground.cache import kept
-from layoutalg.piecewise.clauses import Array, Clause, UnreadError
+from layoutalg.piecewise.clauses import Array, Atom, Clause, UnreadError
 from layoutalg.piecewise.grammar import Reader
+from layoutalg.piecewise.spans import Span, hull, places_within
 from layoutalg.piecewise.truth import atoms_at, exact, holds_at, shape_of, unknown
 
 __all__ = ["Array", "Meaning", "UnreadError", "read"]
@@ -67,6 +68,30 @@ class Meaning:
                 answer[inside] = np.asarray(total, dtype=object)[inside]
             covered |= inside
         return answers, covered, torn
+
+    def box(self, params: Mapping[str, int], places: int | None = None) -> list[Span] | None:
+        """Return, per place, inclusive bounds of all points of a set (pairs of a map); None where it is empty.
+
+        Args:
+            params: A value for every parameter.
+            places: How many places, from the first; None for all.
+
+        Example:
+            >>> read("[N] -> { [i, j] : 0 <= 3i <= N and i <= j }").box({"N": 8})
+            [(0, 2), (0, None)]
+        """
+        whole: list[Span] | None = None
+        for clause in self.clauses:
+            clock.check("bounds of a text")
+            spans: list[Span] = [(None, None)] * len(clause.atoms)
+            for name, value in params.items():
+                atom = clause.known.get(Atom("variable", name))
+                if atom is not None:
+                    spans[atom] = (value, value)
+            mine = places_within(clause, spans, places)
+            if mine is not None:
+                whole = mine if whole is None else [hull(a, b) for a, b in zip(whole, mine, strict=True)]
+        return whole
 
 
 @kept(limits.ISL_CACHE_BYTES)

@@ -1,7 +1,7 @@
 """ISL text from people: length and nesting limits, ``div`` and ``//``, products that are not affine.
 
-Main definitions: ``prepared`` (text that is safe to hand to ISL), ``not_affine`` (the first product or quotient of
-variables in a text).
+Main definitions: ``prepared`` (text that is safe to hand to ISL), ``split_names`` (what follows the ISL text of a
+layout), ``not_affine`` (the first product or quotient of variables in a text).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _NAME = re.compile(rf"[A-Za-z_]\w{{{limits.ISL_NAME}}}")
 _COMPLEMENT = re.compile(r"(?:\bnot\b|!)[\s(]*exists\b")
 _NO_INTEGER = re.compile(r"\brat\s*:|\b(?:nan|infty|infinity)\b", re.IGNORECASE)
 _HEAD = re.compile(r"\s*(?:\[[^\[\]{}]*\]\s*->\s*)?\{")
+_NAMES = re.compile(r"(?:\s+as\s+(?P<names>\w+(?:\s*,\s*\w+)*))?(?:\s+given\s+(?P<given>.*\S))?\s*", re.DOTALL)
 _DIVISION = re.compile(r"(?:/|%|\bmod\b)\s*([A-Za-z_]\w*)")
 
 
@@ -62,7 +63,7 @@ def prepared(text: object, argument: str) -> str:
         raise malformed("LA780", "this ISL text is too long", text, because)
     foreign = _NO_INTEGER.search(text)
     if foreign is not None:
-        because = f"{foreign[0]!r} at column {foreign.start()} stands for no integers"
+        because = f"{foreign[0]!r} at column {foreign.start()} does not stand for integers"
         raise malformed("LA780", "this is not a text over the integers", text, because, {"column": foreign.start()})
     depth = deepest = 0
     for char in text:
@@ -122,11 +123,11 @@ def _encoded(text: str, argument: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        because = f"{argument} has a character at column {error.start} that is no text"
+        because = f"{argument} has a character at column {error.start} that is not text"
         raise malformed("LA780", "this is not ISL text", ascii(text), because, {"column": error.start}) from None
 
 
-def whole(text: object, argument: str = "text", code: str = "LA780") -> str:
+def whole(text: object, argument: str = "text") -> str:
     """Return ``prepared`` text of one set or map, ``[parameters] -> { ... }`` and nothing else.
 
     ISL stops reading at the closing brace, and text without braces is another of its formats.
@@ -147,7 +148,26 @@ def whole(text: object, argument: str = "text", code: str = "LA780") -> str:
     if head is not None:
         column = close + 1 if close >= 0 else len(found)
     because = f"{argument} must be [parameters] -> {{ ... }} or {{ ... }} and nothing else; see column {column}"
-    raise malformed(code, "this is not the text of one set or map", text, because, {"column": column})
+    raise malformed("LA780", "this is not the text of one set or map", text, because, {"column": column})
+
+
+def split_names(text: object) -> tuple[str, tuple[str, ...], str]:
+    """Return the ISL text of a written layout, the names of its outputs, if any, and what is given.
+
+    Raises: MalformedError: LA780.
+
+    Example:
+        >>> split_names("[N] -> { [i] -> [i, N] : i < N } as a, b given N > 0")
+        ('[N] -> { [i] -> [i, N] : i < N }', ('a', 'b'), 'N > 0')
+    """
+    if not isinstance(text, str):
+        raise malformed("LA780", "this is not ISL text", text, "text must be a str")
+    body, brace, rest = text.partition("}")
+    found = _NAMES.fullmatch(rest) if brace else None
+    if found is None:
+        return text, (), ""
+    names = () if found["names"] is None else tuple(name.strip() for name in found["names"].split(","))
+    return body + brace, names, found["given"] or ""
 
 
 def _left_operand(text: str, end: int) -> tuple[int, str]:

@@ -15,6 +15,9 @@ from layoutalg.piecewise.explicit import (
     Witness,
     a_function,
     a_map,
+    a_set,
+    explicit,
+    function_of,
     joined,
     pairs,
     sampled,
@@ -40,116 +43,195 @@ def collision(context: islpy.Context, text: str, axes: Sequence[str]) -> Witness
     return {"params": params, "points": points, "value": found[:width]}
 
 
-def overlap(
-    context: islpy.Context, texts: Sequence[str], axes: Sequence[str]
-) -> tuple[int, int, Witness, Witness] | None:
-    import islpy
-
-    sets = [islpy.Set.read_from_str(context, text) for text in texts]
+def overlap(context: islpy.Context, texts: Sequence[str]) -> tuple[int, int, Witness, tuple[int, ...]] | None:
+    sets = [a_set(context, text) for text in texts]
     for index, points in enumerate(sets):
         for before in range(index):
             both = points.intersect(sets[before])
             if not both.is_empty():
-                params, point = sampled(both)
-                return before, index, params, dict(zip(axes, point, strict=True))
+                return before, index, *sampled(both)
     return None
 
 
 def difference(
-    context: islpy.Context, left: str, right: str, axes: Sequence[str], maps: bool
-) -> tuple[Witness, Witness] | None:
+    context: islpy.Context, left: str, right: str, links: tuple[str, str] | None
+) -> tuple[Witness, tuple[int, ...]] | None:
+    """Return parameter values and a point where two functions differ or only one is defined; on the common digits.
+
+    By their expressions where both are written as such.
+    """
     import islpy
 
-    if maps:
-        found = [a_map(context, text) for text in (left, right)]
-        apart: Any = found[0].subtract(found[1])
-        apart = (found[1].subtract(found[0]) if apart.is_empty() else apart).domain()
+    found: list[Any] = [explicit(context, text) for text in (left, right, *(links or ()))]
+    if any(function is None for function in found):
+        maps: list[Any] = [a_map(context, text) for text in (left, right)]
+        if links is not None:
+            ties = [islpy.Map.read_from_str(context, link) for link in links]
+            maps = [tie.apply_range(side) for tie, side in zip(ties, maps, strict=True)]
+        parts = [maps[0].subtract(maps[1]).domain(), maps[1].subtract(maps[0]).domain()]
     else:
-        sets = [islpy.Set.read_from_str(context, text) for text in (left, right)]
-        apart = sets[0].subtract(sets[1])
-        apart = sets[1].subtract(sets[0]) if apart.is_empty() else apart
-    if apart.is_empty():
-        return None
-    params, point = sampled(apart)
-    return params, dict(zip(axes, point, strict=True))
+        first, second, *ties = found
+        if ties:
+            first, second = first.pullback_pw_multi_aff(ties[0]), second.pullback_pw_multi_aff(ties[1])
+        domains = first.domain(), second.domain()
+        parts = [domains[0].subtract(domains[1]), domains[1].subtract(domains[0])]
+        for position in range(first.dim(islpy.dim_type.out)):
+            parts.append(first.get_pw_aff(position).ne_set(second.get_pw_aff(position)))
+    return next((sampled(part) for part in parts if not part.is_empty()), None)
+
+
+def set_difference(context: islpy.Context, left: str, right: str) -> tuple[Witness, tuple[int, ...]] | None:
+    first, second = a_set(context, left), a_set(context, right)
+    parts = (first.subtract(second), second.subtract(first))
+    return next((sampled(part) for part in parts if not part.is_empty()), None)
 
 
 def substitute(context: islpy.Context, text: str, lifted: str, values: Mapping[str, int], plain: bool) -> str:
+    """Return a function with numbers for some parameters, by way of the function that takes them as inputs."""
     import islpy
 
-    is_map = "->" in text.split("{", 1)[1]
     kinds = islpy.dim_type
-    if is_map and not text.endswith(EMPTY):
-        outer = islpy.PwMultiAff.read_from_str(context, lifted)
-        function = islpy.PwMultiAff.read_from_str(context, text)
-        params = [str(function.get_dim_name(kinds.param, i)) for i in range(function.dim(kinds.param))]
-        axes = [str(function.get_dim_name(kinds.in_, i)) for i in range(function.dim(kinds.in_))]
-        free = [name for name in params if name not in values]
-        entries = [str(values.get(name, name)) for name in params]
-        inner = f"[{', '.join(free)}] -> {{ [{', '.join(axes)}] -> [{', '.join([*entries, *axes])}] }}"
-        return written_text(outer.pullback_pw_multi_aff(islpy.PwMultiAff.read_from_str(context, inner)), plain)
-    found: Any = (islpy.Map if is_map else islpy.Set).read_from_str(context, text)
-    for name, value in values.items():
-        position = found.find_dim_by_name(kinds.param, name)
-        if position < 0:
-            continue
-        number = islpy.Val.read_from_str(context, str(value))
-        found = found.fix_val(kinds.param, position, number)
-        found = found.project_out(kinds.param, position, 1)
-    return written_set(found, plain, False)
+    if text.endswith(EMPTY):
+        return written_set(_fixed(islpy.Map.read_from_str(context, text), values), plain, False)
+    outer, function = (islpy.PwMultiAff.read_from_str(context, given) for given in (lifted, text))
+    params = [str(function.get_dim_name(kinds.param, i)) for i in range(function.dim(kinds.param))]
+    axes = [str(function.get_dim_name(kinds.in_, i)) for i in range(function.dim(kinds.in_))]
+    free = [name for name in params if name not in values]
+    entries = [str(values.get(name, name)) for name in params]
+    inner = f"[{', '.join(free)}] -> {{ [{', '.join(axes)}] -> [{', '.join([*entries, *axes])}] }}"
+    return written_text(outer.pullback_pw_multi_aff(islpy.PwMultiAff.read_from_str(context, inner)), plain)
 
 
-def on_maps(context: islpy.Context, operation: str, plain: bool, *texts: str) -> str:
+def substitute_in_set(context: islpy.Context, text: str, values: Mapping[str, int], plain: bool) -> str:
+    return written_set(_fixed(a_set(context, text), values), plain, False)
+
+
+def _fixed(found: Any, values: Mapping[str, int]) -> Any:
     import islpy
 
-    def function_text(value: Any) -> str:
-        return written_text(value, plain)
+    for name, value in values.items():
+        position = found.find_dim_by_name(islpy.dim_type.param, name)
+        if position >= 0:
+            number = islpy.Val.read_from_str(found.get_ctx(), str(value))
+            found = found.fix_val(islpy.dim_type.param, position, number)
+            found = found.project_out(islpy.dim_type.param, position, 1)
+    return found
 
-    def set_text(points: Any, coalesced: bool = False) -> str:
-        return written_set(points, plain, coalesced)
 
-    def graph(position: int) -> Any:
-        return a_map(context, texts[position])
+def union(context: islpy.Context, left: str, right: str, plain: bool) -> str:
+    found = joined(a_function(context, left), a_function(context, right), f"{left} union {right}")
+    return written_text(found, plain)
 
-    def function(position: int) -> Any:
-        text = texts[position]
-        if text.endswith(EMPTY):
-            return islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, text))
-        return islpy.PwMultiAff.read_from_str(context, text)
 
-    def points(position: int) -> Any:
-        return islpy.Set.read_from_str(context, texts[position])
+def intersect(context: islpy.Context, left: str, right: str, plain: bool) -> str:
+    agreed = a_map(context, left).intersect(a_map(context, right)).domain()
+    return written_text(a_function(context, left).intersect_domain(agreed), plain)
 
-    match operation:
-        case "union":
-            return function_text(joined(function(0), function(1), f"{texts[0]} union {texts[1]}"))
-        case "intersect":
-            return function_text(function(0).intersect_domain(graph(0).intersect(graph(1)).domain()))
-        case "restrict":
-            return function_text(function(0).intersect_domain(points(1)))
-        case "remove":
-            return function_text(function(0).subtract_domain(points(1)))
-        case "domain":
-            return set_text(graph(0).domain(), True)
-        case "range":
-            return set_text(graph(0).range(), True)
-        case "within":
-            whole = function(0)
-            return function_text(whole.intersect_domain(points(1).preimage_pw_multi_aff(whole)))
-        case "after":
-            return function_text(function(0).pullback_pw_multi_aff(function(1)))
-        case "outside":
-            return set_text(graph(1).subtract_range(graph(0).domain()).domain())
-        case "image":
-            return set_text(points(1).apply(graph(0)))
-        case "union_set":
-            return set_text(points(0).union(points(1)))
-        case "intersect_set":
-            return set_text(points(0).intersect(points(1)))
-        case "subtract_set":
-            return set_text(points(0).subtract(points(1)))
-        case _:
-            return function_text(islpy.PwMultiAff.from_domain(points(0)))
+
+def restrict(context: islpy.Context, text: str, points: str, plain: bool) -> str:
+    return written_text(a_function(context, text).intersect_domain(a_set(context, points)), plain)
+
+
+def remove(context: islpy.Context, text: str, points: str, plain: bool) -> str:
+    return written_text(a_function(context, text).subtract_domain(a_set(context, points)), plain)
+
+
+def within(context: islpy.Context, text: str, values: str, plain: bool) -> str:
+    whole = a_function(context, text)
+    return written_text(whole.intersect_domain(a_set(context, values).preimage_pw_multi_aff(whole)), plain)
+
+
+def after(context: islpy.Context, outer: str, inner: str, plain: bool) -> str:
+    return written_text(a_function(context, outer).pullback_pw_multi_aff(a_function(context, inner)), plain)
+
+
+def composed(
+    context: islpy.Context, outer: str, link: str | None, inner: str, plain: bool
+) -> str | tuple[Witness, tuple[int, ...]]:
+    """Return outer after link after inner; or parameter values and a point of ``inner`` where that has no value."""
+    below = a_function(context, inner)
+    steps = [a_function(context, text) for text in (link, outer) if text is not None]
+    whole = below
+    for step in steps:
+        whole = step.pullback_pw_multi_aff(whole)
+    outside = below.domain().subtract(whole.domain())
+    return written_text(whole, plain) if outside.is_empty() else sampled(outside)
+
+
+def chain(context: islpy.Context, stages: Sequence[str], domain: str) -> str:
+    import islpy
+
+    total = islpy.PwMultiAff.read_from_str(context, stages[0])
+    for stage in stages[1:]:
+        total = islpy.PwMultiAff.read_from_str(context, stage).pullback_pw_multi_aff(total)
+    return written(total.intersect_domain(a_set(context, domain)).coalesce())
+
+
+def domain(context: islpy.Context, text: str, plain: bool) -> str:
+    return written_set(a_map(context, text).domain(), plain)
+
+
+def image(context: islpy.Context, text: str, plain: bool) -> str:
+    return written_set(a_map(context, text).range(), plain)
+
+
+def image_of(context: islpy.Context, text: str, points: str, plain: bool) -> str:
+    return written_set(a_set(context, points).apply(a_map(context, text)), plain, False)
+
+
+def union_sets(context: islpy.Context, left: str, right: str, plain: bool) -> str:
+    return written_set(a_set(context, left).union(a_set(context, right)), plain, False)
+
+
+def intersect_sets(context: islpy.Context, left: str, right: str, plain: bool) -> str:
+    return written_set(a_set(context, left).intersect(a_set(context, right)), plain, False)
+
+
+def subtract_sets(context: islpy.Context, left: str, right: str, plain: bool) -> str:
+    return written_set(a_set(context, left).subtract(a_set(context, right)), plain, False)
+
+
+def indicator(context: islpy.Context, points: str, plain: bool) -> str:
+    """Return a set as a function without outputs."""
+    import islpy
+
+    return written_text(islpy.PwMultiAff.from_domain(a_set(context, points)), plain)
+
+
+def box(context: islpy.Context, text: str) -> tuple[tuple[int, ...] | None, str, tuple[int, ...]]:
+    """Return the extents of the domain of a function where it is a box from the origin, else why not, and a hole."""
+    import islpy
+
+    inside = a_map(context, text).domain()
+    if inside.is_empty() or not inside.is_bounded():
+        return None, "empty" if inside.is_empty() else "unbounded", ()
+    count = inside.dim(islpy.dim_type.set)
+    sides = [(inside.dim_min_val(k).to_python(), int(inside.dim_max_val(k).to_python()) + 1) for k in range(count)]
+    late = next((k for k, (low, _) in enumerate(sides) if low != 0), None)
+    if late is not None:
+        return None, "late", (late,)
+    extents = tuple(extent for _, extent in sides)
+    names = [f"x{k}" for k in range(count)]
+    bounds = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, extents, strict=True))])
+    holes = a_set(context, f"{{ [{', '.join(names)}] : {bounds} }}").subtract(inside)
+    return (extents, "", ()) if holes.is_empty() else (None, "hole", (*extents, *sampled(holes)[1]))
+
+
+def left_inverse(context: islpy.Context, text: str, extents: Sequence[int]) -> str:
+    import islpy
+
+    names = [f"x{position}" for position in range(len(extents))]
+    weight, terms = 1, ["0"]
+    for name, extent in zip(names, extents, strict=True):
+        terms.append(f"{weight}*{name}")
+        weight *= extent
+    index = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] }}")
+    function = a_map(context, text)
+    inverse = function.reverse().apply_range(index)
+    top = int(function.range().dim_max_val(0).to_python())
+    rest = a_set(context, f"{{ [v] : 0 <= v <= {top} }}").subtract(inverse.domain())
+    zero = islpy.Map.read_from_str(context, "{ [v] -> [0] }").intersect_domain(rest)
+    return written(function_of(inverse.union(zero)).coalesce())
 
 
 def turned(context: islpy.Context, text: str, names: Sequence[str], least: bool, route: int, plain: bool) -> str:
@@ -164,20 +246,19 @@ def turned(context: islpy.Context, text: str, names: Sequence[str], least: bool,
         relation = relation.lexmin()
     # by way of its text, in which ISL finds floors anew: the relation itself may carry hundreds of them
     relation = islpy.Map.read_from_str(context, written(link.apply_range(relation)))
-    return settled(a_function(relation, route), plain) if not relation.is_empty() else written_text(relation)
+    return settled(function_of(relation, route), plain) if not relation.is_empty() else written_text(relation)
 
 
 def sample(context: islpy.Context, text: str) -> tuple[Witness, tuple[int, ...]] | None:
-    import islpy
 
-    points = islpy.Set.read_from_str(context, text)
+    points = a_set(context, text)
     return None if points.is_empty() else sampled(points)
 
 
 def bounds(context: islpy.Context, text: str) -> tuple[tuple[int, int], ...] | int | None:
     import islpy
 
-    points = islpy.Set.read_from_str(context, text)
+    points = a_set(context, text)
     if points.is_empty():
         return None
     found = []
@@ -189,30 +270,29 @@ def bounds(context: islpy.Context, text: str) -> tuple[tuple[int, int], ...] | i
     return tuple(found)
 
 
-def extreme(context: islpy.Context, text: str, largest: bool, axes: Sequence[str]) -> str | tuple[Witness, Witness]:
+def extreme(context: islpy.Context, text: str, largest: bool) -> str | tuple[Witness, tuple[int, ...]]:
     import islpy
 
-    points = islpy.Set.read_from_str(context, text)
+    points = a_set(context, text)
     try:
         best = points.lexmax() if largest else points.lexmin()
     except islpy.Error as error:
         if exhausted(context) or "unbounded" not in str(error):
             raise
-        params, point = sampled(points)
-        return params, dict(zip(axes, point, strict=True))
+        return sampled(points)
     return _told(islpy.Map.from_range(best))
 
 
 def _told(relation: islpy.Map) -> str:
     """Return the text of a single-valued relation, its values as expressions."""
-    return written_text(relation) if relation.is_empty() else settled(a_function(relation))
+    return written_text(relation) if relation.is_empty() else settled(function_of(relation))
 
 
 def extents(context: islpy.Context, text: str) -> str | None:
     import islpy
 
     kinds = islpy.dim_type
-    points = islpy.Set.read_from_str(context, text)
+    points = a_set(context, text)
     count = points.dim(kinds.set)
     above, below = (islpy.Map.read_from_str(context, f"{{ [a] -> [x] : a {sign} x }}") for sign in ("<=", ">="))
     box: Any = None
@@ -236,14 +316,14 @@ def flat_extents(context: islpy.Context, text: str, terms: str, names: Sequence[
     import islpy
 
     flat = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{terms}] }}")
-    return extents(context, written(islpy.Set.read_from_str(context, text).apply(flat)))
+    return extents(context, written(a_set(context, text).apply(flat)))
 
 
 def constant_extents(context: islpy.Context, text: str) -> tuple[tuple[int, int] | None, ...]:
     import islpy
 
     kinds = islpy.dim_type
-    points = islpy.Set.read_from_str(context, text)
+    points = a_set(context, text)
     points = points.project_out(kinds.param, 0, points.dim(kinds.param))
     found: list[tuple[int, int] | None] = []
     for position in range(points.dim(kinds.set)):
@@ -256,11 +336,11 @@ def constant_extents(context: islpy.Context, text: str) -> tuple[tuple[int, int]
 def partial_tiles(context: islpy.Context, text: str, position: int, tile: int, plain: bool) -> str:
     import islpy
 
-    points = islpy.Set.read_from_str(context, text)
+    points = a_set(context, text)
     count = points.dim(islpy.dim_type.set)
     names = [f"x{i}" for i in range(count)]
     inner = f"0 <= x{position} < {tile}"
-    box = islpy.Set.read_from_str(context, f"{{ [{', '.join(names)}] : {inner} }}")
+    box = a_set(context, f"{{ [{', '.join(names)}] : {inner} }}")
     free = [*names[:position], "z", *names[position + 1 :]]
     spread = islpy.Map.read_from_str(
         context, f"{{ [{', '.join(names)}] -> [{', '.join(free)}] : {inner} and 0 <= z < {tile} }}"

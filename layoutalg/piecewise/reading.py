@@ -1,4 +1,4 @@
-"""From the text of a parametric function or set to its canonical text, or to a named error with a witness.
+"""From the text of a function or set to its canonical text, or to a named error with a witness.
 
 Main definitions: ``read_function``, ``read_set``, ``Reading``.
 
@@ -20,9 +20,9 @@ from layoutalg.piecewise.budget import exhausted, says, solve, written
 from layoutalg.piecewise.explicit import (
     SETTLING_ROUNDS,
     Witness,
-    a_function,
     axis_names,
     explicit,
+    function_of,
     pairs,
     sampled,
     settled,
@@ -39,7 +39,7 @@ class Reading:
     """A relation or set in canonical form: texts, parameters, axes and (for a function) outputs."""
 
     text: str
-    context: str
+    given: str
     params: tuple[str, ...]
     axes: tuple[str, ...]
     outputs: tuple[str, ...] = ()
@@ -63,11 +63,11 @@ def _parse(context: islpy.Context, reader: Any, text: str, kind: str) -> Any:
 
 def _conditions(text: str, params: Sequence[str] = ()) -> str:
     """Return constraints on parameters (conditions, or the canonical text of a parameter set) as the text of a set."""
-    condition = prepared(text, "context").strip()
+    condition = prepared(text, "given").strip()
     if condition.startswith(("[", "{")):
-        return whole(condition, "context")
+        return whole(condition, "given")
     names = sorted({*params, *(n for n in re.findall(r"[A-Za-z_]\w*", condition) if not _is_word(n))})
-    return whole(f"[{', '.join(names)}] -> {{ : {condition} }}" if condition else "{ : }", "context")
+    return whole(f"[{', '.join(names)}] -> {{ : {condition} }}" if condition else "{ : }", "given")
 
 
 def _context(context: islpy.Context, text: str, params: Sequence[str]) -> islpy.Set:
@@ -117,29 +117,34 @@ def _set_text(points: islpy.Set, plain: bool = False) -> str:
     return text
 
 
-def read_function(text: object, given: str = "") -> Reading:
+def read_function(text: object, given: str = "", operations: int | None = None) -> Reading:
     """Read a partial function with parameters; its domain is cut down to the context.
 
     Args:
         text: ISL map text; pieces may overlap only where they agree.
         given: Constraints on the parameters.
+        operations: ISL operation quota; None for time alone.
 
     Raises: MalformedError: LA780, LA781, LA782, LA783, LA784. BudgetError: LA222, LA793, LA794.
     """
     written = whole(text)
     if "->" not in written.partition("{")[2]:
         raise malformed("LA780", "this is not the text of an ISL map", written, "no arrow from inputs to outputs")
-    return _read_function(written, prepared(given, "context"))
+    return _read_function(written, prepared(given, "given"), operations)
 
 
 @kept(limits.ISL_CACHE_BYTES)
-def _read_function(written: str, given: str) -> Reading:
+def _read_function(written: str, given: str, operations: int | None) -> Reading:
     def judge(found: Reading) -> None:
-        meant, context = confirm.meant(written), confirm.meant(_conditions(given))
-        confirm.set_like(found.context or "{ : }", lambda cloud: confirm.held(context, cloud), [context])
+        meant = confirm.meant(written)
+        if not given.strip():
+            confirm.function_of(found.text, meant)
+            return
+        context = confirm.meant(_conditions(given))
+        confirm.set_like(found.given or "{ : }", lambda cloud: confirm.held(context, cloud), [context])
         confirm.function_of(found.text, meant, lambda cloud: context.holds(cloud.given(context), ()), [context])
 
-    return confirm.plainly(written, lambda plain: solve(written, _function, None, written, given, plain), judge)
+    return confirm.plainly(written, lambda plain: solve(written, _function, operations, written, given, plain), judge)
 
 
 def _function(context: islpy.Context, written: str, given: str, plain: bool) -> Reading:
@@ -151,10 +156,12 @@ def _function(context: islpy.Context, written: str, given: str, plain: bool) -> 
     if function is None:
         relation = _open(_parse(context, islpy.Map.read_from_str, written, "map"), written)
     first = axis_names(relation.get_space(), kinds.param, relation.dim(kinds.param), "p", (), written)
-    known = _context(context, given, first)
-    relation = relation.align_params(known.get_space())
-    relation = relation.intersect_params(known)
-    known = known.align_params(relation.get_space().params())
+    constraints = ""
+    if given.strip():
+        known = _context(context, given, first)
+        relation = relation.align_params(known.get_space()).intersect_params(known)
+        known = known.align_params(relation.get_space().params())
+        constraints = "" if known.plain_is_universe() else _set_text(known)
     params = axis_names(relation.get_space(), kinds.param, relation.dim(kinds.param), "p", (), written)
     axes = axis_names(relation.get_space(), kinds.in_, relation.dim(kinds.in_), "c", params, written)
     width = relation.dim(kinds.out)
@@ -175,9 +182,8 @@ def _function(context: islpy.Context, written: str, given: str, plain: bool) -> 
                 "LA783", "two values at one point: the pieces overlap and disagree", written, because, witness
             )
         if not relation.is_empty():
-            relation = a_function(relation)
-    text_of_context = "" if known.plain_is_universe() else _set_text(known)
-    return Reading(settled(relation, plain), text_of_context, params, axes, outputs)
+            relation = function_of(relation)
+    return Reading(settled(relation, plain), constraints, params, axes, outputs)
 
 
 def read_set(text: object) -> Reading:

@@ -1,6 +1,6 @@
-"""Bounds of the points of a text by interval arithmetic: a box that holds them all, found without ISL.
+"""Bounds of the points of a clause by interval arithmetic: a box that holds them all, found without ISL.
 
-Main definitions: ``box``, ``narrowed``.
+Main definitions: ``narrowed``, ``places_within``, ``hull``.
 
 Main statements: every step keeps a superset of the points, so the box is right whatever it misses; where it is finite
 its points, tested one by one, are all there can be. An end that is None is unbounded.
@@ -8,52 +8,27 @@ its points, tested one by one, are all there can be. An end that is None is unbo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from layoutalg.ground import clock
 from layoutalg.piecewise.clauses import Atom, Clause, Condition, Linear
-from layoutalg.piecewise.meaning import Meaning
 
 Span: TypeAlias = "tuple[int | None, int | None]"
 ROUNDS = 6
 BRANCHES = 64
 
 
-def box(meaning: Meaning, params: Mapping[str, int], places: int | None = None) -> list[Span] | None:
-    """Return, per place, inclusive bounds that hold for all points of a set (pairs of a map); None where it is empty.
-
-    Args:
-        meaning: What a text says.
-        params: A value for every parameter.
-        places: How many places, from the first; None for all.
-
-    Example:
-        >>> from layoutalg.piecewise.meaning import read
-        >>> box(read("[N] -> { [i, j] : 0 <= 3i <= N and i <= j }"), {"N": 8})
-        [(0, 2), (0, None)]
-    """
-    whole: list[Span] | None = None
-    for clause in meaning.clauses:
-        clock.check("bounds of a text")
-        spans: list[Span] = [(None, None)] * len(clause.atoms)
-        for name, value in params.items():
-            atom = clause.known.get(Atom("variable", name))
-            if atom is not None:
-                spans[atom] = (value, value)
-        found = narrowed(clause, clause.condition, spans)
-        if found is None:
-            continue
-        mine = [_span(place, found) for place in clause.places[:places]]
-        mine = [
-            (
-                None if low is None else -(-low // place.denominator),
-                None if high is None else high // place.denominator,
-            )
-            for (low, high), place in zip(mine, clause.places, strict=False)
-        ]
-        whole = mine if whole is None else [_hull(a, b) for a, b in zip(whole, mine, strict=True)]
-    return whole
+def places_within(clause: Clause, spans: Sequence[Span], places: int | None = None) -> list[Span] | None:
+    """Return inclusive bounds of the places of a clause whose atoms lie in spans; None where it never holds."""
+    found = narrowed(clause, clause.condition, spans)
+    if found is None:
+        return None
+    answer = []
+    for place in clause.places[:places]:
+        low, high = _span(place, found)
+        n = place.denominator
+        answer.append((None if low is None else -(-low // n), None if high is None else high // n))
+    return answer
 
 
 def narrowed(clause: Clause, condition: Condition, spans: Sequence[Span]) -> list[Span] | None:
@@ -84,7 +59,7 @@ def narrowed(clause: Clause, condition: Condition, spans: Sequence[Span]) -> lis
         for part in parts[:BRANCHES]:
             inner = narrowed(clause, part, found)
             if inner is not None:
-                union = inner if union is None else [_hull(a, b) for a, b in zip(union, inner, strict=True)]
+                union = inner if union is None else [hull(a, b) for a, b in zip(union, inner, strict=True)]
         if len(parts) > BRANCHES:
             continue
         if union is None:
@@ -179,6 +154,6 @@ def _meet(first: Span, second: Span) -> Span:
     return max(lows, default=None), min(highs, default=None)
 
 
-def _hull(first: Span, second: Span) -> Span:
+def hull(first: Span, second: Span) -> Span:
     low = None if first[0] is None or second[0] is None else min(first[0], second[0])
     return low, None if first[1] is None or second[1] is None else max(first[1], second[1])

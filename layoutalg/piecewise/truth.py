@@ -16,6 +16,7 @@ import numpy as np
 
 from layoutalg.ground import clock
 from layoutalg.piecewise.clauses import Array, Atom, Clause, Condition, Linear, UnreadError
+from layoutalg.piecewise.spans import narrowed
 
 SAFE = 2**61
 TRIES = 2**16
@@ -254,8 +255,6 @@ def _tried_some(
     clause: Clause, names: Sequence[str], inner: Condition, known: list[Array | None], shape: tuple[int, ...]
 ) -> Array:
     """Decide quantified integers by trying: all values that interval arithmetic leaves for these points."""
-    from layoutalg.piecewise.spans import narrowed
-
     own = [clause.known[Atom("variable", name)] for name in names]
     spans: list[tuple[int | None, int | None]] = [(None, None)] * len(clause.atoms)
     for place, value in enumerate(known):

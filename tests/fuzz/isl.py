@@ -5,7 +5,7 @@ from __future__ import annotations
 from fuzz.drive import contract, text_of
 
 from layoutalg.ground import limits
-from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, PointSet
 
 SEEDS = [
     b"{ [i, j] -> [8i + j] : 0 <= i < 4 and 0 <= j < 8 }", b"[N] -> { [i] -> [2i] : 0 <= i < N }",
@@ -25,6 +25,6 @@ LIMIT = 3 * 1.5 * limits.ISL_SECONDS  # three readers, each with the usual time 
 
 def target(data: bytes) -> None:
     text = text_of(data)
-    contract(lambda given: ParametricLayout(given).text, str, text)  # the names of outputs are no part of the text
-    contract(ParametricSet, str, text)
+    contract(PiecewiseLayout.parse, str, text)
+    contract(PointSet, str, text)
     contract(lambda given: PiecewiseLayout(given).text, str, text)

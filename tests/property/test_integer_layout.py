@@ -659,7 +659,7 @@ def test_many_axes_and_huge_strides(extents, data):
 @pytest.mark.parametrize("seed", range(12))
 def test_listed_runs_hold_exactly_the_least_points(seed):
     from layoutalg.integer.guarded import listed
-    from layoutalg.piecewise import ParametricLayout
+    from layoutalg.piecewise import PiecewiseLayout
 
     rng = random.Random(seed)
     extents = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
@@ -679,5 +679,5 @@ def test_listed_runs_hold_exactly_the_least_points(seed):
         ]
         value = tuple(s % m if m else s for s, (_, m) in zip(sums, outputs, strict=True))
         least.setdefault(value, point)
-    values, points = ParametricLayout(listed(layout, tuple(layout.out_dims))).table()
+    values, points = PiecewiseLayout(listed(layout, tuple(layout.out_dims))).graph()
     assert dict(zip(map(tuple, values.tolist()), map(tuple, points.tolist()), strict=True)) == least

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.ground.errors import BudgetError, MalformedError
-from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, PointSet, lexmax, lexmin
 from layoutalg.piecewise.meaning import read
 from layoutalg.piecewise.runs import runs_text
 from layoutalg.piecewise.small import function_points
@@ -109,14 +109,14 @@ def test_functions_out_of_relations_keep_every_point(
         if any(holds(y, z, a, b) for _, holds in parts):
             table.setdefault((y, z), set()).add((a, b))
     try:
-        layout = ParametricLayout(text)
+        layout = PiecewiseLayout(text)
     except BudgetError:
         return
     except MalformedError as error:
         assert error.diagnostic.code == "LA783"
         assert any(len(values) > 1 for values in table.values())
         return
-    points, values = layout.table()
+    points, values = layout.graph()
     found = {tuple(p): {tuple(v)} for p, v in zip(points.tolist(), values.tolist(), strict=True)}
     assert found == table
 
@@ -135,7 +135,7 @@ def test_right_inverses_take_the_least_point_of_every_value(
     if modulus:
         sums[-1] = f"({sums[-1]}) mod {modulus}"
     bounds = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, extents, strict=True))
-    layout = ParametricLayout(f"{{ [a, b, c] -> [{', '.join(sums)}] : {bounds} }}")
+    layout = PiecewiseLayout(f"{{ [a, b, c] -> [{', '.join(sums)}] : {bounds} }}")
     least: dict[tuple[int, ...], tuple[int, ...]] = {}
     for point in product(*map(range, extents)):
         value = [sum(f * x for f, x in zip(row, point, strict=True)) for row in rows]
@@ -143,7 +143,7 @@ def test_right_inverses_take_the_least_point_of_every_value(
             value[-1] %= modulus
         least.setdefault(tuple(value), point)
     with suppress(BudgetError):
-        points, values = layout.right_inverse().table()
+        points, values = layout.right_inverse().graph()
         assert {tuple(p): tuple(v) for p, v in zip(points.tolist(), values.tolist(), strict=True)} == least
 
 
@@ -162,7 +162,7 @@ def test_counts_formulas_and_bounds_are_those_of_the_points(seed: int) -> None:
     side = source.randint(1, 9)
     text = f"{{ [a, b] : 0 <= a < {side} and -2 <= b < 6 and ({condition(source, ['a', 'b'], 1)}) }}"
     try:
-        points = ParametricSet(text)
+        points = PointSet(text)
     except (BudgetError, MalformedError):
         return
     inside = [p for p in product(range(side), range(-2, 6)) if p in points]
@@ -170,8 +170,8 @@ def test_counts_formulas_and_bounds_are_those_of_the_points(seed: int) -> None:
     assert points.count() == points.count_formula()() == len(inside)
     assert points.is_empty() == (not inside)
     if inside:
-        assert points.lexmin().at() == inside[0]
-        assert points.lexmax().at() == inside[-1]
+        assert tuple(lexmin(points)().values()) == inside[0]
+        assert tuple(lexmax(points)().values()) == inside[-1]
 
 
 @pytest.mark.parametrize("seed", range(12))

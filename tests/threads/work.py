@@ -30,7 +30,7 @@ from layoutalg.cute import symbolic as sym
 from layoutalg.ground import worker
 from layoutalg.ground.errors import BudgetError
 from layoutalg.interop import triton
-from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.tensormap import TensorMapProblem, check
 from layoutalg.synth import synthesize_tensormap
@@ -81,15 +81,15 @@ def equal_all(k: int) -> object:
 
 def isl_all(k: int) -> object:
     domain = f"0 <= a < {3 + k} and 0 <= b < 3"
-    layout = ParametricLayout(f"{{ [a, b] -> [{3 * (k + 2)}a + b] : {domain} }}")
-    points = ParametricSet(f"{{ [x, y] : 0 <= x < {5 + k} and 0 <= y < 3 and (3x + y) mod 2 = 0 }}")
-    triangle = ParametricLayout(f"[N] -> {{ [i, j] -> [{k + 1}i, j] : 0 <= j <= i < N }}", "N >= 1")
+    layout = PiecewiseLayout(f"{{ [a, b] -> [{3 * (k + 2)}a + b] : {domain} }}")
+    points = PointSet(f"{{ [x, y] : 0 <= x < {5 + k} and 0 <= y < 3 and (3x + y) mod 2 = 0 }}")
+    triangle = PiecewiseLayout(f"[N] -> {{ [i, j] -> [{k + 1}i, j] : 0 <= j <= i < N }}", given="N >= 1")
     piecewise = PiecewiseLayout(f"{{ [a, b] -> [a + {4 + k}b] : 0 <= a < 4 and 0 <= b < 8 }}")
     return [
         layout.right_inverse().domain.count(),
         points.count(),
-        triangle.table(N=4)[0].tolist(),
-        triangle.inverse().at(y0=2 * (k + 1), y1=1, N=5),
+        triangle.graph(N=4)[0].tolist(),
+        triangle.inverse()(y0=2 * (k + 1), y1=1, N=5),
         piecewise.table().tolist(),
         piecewise.is_equal(piecewise),
     ]

@@ -206,7 +206,7 @@ def test_operands_must_be_layouts(bridge: Any) -> None:
 
 def test_to_piecewise() -> None:
     assert str(convert.to_piecewise(CuteLayout((3, 8), (8, 1)))) == (
-        "{ [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 }"
+        "{ [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 } as offset"
     )
     tile = ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((64, 64), (64, 1)))
     answer = convert.to_piecewise(tile)
@@ -236,7 +236,10 @@ def test_the_digits_of_a_ragged_swizzled_tile() -> None:
     for odd in (ComposedLayout(Swizzle(2, 0, 2), 6, CuteLayout((4, 3), (1, 4))), CuteLayout((2, 2), (1, 1))):
         assert np.array_equal(convert.to_piecewise(odd).table(), odd.table())
     shifted = ComposedLayout(Swizzle(0, 0, 0), 5, CuteLayout((4, 8), (-1, 16)))
-    assert str(convert.to_piecewise(shifted)) == "{ [c0, c1] -> [(5 - c0 + 16c1)] : 0 <= c0 <= 3 and 0 <= c1 <= 7 }"
+    assert (
+        str(convert.to_piecewise(shifted))
+        == "{ [c0, c1] -> [(5 - c0 + 16c1)] : 0 <= c0 <= 3 and 0 <= c1 <= 7 } as offset"
+    )
 
 
 def test_residues_of_one_piece_come_back() -> None:

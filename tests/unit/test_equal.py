@@ -126,3 +126,19 @@ def test_z3_decides_a_swizzle_taken_apart_on_a_large_ragged_tile() -> None:
     answer = equivalent(whole, parts, Budget(smt_milliseconds=20_000), _engines=("normal-form", "table", "smt"))
     assert isinstance(answer, Proved)
     assert answer.engine == "smt"
+
+
+def test_partial_layouts_are_compared_at_all_points_and_parameters() -> None:
+    ragged = PiecewiseLayout("[N] -> { [i] -> [i mod 4, floor(i/4)] : 0 <= i < N }")
+    assert isinstance(equivalent(ragged, ragged), Proved)
+    same = PiecewiseLayout("[N] -> { [x] -> [x - 4*floor(x/4), floor(x/4)] : 0 <= x <= N - 1 }")
+    assert isinstance(equivalent(ragged, same), Proved)
+    longer = PiecewiseLayout("[N] -> { [i] -> [i mod 4, floor(i/4)] : 0 <= i <= N }")
+    answer = equivalent(ragged, longer)
+    assert isinstance(answer, Refuted)
+    at: dict[str, int] = answer.witness["at"]  # type: ignore[assignment]
+    assert at["i"] == at["N"]
+    assert isinstance(equivalent(ragged, PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")), Refuted)
+    assert isinstance(equivalent(ragged, CuteLayout(4)), Unknown)
+    with pytest.raises(MalformedError, match="LA221"):
+        convert.to_cute(ragged)

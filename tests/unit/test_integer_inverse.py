@@ -12,7 +12,7 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.integer import IntegerLayout, parse_integer
 from layoutalg.integer.closed import closed
 from layoutalg.integer.confirm import POINTS, confirmed
-from layoutalg.piecewise import ParametricLayout
+from layoutalg.piecewise import PiecewiseLayout
 
 
 def least(layout):
@@ -26,7 +26,7 @@ def least(layout):
 
 
 def listed(inverse):
-    points, found = inverse.table()
+    points, found = inverse.graph()
     return {tuple(p): tuple(x) for p, x in zip(points.tolist(), found.tolist(), strict=True)}
 
 
@@ -54,7 +54,7 @@ def test_one_piece_of_any_size():
     layout = parse_integer("Z[i:1099511627776=(3,1), j:1000=(1,2) -> v, w] + (7,-1)")
     found = integer.image_inverse(layout)
     assert found.layout.text.count("->") == 1
-    assert found.layout.at(v=3 * 5 + 11 + 7, w=5 + 22 - 1) == (5, 11)
+    assert tuple(found.layout(v=3 * 5 + 11 + 7, w=5 + 22 - 1).values()) == (5, 11)
     assert "of 1099511627776000 points" in found.confirmed
     # three outputs of two axes: the third must agree
     tall = parse_integer("Z[i:3=(1,0,2), j:4=(0,1,-1) -> u, v, w] + (0,0,5)")
@@ -75,22 +75,22 @@ def test_one_piece_of_any_size():
 def test_wrong_inverses_are_not_believed(text):
     layout = IntegerLayout.from_strides({"i": 5}, (3,))
     with pytest.raises(BudgetError, match="LA742"):
-        confirmed(layout, ParametricLayout(text))
+        confirmed(layout, PiecewiseLayout(text))
 
 
 def test_a_greater_point_is_not_the_least():
     layout = IntegerLayout.from_strides({"i": 6}, (1,), modulus=3)
-    assert confirmed(layout, ParametricLayout("{ [y] -> [y] : 0 <= y < 3 }")) == "all 6 points"
+    assert confirmed(layout, PiecewiseLayout("{ [y] -> [y] : 0 <= y < 3 }")) == "all 6 points"
     with pytest.raises(BudgetError, match="LA742"):
-        confirmed(layout, ParametricLayout("{ [y] -> [y + 3] : 0 <= y < 3 }"))
+        confirmed(layout, PiecewiseLayout("{ [y] -> [y + 3] : 0 <= y < 3 }"))
 
 
 def test_what_isl_drops_is_noticed_beyond_tables(monkeypatch):
     """An inverse that lacks values of a layout of many points is refused, not returned."""
     layout = IntegerLayout.from_strides({"i": 2**9, "j": 2**9}, (2, 3))
     assert layout.size > POINTS
-    found = ParametricLayout("{ [v] -> [floor(v/2), 0] : 0 <= v <= 1022 and v mod 2 = 0 }")
-    monkeypatch.setattr(ParametricLayout, "right_inverse", lambda _: found)
+    found = PiecewiseLayout("{ [v] -> [floor(v/2), 0] : 0 <= v <= 1022 and v mod 2 = 0 }")
+    monkeypatch.setattr(PiecewiseLayout, "right_inverse", lambda _: found)
     with pytest.raises(BudgetError, match=r"LA741[^|]*isl: LA742"):
         integer.image_inverse(layout)
 
@@ -99,7 +99,7 @@ def test_errors_of_isl_do_not_pass_for_undefined(monkeypatch):
     def refuse(self):
         raise AdmissibilityError(Diagnostic("LA791", "ISL refuses this operation", because="isl_map.c:1234: assertion"))
 
-    monkeypatch.setattr(ParametricLayout, "right_inverse", refuse)
+    monkeypatch.setattr(PiecewiseLayout, "right_inverse", refuse)
     with pytest.raises(BudgetError, match="LA741") as caught:
         integer.image_inverse(IntegerLayout.from_strides({"i": 2**9, "j": 2**9}, (2, 3)))
     assert "isl_map.c" not in str(caught.value)
@@ -123,4 +123,8 @@ def test_wide_values_are_confirmed_as_well():
     layout = IntegerLayout((("i", 3), ("j", 1)), (("x", 0), ("y", 2**70)), ((2**80, 2**90), (2**69, 1)), (0, 5))
     found = integer.image_inverse(layout)
     assert found.confirmed == "all 3 points"
-    assert [found.layout.at(x=x * 2**80, y=(x * 2**69 + 5) % 2**70) for x in range(3)] == [(0, 0), (1, 0), (2, 0)]
+    assert [tuple(found.layout(x=x * 2**80, y=(x * 2**69 + 5) % 2**70).values()) for x in range(3)] == [
+        (0, 0),
+        (1, 0),
+        (2, 0),
+    ]

@@ -224,7 +224,7 @@ def test_right_inverses_in_runs(text):
     for index, value in enumerate(layout.table().tolist()):
         point = layout.coordinate(index)
         least[tuple(value)] = min(point, least.get(tuple(value), point))
-    points, found = integer.right_inverse(layout).layout.table()
+    points, found = integer.right_inverse(layout).layout.graph()
     assert dict(zip(map(tuple, points.tolist()), map(tuple, found.tolist()), strict=True)) == least
 
 
@@ -235,15 +235,15 @@ def test_right_inverses_by_family():
     # the diagonal of a square: defined on its three points and nowhere else
     both = integer.right_inverse(IntegerLayout((("i", 3),), (("x", 0), ("y", 0)), ((1,), (1,)), (0, 0)))
     assert isinstance(both, integer.ImageInverse)
-    points, values = both.layout.table()
+    points, values = both.layout.graph()
     assert points.tolist() == [[0, 0], [1, 1], [2, 2]]
     assert values.ravel().tolist() == [0, 1, 2]
     # a wrap that repeats: the least point of each value
     wrapped = integer.right_inverse(L({"i": 5}, (1,), modulus=4)).layout
-    assert wrapped.table()[1].ravel().tolist() == [0, 1, 2, 3]
+    assert wrapped.graph()[1].ravel().tolist() == [0, 1, 2, 3]
     # names that ISL reserves
     named = IntegerLayout((("i", 3), ("j", 2)), (("and", 0), ("i", 0)), ((1, 1), (0, 1)), (0, 0))
-    assert integer.right_inverse(named).layout.out_dims == ("i", "j")
+    assert integer.right_inverse(named).layout.outputs == ("i", "j")
     # a rotation of rows is inverted by a rotation
     turn = IntegerLayout((("c", 8), ("r", 8)), (("c", 8), ("r", 0)), ((1, 3), (0, 1)), (5, 0))
     found = integer.right_inverse(turn)

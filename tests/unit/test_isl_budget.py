@@ -15,7 +15,7 @@ import pytest
 
 from layoutalg.ground import clock, worker
 from layoutalg.ground.errors import AdmissibilityError, BudgetError
-from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout, budget, isl, meaning
+from layoutalg.piecewise import PiecewiseLayout, PointSet, box, budget, meaning, pieces, reading
 
 FLOORS = "{ [i] -> [" + " + ".join(f"floor(i/{k})" for k in range(2, 80)) + "] : 0 <= i < 1000 }"
 MANY = "{ [i] -> [i] : " + " or ".join(f"i = {3 * k}" for k in range(5000)) + " }"
@@ -40,7 +40,7 @@ def test_a_budget_holds(text: str, seconds: float) -> None:
     start = time.monotonic()
     try:
         with clock.within(seconds):
-            ParametricLayout(text).right_inverse()
+            PiecewiseLayout(text).right_inverse()
     except (BudgetError, AdmissibilityError):
         pass
     assert time.monotonic() - start < 1.5 * seconds + 0.2 + SLACK
@@ -69,7 +69,7 @@ def test_an_interrupt_is_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         budget.solve("an endless question", endless)
     assert time.monotonic() - start < 1 + SLACK
-    assert ParametricSet("{ [i] : 0 <= i < 3 }").count() == 3
+    assert PointSet("{ [i] : 0 <= i < 3 }").count() == 3
 
 
 def test_the_attempt_in_this_process_is_short() -> None:
@@ -110,7 +110,7 @@ def test_calls_do_not_leave_memory_behind() -> None:
         PiecewiseLayout(f"{{ [i, j] -> [{k}i + floor(j/3)] : 0 <= i < 20 and 0 <= j < 30 }}")
 
     def forget() -> None:
-        for kept in (meaning.read, isl._read_function, isl.pieces):
+        for kept in (meaning.read, reading._read_function, pieces.pieces, box.extents):
             kept.cache_clear()
         gc.collect()
 
@@ -130,7 +130,7 @@ def test_threads_ask_at_the_same_time() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def count(n: int) -> int:
-        return ParametricSet(f"[N] -> {{ [i, j] : 0 <= i < N and 0 <= j < {n} }}").count_formula()(N=7)
+        return PointSet(f"[N] -> {{ [i, j] : 0 <= i < N and 0 <= j < {n} }}").count_formula()(N=7)
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(count, range(1, 40))) == [7 * n for n in range(1, 40)]

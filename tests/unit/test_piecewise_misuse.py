@@ -11,11 +11,11 @@ import pytest
 
 from layoutalg import piecewise
 from layoutalg.ground.errors import LayoutError
-from layoutalg.piecewise import ParametricLayout, ParametricSet, PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, PointSet
 
 P = PiecewiseLayout("{ [i, j] -> [10i + j] : 0 <= i < 4 and 0 <= j < 8 }")
-L = ParametricLayout("[N] -> { [i, j] -> [i + 4j] : 0 <= i < 4 and 0 <= j < N }", "N>0")
-S = ParametricSet("[N] -> { [i, j] : 0 <= i < 4 and 0 <= j < N }")
+L = PiecewiseLayout("[N] -> { [i, j] -> [i + 4j] : 0 <= i < 4 and 0 <= j < N }", given="N>0")
+S = PointSet("[N] -> { [i, j] : 0 <= i < 4 and 0 <= j < N }")
 COUNT = S.count_formula()
 
 
@@ -40,17 +40,16 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "then": P.then,
     "PiecewiseLayout": PiecewiseLayout,
     "PiecewiseLayout outputs": lambda x: PiecewiseLayout("{ [i] -> [i] : 0<=i<3 }", x),
-    "ParametricLayout": ParametricLayout,
-    "ParametricLayout context": lambda x: ParametricLayout("{ [i] -> [i] }", x),
-    "ParametricLayout outputs": lambda x: ParametricLayout("{ [i] -> [i] }", "", x),
+    "PiecewiseLayout given": lambda x: PiecewiseLayout("{ [i] -> [i] }", (), x),
+    "PiecewiseLayout unbounded outputs": lambda x: PiecewiseLayout("{ [i] -> [i] }", x),
     "parametric apply": lambda x: L.apply(x, N=3),
     "parametric apply N": lambda x: L.apply({"i": 0, "j": 0}, N=x),
     "parametric contains": lambda x: L.contains(x, N=3),
-    "parametric at": lambda x: L.at(i=x, j=0, N=3),
-    "parametric at N": lambda x: L.at(i=0, j=0, N=x),
+    "parametric at": lambda x: L(i=x, j=0, N=3),
+    "parametric at N": lambda x: L(i=0, j=0, N=x),
     "subs": lambda x: L.subs(N=x),
-    "table": lambda x: L.table(N=x),
-    "piecewise": lambda x: L.piecewise(N=x),
+    "graph": lambda x: L.graph(N=x),
+    "table at": lambda x: L.subs(N=x).table(),
     "parametric then": L.then,
     "after": L.after,
     "restrict": L.restrict,
@@ -60,9 +59,9 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "holes": L.holes,
     "difference": L.difference,
     "parametric equal": L.is_equal,
-    "parse": ParametricLayout.parse,
-    "of": ParametricLayout.of,
-    "ParametricSet": ParametricSet,
+    "parse": PiecewiseLayout.parse,
+    "flat indices": lambda x: P.apply(np.array([x])),
+    "PointSet": PointSet,
     "set subs": lambda x: S.subs(N=x),
     "set union": S.union,
     "set subtract": S.subtract,
@@ -75,8 +74,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "tiled": lambda x: piecewise.tiled(x, "i", 4),
     "tiled axis": lambda x: piecewise.tiled(L, x, 4),
     "tiled tile": lambda x: piecewise.tiled(L, "i", x),
-    "core_and_tail": lambda x: piecewise.core_and_tail(x, "i", 4),
-    "core_and_tail tile": lambda x: piecewise.core_and_tail(L, "i", x),
+    "full_and_partial_tiles": lambda x: piecewise.full_and_partial_tiles(x, "i", 4),
+    "full_and_partial_tiles tile": lambda x: piecewise.full_and_partial_tiles(L, "i", x),
     "padded": lambda x: piecewise.padded(x, 1, 1),
     "padded number": lambda x: piecewise.padded(L, x, 1),
     "addresses": lambda x: piecewise.addresses(x, 1),
@@ -108,18 +107,18 @@ def test_wrong_values_are_answered_or_refused_by_name(name: str) -> None:
 
 
 def test_moduli_beyond_64_bits_are_exact() -> None:
-    wide = ParametricLayout(f"{{ [i] -> [i // 2, (3i) % {2**63}] : 0 <= i < {2**63} }}")
-    assert [wide.at(i=i) for i in (5, 2**62, 2**63 - 1)] == [
+    wide = PiecewiseLayout(f"{{ [i] -> [i // 2, (3i) % {2**63}] : 0 <= i < {2**63} }}")
+    assert [tuple(wide(i=i).values()) for i in (5, 2**62, 2**63 - 1)] == [
         (i // 2, 3 * i % 2**63) for i in (5, 2**62, 2**63 - 1)
     ]  # fmt: skip
-    assert ParametricSet(f"{{ [x, y] : 0 <= x < 3 and 0 <= y < 3 and (3x + y) mod {10**30} = 0 }}").count() == 1
+    assert PointSet(f"{{ [x, y] : 0 <= x < 3 and 0 <= y < 3 and (3x + y) mod {10**30} = 0 }}").count() == 1
 
 
 def test_more_axes_than_arrays_have() -> None:
     names = [f"x{k}" for k in range(80)]
-    points = ParametricSet(f"{{ [{', '.join(names)}] : {' and '.join(f'{n} = 1' for n in names)} }}")
+    points = PointSet(f"{{ [{', '.join(names)}] : {' and '.join(f'{n} = 1' for n in names)} }}")
     assert points.sample() == dict.fromkeys(names, 1)
-    assert ParametricLayout("{ [] -> " + "[3]" * 101 + " }").at() == (3,) * 101
+    assert PiecewiseLayout("{ [] -> " + "[3]" * 101 + " }").at(0) == (3,) * 101
 
 
 @pytest.mark.parametrize(
@@ -130,15 +129,15 @@ def test_more_axes_than_arrays_have() -> None:
     ],
 )  # fmt: skip
 def test_powers_are_bounded_before_they_are_computed(text: str) -> None:
-    for reader in (ParametricLayout, ParametricSet):
+    for reader in (PiecewiseLayout, PointSet):
         with pytest.raises(LayoutError):
             print(reader(text))
 
 
 def test_a_small_power_is_a_number() -> None:
-    assert ParametricSet("{ [i] : 0 <= i < 2^4 }").count() == 16
+    assert PointSet("{ [i] : 0 <= i < 2^4 }").count() == 16
 
 
-def test_a_value_that_is_not_an_integer_is_no_point() -> None:
-    assert ParametricSet("{ [9223372036854775807 / 26] }").is_empty()
-    assert ParametricSet("{ [] -> [9223372036854775807 / 26] }").is_empty()
+def test_a_value_that_is_not_an_integer_is_not_a_point() -> None:
+    assert PointSet("{ [9223372036854775807 / 26] }").is_empty()
+    assert PointSet("{ [] -> [9223372036854775807 / 26] }").is_empty()

@@ -1,6 +1,6 @@
 """The inverse of a layout whose outputs are chains of digits, read back without a solver.
 
-Main definitions: ``chain_inverse``.
+Main definitions: ``digits_inverse``, ``chain_inverse``, ``digit_inverse``.
 
 Main statements: let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a
 multiple of the next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of
@@ -14,7 +14,27 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from layoutalg.piecewise import isl, relations
+from layoutalg.piecewise import confirm, functions, regions
+from layoutalg.piecewise.confirm import judged
+from layoutalg.piecewise.explicit import EMPTY
+from layoutalg.piecewise.meaning import read
+from layoutalg.piecewise.pieces import Form, Piece, pieces
+
+
+def digits_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+    """Return the inverse of a layout read off its digits, compared with the layout; None where there are no chains.
+
+    Args:
+        text: Canonical text of a function.
+        axes: Names of its axes.
+        outputs: Names of its outputs, none of them a parameter or an axis.
+
+    Raises: BudgetError: LA222, LA793, LA794.
+    """
+    found = chain_inverse(text, axes, outputs) or digit_inverse(text, axes, outputs)
+    if found is not None:
+        judged(f"the inverse of {text}", lambda: confirm.inverse_of(found, read(text)))
+    return found
 
 
 def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
@@ -29,15 +49,15 @@ def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
         >>> chain_inverse("{ [a, b] -> [(7 - b + 4a)] : 0 <= a < 5 and 0 <= b < 3 }", ("a", "b"), ("v",))
         '{ [v] -> [(-1 + floor((-1 + v)/4)), (2 - (-1 + v) mod 4)] : 5 <= v <= 24 and 4*floor((-1 + v)/4) >= -3 + v }'
     """
-    lifted = relations.lifted(text)
-    pieces = isl.pieces(lifted) if not text.endswith(": false }") else ()
-    if len(pieces) != 1 or not axes:
+    whole = _only_piece(text)
+    if whole is None or not axes:
         return None
-    params = relations.parameters(text)
-    bounds = relations.constant_extents(relations.on_maps("domain", text))
+    params = functions.parameters(text)
+    inside = functions.domain(text)
+    bounds = regions.constant_extents(inside)
     digits: dict[int, str] = {}
     guards: list[str] = []
-    for name, (floors, value) in zip(outputs, pieces[0].outputs, strict=True):
+    for name, (floors, value) in zip(outputs, whole.outputs, strict=True):
         if floors or value.denominator != 1:
             return None
         given = [f"{a}*{param}" for a, param in zip(value.dims, params, strict=False) if a]
@@ -57,8 +77,13 @@ def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
     head = f"[{', '.join(params)}] -> " if params else ""
     values = ", ".join(digits[k] for k in range(len(axes)))
     back = f"{head}{{ [{', '.join(outputs)}] -> [{values}] : {' and '.join(guards)} }}"
-    inside = relations.on_maps("domain", text)
-    return relations.on_maps("within", back, inside)
+    return functions.within(back, inside)
+
+
+def _only_piece(text: str) -> Piece | None:
+    """Return the piece of a function that has one, its parameters as leading inputs."""
+    found = () if text.endswith(EMPTY) else pieces(functions.lifted(text))
+    return found[0] if len(found) == 1 else None
 
 
 def _digits(
@@ -106,12 +131,10 @@ def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
         >>> digit_inverse("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }", ("x",), ("y",))
         '{ [y] -> [(3y - 5*floor((y)/2))] : 0 <= y <= 5 }'
     """
-    if text.endswith(": false }") or not axes:
-        return None
-    pieces = isl.pieces(relations.lifted(text))
-    params = relations.parameters(text)
-    weights = _weights(pieces[0], len(params), len(axes)) if len(pieces) == 1 else None
-    if weights is None or all(len(row) == 1 for row in weights):
+    piece = _only_piece(text) if axes else None
+    params = functions.parameters(text)
+    weights = None if piece is None else _weights(piece, len(params), len(axes))
+    if piece is None or weights is None or all(len(row) == 1 for row in weights):
         return None
     taken = {*params, *axes, *outputs}
     names = [[_free(f"{axis}_{w}", taken) for w in row] for axis, row in zip(axes, weights, strict=True)]
@@ -124,15 +147,15 @@ def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
     flat = [digit for mine in names for digit in mine]
     guard = " and ".join(bounds)
     link = f"{{ [{', '.join(flat)}] -> [{', '.join(sums)}] : {guard} }}"
-    domain = relations.on_maps("domain", relations.on_maps("within", link, relations.on_maps("domain", text)))
-    values = [_on_digits(floors, value, params, weights, names) for floors, value in pieces[0].outputs]
+    domain = functions.domain(functions.within(link, functions.domain(text)))
+    values = [_on_digits(floors, value, params, weights, names) for floors, value in piece.outputs]
     head = f"[{', '.join(params)}] -> " if params else ""
-    whole = relations.on_maps("restrict", f"{head}{{ [{', '.join(flat)}] -> [{', '.join(values)}] }}", domain)
+    whole = functions.restrict(f"{head}{{ [{', '.join(flat)}] -> [{', '.join(values)}] }}", domain)
     inverse = chain_inverse(whole, flat, outputs)
-    return None if inverse is None else relations.on_maps("after", link, inverse)
+    return None if inverse is None else functions.after(link, None, inverse)
 
 
-def _weights(piece: isl.Piece, params: int, count: int) -> list[list[int]] | None:
+def _weights(piece: Piece, params: int, count: int) -> list[list[int]] | None:
     """Return, per axis, 1 and the denominators of its floors, ascending, each dividing the next."""
     weights: list[set[int]] = [{1} for _ in range(count)]
     for floors, value in piece.outputs:
@@ -150,8 +173,8 @@ def _weights(piece: isl.Piece, params: int, count: int) -> list[list[int]] | Non
 
 
 def _on_digits(
-    floors: Sequence[isl.Form],
-    value: isl.Form,
+    floors: Sequence[Form],
+    value: Form,
     params: Sequence[str],
     weights: Sequence[Sequence[int]],
     names: Sequence[Sequence[str]],

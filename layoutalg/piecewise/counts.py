@@ -1,0 +1,111 @@
+"""Numbers of points as functions of the parameters: products of extents, or sums of polynomials.
+
+Main definitions: ``PointCount``, ``formula``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import permutations
+from math import prod
+
+from layoutalg.ground.errors import AdmissibilityError
+from layoutalg.piecewise import counting, regions, small
+from layoutalg.piecewise.confirm import doubted
+from layoutalg.piecewise.meaning import read
+from layoutalg.piecewise.points import checked_values, evaluated
+
+CHAIN_AXES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PointCount:
+    """A number of points as a function of the parameters: a product of affine functions, or a sum of polynomials.
+
+    Args:
+        factors: Text of a function without inputs whose outputs are the factors, 0 where it is undefined; None for a
+            sum.
+        parts: The summands, each counted where its guard holds.
+        params: All parameters of the set.
+    """
+
+    factors: str | None
+    parts: tuple[counting.Part, ...]
+    params: tuple[str, ...]
+
+    def __call__(self, **values: int) -> int:
+        """Return the count at parameter values.
+
+        Raises: MalformedError: LA785.
+        """
+        known = checked_values(values, self.params, str(self), complete=True)
+        if self.factors is not None:
+            return prod(_outputs(self.factors, known) or (0,))
+        total = Fraction(0)
+        for part in self.parts:
+            floors = _outputs(part.floors, known)
+            if floors is not None:
+                total += part.value(floors, known)
+        return int(total)
+
+    def __str__(self) -> str:
+        return self.factors or " + ".join(f"({part})" for part in self.parts) or "0"
+
+
+def _outputs(text: str, known: dict[str, int]) -> tuple[int, ...] | None:
+    """Return the outputs of a function without inputs, None where it has none."""
+    answers, defined = evaluated(text, known, [], (), read(text).outputs)
+    return tuple(int(answer.item()) for answer in answers) if defined.item() else None
+
+
+def formula(text: str, params: tuple[str, ...]) -> PointCount | None:
+    """Return the number of points of a set as a function of its parameters; None where none was found.
+
+    Mathematically: a product of affine functions for a box and for a chain of digits (a set whose flat indices form an
+    interval, as of a ragged tile ``12 t + r < N``); else a sum of polynomials in the parameters and in floors of them,
+    each on its own parameter values, by Faulhaber's formula.
+
+    Raises: BudgetError: LA222, LA793, LA794.
+    """
+    listed = None if params else small.set_points(text)
+    if listed is not None:
+        return PointCount(f"{{ [] -> [{len(listed)}] }}", (), ())
+    try:
+        factors = None if regions.is_empty(text) else _factors(text)
+        parts = counting.counted(text) if factors is None else ()
+    except AdmissibilityError:
+        # a bound that ISL has no expression for: an unbounded axis
+        return None
+    if parts is None:
+        return None
+    found = PointCount(factors, parts, params)
+    for known, count in regions.counts(text):
+        if found(**known) != count:
+            doubted(f"the number of points of {text}", f"{found(**known)}, not {count} at {known}", known)
+    return found
+
+
+def _factors(text: str) -> str | None:
+    """Return the factors of the count of a box or a chain of digits as a function of the parameters."""
+    found = regions.extents(text)
+    if found is not None:
+        return found
+    fixed = regions.constant_extents(text)
+    open_axes = [k for k, entry in enumerate(fixed) if entry is None]
+    if len(open_axes) > 1 or len(fixed) > CHAIN_AXES:
+        return None
+    lows = {k: entry for k, entry in enumerate(fixed) if entry is not None}
+    for order in permutations(range(len(fixed))):
+        if open_axes and order[-1] != open_axes[0]:
+            continue
+        weight, terms = 1, []
+        for k in order:
+            low, high = lows.get(k, (0, 0))
+            terms.append(f"{weight}*(x{k} - ({low}))")
+            weight *= high - low + 1
+        names = [f"x{k}" for k in range(len(fixed))]
+        found = regions.flat_extents(text, " + ".join(terms), names)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,250 @@
+"""Sets of integer points with symbolic parameters: domains, images, holes.
+
+Main definitions: ``PointSet``.
+
+Notation: ISL's, for example ``[N] -> { [i, j] : 0 <= i < N and 0 <= j <= 36 }``.
+
+Implementation notes: points are found by testing a bounding box with numpy, and counts come from boxes, from chains of
+digits, from sums of polynomials or from those points (``counts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock, memory
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.piecewise import counts, functions, reading, regions
+from layoutalg.piecewise.notation import malformed
+from layoutalg.piecewise.pieces import SAFE
+from layoutalg.piecewise.points import Numbers, checked_values, evaluated, point_arrays
+
+POINTS = 2**24
+CHUNK = 2**18
+
+
+@dataclass(frozen=True, slots=True)
+class PointSet:
+    """A set of integer points, cut out by affine conditions over its axes and over parameters.
+
+    Args:
+        text: ISL set text; kept in canonical form.
+
+    Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222.
+
+    Example:
+        >>> S = PointSet("[N] -> { [t, r] : 0 <= r < 12 and 0 <= 12t + r < N }")
+        >>> S.params, S.axes, S.count(N=50), (5, 0) in S.subs(N=61)
+        (('N',), ('t', 'r'), 50, True)
+
+    Source: arXiv 2511.10374 (layouts as ISL relations); islpy for the algorithms.
+    """
+
+    text: str
+    params: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        found = reading.read_set(self.text)
+        object.__setattr__(self, "text", found.text)
+        object.__setattr__(self, "params", found.params)
+        object.__setattr__(self, "axes", found.axes)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def of(cls, points: PointSet | str) -> PointSet:
+        """Return a set, or the set of a text."""
+        return points if isinstance(points, PointSet) else cls(points)
+
+    def subs(self, **values: int) -> PointSet:
+        """Return the set at values of some parameters.
+
+        Raises: MalformedError: LA785.
+
+        Example:
+            >>> print(PointSet("[N] -> { [i] : 0 <= i < N }").subs(N=3))
+            { [i] : 0 <= i <= 2 }
+        """
+        return PointSet(regions.substitute(self.text, checked_values(values, self.params, self.text)))
+
+    def is_empty(self) -> bool:
+        """Return whether no parameter values give a point."""
+        return regions.is_empty(self.text)
+
+    def sample(self) -> dict[str, object] | None:
+        """Return parameter values and a point by axis name, or None where the set is empty."""
+        return regions.sample(self.text, self.axes)
+
+    def union(self, other: PointSet) -> PointSet:
+        """Return the points in either set; axes correspond by position."""
+        return PointSet(regions.union(self.text, self._same(other).text))
+
+    def intersect(self, other: PointSet) -> PointSet:
+        """Return the points in both sets; axes correspond by position."""
+        return PointSet(regions.intersect(self.text, self._same(other).text))
+
+    def subtract(self, other: PointSet) -> PointSet:
+        """Return the points of this set outside ``other``; axes correspond by position.
+
+        Example:
+            >>> box = PointSet("{ [i] : 0 <= i < 8 }")
+            >>> print(box.subtract(PointSet("{ [i] : 2 <= i }")))
+            { [i] : 0 <= i <= 1 }
+        """
+        return PointSet(regions.subtract(self.text, self._same(other).text))
+
+    def difference(self, other: PointSet) -> dict[str, object] | None:
+        """Return parameter values and a point in exactly one of the sets; None where they are equal."""
+        return regions.difference(self.text, self._same(other).text, self.axes)
+
+    def is_equal(self, other: PointSet) -> bool:
+        """Return whether both hold the same points for all parameter values."""
+        return self.difference(other) is None
+
+    def contains(self, coords: Mapping[str, Numbers], **values: int) -> npt.NDArray[np.bool_]:
+        """Return where points lie in the set, vectorised.
+
+        Args:
+            coords: Value of every axis; integers or integer arrays that broadcast together.
+            values: Value of every parameter.
+
+        Raises: MalformedError: LA785.
+        """
+        arrays, shape = point_arrays(coords, self.axes, self.text)
+        known = checked_values(values, self.params, self.text, complete=True)
+        return np.array(self._holds(known, arrays, shape))
+
+    def __contains__(self, point: object) -> bool:
+        """Return whether a tuple of integers is a point of this set, which must have no parameters left."""
+        if not isinstance(point, tuple) or len(point) != len(self.axes):
+            return False
+        if not all(isinstance(value, (int, np.integer)) for value in point):
+            return False
+        return bool(self.contains(dict(zip(self.axes, point, strict=True))))
+
+    def points(self, **values: int) -> npt.NDArray[np.int64]:
+        """Return all points at parameter values, in lexicographic order: shape (count, axes).
+
+        Raises: AdmissibilityError: LA786. BudgetError: LA224.
+
+        Example:
+            >>> PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").points(N=2).tolist()
+            [[0, 0], [1, 0], [1, 1]]
+        """
+        known = checked_values(values, self.params, self.text, complete=True)
+        box = self._box(known)
+        if box is None:
+            return np.empty((0, len(self.axes)), dtype=np.int64)
+        size = prod(high - low + 1 for low, high in box)
+        if size > POINTS:
+            raise BudgetError(
+                Diagnostic(
+                    code="LA224",
+                    what="this set is too large to list",
+                    where=(self.text[:200],),
+                    because=f"its bounding box has {size} points; lists go up to {POINTS}",
+                )
+            )
+        wide = any(max(abs(low), abs(high)) >= SAFE for low, high in box)
+        found: list[npt.NDArray[np.int64]] = []
+        total = 0
+        for start in range(0, size, CHUNK):
+            clock.check("listing the points of a set")
+            rest = np.arange(start, min(size, start + CHUNK), dtype=np.int64)
+            arrays: list[npt.NDArray[np.int64]] = []
+            for low, high in reversed(box):
+                rest, digit = np.divmod(rest, high - low + 1)
+                arrays.insert(0, (digit.astype(object) if wide else digit) + low)
+            inside = self._holds(known, arrays, rest.shape)
+            columns = [array[inside] for array in arrays]
+            part = np.stack(columns, axis=-1) if columns else np.empty((int(inside.sum()), 0), dtype=np.int64)
+            total += len(part)
+            memory.reserve("the points of a set", total, 16 * max(1, len(box)) * (8 if wide else 1))
+            found.append(part)
+        return np.concatenate(found) if found else np.empty((0, len(self.axes)), dtype=np.int64)
+
+    def _box(self, known: Mapping[str, int]) -> Sequence[tuple[int, int]] | None:
+        """Return inclusive bounds of the points at parameter values, None where there are none.
+
+        Raises: AdmissibilityError: LA786.
+        """
+        box = regions.box_of(self.text, known)
+        if box is None or prod(max(0, high - low + 1) for low, high in box) > POINTS:
+            here = regions.substitute(self.text, known)
+            found = regions.bounds(here)
+            if isinstance(found, int):
+                raise self._unbounded(self.axes[found], here)
+            return found
+        return box if all(low <= high for low, high in box) else None
+
+    def _holds(
+        self, known: Mapping[str, int], arrays: list[npt.NDArray[np.int64]], shape: tuple[int, ...]
+    ) -> npt.NDArray[np.bool_]:
+        """Return where points lie in the set."""
+        found = regions.members(self.text, known, arrays)
+        if found is None:
+            return evaluated(functions.indicator(self.text), known, arrays, shape, 0)[1]
+        return np.broadcast_to(found, shape)
+
+    def count(self, **values: int) -> int:
+        """Return the number of points at parameter values.
+
+        Raises: AdmissibilityError: LA786. BudgetError: LA224, LA222.
+
+        Example:
+            >>> PointSet("[N] -> { [i] : 0 <= i < N }").count(N=10**30) == 10**30
+            True
+        """
+        known = checked_values(values, self.params, self.text, complete=True)
+        box = self._box(known)
+        if box is None or not self.axes:
+            return 0 if box is None else len(self.points(**values))
+        if prod(high - low + 1 for low, high in box) <= POINTS:
+            return len(self.points(**values))
+        here = PointSet(regions.substitute(self.text, known))
+        found = counts.formula(here.text, ())
+        return len(here.points()) if found is None else found()
+
+    def count_formula(self) -> counts.PointCount:
+        """Return the number of points as a function of the parameters; see ``counts.formula``.
+
+        Raises: AdmissibilityError: LA790. BudgetError: LA222.
+
+        Example:
+            >>> count = PointSet("[N] -> { [t, r] : 0 <= 12t + r < N and 0 <= r < 12 }").count_formula()
+            >>> count(N=50), count(N=-3)
+            (50, 0)
+            >>> PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").count_formula()(N=10**6)
+            500000500000
+        """
+        found = counts.formula(self.text, self.params)
+        if found is None:
+            because = "the set is unbounded, or its axes cannot be summed over one by one; count at parameter values"
+            where, witness = (self.text[:200],), {"point": self.sample()}
+            raise AdmissibilityError(
+                Diagnostic("LA790", "no formula for the number of points", where, because, witness)
+            )
+        return found
+
+    def _same(self, other: PointSet) -> PointSet:
+        if not isinstance(other, PointSet) or len(other.axes) != len(self.axes):
+            raise malformed("LA785", "the sets have different axes", other, f"the axes are {list(self.axes)}")
+        return other
+
+    def _unbounded(self, axis: str, here: str) -> AdmissibilityError:
+        return AdmissibilityError(
+            Diagnostic(
+                code="LA786",
+                what="this set has infinitely many points",
+                where=(here[:200],),
+                because=f"the axis {axis} is unbounded",
+                witness={"axis": axis, "point": regions.sample(here, self.axes)},
+            )
+        )
