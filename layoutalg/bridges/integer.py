@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.cute_integer import from_cute
 from layoutalg.bridges.linear import to_linear, value_at
 from layoutalg.bridges.lower import lowered, one_piece, total
 from layoutalg.bridges.operand import CONFIRM_POINTS, AnyFamily, Given, checked, undecided
@@ -77,7 +76,7 @@ def to_integer(layout: Given) -> IntegerLayout:
     if isinstance(layout, IntegerLayout):
         return layout
     if isinstance(layout, CuteLayout):
-        return from_cute(layout)
+        return _strided(layout.flat, 0)
     if isinstance(layout, ComposedLayout) and not any(swizzle.bits for swizzle, _ in layout.stages):
         return _strided(layout.base.flat, sum(offset for _, offset in layout.stages))
     if isinstance(layout, LinearLayout):

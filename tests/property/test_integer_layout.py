@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg import integer
-from layoutalg.bridges.cute_integer import from_cute, to_cute
+from layoutalg.convert import to_cute, to_integer
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted
@@ -580,11 +580,11 @@ def test_index_expressions(layout):
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(-9, 9)), min_size=1, max_size=4))
 def test_bridge_to_cute(modes):
     cute = CuteLayout(tuple(e for e, _ in modes), tuple(d for _, d in modes))
-    layout = from_cute(cute)
+    layout = to_integer(cute)
     assert layout.table().tolist() == cute.table().tolist()
     assert to_cute(layout).table().tolist() == cute.table().tolist()
     try:
-        flat = from_cute(cute, flat=True)
+        flat = integer.reshape(layout, [("i", layout.size)])
     except RepresentabilityError as error:
         at = error.diagnostic.witness["flat"]
         assert cute(at) != error.diagnostic.witness["affine"][0]
@@ -597,7 +597,7 @@ def test_bridge_from_residues(layout):
     try:
         cute = to_cute(layout)
     except RepresentabilityError as error:
-        assert error.diagnostic.code == "LA738"
+        assert error.diagnostic.code in ("LA235", "LA660")
     else:
         assert cute.table().tolist() == layout.table().tolist()
 

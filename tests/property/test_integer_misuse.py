@@ -72,10 +72,7 @@ def _targets() -> list[tuple[str, Any]]:
         (name, getattr(integer, name)) for name in integer.__all__ if name not in RECORDS and name != "parse_integer"
     ]
     found.append(("evaluate", importlib.import_module("layoutalg.integer.expression").evaluate))
-    found += [
-        (name, getattr(importlib.import_module("layoutalg.bridges.cute_integer"), name))
-        for name in ("from_cute", "to_cute")
-    ]
+    found += [(name, getattr(importlib.import_module("layoutalg.convert"), name)) for name in ("to_integer", "to_cute")]
     for value in (
         TWO,
         ONE,
