@@ -25,9 +25,9 @@ The definitions are theirs; evaluation, transposes, preimages and padded morphis
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar
 
 from layoutalg.cute.chain import examine
 from layoutalg.cute.inttuple import (
@@ -44,7 +44,7 @@ from layoutalg.cute.inttuple import (
     unflatten,
     validate,
 )
-from layoutalg.cute.layout import Coords, CuteLayout
+from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.pointed import (
     SOURCE,
     Map,
@@ -61,13 +61,16 @@ from layoutalg.cute.pointed import (
     reindex,
     transpose,
 )
+from layoutalg.ground.axes import by_name
+from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
-from layoutalg.ground.operators import then
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.operators import after, composes
 
 
 @dataclass(frozen=True, slots=True)
-class Morphism:
+class Morphism(Layout):
     """A morphism of nested tuples, or into a padded one: a layout that knows where its offsets live.
 
     Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T, injective away from the
@@ -232,6 +235,21 @@ class Morphism:
         return tuple([0 if entry is None else weights[entry] for entry in self.map])
 
     @property
+    def in_dims(self) -> dict[str, int]:
+        """The leaves of the domain, ``c0`` fastest."""
+        return {f"c{leaf}": extent for leaf, extent in enumerate(flatten(self.domain))}
+
+    @property
+    def out_dims(self) -> dict[str, int | None]:
+        """One output, ``offset``: below the size of the codomain where there is no pitch."""
+        return {"offset": product(self.codomain) if self.pitch is None else None}
+
+    @property
+    def size(self) -> int:
+        """Number of elements of the domain."""
+        return product(self.domain)
+
+    @property
     def rank(self) -> int:
         """Number of top-level modes of the domain; 1 where it is an int."""
         return rank(self.domain)
@@ -277,9 +295,22 @@ class Morphism:
                 answer[entry] = digit
         return tuple(answer)
 
-    def apply(self, coords: Coords) -> IntArray:
-        """Return the offsets of many flat indices, or tuples of digit arrays."""
-        return self.to_layout().apply(coords)
+    def at(self, index: int) -> int:
+        """Return the offset of a flat index.
+
+        Raises: MalformedError: LA100. AdmissibilityError: LA105.
+        """
+        return self.to_layout()(integer(index, "coordinate"))
+
+    def apply(self, coords: Any) -> Any:
+        """Return the offsets of many flat indices, of tuples of digit arrays, or of a mapping from the axes.
+
+        Raises: MalformedError: LA104. AdmissibilityError: LA105. BudgetError: LA002.
+        """
+        if not isinstance(coords, Mapping):
+            return self.to_layout().apply(coords)
+        digits = by_name(tuple(self.in_dims.items()), coords, Checker("LA104"), "coordinate")
+        return {"offset": CuteLayout(flatten(self.domain), self.strides).apply(tuple(digits))}
 
     def table(self) -> IntArray:
         """Return the offsets of the flat indices 0, 1, ..., size - 1."""
@@ -317,7 +348,7 @@ class Morphism:
 
     # --- the category ---------------------------------------------------------------------------------------------
 
-    def __matmul__(self, inner: Morphism) -> Morphism:
+    def __matmul__(self, inner: Any) -> Any:
         """Return ``self`` after ``inner``; the middle tuples must be equal, nesting included.
 
         Raises: AdmissibilityError: LA184, LA611.
@@ -330,24 +361,7 @@ class Morphism:
         Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
         Source: arXiv:2601.05972, functoriality of the realisation.
         """
-        if not isinstance(inner, Morphism):
-            return NotImplemented
-        require_unpadded(inner, "nothing composes after a padded morphism")
-        if inner.codomain != self.domain:
-            codomain, domain = shape_text(inner.codomain), shape_text(self.domain)
-            same = product(inner.codomain) == product(self.domain)
-            hint = "; they have equal sizes, weak_composite may refine both" if same else ""
-            because = f"the inner codomain {codomain} is not the outer domain {domain}{hint}"
-            raise refused("LA184", "the morphisms do not compose", because)
-        mapping = tuple([None if entry is None else self.map[entry] for entry in inner.map])
-        return Morphism(inner.domain, self.codomain, mapping, self.pitch)
-
-    def then(self, outer: Morphism) -> Morphism:
-        """Return ``outer`` after ``self``.
-
-        Raises: MalformedError: LA192. AdmissibilityError: LA184, LA611.
-        """
-        return cast(Morphism, then(self, outer))
+        return after(self, inner) if isinstance(inner, Layout) else NotImplemented
 
     @property
     def is_isomorphism(self) -> bool:
@@ -388,16 +402,27 @@ class Morphism:
         return answer
 
     def inverse(self) -> Morphism:
-        """Return the inverse of an isomorphism; also ``~f``.
+        """Return the inverse of a bijection onto [0, size); also ``~f``.
 
-        Raises: AdmissibilityError: LA187, LA611.
+        Mathematically: extents 1 hold no digit, so whether they are mapped or hit does not matter; with a pitch, of the
+        same layout without one.
+
+        Raises: AdmissibilityError: LA187.
 
         Example:
             >>> print(~Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)))
             (3,(4,2)) --(2,0,1)--> (4,(2,3))
         """
-        self.left_inverse()
-        return self.right_inverse()
+        extents = flatten(self.domain)
+        if self.pitch is not None:
+            if examine(self.to_layout()).kind != "tractable":
+                raise refused("LA187", "the inverse does not exist", "there is padding between offsets", str(self))
+            return self.unpadded().inverse()
+        forgotten = [leaf for leaf, entry in enumerate(self.map) if entry is None and extents[leaf] > 1]
+        if forgotten or product(extents) != product(self.codomain):
+            self.left_inverse()
+            self.right_inverse()
+        return self.transpose()
 
     __invert__ = inverse
 
@@ -518,7 +543,7 @@ class Morphism:
             >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).sort())
             (3,4,2) --(0,1,2)--> (3,(4,2))
         """
-        return self @ self.sorting()
+        return composition(self, self.sorting())
 
     # --- other forms of the same function ---------------------------------------------------------------------------
 
@@ -636,7 +661,7 @@ class Morphism:
         Source: arXiv:2601.05972, logical division.
         """
         _check_tiler(tiler, "logical_divide", self.domain, "domain")
-        return self @ tiler.concat(tiler.complement())
+        return composition(self, tiler.concat(tiler.complement()))
 
     def logical_product(self, tiler: Morphism) -> Morphism:
         """Return (f, f.complement() after g) for g into the domain of the complement of f: modes (f, copies).
@@ -658,7 +683,7 @@ class Morphism:
         """
         rest = self.complement()
         _check_tiler(tiler, "logical_product", rest.domain, "domain of the complement")
-        return self.concat(rest @ tiler)
+        return self.concat(composition(rest, tiler))
 
     def flat_divide(self, tiler: Morphism) -> Morphism:
         """Return ``logical_divide`` with a flat domain.
@@ -735,6 +760,22 @@ class Morphism:
 
     def __str__(self) -> str:
         return f"{shape_text(self.domain)} --{map_text(self.map)}--> {_object(self)}"
+
+
+@composes(Morphism, Morphism)
+def composition(outer: Morphism, inner: Morphism) -> Morphism:
+    """Return ``outer`` after ``inner``.
+
+    Raises: AdmissibilityError: LA184, LA611.
+    """
+    require_unpadded(inner, "nothing composes after a padded morphism")
+    if inner.codomain != outer.domain:
+        same = product(inner.codomain) == product(outer.domain)
+        hint = "; they have equal sizes, weak_composite may refine both" if same else ""
+        ends = f"the inner codomain {shape_text(inner.codomain)} is not the outer domain {shape_text(outer.domain)}"
+        raise refused("LA184", "the morphisms do not compose", f"{ends}{hint}")
+    mapping = tuple([None if entry is None else outer.map[entry] for entry in inner.map])
+    return Morphism(inner.domain, outer.codomain, mapping, outer.pitch)
 
 
 def _object(morphism: Morphism) -> str:

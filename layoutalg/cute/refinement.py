@@ -20,6 +20,7 @@ from itertools import pairwise
 from layoutalg.cute.composition import composition
 from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text
 from layoutalg.cute.morphism import Morphism, check_morphism, require_unpadded
+from layoutalg.cute.morphism import composition as composition_of
 from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
 from layoutalg.ground.digits import first_outside
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, Repair
@@ -149,7 +150,8 @@ def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False)
     pulled = f.pullback(common.first)
     pushed = g.pushforward(common.second)
     into = flatten(common.second)  # the flattening of common.first is a prefix of it
-    return pushed @ Morphism.reshape(into, pushed.domain) @ Morphism(pulled.domain, into, pulled.map)
+    inside = composition_of(Morphism.reshape(into, pushed.domain), Morphism(pulled.domain, into, pulled.map))
+    return composition_of(pushed, inside)
 
 
 def _with_repair(error: AdmissibilityError, inner: Morphism, outer: Morphism) -> AdmissibilityError:

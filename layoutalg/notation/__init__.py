@@ -6,7 +6,8 @@ Notation: the family is told by the beginning of the text. ``F2[`` is a linear l
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout, read by ISL.
 An axis and its digits, ``lane 8:2``, or a box of named axes,
 ``[lane:8]``, begin a hierarchical layout (``layoutalg.hierarchy.notation``), ``#`` an attribute of Triton
-(``layoutalg.notation.ttg``). Everything else is CuTe's (``layoutalg.cute.notation``).
+(``layoutalg.notation.ttg``). A text with ``-->`` is a morphism
+(``layoutalg.cute.morphism_notation``). Everything else is CuTe's (``layoutalg.cute.notation``).
 
 Implementation notes: readers are imported in the branch that needs them, so that reading a CuTe layout loads no other
 family.
@@ -74,4 +75,8 @@ def parse(text: str, shape: Any = None) -> Any:
         from layoutalg.piecewise import PiecewiseLayout
 
         return PiecewiseLayout.parse(text)
+    if "-->" in start:
+        from layoutalg.cute.morphism_notation import parse_morphism
+
+        return parse_morphism(text)
     return parse_cute(text)

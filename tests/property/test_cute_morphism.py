@@ -269,7 +269,11 @@ def test_inverse_category(f: Morphism) -> None:
         assert ~f @ f == Morphism.identity(f.domain)
         assert f @ ~f == Morphism.identity(f.codomain)
         assert sorted(table) == list(range(len(table)))
+    if sorted(table) == list(range(math.prod(f.codomain))):
+        assert [values(~f)[value] for value in table] == list(range(len(table)))
+        assert [table[index] for index in values(~f)] == list(range(len(table)))
     else:
+        assert not f.is_isomorphism
         with pytest.raises(AdmissibilityError, match="LA187"):
             f.inverse()
     if None not in f.map:

@@ -20,7 +20,6 @@ NOT_YET = {
     "cute": "box, at, table, apply mapping, inverse, convert, compose, @",
     "composed": "box, at, table, apply array, apply mapping, inverse, convert, compose",
     "coordinate": "box, at, table, apply mapping, inverse, convert, compose, @",
-    "morphism": "box, at, table, apply array, apply mapping, inverse, parse(str), convert, compose, @",
     "piecewise": "box, at, table, apply array, inverse, convert, compose, @",
 }
 """Per family the laws that wait for it to stand on ``layoutalg.ground.layout.Layout``."""

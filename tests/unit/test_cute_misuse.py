@@ -243,6 +243,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
         FM,
         {
             "__call__": ((1, 2), "zero | np zero"),
+            "at": ((3,), "np zero"),
             "apply": ((5,), "np list array zero"),
             "carry": (((1, 2),), ""),
             "preimage": ((3,), "np zero"),
@@ -270,6 +271,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
         NM,
         {
             "__call__": ((1, 2), "zero | np zero"),
+            "at": ((3,), "np zero"),
             "apply": ((5,), "np list array zero"),
             "carry": (((1, 1, 2),), ""),
             "preimage": ((3,), "np zero"),
@@ -297,6 +299,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
         PM,
         {
             "__call__": ((1, 1), "np zero | zero"),
+            "at": ((3,), "np zero"),
             "apply": ((5,), "np list array zero"),
             "carry": (((1, 1),), ""),
             "preimage": ((3,), "np negative zero"),

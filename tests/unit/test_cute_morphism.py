@@ -112,7 +112,7 @@ def test_malformed_input(call: Callable[[], object], code: str) -> None:
         (lambda: N @ P, "LA611"),
         (lambda: P @ P, "LA611"),
         (lambda: P.transpose(), "LA611"),
-        (lambda: ~P, "LA611"),
+        (lambda: ~P, "LA187"),
         (lambda: P.factorize((0, 1)), "LA611"),
         (lambda: P.sum(F), "LA611"),
         (lambda: F.sum(P), "LA611"),
