@@ -16,12 +16,12 @@ from typing import Any
 from layoutalg.bridges.digits import DigitSystem, Sum
 from layoutalg.bridges.refine import Joint
 from layoutalg.ground import clock, solver
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
-from layoutalg.integer.matrix import integer, malformed
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.pieces import Form, Piece
 
-_WHAT = "this question for z3 is malformed"
+check = Checker("LA744", "this question for z3 is malformed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Question:
 
     def __post_init__(self) -> None:
         if not isinstance(self.joint, Joint):
-            raise malformed("joint", "must be a Joint", self.joint, "LA744", _WHAT)
+            raise check.malformed("joint", "must be a Joint", self.joint)
         for name in ("left", "right"):
             if not isinstance(getattr(self, name), DigitSystem | PiecewiseLayout):
-                raise malformed(name, "must be digits or a piecewise layout", getattr(self, name), "LA744", _WHAT)
+                raise check.malformed(name, "must be digits or a piecewise layout", getattr(self, name))
 
 
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
@@ -62,10 +62,8 @@ def first_difference(question: Question, milliseconds: int) -> dict[str, int] | 
         True
     """
     if not isinstance(question, Question):
-        raise malformed("question", "must be a Question", question, "LA744", _WHAT)
-    limit = integer(milliseconds, "milliseconds", "LA744", _WHAT)
-    if limit < 1:
-        raise malformed("milliseconds", "must be positive", limit, "LA744", _WHAT)
+        raise check.malformed("question", "must be a Question", question)
+    limit = check.integer(milliseconds, "milliseconds", 1)
     asked = solver.session("QF_LIA")
     writer = _Writer(asked.z3, asked.context, asked.solver)
     for name, extent in question.joint.digits:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
-from layoutalg.integer.forms import residue_form
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
-from layoutalg.integer.matrix import integer, malformed
 from layoutalg.integer.reshape import coalesced
+
+check = Checker("LA736", "the access has no vector width")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,7 @@ class Access:
 
     def __post_init__(self) -> None:
         for name in ("run", "alignment", "width"):
-            count = integer(getattr(self, name), name, "LA736")
-            if count < (0 if name == "alignment" else 1):
-                raise malformed(name, "must be positive", count, "LA736")
-            object.__setattr__(self, name, count)
+            object.__setattr__(self, name, check.integer(getattr(self, name), name, 0 if name == "alignment" else 1))
 
     @property
     def power_of_two(self) -> int:
@@ -52,9 +50,8 @@ class Access:
             >>> Access(8, 24, 8).vector_bytes(4), Access(8, 24, 8).vector_bytes(1)
             (16, 8)
         """
-        element, limit = integer(element_bytes, "element_bytes", "LA736"), integer(limit_bytes, "limit_bytes", "LA736")
-        if element < 1 or limit < element:
-            raise malformed("element_bytes", f"must be in [1, {shown(limit)}]", element, "LA736")
+        limit = check.integer(limit_bytes, "limit_bytes")
+        element = check.integer(element_bytes, "element_bytes", 1, limit + 1)
         count = self.power_of_two
         while count * element > limit and count > 1:
             count //= 2
@@ -78,13 +75,10 @@ def access(layout: IntegerLayout, base_alignment: int = 0) -> Access:
     """
     if len(layout_or_refuse(layout).outputs) != 1 or not layout.size:
         raise _refused(layout, "the layout must have one output and at least one point")
-    aligned = integer(base_alignment, "base_alignment", "LA736")
-    if aligned < 0:
-        raise malformed("base_alignment", "must be at least 0", aligned, "LA736")
-    form = residue_form(layout.matrix[0], layout.offset[0], layout.moduli[0], layout.extents)
-    if form is None:
-        raise _refused(layout, f"the output wraps modulo {layout.moduli[0]}")
-    row, constant = form
+    aligned = check.integer(base_alignment, "base_alignment", 0)
+    row, constant, wrap = layout.forms[0]
+    if wrap:
+        raise _refused(layout, f"the output wraps modulo {wrap}")
     modes = coalesced(IntegerLayout(layout.inputs, ((layout.outputs[0][0], 0),), (row,), (0,)))
     run = modes[0][0] if modes and modes[0][1] == (1,) else 1
     rest = modes[1:] if run > 1 else modes

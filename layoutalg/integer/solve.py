@@ -1,6 +1,6 @@
 """Linear equations over the integers and modulo integers, with certificates when there is no solution.
 
-Main definitions: ``solve``, ``solve_mod``, ``kernel``, ``right_inverse_matrix``, ``Solution``, ``NoSolution``.
+Main definitions: ``solve``, ``solve_mod``, ``kernel``, ``count_mod``, ``Solution``, ``NoSolution``.
 
 Main statements: ``A x = b`` has no integer solution exactly when some integer row y and modulus d exist with
 ``y A = 0 (mod d)`` and ``y b != 0 (mod d)``, where d = 0 means equality over the integers. The Smith form finds both.
@@ -12,17 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layoutalg.integer.matrix import (
-    Matrix,
-    Vector,
-    apply,
-    as_matrix,
-    check,
-    column_count,
-    identity,
-    multiply,
-    transpose,
-)
+from layoutalg.integer.matrix import Matrix, Vector, apply, as_matrix, check, column_count, transpose
 from layoutalg.integer.normal_forms import Smith, Work, hermite_basis, hnf, snf
 
 
@@ -215,59 +205,3 @@ def count_mod(solution: Solution | NoSolution, modulus: int) -> int:
         raise check.malformed("solution", "must have as many basis vectors as unknowns", solution)
     index = math.prod(row[place] for place, row in enumerate(solution.basis))
     return int(m**width) // index
-
-
-def right_inverse_matrix(A: object, columns: int | None = None) -> Matrix | NoSolution:
-    """Return R with ``A R = I``, or the reason why the integer columns of A do not span everything.
-
-    Example:
-        >>> right_inverse_matrix([[2, 3]])
-        ((2,), (-1,))
-        >>> right_inverse_matrix([[2, 4]])
-        NoSolution(row=(1,), modulus=2, value=1)
-    """
-    rows = as_matrix(A, columns=columns)
-    width = column_count(rows, columns)
-    form = snf(rows, columns=width)
-    basis = _kernel(form)
-    found: list[Vector] = []
-    for unit in identity(len(rows)):
-        point = _particular(form, unit)
-        if isinstance(point, NoSolution):
-            return point
-        found.append(reduce(point, basis))
-    return transpose(tuple(found), 0) if found else ((),) * (columns or 0)
-
-
-def is_solution(A: object, b: object, moduli: object, solution: Solution | NoSolution) -> bool:
-    """Check an answer of ``solve_mod`` on its own: the equations for a solution, the congruences for a NoSolution.
-
-    The completeness of the lattice is not part of this check.
-
-    Example:
-        >>> is_solution([[2]], [1], 4, solve_mod([[2]], [1], 4))
-        True
-    """
-    if not isinstance(solution, Solution | NoSolution):
-        raise check.malformed("solution", "must be a Solution or an NoSolution", solution)
-    rows = as_matrix(A)
-    right = check.vector(b, "b", len(rows))
-    each = _moduli(moduli, len(rows))
-
-    def zero(value: int, modulus: int) -> bool:
-        return value % modulus == 0 if modulus else value == 0
-
-    if isinstance(solution, NoSolution):
-        combined = multiply((solution.row,), rows)[0] if rows else ()
-        d = solution.modulus
-        return (
-            all(zero(entry, d) for entry in combined)
-            and all(zero(y * m, d) for y, m in zip(solution.row, each, strict=True))
-            and not zero(sum(y * v for y, v in zip(solution.row, right, strict=True)), d)
-        )
-    points = [(solution.particular, right), *[(row, (0,) * len(rows)) for row in solution.basis]]
-    return all(
-        zero(value - wanted, modulus)
-        for point, target in points
-        for value, wanted, modulus in zip(apply(rows, point), target, each, strict=True)
-    )

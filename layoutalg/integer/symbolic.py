@@ -24,7 +24,7 @@ from layoutalg.ground.conditions import Condition
 from layoutalg.ground.facts import facts_of
 from layoutalg.ground.polynomial import ONE, Polynomial, names_of, value_at
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
-from layoutalg.integer.matrix import malformed
+from layoutalg.integer.access import check
 
 GRID_POINTS = 4096
 GRID_WORK = 10**9
@@ -89,15 +89,15 @@ def symbolic_access(
     """
     for argument, value in (("extents", extents), ("strides", strides)):
         if not isinstance(value, (tuple, list)):
-            raise malformed(argument, "must be a sequence", value, "LA736")
+            raise check.malformed(argument, "must be a sequence", value)
     if len(extents) != len(strides):
-        raise malformed("strides", f"must have {len(extents)} entries", strides, "LA736")
+        raise check.malformed("strides", f"must have {len(extents)} entries", strides)
     known = assume if isinstance(assume, Assumptions) else Assumptions(assume)
     facts = facts_of(known)
     sizes, steps = [polynomial(extent) for extent in extents], [polynomial(stride) for stride in strides]
     for place, size in enumerate(sizes):
         if size.constant is not None and size.constant < 1:
-            raise malformed(f"extents[{place}]", "must be at least 1", extents[place], "LA736")
+            raise check.malformed(f"extents[{place}]", "must be at least 1", extents[place])
     modes: list[tuple[Polynomial, Polynomial]] = []
     for size, step in zip(map(facts.reduce, sizes), map(facts.reduce, steps), strict=True):
         if size == ONE:
@@ -142,7 +142,7 @@ def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
     powers = [dict(monomial) for monomial, _ in value.monomials]
     degrees = [max(entry.get(name, 0) for entry in powers) for name in known]
     if any(power < 0 for entry in powers for power in entry.values()):
-        raise malformed("extents, strides, offset", "must be polynomials that divide by no name", str(value), "LA736")
+        raise check.malformed("extents, strides, offset", "must be polynomials that divide by no name", str(value))
     # a value has about this many bits, and takes a product of as many factors as its degree
     bits = sum(degrees) * max([16, *[sum(entry).bit_length() for entry in known.values()]])
     points = math.prod(degree + 1 for degree in degrees)
@@ -162,5 +162,5 @@ def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
 def _whole(number: Fraction, value: Polynomial, sizes: Mapping[str, int]) -> int:
     if number.denominator != 1:
         rule = f"must be integers; {value} is not known to be one (tried {dict(sizes)})"
-        raise malformed("extents, strides, offset", rule, str(number), "LA736")
+        raise check.malformed("extents, strides, offset", rule, str(number))
     return int(number)

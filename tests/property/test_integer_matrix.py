@@ -9,20 +9,12 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges.equations import is_solution
 
 from layoutalg.integer.lattice import Coset, Lattice
 from layoutalg.integer.matrix import apply, multiply, transpose
 from layoutalg.integer.normal_forms import bezout, determinant, hnf, is_unimodular, snf, unimodular_inverse
-from layoutalg.integer.solve import (
-    NoSolution,
-    Solution,
-    count_mod,
-    is_solution,
-    kernel,
-    right_inverse_matrix,
-    solve,
-    solve_mod,
-)
+from layoutalg.integer.solve import NoSolution, Solution, count_mod, kernel, solve, solve_mod
 
 
 @st.composite
@@ -190,11 +182,11 @@ def test_systems_with_mixed_moduli(row, m, k, data):
 
 
 @given(matrices(2, 3))
-def test_right_inverse_of_a_matrix(A):
-    R = right_inverse_matrix(A)
-    if isinstance(R, NoSolution):
-        assert snf(A).invariants != (1,) * len(A)
-    else:
+def test_all_right_hand_sides_are_solved_exactly_where_the_invariants_are_units(A):
+    answers = [solve(A, [int(i == j) for j in range(len(A))]) for i in range(len(A))]
+    assert all(answers) == (snf(A).invariants == (1,) * len(A))
+    if all(answers):
+        R = transpose(tuple(answer.particular for answer in answers))
         assert multiply(A, R) == tuple(tuple(int(i == j) for j in range(len(A))) for i in range(len(A)))
 
 
