@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TypeVar
 
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import bad_argument, fields_check, flag, log2, move, moves, place, unpack, width
+from layoutalg.f2.axes import argument_check, bad_argument, fields_check, flag, log2, move, moves, place, unpack, width
 from layoutalg.f2.build import identity_1d
 from layoutalg.f2.divide import _fits, _outside, _room, divide_left
 from layoutalg.f2.layout import LinearLayout, _trusted
@@ -54,22 +56,14 @@ class ColumnAction:
 
     def __post_init__(self) -> None:
         fields_check.name(self.axis, "axis")
-        bits = _plain(self.bits)
-        if bits is None or bits < 0:
-            raise bad_argument("bits", "must be a non-negative integer", self.bits)
-        width(bits, "bits")
+        bits = width(argument_check.integer(self.bits, "bits", 0), "bits")
         if not isinstance(self.sources, tuple):
             raise bad_argument("sources", "must be a tuple of integers", self.sources)
-        sources = []
-        for entry in self.sources:
-            source = _plain(entry)
-            if source is None or not 0 <= source < bits:
-                raise bad_argument("sources", f"must hold integers in [0, {bits})", entry)
-            sources.append(source)
+        sources = tuple([argument_check.integer(source, "sources", 0, bits) for source in self.sources])
+        if len(set(sources)) != len(sources):
+            raise bad_argument("sources", "must be distinct", sources)
         object.__setattr__(self, "bits", bits)
-        object.__setattr__(self, "sources", tuple(sources))
-        if len(set(self.sources)) != len(self.sources):
-            raise bad_argument("sources", "must be distinct", self.sources)
+        object.__setattr__(self, "sources", sources)
 
     @classmethod
     def identity(cls, axis: str, bits: int) -> ColumnAction:
@@ -154,12 +148,9 @@ class ColumnAction:
         """
         if not self.is_permutation:
             dropped = next(bit for bit in range(self.bits) if bit not in self.sources)
-            raise refuse(
-                "LA258",
-                "an action that drops bits has no inverse",
-                f"{self!r} drops bit {dropped} of {self.axis}",
-                {"axis": self.axis, "bit": dropped},
-            )
+            because = f"{self!r} drops bit {dropped} of {self.axis}"
+            witness = {"axis": self.axis, "bit": dropped}
+            raise refuse("LA258", "an action that drops bits has no inverse", because, witness)
         order = sorted(range(self.bits), key=lambda index: self.sources[index])
         return ColumnAction(self.axis, self.bits, tuple(order))
 
@@ -175,13 +166,6 @@ class ColumnAction:
         if not isinstance(later, ColumnAction) or (later.axis, later.bits) != (self.axis, len(self.sources)):
             raise bad_argument("later", f"must act on {len(self.sources)} bits of {self.axis!r}", later)
         return ColumnAction(self.axis, self.bits, tuple(self.sources[index] for index in later.sources))
-
-
-def _plain(value: object) -> int | None:
-    """Return an integer, Python's or numpy's, as int, and None for anything else, bools among it."""
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return int(value)
-    return None
 
 
 def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:
@@ -324,17 +308,10 @@ def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[
         (2, (1, 0))
     """
     low, bits = place(linear(layout, "layout").in_axes, register, "register")
-    used = layout.constant
-    for column in layout.columns[:low] + layout.columns[low + bits :]:
-        used |= column
-    rest = set(range(bits))
-    changed = True
-    while changed:
-        changed = False
-        for bit in sorted(rest):
-            if layout.columns[low + bit] & used:
-                used |= layout.columns[low + bit]
-                rest.remove(bit)
-                changed = True
-    order = sorted(rest) + [bit for bit in range(bits) if bit not in rest]
+    used = reduce(or_, layout.columns[:low] + layout.columns[low + bits :], layout.constant)
+    rest = list(range(bits))
+    while meeting := [bit for bit in rest if layout.columns[low + bit] & used]:
+        used = reduce(or_, [layout.columns[low + bit] for bit in meeting], used)
+        rest = [bit for bit in rest if bit not in meeting]
+    order = rest + [bit for bit in range(bits) if bit not in rest]
     return 1 << len(rest), ColumnAction(register, bits, tuple(order))

@@ -40,12 +40,7 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 
 
 def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
-    """Return C with ``C * tile == layout``; C keeps all axes of ``layout``.
-
-    Mathematically: the highest bits of each axis do what ``tile`` does, all others leave the bits of ``tile`` alone.
-
-    Args:
-        tile: Its axes are among those of ``layout``, in the same order.
+    """Return C with ``C * tile == layout``: as ``divide_left``, with the tile in the highest bits of each axis.
 
     Raises: AdmissibilityError: LA247.
 
@@ -79,9 +74,7 @@ def _outside(
     The tile sits in the lowest (``left``) or highest bits of its axes and does there what ``tile`` says; the other
     input bits stay off its output bits: all of them, or with ``gaps`` only those that it uses.
 
-    Raises:
-        MalformedError: LA241, an operand is no layout.
-        AdmissibilityError: ``code``, the tile does not fit; the witness holds the axis or the input bit that shows it.
+    Raises: MalformedError: LA241. AdmissibilityError: ``code``; the witness is the axis or the input bit that shows it.
     """
     _fits(layout, tile, code, what, ordered=not gaps)
 
@@ -114,10 +107,8 @@ def _fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ord
     """Refuse a tile whose axes the layout lacks, or has smaller, or (``ordered``) in another order."""
     linear(layout, "layout")
     linear(tile, "tile")
-    for side, have, want in (
-        ("input", layout.in_axes, tile.in_axes),
-        ("output", layout.out_axes, tile.out_axes),
-    ):
+    sides = ("input", layout.in_axes, tile.in_axes), ("output", layout.out_axes, tile.out_axes)
+    for side, have, want in sides:
         sizes, order = dict(have), [name for name, _ in have]
         for name, bits in want:
             if sizes.get(name, -1) < bits:
@@ -257,9 +248,6 @@ def num_consecutive(layout: LinearLayout) -> int:
     run = 0
     while run < min(first_in, first_out) and layout.columns[run] == 1 << run:
         run += 1
-    others = layout.constant
-    for column in layout.columns[run:]:
-        others |= column
-    others &= (1 << first_out) - 1
+    others = reduce(or_, layout.columns[run:], layout.constant) & ((1 << first_out) - 1)
     aligned = (others & -others).bit_length() - 1 if others else first_out
     return 1 << min(run, aligned)

@@ -316,19 +316,6 @@ class LinearLayout(Layout):
         """The dimension of the image of the linear part: the layout takes ``2**rank`` values."""
         return _elimination(self.columns).rank
 
-    def kernel(self) -> tuple[dict[str, int], ...]:
-        """Return a basis of the kernel of the linear part, as points of the domain.
-
-        Example:
-            >>> LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}).kernel()
-            ({'i': 3},)
-        """
-        return tuple(unpack(vector, self.in_axes) for vector in _elimination(self.columns).null)
-
-    def image(self) -> tuple[dict[str, int], ...]:
-        """Return the reduced basis of the image of the linear part, as points of the codomain."""
-        return tuple(unpack(vector, self.out_axes) for vector, _ in _elimination(self.columns).pivots)
-
     @property
     def is_injective(self) -> bool:
         """No two inputs share an output."""

@@ -13,37 +13,11 @@ from layoutalg.hierarchy.profile import CutProfile, LevelProfile, level_profile,
 from layoutalg.hierarchy.solve import solve_conversion
 
 __all__ = [
-    "CUTS",
-    "LEVELS",
-    "MECHANISMS",
-    "BlockForm",
-    "Box",
-    "Cut",
-    "CutProfile",
-    "DigitMap",
-    "ExchangePlan",
-    "Guard",
-    "HierarchicalLayout",
-    "Level",
-    "LevelProfile",
-    "Mechanism",
-    "TableMap",
-    "block_form",
-    "conversion_profile",
-    "crossing_ranks",
-    "distribute",
-    "exchange_plan",
-    "hierarchy",
-    "level_profile",
-    "permute",
-    "preserves_blocks",
-    "profile_of",
-    "reindex",
-    "reshape",
-    "restrict",
-    "solve_conversion",
-    "tile",
-]
+    "CUTS", "LEVELS", "MECHANISMS", "BlockForm", "Box", "Cut", "CutProfile", "DigitMap", "ExchangePlan", "Guard",
+    "HierarchicalLayout", "Level", "LevelProfile", "Mechanism", "TableMap", "block_form", "conversion_profile",
+    "crossing_ranks", "distribute", "exchange_plan", "hierarchy", "level_profile", "permute", "preserves_blocks",
+    "profile_of", "reindex", "reshape", "restrict", "solve_conversion", "tile",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

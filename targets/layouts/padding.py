@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, kernel_of
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.shared import SHARED_AXES
@@ -72,7 +72,7 @@ class PaddedShared:
                     where=(str(self.linear),),
                     because=f"{one_block.in_bits} offset bits have rank {one_block.rank}, all bits together "
                     f"{self.linear.rank}; the tensor has {self.linear.out_bits} bits",
-                    witness={"kernel": one_block.kernel()},
+                    witness={"kernel": kernel_of(one_block).points},
                     source=PADDED_SOURCE,
                 )
             )

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from layoutalg.f2 import kernel_of
 from layoutalg.targets.layouts import amd
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
 
@@ -130,7 +131,7 @@ def test_bytes_of_f8f6f4_come_in_two_runs(name, rows):
 def test_rdna3_replicates_and_rdna4_does_not():
     old = wmma_fragment("v_wmma_f32_16x16x16_f16", "A", "gfx1100")
     new = wmma_fragment("v_wmma_f32_16x16x16_f16", "A", "gfx1201")
-    assert old.kernel() == ({"register": 0, "lane": 16},)
+    assert kernel_of(old).points == ({"register": 0, "lane": 16},)
     assert (old.in_dims["register"], new.in_dims["register"]) == (16, 8)
     assert new.is_invertible
     for lane in range(32):

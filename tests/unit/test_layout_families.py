@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, kernel_of
 from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.interop import triton as interop
 from layoutalg.targets.layouts import amd, amd_instructions, blocked, cga, nvidia, padding, shared, tile, tmem
@@ -169,7 +169,7 @@ def test_nvmma_shared_transposed_and_fp4():
     for c, out in points(plain):
         assert turned.apply(c) == {"dim0": out["dim1"], "dim1": out["dim0"]}
     padded = shared.nvmma_shared((8, 64), 128, 8, fp4_padded=True)
-    assert padded.kernel() == ({"offset": 8, "block": 0},)
+    assert kernel_of(padded).points == ({"offset": 8, "block": 0},)
 
 
 def test_nvmma_shared_refusals():
