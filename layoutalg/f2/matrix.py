@@ -4,7 +4,7 @@ A matrix is a sequence of columns; bit ``r`` of a column is its entry in row ``r
 rows or columns. A set of columns is an integer too: bit ``j`` says that column ``j`` takes part.
 
 Main definitions: ``Elimination`` (one pass that serves rank, kernel, image, membership and solving), ``rank``,
-``kernel``, ``image_basis``, ``solve``, ``inverse``, ``multiply``, ``apply``, ``transpose``, ``table``,
+``kernel``, ``image_basis``, ``remainder``, ``solve``, ``inverse``, ``multiply``, ``apply``, ``transpose``, ``table``,
 ``intersection``, ``common_complement``.
 
 Notation: ``M x`` is the xor of the columns ``j`` with bit ``j`` of ``x`` set.
@@ -144,6 +144,19 @@ def image_basis(columns: Sequence[int]) -> tuple[int, ...]:
         (3, 5)
     """
     return tuple(vector for vector, _ in eliminate(columns).pivots)
+
+
+def remainder(reduced: Sequence[int], value: int) -> int:
+    """Return the least element of ``value + span``; each vector has a highest bit that no other has.
+
+    Example:
+        >>> remainder((3, 5), 6), remainder((3, 5), 4)
+        (0, 1)
+    """
+    for vector in reduced:
+        if value >> vector.bit_length() - 1 & 1:
+            value ^= vector
+    return value
 
 
 def kernel(columns: Sequence[int]) -> tuple[int, ...]:

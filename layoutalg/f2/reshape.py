@@ -9,22 +9,40 @@ the flat map; transposing permutes coordinates and keeps the map by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from layoutalg.f2.axes import AxisBits, argument_check, as_names, axes_of, bad_argument, gather, place, selected, width
+from layoutalg.f2.axes import (
+    AxisBits,
+    argument_check,
+    as_names,
+    axes_of,
+    bad_argument,
+    gather,
+    place,
+    selected,
+    width,
+)
 from layoutalg.f2.layout import LinearLayout, _trusted
 from layoutalg.f2.steps import columns_of, linear, mapped
 from layoutalg.ground.check import refuse
 
 Dims = Mapping[str, int] | Sequence[tuple[str, int]]
+Change = Callable[[AxisBits], AxisBits]
+
+
+def _with_ins(layout: LinearLayout, change: Change) -> LinearLayout:
+    """Return the layout with other input axes over the same bits."""
+    return _trusted(change(linear(layout, "layout").in_axes), layout.out_axes, layout.columns, layout.constant)
+
+
+def _with_outs(layout: LinearLayout, change: Change) -> LinearLayout:
+    """Return the layout with other output axes over the same bits."""
+    return _trusted(linear(layout, "layout").in_axes, change(layout.out_axes), layout.columns, layout.constant)
 
 
 def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
-    """Cut the flat input into the axes ``dims``; the map of flat points stays.
-
-    Args:
-        dims: Name and size (power of two) of the new input axes, minor to major.
+    """Cut the flat input into the axes ``dims`` (name -> size, minor to major); the map of flat points stays.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA249.
 
@@ -32,8 +50,7 @@ def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
         >>> str(reshape_ins(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"lane": 2, "warp": 2}))
         'F2[lane=(1), warp=(2) -> o:4]'
     """
-    linear(layout, "layout")
-    return _trusted(_cut(layout, dims, layout.in_bits, "input"), layout.out_axes, layout.columns, layout.constant)
+    return _with_ins(layout, lambda axes: _cut(layout, axes, dims, "input"))
 
 
 def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
@@ -43,21 +60,16 @@ def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
         >>> str(reshape_outs(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"row": 2, "col": 2}))
         'F2[i=(1,0)(0,1) -> row:2, col:2]'
     """
-    linear(layout, "layout")
-    return _trusted(layout.in_axes, _cut(layout, dims, layout.out_bits, "output"), layout.columns, layout.constant)
+    return _with_outs(layout, lambda axes: _cut(layout, axes, dims, "output"))
 
 
-def _cut(layout: LinearLayout, dims: Dims, total: int, side: str) -> AxisBits:
+def _cut(layout: LinearLayout, old: AxisBits, dims: Dims, side: str) -> AxisBits:
     axes = axes_of(dims, "dims")
-    bits = sum(count for _, count in axes)
+    total, bits = (sum(count for _, count in some) for some in (old, axes))
     if bits != total:
-        raise refuse(
-            "LA249",
-            "the reshape changes the number of points",
-            f"the {side} axes have {total} bits, the new ones {bits}",
-            {"bits": total, "asked": bits},
-            layout,
-        )
+        because = f"the {side} axes have {total} bits, the new ones {bits}"
+        witness = {"bits": total, "asked": bits}
+        raise refuse("LA249", "the reshape changes the number of points", because, witness, layout)
     return axes
 
 
@@ -70,8 +82,7 @@ def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
         >>> str(flatten_ins(LinearLayout.identity({"row": 2, "col": 2})))
         'F2[row=(1,0)(0,1) -> row:2, col:2]'
     """
-    linear(layout, "layout")
-    return _trusted(_joined(layout.in_axes, name), layout.out_axes, layout.columns, layout.constant)
+    return _with_ins(layout, lambda axes: _joined(axes, name))
 
 
 def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
@@ -81,8 +92,7 @@ def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
         >>> str(flatten_outs(LinearLayout.identity({"row": 2, "col": 2}), "offset"))
         'F2[row=(1), col=(2) -> offset:4]'
     """
-    linear(layout, "layout")
-    return _trusted(layout.in_axes, _joined(layout.out_axes, name), layout.columns, layout.constant)
+    return _with_outs(layout, lambda axes: _joined(axes, name))
 
 
 def _joined(axes: AxisBits, name: str | None) -> AxisBits:
@@ -93,10 +103,7 @@ def _joined(axes: AxisBits, name: str | None) -> AxisBits:
 
 
 def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
-    """Reorder the input axes; the map by name stays.
-
-    Args:
-        names: Every input axis once, minor to major.
+    """Reorder the input axes, each named once, minor to major; the map by name stays.
 
     Raises: MalformedError: LA241.
 
@@ -104,8 +111,7 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
         >>> str(transpose_ins(LinearLayout.from_bases({"a": [(1,)], "b": [(2,)]}, {"o": 4}), ("b", "a")))
         'F2[b=(2), a=(1) -> o:4]'
     """
-    linear(layout, "layout")
-    order = _permuted(layout.in_axes, names)
+    order = _permuted(linear(layout, "layout").in_axes, names)
     columns = tuple(column for name, _ in order for column in columns_of(layout, name, "names"))
     return _trusted(order, layout.out_axes, columns, layout.constant)
 
@@ -117,8 +123,7 @@ def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
         >>> str(transpose_outs(LinearLayout.from_bases({"i": [(1, 0)]}, {"row": 2, "col": 4}), ("col", "row")))
         'F2[i=(0,1) -> col:4, row:2]'
     """
-    linear(layout, "layout")
-    order = _permuted(layout.out_axes, names)
+    order = _permuted(linear(layout, "layout").out_axes, names)
     places = [place(layout.out_axes, name, "names") for name, _ in order]
     return mapped(layout, order, lambda value: gather(value, places))
 
@@ -140,8 +145,7 @@ def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
         >>> str(rename_ins(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"a": "lane"}))
         'F2[lane=(1) -> o:2]'
     """
-    linear(layout, "layout")
-    return _trusted(_renamed(layout.in_axes, names), layout.out_axes, layout.columns, layout.constant)
+    return _with_ins(layout, lambda axes: _renamed(axes, names))
 
 
 def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
@@ -151,8 +155,7 @@ def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
         >>> str(rename_outs(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"o": "bank"}))
         'F2[a=(1) -> bank:2]'
     """
-    linear(layout, "layout")
-    return _trusted(layout.in_axes, _renamed(layout.out_axes, names), layout.columns, layout.constant)
+    return _with_outs(layout, lambda axes: _renamed(axes, names))
 
 
 def _renamed(axes: AxisBits, names: Mapping[str, str]) -> AxisBits:
@@ -160,13 +163,10 @@ def _renamed(axes: AxisBits, names: Mapping[str, str]) -> AxisBits:
         raise bad_argument("names", "must be a mapping from old to new names", names)
     for old in names:
         place(axes, old, "names")
-    answer: list[tuple[str, int]] = []
+    answer: dict[str, int] = {}
     for name, bits in axes:
-        new = argument_check.name(names.get(name, name), "names")
-        if any(new == taken for taken, _ in answer):
-            raise bad_argument("names", "must leave the axis names distinct", new)
-        answer.append((new, bits))
-    return tuple(answer)
+        answer[argument_check.name(names.get(name, name), "names", answer)] = bits
+    return tuple(answer.items())
 
 
 def squeeze_ins(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
@@ -178,8 +178,7 @@ def squeeze_ins(layout: LinearLayout, names: Iterable[str] | None = None) -> Lin
         >>> str(squeeze_ins(LinearLayout.from_bases({"a": [(1,)], "b": []}, {"o": 2})))
         'F2[a=(1) -> o:2]'
     """
-    linear(layout, "layout")
-    return _trusted(_squeezed(layout, layout.in_axes, names), layout.out_axes, layout.columns, layout.constant)
+    return _with_ins(layout, lambda axes: _squeezed(layout, axes, names))
 
 
 def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
@@ -189,8 +188,7 @@ def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> Li
         >>> str(squeeze_outs(LinearLayout.from_bases({"a": [(1, 0)]}, {"o": 2, "p": 1}), "p"))
         'F2[a=(1) -> o:2]'
     """
-    linear(layout, "layout")
-    return _trusted(layout.in_axes, _squeezed(layout, layout.out_axes, names), layout.columns, layout.constant)
+    return _with_outs(layout, lambda axes: _squeezed(layout, axes, names))
 
 
 def _squeezed(layout: LinearLayout, axes: AxisBits, names: Iterable[str] | None) -> AxisBits:
@@ -199,18 +197,14 @@ def _squeezed(layout: LinearLayout, axes: AxisBits, names: Iterable[str] | None)
     dropped = selected(axes, names, "names")
     for name, bits in axes:
         if name in dropped and bits:
+            witness = {"axis": name, "size": 1 << bits}
             because = f"axis {name!r} has size {1 << bits}"
-            raise refuse(
-                "LA250", "only an axis of size 1 can be dropped", because, {"axis": name, "size": 1 << bits}, layout
-            )
+            raise refuse("LA250", "only an axis of size 1 can be dropped", because, witness, layout)
     return tuple(axis for axis in axes if axis[0] not in dropped)
 
 
 def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
-    """Return ``(x, y) -> left(x) xor right(y)``: the matrices side by side.
-
-    Args:
-        right: The same output axes, sizes and order; other input axes.
+    """Return ``(x, y) -> left(x) xor right(y)``: the matrices side by side. Same output axes, other input axes.
 
     Raises: AdmissibilityError: LA251.
 
@@ -219,18 +213,13 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
         >>> str(concat_ins(lane, warp))
         'F2[lane=(1), warp=(2) -> o:4]'
     """
-    linear(left, "left")
-    linear(right, "right")
-    _joinable(left, right, left.out_axes, right.out_axes, left.in_axes, right.in_axes, "output", "input")
+    _joinable(left, right, "output", "input")
     inputs = left.in_axes + right.in_axes
     return _trusted(inputs, left.out_axes, left.columns + right.columns, left.constant ^ right.constant)
 
 
 def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
-    """Return ``x -> (left(x), right(x))``: the matrices on top of each other.
-
-    Args:
-        right: The same input axes, sizes and order; other output axes.
+    """Return ``x -> (left(x), right(x))``: the matrices on top of each other. Same input axes, other output axes.
 
     Raises: AdmissibilityError: LA251.
 
@@ -239,31 +228,24 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
         >>> str(concat_outs(row, col))
         'F2[i=(1,2) -> row:4, col:4]'
     """
-    linear(left, "left")
-    linear(right, "right")
-    _joinable(left, right, left.in_axes, right.in_axes, left.out_axes, right.out_axes, "input", "output")
+    _joinable(left, right, "input", "output")
     shift = left.out_bits
     columns = tuple(low | high << shift for low, high in zip(left.columns, right.columns, strict=True))
     return _trusted(left.in_axes, left.out_axes + right.out_axes, columns, left.constant | right.constant << shift)
 
 
-def _joinable(
-    left: LinearLayout,
-    right: LinearLayout,
-    same_left: AxisBits,
-    same_right: AxisBits,
-    other_left: AxisBits,
-    other_right: AxisBits,
-    same: str,
-    other: str,
-) -> None:
+def _joinable(left: LinearLayout, right: LinearLayout, same: str, other: str) -> None:
+    """Refuse two layouts whose axes on the side ``same`` differ, or that share the name of one on the other side."""
+    one, two = (
+        {"input": linear(layout, name).in_axes, "output": layout.out_axes}
+        for layout, name in ((left, "left"), (right, "right"))
+    )
     what = "the linear layouts do not join"
-    if same_left != same_right:
-        first = next(a or b for a, b in zip_longest(same_left, same_right) if a != b)
-        sizes = {"left": {n: 1 << b for n, b in same_left}, "right": {n: 1 << b for n, b in same_right}}
+    if one[same] != two[same]:
+        first = next(a or b for a, b in zip_longest(one[same], two[same]) if a != b)
+        sizes = {side: {n: 1 << b for n, b in axes[same]} for side, axes in (("left", one), ("right", two))}
         because = f"their {same} axes differ: {sizes['left']} and {sizes['right']}"
         raise refuse("LA251", what, because, {"axis": first[0], **sizes}, left, right)
-    taken = dict(other_left)
-    for name, _ in other_right:
-        if name in taken:
+    for name, _ in two[other]:
+        if name in dict(one[other]):
             raise refuse("LA251", what, f"both have an {other} axis {name!r}", {"axis": name}, left, right)

@@ -101,7 +101,7 @@ class SolutionSet:
         if candidate.in_axes != one.in_axes or candidate.out_axes != one.out_axes:
             return False
         values = zip((*candidate.columns, candidate.constant), (*one.columns, one.constant), strict=True)
-        return all(_remainder(self.kernel, value) == least for value, least in values)
+        return all(matrix.remainder(self.kernel, value) == least for value, least in values)
 
     def choose(self, objective: str | Sequence[str] = "smallest") -> LinearLayout:
         """Return the solution that serves an objective best.
@@ -160,14 +160,6 @@ def _targets(inputs: AxisBits, name: str, bits: int) -> list[int]:
     for axis, _, count in fields(inputs):
         answer += [1 << bit if axis == name and bit < bits else 0 for bit in range(count)]
     return answer
-
-
-def _remainder(reduced: Sequence[int], value: int) -> int:
-    """Return the smallest element of ``value + span``; each vector has a highest bit of its own."""
-    for vector in reduced:
-        if value >> vector.bit_length() - 1 & 1:
-            value ^= vector
-    return value
 
 
 def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:

@@ -73,7 +73,7 @@ class Subspace:
 
     def contains(self, point: int | Mapping[str, int]) -> bool:
         """Whether a packed point, or one by name (absent axes 0), lies in the subspace."""
-        return self._rest(self._packed(point)) == 0
+        return matrix.remainder(self.basis, self._packed(point)) == 0
 
     def includes(self, other: Subspace) -> bool:
         """Whether every point of ``other`` lies in this subspace.
@@ -83,7 +83,7 @@ class Subspace:
             True
         """
         self._same(other)
-        return all(self._rest(vector) == 0 for vector in other.basis)
+        return all(matrix.remainder(self.basis, vector) == 0 for vector in other.basis)
 
     def coordinates(self, point: int | Mapping[str, int]) -> tuple[int, ...]:
         """Return the basis vectors whose xor is the point, as their indices.
@@ -189,12 +189,6 @@ class Subspace:
     def _same(self, other: Subspace) -> None:
         if not isinstance(other, Subspace) or other.axes != self.axes:
             raise bad_argument("other", f"must be a Subspace of the axes {self.axes}", other)
-
-    def _rest(self, value: int) -> int:
-        for vector in reversed(self.basis):
-            if value >> vector.bit_length() - 1 & 1:
-                value ^= vector
-        return value
 
     def _packed(self, point: int | Mapping[str, int]) -> int:
         return packed_point(self.axes, point, "point", flat=True)

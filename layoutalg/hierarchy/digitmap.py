@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -213,14 +214,9 @@ def check_points(count: int, why: str = "tables") -> None:
     Raises: BudgetError: LA754.
     """
     if count > limits.HIERARCHY_POINTS:
-        raise BudgetError(
-            Diagnostic(
-                code="LA754",
-                what="this would have to be enumerated, and it is too large",
-                where=(why,),
-                because=f"{count} points; enumeration goes up to {limits.HIERARCHY_POINTS}",
-            )
-        )
+        because = f"{count} points; enumeration goes up to {limits.HIERARCHY_POINTS}"
+        what = "all points would have to be enumerated, and there are too many"
+        raise BudgetError(Diagnostic("LA754", what, (why,), because))
 
 
 def _checked_modes(modes: object) -> Digits:
@@ -241,7 +237,7 @@ def _checked_modes(modes: object) -> Digits:
 
 
 def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
-    """Return coalesced modes, tuples only where a bit is shared, and the flips; refuse what is no bijection."""
+    """Return coalesced modes, tuples only where a bit is shared, and the flips; refuse what is not a bijection."""
     bits = shared_bits(modes)
     split = split_at(modes, (), ()) if bits else modes
     if split is None:
@@ -262,23 +258,21 @@ def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
         second = sum(pieces[k][0] for j, k in enumerate(carriers) if null[0] >> j & 1)
         raise _no_bijection(modes, "the bits flip the shared bits dependently", {"first": 0, "second": second})
     if len(carriers) != len(bits):
-        raise _no_bijection(modes, f"{len(carriers)} bits flip {len(bits)} shared bits", None)
+        raise _no_bijection(modes, f"{len(carriers)} bits flip {len(bits)} shared bits")
     uses = Counter(weight for k in carriers for weight in weights(pieces[k][2]))
+    flips = flips.symmetric_difference(-d for d in (split[k][1] for k in carriers) if _reversed(d))
     answer = list(split)
     for k in carriers:
-        stride = pieces[k][2]
-        if isinstance(stride, int) and stride < 0:
-            flips = flips ^ {-stride}
-    for k in carriers:
-        column = weights(pieces[k][2])
-        if len(column) > 1:
-            continue
-        if uses[column[0]] == 1 and column[0] in flips:
-            flips = flips - {column[0]}
-            answer[k] = (2, -column[0])
-        else:
-            answer[k] = (2, column[0])
+        bit, *others = weights(split[k][1])
+        if not others:
+            alone = uses[bit] == 1 and bit in flips
+            answer[k] = (2, -bit if alone else bit)
+            flips = flips - {bit} if alone else flips
     return merge(answer), flips
+
+
+def _reversed(stride: Stride) -> TypeGuard[int]:
+    return isinstance(stride, int) and stride < 0
 
 
 def _no_bijection(modes: Digits, because: str, witness: dict[str, object] | None = None) -> AdmissibilityError:
@@ -322,15 +316,11 @@ def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
         start, _, stride = next(mode for mode in reversed(outer_modes) if mode[0] <= weight)
         return stride if isinstance(stride, tuple) else abs(stride) * (weight // start)
 
-    answer: list[tuple[int, Stride]] = []
-    for extent, stride in pieces:
-        if isinstance(stride, int):
-            answer.append((extent, image(abs(stride))))
-            continue
-        flipped: set[int] = set()
-        for weight in stride:
-            flipped.symmetric_difference_update(weights(image(weight)))
-        answer.append((2, tuple(sorted(flipped))))
+    def flipped(stride: tuple[int, ...]) -> Stride:
+        counts = Counter(target for weight in stride for target in weights(image(weight)))
+        return tuple(sorted(target for target, count in counts.items() if count % 2))
+
+    answer = [(e, image(abs(d)) if isinstance(d, int) else flipped(d)) for e, d in pieces]
     return assemble(answer, outer.at(inner.offset))
 
 
@@ -351,7 +341,7 @@ def inverse_digits(mapping: DigitMap) -> DigitMap:
             columns.append(sum(place[target] for target in weights(stride)))
         else:
             found.append((weights(stride)[0], (extent, weight)))
-            origin += weight * (extent - 1) if isinstance(stride, int) and stride < 0 else 0
+            origin += weight * (extent - 1) if _reversed(stride) else 0
     back = matrix.inverse(columns)
     for target, column in zip(bits, back, strict=True):
         found.append((target, (2, tuple(weight for k, weight in enumerate(carriers) if column >> k & 1))))

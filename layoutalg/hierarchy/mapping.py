@@ -14,7 +14,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.f2.split import one_swizzle
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import chained, merge, shared_bits, split_at, weights
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 from layoutalg.hierarchy.bijection import Bijection, TableMap, canonical, compose, identity, local
 from layoutalg.hierarchy.digitmap import DigitMap, check_points
 from layoutalg.hierarchy.levels import malformed
@@ -113,22 +113,17 @@ def _no_bijection(mapping: object, because: str, witness: dict[str, object]) -> 
 
 def _same_size(actual: int, size: int, mapping: object) -> None:
     if actual != size:
-        shown = str(mapping)
+        because = f"{actual} points where the box has {size}"
+        witness = {"actual": actual, "expected": size}
         raise MalformedError(
-            Diagnostic(
-                code="LA750",
-                what="the mapping has the wrong number of points",
-                where=(shown if len(shown) <= 120 else shown[:117] + "...",),
-                because=f"{actual} points where the box has {size}",
-                witness={"actual": actual, "expected": size},
-            )
+            Diagnostic("LA750", "the mapping has the wrong number of points", (shown(mapping),), because, witness)
         )
 
 
 def unswizzled(mapping: DigitMap) -> tuple[Swizzle, DigitMap] | None:
     """Return a swizzle and a plain digit map with ``mapping(x) == swizzle(plain(x))``; None where no swizzle does it.
 
-    A swizzle acts on the bits of the number. These are the digits of the target that are no multiple of an odd extent.
+    A swizzle acts on the bits of the number. These are the digits of the target below the first odd extent.
 
     Example:
         >>> unswizzled(DigitMap(((4, 1), (2, (1, 4)), (2, (2, 8)), (3, 16))))

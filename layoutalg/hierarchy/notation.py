@@ -95,7 +95,7 @@ class _Reader:
         tokens, at = self.tokens, self.tokens.position()
         mapping: Bijection
         if tokens.accept("["):
-            source = self.axes("]")
+            source = self.box(closed=True)
             mapping = self.map()
         else:
             axes, modes = self.by_axis()
@@ -177,30 +177,19 @@ class _Reader:
             values.append(self.number("a value of the table"))
         return self.build(lambda: TableMap(tuple(values)), at)
 
-    def axes(self, closing: str) -> Box:
-        """Read the axes of a box up to a closing mark."""
-        at = self.tokens.position()
+    def box(self, closed: bool = False) -> Box:
+        """Read the axes of a box; ``closed`` where its bracket is open already."""
+        tokens, at = self.tokens, self.tokens.position()
+        closed = closed or tokens.accept("[")
         axes: list[tuple[str, int]] = []
-        while not self.tokens.accept(closing):
-            if axes:
-                self.tokens.take(",", f", or {closing}")
-            axes.append(self.axis())
-        return self.build(lambda: Box(tuple(axes)), at)
-
-    def axis(self) -> tuple[str, int]:
-        """Read ``name:extent``."""
-        name = self.tokens.take("name", "an axis")
-        self.tokens.take(":", ":")
-        return name, self.number("an extent")
-
-    def box(self) -> Box:
-        """Read a box that nothing closes."""
-        if self.tokens.accept("["):
-            return self.axes("]")
-        at = self.tokens.position()
-        axes = [self.axis()]
-        while self.tokens.accept(","):
-            axes.append(self.axis())
+        while not (closed and tokens.accept("]")):
+            if axes and not tokens.accept(","):
+                if not closed:
+                    break
+                tokens.take(",", ", or ]")
+            name = tokens.take("name", "an axis")
+            tokens.take(":", ":")
+            axes.append((name, self.number("an extent")))
         return self.build(lambda: Box(tuple(axes)), at)
 
     def guard(self, source: Box, target: Box, mapping: Bijection) -> Guard:

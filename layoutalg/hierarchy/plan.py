@@ -245,16 +245,10 @@ def _matrix(conversion: HierarchicalLayout, ends: Sequence[int]) -> tuple[tuple[
     mapping = conversion.map
     pieces = aligned(mapping.modes, ends) if isinstance(mapping, DigitMap) else None
     if pieces is None or not isinstance(mapping, DigitMap):
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA758",
-                what="an exchange plan needs digits that both sides share",
-                where=(str(conversion),),
-                because="the map is a table"
-                if not isinstance(mapping, DigitMap)
-                else "its digits before and after have no common refinement that respects the levels",
-            )
-        )
+        because = "its digits before and after have no common refinement that respects the levels"
+        because = because if isinstance(mapping, DigitMap) else "the map is a table"
+        what = "an exchange plan needs digits that both sides share"
+        raise RepresentabilityError(Diagnostic("LA758", what, (str(conversion),), because))
     bits = [
         [(weight << k, 2) for k in range(extent.bit_length() - 1)] if extent & (extent - 1) == 0 else [(weight, extent)]
         for weight, extent, _ in placed(pieces)
@@ -280,11 +274,6 @@ def _check(plan: ExchangePlan, conversion: HierarchicalLayout) -> None:
         edge += count
         kept &= not any(column >> edge for factor in (plan.first, plan.last) for column in factor[:edge])
     if not (whole and kept):
-        raise LayoutError(
-            Diagnostic(
-                code="LA760",
-                what="the exchange plan failed its own check",
-                where=(str(conversion), repr(plan)),
-                because="the factors do not multiply to the map" if kept else "a factor does not keep blocks together",
-            )
-        )
+        because = "the factors do not multiply to the map" if kept else "a factor does not keep blocks together"
+        what = "the exchange plan failed its own check"
+        raise LayoutError(Diagnostic("LA760", what, (str(conversion), repr(plan)), because))
