@@ -55,6 +55,11 @@ class SharedTile:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
 
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The tile's extents."""
+        return tuple([math.prod(extent for extent, _ in digits) for digits in self.modes])
+
     def addresses(self, element_bytes: int) -> IntArray:
         """Return the byte address of every tile element; shape: the tile."""
         total: IntArray = np.array(self.base, dtype=np.int64)
@@ -92,6 +97,8 @@ def shared_tile(
     extents = None if tile is None else CHECK.vector(tile, "tile")
     layout = layout_of(smem, extents, element_bytes)
     extents = extents_of(layout, axes) if extents is None else extents
+    if not extents:
+        raise CHECK.malformed("tile", "must have at least one dimension", extents)
     for place, extent in enumerate(extents):
         CHECK.integer(extent, f"tile[{place}]", 1)
     found = _from_modes(layout, extents, element_bytes, names) if axes is None else None

@@ -39,6 +39,8 @@ CHECK = Checker("LA376", "this is not a shared-memory layout of the tile")
 _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
 _OFFSET = "offset"
+SHARED_LAYOUTS = (*FAMILIES, PaddedShared)
+"""Types of layouts that can be a tile in shared memory."""
 
 
 def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) -> Any:
@@ -64,7 +66,7 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
         in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
         smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
     layout = plain(smem)
-    if not isinstance(layout, (*FAMILIES, PaddedShared)):
+    if not isinstance(layout, SHARED_LAYOUTS):
         raise CHECK.malformed("smem", "must be a layout or the text of one", smem)
     return layout
 

@@ -11,20 +11,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from typing import Any
 
 from layoutalg import convert
 from layoutalg.cli.exits import PROVED, REFUTED
 from layoutalg.cli.files import read_document
 from layoutalg.cli.output import say, say_json
 from layoutalg.cli.plans import PROBLEM_SCHEMA, checked, plan_lines, schema_of
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, coalesce
+from layoutalg.cute import ComposedLayout, CuteLayout, coalesce
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError, shown
 from layoutalg.notation import parse
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.smem import shared_tile
+from layoutalg.proofs.tensor import row_major
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
+from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -114,32 +118,28 @@ def _text(ask: Callable[[], object]) -> str:
         return "a value with numbers too long to be written"
 
 
-def _layout(layout: object, dtype: str, target: str) -> Facts:
+def _layout(layout: Any, dtype: str, target: str) -> Facts:
     facts: Facts = {"layout": _text(lambda: layout)}
-    if not isinstance(layout, (CuteLayout, ComposedLayout, LinearLayout)):
-        size = getattr(layout, "size", None)
-        if size is not None:
-            facts["size"] = f"{shown(size)} elements"
-        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))  # type: ignore[arg-type]
-        facts["over F2"] = _tried(lambda: convert.to_linear(layout))  # type: ignore[arg-type]
-        return facts
+    of_cute = isinstance(layout, (CuteLayout, ComposedLayout))
     if isinstance(layout, LinearLayout):
         facts["rank"] = f"{layout.rank} over F2; injective {layout.is_injective}, surjective {layout.is_surjective}"
-        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))
-        return facts
-    facts["size"] = f"{shown(layout.size)} elements, offsets below {shown(layout.cosize)}"
+    elif getattr(layout, "size", None) is not None:
+        reach = f", offsets below {shown(layout.cosize)}" if of_cute else ""
+        facts["size"] = f"{shown(layout.size)} elements{reach}"
     if isinstance(layout, CuteLayout):
         facts["normal form"] = _text(lambda: coalesce(layout))
-    if layout.size <= MAX_TABLE:
+    if of_cute and layout.size <= MAX_TABLE:
         table = layout.table()
         distinct = len(set(table.tolist()))
-        facts["image"] = f"{distinct} distinct offsets" + (
-            ", injective" if distinct == layout.size else ", not injective"
-        )
+        facts["image"] = f"{distinct} distinct offsets, {'' if distinct == layout.size else 'not '}injective"
         facts["table"] = _grid(layout)
-    facts["over F2"] = _tried(lambda: _columns(convert.to_linear(layout)))
-    facts |= _as_shared_tile(layout, dtype, target)
-    return facts
+    if not of_cute:
+        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))
+    if of_cute:
+        facts["over F2"] = _tried(lambda: _columns(convert.to_linear(layout)))
+    elif not isinstance(layout, LinearLayout):
+        facts["over F2"] = _tried(lambda: convert.to_linear(layout))
+    return facts | _as_shared_tile(layout, dtype, target)
 
 
 def _tried(ask: Callable[[], object]) -> object:
@@ -162,14 +162,9 @@ def _columns(linear: LinearLayout) -> str:
     )
 
 
-def _extents(layout: CuteLayout | ComposedLayout) -> list[int]:
-    shape = layout.shape
-    return [CuteLayout(mode).size for mode in (shape if isinstance(shape, tuple) else (shape,))]
-
-
 def _grid(layout: CuteLayout | ComposedLayout) -> list[str]:
     """The corner of the table over the first two modes."""
-    extents = _extents(layout)
+    extents = extents_of(layout)
     if len(extents) != 2:
         return [" ".join(str(value) for value in layout.table()[:32].tolist()) + (" ..." if layout.size > 32 else "")]
     values = layout.table().reshape(extents[1], extents[0]).T
@@ -179,26 +174,27 @@ def _grid(layout: CuteLayout | ComposedLayout) -> list[str]:
     return lines + (["..."] if extents[0] > GRID else [])
 
 
-def _as_shared_tile(layout: CuteLayout | ComposedLayout, dtype: str, target: str) -> Facts:
-    """Which TensorMap fills this tile and which wgmma descriptor reads it, for a row-major tensor around it."""
-    tile = _tile_of(layout, hardware.element_bytes(dtype))
-    if tile is None:
-        return {"as a tile": "no two-dimensional tile with one of the hardware's swizzles"}
-    extents, modes, swizzle = tile
-    inner = next((dim for dim in (0, 1) if any(stride == 1 and extent > 1 for extent, stride in modes[dim])), 1)
-    shape = [16 * extents[0], 16 * extents[1]]
-    stride = [shape[1], 1] if inner == 1 else [1, shape[0]]
-    document = {
-        "schema": "layoutalg/tensormap-problem/1",
-        "arch": target,
-        "direction": "load",
-        "global": {"shape": shape, "stride": stride, "dtype": dtype, "base_align_bytes": 256},
-        "tile": extents,
-        "smem": {"modes": modes, "swizzle": swizzle},
-    }
-    facts: Facts = {}
+def _as_shared_tile(layout: object, dtype: str, target: str) -> Facts:
+    """Which TensorMap fills this tile and which wgmma descriptor reads it, for a dense tensor of 16 tiles a side."""
+    if not isinstance(layout, SHARED_LAYOUTS):
+        return {}
     try:
-        plan = synthesize_tensormap(document, repair=False, budget_seconds=clock.left(TILE_SECONDS))
+        shared = shared_tile(layout, None, hardware.element_bytes(dtype))
+    except LayoutError as error:
+        said = "not decided" if isinstance(error, BudgetError) else "no"
+        return {"as a tile": f"{said}: {error.diagnostic.because or error.diagnostic.what}"}
+    tile = shared.tile
+    inner = next((dim for dim, digits in enumerate(shared.modes) if any(stride == 1 for _, stride in digits)), -1)
+    order = sorted(range(len(tile)), key=lambda dim: dim == inner % len(tile))  # outermost first
+    shape, dense = [16 * extent for extent in tile], row_major(tuple([16 * tile[dim] for dim in order]))
+    stride = [dense[order.index(dim)] for dim in range(len(tile))]
+    swizzle = f", swizzle {shared.swizzle}"
+    facts: Facts = {
+        "as a tile": f"{list(tile)} of {dtype}, digits {[list(digits) for digits in shared.modes]}{swizzle}"
+    }
+    try:
+        problem = TensorMapProblem.of((shape, stride, dtype), tile, layout, arch=target)
+        plan = synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(TILE_SECONDS))
         many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
         facts["TMA"] = (
             f"box {list(plan.tensor_map.box)}, swizzle {plan.tensor_map.swizzle}, {many}, from {dtype} {shape}:{stride}"
@@ -207,19 +203,19 @@ def _as_shared_tile(layout: CuteLayout | ComposedLayout, dtype: str, target: str
         facts["TMA"] = [f"{violation.rule}: {violation.message}" for violation in error.violations]
     except LayoutError as error:
         facts["TMA"] = f"not decided: {error.diagnostic.because or error.diagnostic.what}"
+    if len(tile) != 2:
+        return facts
     if target != wgmma.ARCH:
         facts["wgmma"] = f"descriptors are known for {wgmma.ARCH} alone, not for {target}"
     elif dtype in wgmma.DTYPES:
-        facts["wgmma A"] = _operand("A", extents, modes, swizzle, dtype)
-        facts["wgmma B"] = _operand("B", extents, modes, swizzle, dtype)
+        facts["wgmma A"] = _operand("A", layout, dtype)
+        facts["wgmma B"] = _operand("B", layout, dtype)
     return facts
 
 
-def _operand(operand: str, extents: list[int], modes: list[list[list[int]]], swizzle: str, dtype: str) -> object:
-    digits = tuple(tuple((extent, stride) for extent, stride in dim) for dim in modes)
+def _operand(operand: str, layout: object, dtype: str) -> object:
     try:
-        statement = OperandProblem(operand, (extents[0], extents[1]), (digits[0], digits[1]), swizzle, dtype)
-        plan = synthesize_wgmma(statement)
+        plan = synthesize_wgmma(OperandProblem.of(operand, dtype, layout))
     except InadmissibleOperandError as error:
         return list(error.reasons)
     except LayoutError as error:
@@ -229,31 +225,3 @@ def _operand(operand: str, extents: list[int], modes: list[list[list[int]]], swi
         f"{plan.major}-major, leading {first.leading_bytes} B, stride {first.stride_bytes} B, swizzle {first.swizzle}, "
         f"{len(plan.tiles)} instruction tiles, first descriptor {plan.tiles[0].encoded:#018x}"
     )
-
-
-def _tile_of(layout: CuteLayout | ComposedLayout, size: int) -> tuple[list[int], list[list[list[int]]], str] | None:
-    """Return (extents, modes per dimension, swizzle name) of a plain or once-swizzled two-dimensional layout."""
-    inner, swizzle = layout, "NONE"
-    if isinstance(layout, ComposedLayout):
-        name = _swizzle_name(layout.outer, size)
-        if name is None or layout.offset != 0 or not isinstance(layout.inner, CuteLayout):
-            return None
-        inner, swizzle = layout.inner, name
-    if not isinstance(inner, CuteLayout) or inner.rank != 2 or inner.size == 0:
-        return None
-    modes = [[[extent, stride] for extent, stride in inner[dim].flat] for dim in (0, 1)]
-    if any(stride < 0 for dim in modes for _, stride in dim):
-        return None
-    return _extents(inner), modes, swizzle
-
-
-def _swizzle_name(swizzle: Swizzle, size: int) -> str | None:
-    """The hardware's name of a swizzle on elements of ``size`` bytes."""
-    for bits, name in ((1, "32B"), (2, "64B"), (3, "128B")):
-        try:
-            wanted = Swizzle(bits, 4, 3, "byte").recast_elements(size)
-        except LayoutError:
-            continue
-        if swizzle == wanted:
-            return name
-    return None

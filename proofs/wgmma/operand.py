@@ -127,10 +127,9 @@ class OperandProblem(Statement):
         shared = shared_tile(smem, tile, ELEMENT_BYTES, swizzle, names=names, axes=axes)
         if len(shared.modes) != 2:
             raise malformed_field("smem", "must have the two dimensions of an operand", len(shared.modes))
-        extents = tuple(math.prod(extent for extent, _ in digits) for digits in shared.modes)
         base = ELEMENT_BYTES * shared.base
-        modes = (shared.modes[0], shared.modes[1])
-        return cls(operand, (extents[0], extents[1]), modes, shared.swizzle, dtype, base, align_bytes, arch)
+        shape, modes = (shared.tile[0], shared.tile[1]), (shared.modes[0], shared.modes[1])
+        return cls(operand, shape, modes, shared.swizzle, dtype, base, align_bytes, arch)
 
     def __str__(self) -> str:
         shapes = ",".join("(" + ",".join(str(n) for n, _ in modes) + ")" for modes in self.smem_modes)
