@@ -123,7 +123,7 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
     inputs = _inputs(layout)
     ordered = _ordered(inputs, axes)
     extents = [inputs[name] for name in ordered]
-    ends = set(accumulate(extents, mul))
+    ends = {1, *accumulate(extents, mul)}
     if sum(extent > 1 for extent in extents) > 1 and not set(accumulate(tile, mul)) <= ends:
         axes_text = ", ".join(f"{name}:{inputs[name]}" for name in ordered)
         hint = "; axes= names them outermost dimension first"
