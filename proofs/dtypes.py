@@ -55,7 +55,7 @@ def dtype_name(value: object) -> str:
     short = name.replace("::", ".").rpartition(".")[2].lower().removesuffix("_t").replace("_", "")
     if short not in _NAMES:
         rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name of one of these"
-        raise _CHECK.malformed("dtype", rule, value if isinstance(value, str) else shown(value))
+        raise _CHECK.malformed("dtype", rule, value)
     return _NAMES[short]
 
 

@@ -190,14 +190,15 @@ def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
     for place, (column, extent) in enumerate(zip(points, tile, strict=True)):
         known = outputs[f"dim{place}"] or int(column.max()) + 1
         if known != extent or int(column.min()) < 0:
-            raise CHECK.malformed("smem", f"must have the tile's extents {tile}", f"{known} along dim{place}")
+            raise CHECK.malformed("smem", f"must have the tile's extents {tile}", known, f" along dim{place}")
     index = np.ravel_multi_index(points, tile)
     held = np.bincount(index, minlength=math.prod(tile))
     for wrong, rule in ((held == 0, "must hold every element"), (held > 1, "must hold every element once")):
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             where = tuple(int(part) for part in np.unravel_index(at, tile))
-            raise CHECK.malformed("smem", rule, f"{np.flatnonzero(index == at)[:2].tolist()} at coordinate {where}")
+            held_at = np.flatnonzero(index == at)[:2].tolist()
+            raise CHECK.malformed("smem", rule, held_at, f", the offsets of coordinate {where}")
     values = np.empty(math.prod(tile), dtype=np.int64)
     values[index] = np.arange(index.size)
     return values.reshape(tile)

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import LayoutError
@@ -119,7 +121,9 @@ class OperandProblem(Statement):
         from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
         from layoutalg.proofs.tensor import tensor_of
 
-        named = isinstance(tensor, str) or (not hasattr(tensor, "shape") and not isinstance(tensor, (tuple, list)))
+        named = isinstance(tensor, (str, type, np.dtype)) or not (
+            hasattr(tensor, "shape") or isinstance(tensor, (tuple, list))
+        )
         dtype = dtype_name(tensor) if named else tensor_of(tensor).dtype
         if dtype not in hardware.DTYPES:
             raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", dtype)
