@@ -230,5 +230,5 @@ def _values(layout: Any) -> IntArray:
     wanted = _OFFSET if _OFFSET in names or not outputs else next(iter(outputs))
     column = _columns(layout)[names.index(wanted) if wanted in names else 0]
     if column.dtype == object or (column.size and int(column.min()) < 0):
-        raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", column.min())
+        raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", int(column.min()))
     return column

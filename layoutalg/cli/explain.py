@@ -123,9 +123,8 @@ def _layout(layout: Any, dtype: str, target: str) -> Facts:
     of_cute = isinstance(layout, (CuteLayout, ComposedLayout))
     if isinstance(layout, LinearLayout):
         facts["rank"] = f"{layout.rank} over F2; injective {layout.is_injective}, surjective {layout.is_surjective}"
-    elif getattr(layout, "size", None) is not None:
-        reach = f", offsets below {shown(layout.cosize)}" if of_cute else ""
-        facts["size"] = f"{shown(layout.size)} elements{reach}"
+    elif (size := _size(layout)) is not None:
+        facts["size"] = f"{shown(size)} elements" + (f", offsets below {shown(layout.cosize)}" if of_cute else "")
     if isinstance(layout, CuteLayout):
         facts["normal form"] = _text(lambda: coalesce(layout))
     if of_cute and layout.size <= MAX_TABLE:
@@ -140,6 +139,14 @@ def _layout(layout: Any, dtype: str, target: str) -> Facts:
     elif not isinstance(layout, LinearLayout):
         facts["over F2"] = _tried(lambda: convert.to_linear(layout))
     return facts | _as_shared_tile(layout, dtype, target)
+
+
+def _size(layout: Any) -> int | None:
+    """The number of coordinates; None for a swizzle and for a layout that is partial or has parameters."""
+    try:
+        return getattr(layout, "size", None)
+    except LayoutError:
+        return None
 
 
 def _tried(ask: Callable[[], object]) -> object:

@@ -201,7 +201,7 @@ def test_padding_is_a_pitch():
         ("(32,64):(-64,1)", "must have offsets in \\[0, "),
         ("(32,64):(1073741824,34359738368)", "must have offsets in \\[0, "),
         (7, "must be a layout or the text of one"),
-        (la.Swizzle(3, 3, 3), "must be a layout or the text of one"),
+        (la.Swizzle(3, 3, 3), "must have modes of the tile"),
         (nvmma_shared((64, 64), 128, 16, cga=((1, 0),)), "must be the layout of one block"),
         ("F2[offset=(0,1)(0,0) -> dim0:1, dim1:2]", "must have the tile's extents"),
         ("F2[x=(1,0)(2,0)(4,0)(8,0)(16,0), y=(0,1)(0,2)(0,4)(0,8)(0,16)(0,32) -> a:32, b:64]", "must have one output"),
