@@ -2,7 +2,7 @@
 
 Main definitions: ``load_kernel``, ``store_kernel``, ``matmul_kernel``, ``WgmmaTiles``.
 
-Notation: the tile base is aligned as the plan asks; issue q starts at the plan's coordinates for the kernel's origin
+Notation: the tile base is aligned as the plan states; issue q starts at the plan's coordinates for the kernel's origin
 parameters, one int per tile dimension, outermost first.
 
 Implementation notes: texts are meant to be read. Constants are the plan's own numbers; hardware is called by name only
@@ -23,10 +23,12 @@ from layoutalg.codegen.kernel import (
     KernelSource,
     checked_int,
     checked_name,
+    signature,
 )
 from layoutalg.codegen.plans import image_bytes, launchable
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.integer import IntegerLayout, index_expression
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
@@ -130,7 +132,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         (_MAP, "map"), *_origins(plan), ("unsigned char*", "image"), ("int*", "status"),
     )  # fmt: skip
     text = _LOAD_BODY.format(
-        title=_title(plan), threads=THREADS, name=name, signature=_signature(parameters),
+        title=_title(plan), threads=THREADS, name=name, signature=signature(parameters),
         align=max(plan.smem_align_bytes, 128), barrier=barrier, image_bytes=size, phases="".join(phases),
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT, refusal=_refusal(plan),
     )  # fmt: skip
@@ -156,7 +158,7 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         (_MAP, "map"), *_origins(plan), ("const unsigned char*", "image"), ("int*", "status"),
     )  # fmt: skip
     text = _STORE_BODY.format(
-        title=_title(plan), threads=THREADS, name=name, signature=_signature(parameters),
+        title=_title(plan), threads=THREADS, name=name, signature=signature(parameters),
         align=max(plan.smem_align_bytes, 128), image_bytes=size,
         issues=_issues(plan, range(len(plan.issues)), 0, "la_tma_store_{rank}d(&map, {address}, {coords});"),
         status_done=STATUS_DONE, refusal=_refusal(plan),
@@ -182,13 +184,10 @@ class WgmmaTiles:
     mn: int
 
     def __post_init__(self) -> None:
-        rows = self.descriptors
-        if not isinstance(rows, tuple) or not rows or not all(isinstance(row, tuple) for row in rows):
-            because = f"descriptors must be a tuple of tuples of integers, not a {type(rows).__name__}"
+        checked_kinds(self, "LA505")
+        if not self.descriptors or any(bits < 0 for row in self.descriptors for bits in row):
+            because = "descriptors must be rows of unsigned 64-bit integers, at least one"
             raise MalformedError(Diagnostic("LA505", "these are not operand descriptors", ("WgmmaTiles",), because))
-        for row in rows:
-            for bits in row:
-                checked_int(bits, "descriptors", 0, 2**64, "WgmmaTiles", "LA505")
         checked_int(self.transposed, "transposed", 0, 2, "WgmmaTiles", "LA505")
         checked_int(self.mn, "mn", 1, 257, "WgmmaTiles", "LA505")
 
@@ -287,7 +286,7 @@ def matmul_kernel(
     text = _MATMUL_BODY.format(
         title=f"A: {_title(plan_a)}\n// B: {_title(plan_b)}", m=m, n=n, k=16 * k_steps, step_n=step_n, threads=128,
         name=name,
-        signature=_signature(parameters), align=align, b_offset=b_offset, barrier=barrier, lane=lane.text,
+        signature=signature(parameters), align=align, b_offset=b_offset, barrier=barrier, lane=lane.text,
         bytes=plan_a.expect_tx_bytes + plan_b.expect_tx_bytes, issues=issues, status_done=STATUS_DONE,
         status_timeout=STATUS_TIMEOUT, tiles="".join(blocks), refusal=_refusal(plan_a, "a") + _refusal(plan_b, "b"),
     )  # fmt: skip
@@ -298,25 +297,16 @@ def matmul_kernel(
 def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles, tiles_b: WgmmaTiles) -> int:
     """Check that the operands fit together; return the number of K steps."""
     k_steps = len(tiles_a.descriptors[0]) if tiles_a.descriptors else 0
+    a, b = plan_a.problem, plan_b.problem
+    rows = (*tiles_a.descriptors, *tiles_b.descriptors)
+    fits = plan_a.expect_tx_bytes + plan_b.expect_tx_bytes <= MAX_PHASE_BYTES
     rules = (
-        (
-            plan_a.problem.dtype == plan_b.problem.dtype,
-            f"dtypes {plan_a.problem.dtype} and {plan_b.problem.dtype} differ",
-        ),
-        (
-            plan_a.problem.arch == plan_b.problem.arch,
-            f"architectures {plan_a.problem.arch} and {plan_b.problem.arch} differ",
-        ),
+        (a.dtype == b.dtype, f"dtypes {a.dtype} and {b.dtype} differ"),
+        (a.arch == b.arch, f"architectures {a.arch} and {b.arch} differ"),
         (k_steps > 0 and bool(tiles_b.descriptors), "an operand has no descriptors"),
-        (
-            all(len(row) == k_steps for row in (*tiles_a.descriptors, *tiles_b.descriptors)),
-            "the operands have different numbers of K steps",
-        ),
+        (all(len(row) == k_steps for row in rows), "the operands have different numbers of K steps"),
         (tiles_a.mn == 64, f"operand A covers 64 rows per step, not {tiles_a.mn}"),
-        (
-            plan_a.expect_tx_bytes + plan_b.expect_tx_bytes <= MAX_PHASE_BYTES,
-            "one barrier phase cannot count both tiles",
-        ),
+        (fits, "one barrier phase cannot count both tiles"),
     )
     for holds, reason in rules:
         if not holds:
@@ -326,15 +316,10 @@ def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles,
 
 def _fit(smem: int, plan: TensorMapPlan) -> int:
     if smem > MAX_SMEM_BYTES:
-        raise InfeasibleError(
-            Diagnostic(
-                "LA504",
-                "the tile does not fit a block's shared memory",
-                (f"footprint {plan.smem_bytes} bytes",),
-                f"{smem} bytes with alignment and barrier, of {MAX_SMEM_BYTES}",
-                source="CUDA C++ programming guide, compute capability 9.0",
-            )
-        )
+        where, because = f"footprint {plan.smem_bytes} bytes", f"{smem} bytes with alignment and barrier"
+        source = "CUDA C++ programming guide, compute capability 9.0"
+        what = "the tile does not fit a block's shared memory"
+        raise InfeasibleError(Diagnostic("LA504", what, (where,), f"{because}, of {MAX_SMEM_BYTES}", source=source))
     return smem
 
 
@@ -355,10 +340,6 @@ def _title(plan: TensorMapPlan) -> str:
 def _origins(plan: TensorMapPlan, side: str = "") -> tuple[tuple[str, str], ...]:
     prefix = f"{side}_origin" if side else "origin"
     return tuple(("int", f"{prefix}{dim}") for dim in range(len(plan.problem.tile)))
-
-
-def _signature(parameters: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{kind} {name}" for kind, name in parameters)
 
 
 def _refusal(plan: TensorMapPlan, side: str = "") -> str:

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.kernel import KernelSource, checked_arguments, checked_int
+from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous
 from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
 
@@ -137,42 +137,16 @@ def run(
     pointers = (ctypes.c_void_p * len(arguments))()
     known = list(regions)
     for i, ((kind, name), value) in enumerate(zip(kernel.parameters, arguments, strict=True)):
-        pointers[i], keep = _cell(kind, name, value)
+        given: object = value
+        if isinstance(value, np.ndarray):
+            given = contiguous(value, name, "LA522").ctypes.data
+            if not regions:
+                known.append((value.ctypes.data, value.nbytes))
+        pointers[i], keep = argument_cell(kind, name, given, "LA522")
         cells.append(keep)
-        if isinstance(value, np.ndarray) and not regions:
-            known.append((value.ctypes.data, value.nbytes))
     if len(known) > MAX_REGIONS:
         because = f"at most {MAX_REGIONS} regions, not {len(known)}"
         raise MalformedError(Diagnostic("LA522", "bad launch", (f"kernel {kernel.name}",), because))
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
     return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known)))
-
-
-def _cell(kind: str, name: str, value: Argument) -> tuple[int, object]:
-    """Return the address of a parameter's value and what keeps it alive."""
-    if kind.endswith("*"):
-        if isinstance(value, np.ndarray):
-            if not value.flags.c_contiguous:
-                raise MalformedError(
-                    Diagnostic("LA522", "bad launch", (f"parameter {name}",), "the array is not contiguous")
-                )
-            value = value.ctypes.data
-        if not isinstance(value, int):
-            raise MalformedError(
-                Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a pointer is wanted, not {value!r}")
-            )
-        pointer = ctypes.c_void_p(value)
-        return ctypes.addressof(pointer), pointer
-    if isinstance(value, bytes):
-        store = (ctypes.c_ubyte * (len(value) + 128))()
-        address = ctypes.addressof(store)
-        address += -address % 128
-        ctypes.memmove(address, value, len(value))
-        return address, store
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise MalformedError(
-            Diagnostic("LA522", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}")
-        )
-    cell = ctypes.c_int(value)
-    return ctypes.addressof(cell), cell

@@ -8,9 +8,15 @@ host header in front, with a C++ compiler for the CPU.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
 
 from layoutalg.ground import limits
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
@@ -80,21 +86,50 @@ class KernelSource:
         checked_int(self.dynamic_smem_bytes, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, where)
         checked_int(self.image_bytes, "image_bytes", 0, 2**31, where)
 
-    def signature(self) -> str:
-        """Return the parameter list as C text."""
-        return ", ".join(f"{kind} {name}" for kind, name in self.parameters)
+
+def signature(parameters: Sequence[tuple[str, str]]) -> str:
+    """Return a parameter list as C text."""
+    return ", ".join(f"{kind} {name}" for kind, name in parameters)
 
 
-def checked_arguments(kernel: object, arguments: object, code: str) -> KernelSource:
+def checked_arguments(kernel: object, arguments: Sequence[Any], code: str) -> KernelSource:
     """Return a kernel, refused unless there is one argument per parameter."""
-    if not isinstance(kernel, KernelSource):
-        because = f"kernel must be a KernelSource, not a {type(kernel).__name__}"
-        raise MalformedError(Diagnostic(code, "bad launch", ("kernel",), because))
+    kernel = Checker(code, "bad launch").kind(kernel, KernelSource, "kernel")
     count = len(arguments) if isinstance(arguments, (list, tuple)) else f"a {type(arguments).__name__}"
     if count != len(kernel.parameters):
-        because = f"{len(kernel.parameters)} arguments wanted, not {count}"
+        because = f"the kernel takes {len(kernel.parameters)} arguments, not {count}"
         raise MalformedError(Diagnostic(code, "bad launch", (f"kernel {kernel.name}",), because))
     return kernel
+
+
+def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, object]:
+    """Return the address of a parameter's value and what keeps it alive: a pointer, the bytes of a struct, an int.
+
+    Args:
+        kind: C type of the parameter.
+        name: Its name.
+        value: An integer, an address, or bytes.
+        code: Code of the error.
+    """
+    if isinstance(value, bytes) and not kind.endswith("*"):
+        store = (ctypes.c_ubyte * (len(value) + 128))()
+        address = ctypes.addressof(store)
+        address += -address % 128
+        ctypes.memmove(address, value, len(value))
+        return address, store
+    limit = 2**64 if kind.endswith("*") else 2**31
+    if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:
+        wanted = "an array or an address" if kind.endswith("*") else "a 32-bit integer"
+        raise MalformedError(Diagnostic(code, "bad launch", (f"parameter {name}",), f"must be {wanted}, not {value!r}"))
+    cell = ctypes.c_uint64(value % 2**64) if kind.endswith("*") else ctypes.c_int(value)
+    return ctypes.addressof(cell), cell
+
+
+def contiguous(value: npt.NDArray[Any], name: str, code: str) -> npt.NDArray[Any]:
+    """Return an array argument, refused where its elements have gaps."""
+    if not value.flags.c_contiguous:
+        raise MalformedError(Diagnostic(code, "bad launch", (f"parameter {name}",), "the array is not contiguous"))
+    return value
 
 
 def checked_name(name: object) -> str:

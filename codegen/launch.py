@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
-from layoutalg.codegen.kernel import KernelSource, checked_arguments, checked_int
+from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -179,15 +179,12 @@ def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[
     Args:
         plan: A plan with direction ``"load"``.
         tensor: uint8 numpy array whose byte 0 is the tensor's base address (copied to the device), or any tensor that
-            speaks DLPack, used in place.
+            has `__dlpack__`, used in place.
         origin: Tile origin in elements, outermost first.
     """
     kernel = load_kernel(plan)
-    image, status = np.zeros(kernel.image_bytes, dtype=np.uint8), np.zeros(1, dtype=np.int32)
-    there = from_dlpack(tensor)
-    placed = upload(there) if isinstance(there, np.ndarray) else there
-    run(kernel, [place_map(plan.raw, _base(plan, placed)), *origin_arguments(plan, origin), image, status])
-    return image, int(status[0])
+    image = np.zeros(kernel.image_bytes, dtype=np.uint8)
+    return image, _run_tile(plan, kernel, tensor, image, origin)
 
 
 def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, origin: Sequence[int]) -> int:
@@ -199,13 +196,22 @@ def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, o
         tensor: As for ``load_tile``; written in place.
         origin: Tile origin in elements, outermost first.
     """
-    kernel = store_kernel(plan)
-    status = np.zeros(1, dtype=np.int32)
     there = from_dlpack(tensor)
     placed = upload(there) if isinstance(there, np.ndarray) else there
-    run(kernel, [place_map(plan.raw, _base(plan, placed)), *origin_arguments(plan, origin), image, status])
+    status = _run_tile(plan, store_kernel(plan), placed, image, origin)
     if isinstance(there, np.ndarray):
         there.view(np.uint8).reshape(-1)[:] = download(placed, 0, there.nbytes)
+    return status
+
+
+def _run_tile(
+    plan: TensorMapPlan, kernel: KernelSource, tensor: Any, image: npt.NDArray[np.uint8], origin: Sequence[int]
+) -> int:
+    """Run the kernel of one tile; return its status."""
+    there = from_dlpack(tensor)
+    placed = upload(there) if isinstance(there, np.ndarray) else there
+    status = np.zeros(1, dtype=np.int32)
+    run(kernel, [place_map(plan.raw, _base(plan, placed)), *origin_arguments(plan, origin), image, status])
     return int(status[0])
 
 
@@ -256,7 +262,7 @@ def _base(plan: TensorMapPlan, tensor: DeviceTensor) -> int:
             Diagnostic(
                 "LA536",
                 "the tensor is less aligned than its problem states",
-                because=f"address {tensor.pointer:#x} is no multiple of {plan.problem.base_align_bytes}",
+                because=f"address {tensor.pointer:#x} is not a multiple of {plan.problem.base_align_bytes}",
             )
         )
     return tensor.pointer
@@ -265,33 +271,14 @@ def _base(plan: TensorMapPlan, tensor: DeviceTensor) -> int:
 def _cell(
     driver: Any, kind: str, name: str, value: Any, allocations: list[tuple[Any, npt.NDArray[Any], bool]]
 ) -> tuple[int, object]:
-    """Return the address of a parameter's value and what keeps it alive."""
-    if kind.endswith("*"):
-        if isinstance(value, np.ndarray):
-            if not value.flags.c_contiguous:
-                raise MalformedError(
-                    Diagnostic("LA533", "bad launch", (f"parameter {name}",), "the array is not contiguous")
-                )
-            pointer = _call(driver.cuMemAlloc(max(value.nbytes, 16)))
-            allocations.append((pointer, value, not kind.startswith("const ")))
-            _call(driver.cuMemcpyHtoD(pointer, value.ctypes.data, value.nbytes))
-            value = int(pointer)
-        elif isinstance(value, DeviceTensor):
-            value = value.pointer
-        cell: Any = ctypes.c_uint64(int(value))
-        return ctypes.addressof(cell), cell
-    if isinstance(value, bytes):
-        store = (ctypes.c_ubyte * (len(value) + 128))()
-        address = ctypes.addressof(store)
-        address += -address % 128
-        ctypes.memmove(address, value, len(value))
-        return address, store
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
-        raise MalformedError(
-            Diagnostic("LA533", "bad launch", (f"parameter {name}",), f"a 32-bit integer is wanted, not {value!r}")
-        )
-    cell = ctypes.c_int(value)
-    return ctypes.addressof(cell), cell
+    """Return the address of a parameter's value and what keeps it alive; arrays are copied to the device."""
+    given: object = value.pointer if isinstance(value, DeviceTensor) else value
+    if isinstance(value, np.ndarray):
+        pointer = _call(driver.cuMemAlloc(max(contiguous(value, name, "LA533").nbytes, 16)))
+        allocations.append((pointer, value, not kind.startswith("const ")))
+        _call(driver.cuMemcpyHtoD(pointer, value.ctypes.data, value.nbytes))
+        given = int(pointer)
+    return argument_cell(kind, name, given, "LA533")
 
 
 def _driver() -> Any:

@@ -9,6 +9,7 @@ import operator
 from collections.abc import Sequence
 
 from layoutalg.codegen.kernel import checked_int
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
@@ -19,13 +20,11 @@ def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
 
     Raises: MalformedError: LA503.
     """
-    if not isinstance(plan, TensorMapPlan):
-        because = f"plan must be a TensorMapPlan, not a {type(plan).__name__}"
-        raise MalformedError(Diagnostic("LA503", "this is not a plan", ("plan",), because))
-    if direction is not None and plan.direction != direction:
-        because = f"the plan is a {plan.direction}"
-        raise MalformedError(Diagnostic("LA503", f"this asks for a {direction} plan", ("plan",), because))
-    return plan
+    checked = Checker("LA503", "this is not a plan").kind(plan, TensorMapPlan, "plan")
+    if direction is not None and checked.direction != direction:
+        because = f"it is a {checked.direction}"
+        raise MalformedError(Diagnostic("LA503", f"the plan is not a {direction}", ("plan",), because))
+    return checked
 
 
 def image_bytes(plan: TensorMapPlan) -> int:
@@ -44,7 +43,7 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
 
     Args:
         plan: The plan.
-        direction: ``"load"`` or ``"store"``, where only one will do.
+        direction: ``"load"`` or ``"store"``, where only one is taken.
 
     Raises: MalformedError: LA503, LA506.
     """

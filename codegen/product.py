@@ -21,11 +21,13 @@ from layoutalg.codegen.kernel import KernelSource, checked_int, status_text
 from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 
+CHECK = Checker("LA505", "this is not an operand")
 LARGEST = 8
 """Values are integers of [-8, 8]: products of up to 2^17 terms stay exact in float."""
 
@@ -46,10 +48,8 @@ class Operand:
 
     def __post_init__(self) -> None:
         checked_plan(self.copy, "load")
-        for name, kind in (("view", OperandView), ("consumer", OperandPlan)):
-            if not isinstance(getattr(self, name), kind):
-                because = f"{name} must be an {kind.__name__}, not a {type(getattr(self, name)).__name__}"
-                raise MalformedError(Diagnostic("LA505", "this is not an operand", ("Operand",), because))
+        CHECK.kind(self.view, OperandView, "view")
+        CHECK.kind(self.consumer, OperandPlan, "consumer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,7 @@ def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
 
     Raises: MalformedError: LA505.
     """
-    if not isinstance(consumer, OperandPlan):
-        because = f"consumer must be an OperandPlan, not a {type(consumer).__name__}"
-        raise MalformedError(Diagnostic("LA505", "this is not an operand plan", ("wgmma_tiles",), because))
+    CHECK.kind(consumer, OperandPlan, "consumer")
     rows: dict[int, dict[int, int]] = {}
     for tile in consumer.tiles:
         rows.setdefault(tile.mn, {})[tile.k] = tile.encoded
@@ -96,15 +94,9 @@ def product_kernel(a: Operand, b: Operand, name: str = "la_product") -> KernelSo
 
     Raises: MalformedError: LA505, LA503, LA506. InfeasibleError: LA504.
     """
-    _checked_operands(a, b)
+    for argument, operand in (("a", a), ("b", b)):
+        CHECK.kind(operand, Operand, argument)
     return matmul_kernel(a.copy, b.copy, wgmma_tiles(a.consumer), wgmma_tiles(b.consumer), name)
-
-
-def _checked_operands(*operands: object) -> None:
-    for operand in operands:
-        if not isinstance(operand, Operand):
-            because = f"a and b must be Operands, not a {type(operand).__name__}"
-            raise MalformedError(Diagnostic("LA505", "this is not an operand", ("operands",), because))
 
 
 def validate_product(
@@ -126,7 +118,8 @@ def validate_product(
 
     Raises: MalformedError: LA505, LA540, LA541, LA544. MissingExtraError: LA532, LA510, LA520.
     """
-    _checked_operands(a, b)
+    for argument, operand in (("a", a), ("b", b)):
+        CHECK.kind(operand, Operand, argument)
     if device not in ("auto", "cuda", "host"):
         because = f"device must be 'auto', 'cuda' or 'host', not {str(device)[:40]!r}"
         raise MalformedError(Diagnostic("LA540", "no such backend", ("validate_product",), because))

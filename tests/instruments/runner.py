@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, THREADS, KernelSource
+from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, THREADS, KernelSource, signature
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
@@ -121,7 +121,7 @@ def runner_kernel(rank: int, direction: str, arch: str = "sm_90a") -> KernelSour
     text = (_LOAD if direction == "load" else _STORE).format(
         prelude=PRELUDE,
         name=name,
-        signature=", ".join(f"{kind} {parameter}" for kind, parameter in _PARAMETERS),
+        signature=signature(_PARAMETERS),
         rank=rank,
         threads=THREADS,
         head_ints=HEAD_INTS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
-from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernel import KernelSource, signature
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
@@ -64,4 +64,4 @@ def test_the_prelude_includes_nothing() -> None:
 
 def test_a_kernel_prints_its_signature() -> None:
     kernel = KernelSource("f", "", "sm_90a", 32, 0, (("int", "x"), ("float*", "y")))
-    assert kernel.signature() == "int x, float* y"
+    assert signature(kernel.parameters) == "int x, float* y"
