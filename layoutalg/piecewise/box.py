@@ -2,13 +2,16 @@
 
 Main definitions: ``extents``, ``NotABox``, ``link``.
 
-Implementation notes: conditions that each bound one axis are read off; a small domain is listed; ISL is asked last.
+Implementation notes: a small domain is listed; of pieces whose conditions each bound one axis the points are counted;
+ISL is asked last.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,9 +20,13 @@ from layoutalg.ground.cache import kept
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.piecewise import confirm, functions, questions, small
 from layoutalg.piecewise.budget import solve
-from layoutalg.piecewise.clauses import Atom
+from layoutalg.piecewise.clauses import Atom, Condition
 from layoutalg.piecewise.confirm import DisagreementError, held, judged, valued
 from layoutalg.piecewise.meaning import Meaning, UnreadError, read
+
+Sides: TypeAlias = "tuple[tuple[int | None, int | None], ...]"
+"""Inclusive bounds of every input; None is unbounded."""
+BOXES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +61,9 @@ def extents(text: str) -> tuple[int, ...] | NotABox:
         if listed is not None:
             inside = valued(meaning, listed)[1]
             return _of_points([place[inside] for place in listed.places], int(np.sum(inside)))
-        sides = _sides(meaning)
-        if sides is not None:
-            return _of_sides(sides)
+        found = _of_boxes(meaning)
+        if found is not None:
+            return found
     except UnreadError:
         pass
     return _asked(text)
@@ -77,42 +84,63 @@ def _of_points(places: list[np.ndarray], count: int) -> tuple[int, ...] | NotABo
     return NotABox(f"it has no value everywhere in the box {found}", {"at": hole})
 
 
-def _sides(meaning: Meaning) -> list[tuple[int | None, int | None]] | None:
-    """Return inclusive bounds of every input where one conjunction of bounds on single inputs is the whole domain."""
-    if len(meaning.clauses) != 1:
-        return None
-    clause = meaning.clauses[0]
-    known = {clause.known.get(Atom("variable", f"#{place}"), -1): place for place in range(meaning.inputs)}
-    if len(known) < meaning.inputs or -1 in known or any(place.denominator != 1 for place in clause.places):
-        return None
-    sides: list[tuple[int | None, int | None]] = [(None, None)] * meaning.inputs
-    waiting = [clause.condition]
-    while waiting:
-        part = waiting.pop()
-        if part[0] == "all":
-            waiting += part[1]
-            continue
-        if part[0] not in {"least", "zero"} or len(part[1].terms) != 1 or part[1].terms[0][0] not in known:
-            return None
-        atom, factor = part[1].terms[0]
-        low, high = sides[known[atom]]
-        for sign in (1, -1) if part[0] == "zero" else (1,):
-            a, b = sign * factor, sign * part[1].constant  # a x + b >= 0
+def _narrowed(sides: list[Sides], condition: Condition, places: Mapping[int, int]) -> list[Sides]:
+    """Return the boxes on which a condition holds, within others.
+
+    Raises: UnreadError: a condition that does not bound one input.
+    """
+    kind, parts = condition[0], condition[1]
+    if kind == "all":
+        for part in parts:
+            sides = _narrowed(sides, part, places)
+        return sides
+    if kind == "any":
+        return [box for part in parts for box in _narrowed(sides, part, places)]
+    if kind not in {"least", "zero"} or len(parts.terms) != 1 or parts.terms[0][0] not in places:
+        raise UnreadError("a condition that does not bound one input")
+    atom, factor = parts.terms[0]
+    k = places[atom]
+    answer = []
+    for box in sides:
+        low, high = box[k]
+        for sign in (1, -1) if kind == "zero" else (1,):
+            a, b = sign * factor, sign * parts.constant  # a x + b >= 0
             if a > 0:
                 low = -(b // a) if low is None else max(low, -(b // a))
             else:
                 high = b // -a if high is None else min(high, b // -a)
-        sides[known[atom]] = low, high
-    return sides
+        if low is None or high is None or low <= high:
+            answer.append((*box[:k], (low, high), *box[k + 1 :]))
+    return answer
 
 
-def _of_sides(sides: list[tuple[int | None, int | None]]) -> tuple[int, ...] | NotABox:
-    if any(low is None or high is None or low > high for low, high in sides):
+def _of_boxes(meaning: Meaning) -> tuple[int, ...] | NotABox | None:
+    """Return the answer where the domain is a few disjoint boxes that fill their hull, or do not begin at 0."""
+    boxes: list[Sides] = []
+    for clause in meaning.clauses:
+        known = {clause.known.get(Atom("variable", f"#{place}"), -1): place for place in range(meaning.inputs)}
+        if len(known) < meaning.inputs or -1 in known or any(place.denominator != 1 for place in clause.places):
+            return None
+        boxes += _narrowed([((None, None),) * meaning.inputs], clause.condition, known)
+    if len(boxes) > BOXES or any(_meet(one, other) for k, one in enumerate(boxes) for other in boxes[:k]):
+        return None
+    if not boxes or any(low is None or high is None for box in boxes for low, high in box):
         return NotABox("its domain is empty or unbounded")
-    late = next((k for k, (low, _) in enumerate(sides) if low != 0), None)
+    ends = [[(low or 0, high or 0) for low, high in axis] for axis in zip(*boxes, strict=True)]
+    late = next((k for k, axis in enumerate(ends) if min(axis)[0] != 0), None)
     if late is not None:
         return NotABox(f"input {late} does not start at 0")
-    return tuple((high or 0) + 1 for _, high in sides)
+    found = tuple(max(high for _, high in axis) + 1 for axis in ends)
+    points = sum(math.prod((high or 0) - (low or 0) + 1 for low, high in box) for box in boxes)
+    return found if points == math.prod(found) else None
+
+
+def _meet(one: Sides, other: Sides) -> bool:
+    """Return whether two boxes share a point."""
+    return all(
+        (a is None or d is None or a <= d) and (c is None or b is None or c <= b)
+        for (a, b), (c, d) in zip(one, other, strict=True)
+    )
 
 
 def _asked(text: str) -> tuple[int, ...] | NotABox:

@@ -225,6 +225,8 @@ def parameters(text: str) -> tuple[str, ...]:
         >>> parameters("[N, M] -> { [i] -> [(i)] : 0 <= i < N }")
         ('N', 'M')
     """
+    if text[:1] == "{":
+        return ()
     head = text.partition("{")[0].replace("->", "").strip().strip("[]")
     return tuple(name.strip() for name in head.split(",") if name.strip())
 

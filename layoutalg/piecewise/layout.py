@@ -171,7 +171,7 @@ class PiecewiseLayout(Layout):
         """
         inputs = self.inputs
         point = named.point_at(inputs, check.integer(index, "index", 0, named.size(inputs)))
-        values = tuple(int(value) for value in self.apply(point).values())
+        values = tuple([int(answer.item()) for answer in self._values(point, {})])
         return values[0] if len(values) == 1 else values
 
     def apply(self, coords: Any, **values: int) -> Any:
