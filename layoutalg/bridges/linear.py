@@ -66,8 +66,8 @@ def to_linear(layout: Given) -> LinearLayout:
     """
     layout = checked(layout, "to_linear")
     where = f"to_linear({layout})"
-    size = layout.size
     _one_power_of_two(layout, where)
+    size = layout.size
     form = linear_form(layout)
     if isinstance(form, tables.Departure):
         raise _not_linear(layout, where, form.coordinate)

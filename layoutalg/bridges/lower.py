@@ -20,7 +20,7 @@ from layoutalg.bridges.operand import AnyFamily
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.mapping import unswizzled
@@ -54,19 +54,21 @@ def excluded(layout: HierarchicalLayout) -> int | None:
 
 
 def total(layout: AnyFamily, where: str) -> None:
-    """Refuse a partial tile (LA661): every other family is total on its box. The witness is a coordinate left out."""
-    if not isinstance(layout, HierarchicalLayout) or layout.is_total:
+    """Refuse a partial tile, with a coordinate left out, and pieces that are partial or have parameters (LA661)."""
+    if not isinstance(layout, HierarchicalLayout | PiecewiseLayout) or layout.is_total:
         return
-    at = excluded(layout)
-    raise RepresentabilityError(
-        Diagnostic(
-            code="LA661",
-            what="a partial tile has no form in another family",
-            where=(where,),
-            because=f"it has no value at {at}, which a guard excludes; the other families are total on their box",
-            witness={"coordinate": at},
-        )
-    )
+    witness: dict[str, object] = {}
+    if isinstance(layout, HierarchicalLayout):
+        witness = {"coordinate": excluded(layout)}
+        because = f"it has no value at {witness['coordinate']}, which a guard excludes"
+    else:
+        try:
+            because = f"it is defined on {layout.inputs}"
+        except MalformedError as error:
+            because = error.diagnostic.because.partition(";")[0]
+    because += "; the other families are total on their box"
+    what = "a partial layout has no form in another family"
+    raise RepresentabilityError(Diagnostic("LA661", what, (where,), because, witness or None))
 
 
 def unwrapped(layout: IntegerLayout) -> tuple[tuple[Modes, ...], int] | None:

@@ -81,6 +81,17 @@ TOTAL_PIECES: list[Operation] = [
     lambda f: f @ la.convert.to_piecewise(CuteLayout(f.size)),
 ]
 
+PIECES: list[Operation] = [
+    lambda f: f.restrict("{ [" + ", ".join(f.axes) + "] : i0 >= 1 }"),
+    lambda f: f.without("{ [" + ", ".join(f.axes) + "] : i0 = 0 }"),
+    lambda f: f.inverse(),
+]
+
+
+def _with_parameters(offset: int, step: int) -> la.PiecewiseLayout:
+    return la.PiecewiseLayout(f"[N] -> {{ [i, j] -> [{step}i + N*0 + {offset}, j] : 0 <= i < N and 0 <= j < {step} }}")
+
+
 FAMILIES: dict[str, Values] = {
     "cute": ours.cute_layouts() | answers(ours.cute_layouts(), CUTE, 2),
     "composed": ours.composed_layouts(max_stages=3) | answers(ours.composed_layouts(), CUTE, 2),
@@ -95,6 +106,8 @@ FAMILIES: dict[str, Values] = {
 
 PARTIAL: dict[str, Values] = {
     "partial tile": ours.hierarchical_layouts(partial=True).filter(lambda f: not f.is_total),
+    "partial pieces": answers(ours.piecewise_layouts(), PIECES).filter(lambda f: not f.is_total),
+    "parameters": st.builds(_with_parameters, st.integers(0, 9), st.integers(1, 4)),
 }
 """Layouts without a value at some points of their box."""
 

@@ -10,7 +10,7 @@ from layoutalg import convert
 from layoutalg.bridges.equal import Budget, equivalent
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.piecewise import PiecewiseLayout
 
@@ -140,5 +140,5 @@ def test_partial_layouts_are_compared_at_all_points_and_parameters() -> None:
     assert at["i"] == at["N"]
     assert isinstance(equivalent(ragged, PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")), Refuted)
     assert isinstance(equivalent(ragged, CuteLayout(4)), Unknown)
-    with pytest.raises(MalformedError, match="LA221"):
+    with pytest.raises(RepresentabilityError, match="LA661"):
         convert.to_cute(ragged)
