@@ -26,7 +26,10 @@ from layoutalg.bridges.operand import FAMILIES, OFFSET_BITS, ONE_OF, AnyFamily, 
 from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, OffsetLayout, Swizzle, swizzled
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
+from layoutalg.cute.affine import affine_after
+from layoutalg.cute.composition import require_inside
+from layoutalg.cute.swizzled import first_leaving
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
 from layoutalg.ground import recognize as tables
@@ -48,7 +51,6 @@ Value: TypeAlias = "AnyFamily | Swizzle"
 NAMES = {
     CuteLayout: "cute",
     ComposedLayout: "composed",
-    OffsetLayout: "composed",
     Swizzle: "swizzle",
     CoordinateLayout: "coordinate",
     Morphism: "morphism",
@@ -244,7 +246,7 @@ def _period(outer: Swizzle, inner: Swizzle) -> LinearLayout:
 
 def _permutation(swizzle: Swizzle, size: int, where: str) -> ComposedLayout:
     """Return a swizzle of the coordinates of a layout, or refuse one that leads out of them."""
-    leaving = swizzled.first_leaving(swizzle, size, size)
+    leaving = first_leaving(swizzle, size, size)
     if leaving is not None:
         raise AdmissibilityError(
             Diagnostic(
@@ -269,7 +271,7 @@ def _on_values(swizzle: Swizzle, inner: AnyFamily) -> ComposedLayout:
 def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: str) -> Widened:
     """Return the composition as a linear or a piecewise layout."""
     if isinstance(outer, CuteLayout | ComposedLayout) and isinstance(inner, CuteLayout | ComposedLayout):
-        swizzled.require_inside(outer, inner, where)
+        require_inside(outer, inner, where)
     found = _affine(outer, inner)
     index = np.arange(inner.size, dtype=np.int64) if inner.size <= CONFIRMED else sampled_coordinates(inner.size)
     wanted = None if isinstance(found, LinearLayout) else _values_after(outer, inner, index)
@@ -332,7 +334,7 @@ def _affine(outer: AnyFamily, inner: AnyFamily) -> LinearLayout | str:
         return f"an F2 map has 2**n points, the right operand has {inner.size}"
     because = "the operands are not both affine over F2"
     if isinstance(outer, CuteLayout | ComposedLayout) and isinstance(inner, CuteLayout | ComposedLayout):
-        form = swizzled.affine_after(outer, inner)
+        form = affine_after(outer, inner)
         return because if form is None else linear_layout(*form)
     try:
         left, right = to_linear(outer), to_linear(inner)

@@ -91,7 +91,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     one is partial or has parameters are compared at all points of their axes, by position, and all parameter values.
 
     Args:
-        f: A layout of any family, or a tile behind an offset (``OffsetLayout``).
+        f: A layout of any family.
         g: Another one, of any family.
         budget: What the engines may spend; default ``Budget()``.
 

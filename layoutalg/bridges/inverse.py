@@ -15,7 +15,9 @@ from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
 from layoutalg.bridges.operand import plain
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, swizzled, swizzled_inverse
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute.affine import Affine
+from layoutalg.cute.inverse import left_affine, right_affine
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import (
@@ -26,7 +28,7 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
-from layoutalg.ground.limits import ISL_SECONDS
+from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.piecewise.runs import runs_text
@@ -52,6 +54,7 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
     Raises: AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA222, LA648. MalformedError: LA652.
 
     Example:
+        >>> from layoutalg.cute import Swizzle
         >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 2), (2, 1)))))
         Sw<1,0,-1> o 0 o (2,2):(2,1)
     """
@@ -102,7 +105,7 @@ def widened_right(layout: object) -> Widened:
 
     Raises: As ``right_inverse``.
     """
-    return _widened(layout, "right_inverse", swizzled_inverse.right_affine)
+    return _widened(layout, "right_inverse", right_affine)
 
 
 def widened_left(layout: object) -> Widened:
@@ -114,10 +117,10 @@ def widened_left(layout: object) -> Widened:
         >>> widened_left(CuteLayout((2, 40), (3, 2))).family
         'piecewise'
     """
-    return _widened(layout, "left_inverse", swizzled_inverse.left_affine)
+    return _widened(layout, "left_inverse", left_affine)
 
 
-def _widened(layout: object, name: str, affine: Callable[[ComposedLayout], swizzled.Affine | None]) -> Widened:
+def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None]) -> Widened:
     given = plain(layout)
     if not isinstance(given, CuteLayout | ComposedLayout):
         raise _malformed(name, layout, "CuteLayout or ComposedLayout")
@@ -128,11 +131,11 @@ def _widened(layout: object, name: str, affine: Callable[[ComposedLayout], swizz
         if isinstance(error, AdmissibilityError) and error.diagnostic.code not in ("LA133", "LA134"):
             raise
     passed = f"cute: {refusal.diagnostic.code} {refusal.diagnostic.because}"
-    form = affine(given if isinstance(given, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, given))
+    form = affine(given)
     found = None if form is None else linear_layout(*form)
     if isinstance(found, LinearLayout):
         return Widened(found, (passed,))
-    if name == "right_inverse" or given.size > swizzled.POINTS:
+    if name == "right_inverse" or given.size > CUTE_POINTS:
         raise refusal
     values = given.table().tolist()
     if len(set(values)) < len(values):

@@ -28,8 +28,9 @@ from layoutalg.bridges.operand import (
     undecided,
 )
 from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute.affine import carry_free
 from layoutalg.f2 import LinearLayout
-from layoutalg.f2.carry import shifted, sum_of_bits
+from layoutalg.f2.carry import sum_of_bits
 from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.hierarchy import HierarchicalLayout
@@ -137,30 +138,18 @@ def linear_form(layout: Given) -> LinearForm | tables.Departure:
         if layout.size > CONFIRM_POINTS:
             raise undecided(layout, "a piecewise layout is read point by point")
         return _object_linear(layout.table())
-    flat = layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat
-    addends = [stride << bit for extent, stride in flat for bit in range(extent.bit_length() - 1)]
-    stages = list(reversed(layout.stages)) if isinstance(layout, ComposedLayout) else []
-    constant = stages[0][1] if stages else 0
-    columns = sum_of_bits(constant, addends)
-    for position, (swizzle, offset) in enumerate(stages):
-        if position and columns is not None:
-            answer = shifted(columns, constant, offset)
-            columns, constant = (None, 0) if answer is None else answer
-        if columns is None:
-            return _departure(layout, len(addends), any(later for _, later in stages[position + 1 :]))
-        columns = tuple(swizzle(column) for column in columns)
-        constant = swizzle(constant)
-    return _departure(layout, len(addends), False) if columns is None else (columns, constant)
+    form, open_end = carry_free(layout)
+    return _departure(layout, open_end) if form is None else form
 
 
-def _departure(layout: CuteLayout | ComposedLayout, bits: int, open_end: bool) -> LinearForm | tables.Departure:
+def _departure(layout: CuteLayout | ComposedLayout, open_end: bool) -> LinearForm | tables.Departure:
     """Return where a layout with a carry inside is not affine.
 
-    Later swizzles cannot mend a carry, later offsets (``open_end``) could: then its values decide.
+    Later swizzles cannot cancel a carry, later offsets (``open_end``) could: then its values decide.
     """
     if open_end and layout.size <= CONFIRM_POINTS:
         return tables.linear(layout.table())
-    found = _first_pair(layout.__call__, bits)
+    found = _first_pair(layout.__call__, layout.size.bit_length() - 1)
     if found is None:
         raise undecided(layout, "the carries of the inner offsets might cancel in the outer ones")
     return found

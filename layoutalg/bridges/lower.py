@@ -144,7 +144,7 @@ def lowered(layout: AnyFamily) -> AnyFamily:
 
     Example:
         >>> print(lowered(IntegerLayout.from_strides({"i": 4, "j": 3}, (-1, 4), 3)))
-        Sw<0,0,0> o 3 o (4,3):(-1,4)
+        3 + (4,3):(-1,4)
     """
     if isinstance(layout, HierarchicalLayout) and layout.is_total and isinstance(layout.map, DigitMap):
         return _from_digits(layout, layout.map)

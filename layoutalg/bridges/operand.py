@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, OffsetLayout, Swizzle
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.cute.inttuple import integer
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError, shown
@@ -18,7 +18,7 @@ from layoutalg.piecewise import PiecewiseLayout
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
 AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout"
-Given: TypeAlias = "AnyFamily | OffsetLayout"
+Given: TypeAlias = "AnyFamily | CoordinateLayout | Morphism | Swizzle"
 LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 
 CONFIRM_POINTS = 2**20
@@ -26,7 +26,7 @@ OFFSET_BITS = 62
 
 
 FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout, HierarchicalLayout)
-ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES) + " or OffsetLayout"
+ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + f" or {FAMILIES[-1].__name__}"
 
 
 def plain(layout: object) -> object:
@@ -38,12 +38,10 @@ def plain(layout: object) -> object:
     Raises: AdmissibilityError: LA112. RepresentabilityError: LA237.
 
     Example:
-        >>> print(plain(OffsetLayout(5, CuteLayout((2, 2), (8, 1)))), plain(Swizzle(1, 0, 1)))
-        Sw<0,0,0> o 5 o (2,2):(8,1) Sw<1,0,1> o 0 o 4:1
+        >>> print(plain(Swizzle(1, 0, 1)))
+        Sw<1,0,1> o 0 o 4:1
     """
     match layout:
-        case OffsetLayout():
-            return ComposedLayout(Swizzle(0, 0, 0), layout.offset, layout.layout) if layout.offset else layout.layout
         case Morphism():
             return layout.to_layout()
         case CoordinateLayout():

@@ -201,7 +201,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
 
     Example:
         >>> print(recognize([0, 4, 1, 5, 2, 6]), recognize([1, 0, 3, 2]), recognize([0, 3, 5, 6]))
-        (2,3):(4,1) Sw<0,0,0> o 1 o (2,2):(-1,2) Sw<1,0,1> o 0 o (2,2):(2,5)
+        (2,3):(4,1) 1 + (2,2):(-1,2) Sw<1,0,1> o 0 o (2,2):(2,5)
         >>> print(recognize([0, 1, 2, 3, 4, 5], (2, 3)))
         (2,3):(1,2)
     """

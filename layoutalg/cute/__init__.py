@@ -15,22 +15,21 @@ from layoutalg.cute.algebra import (
     size,
 )
 from layoutalg.cute.algebra import filter as filter
-from layoutalg.cute.at_coordinates import at_coordinates
 from layoutalg.cute.basis import Basis, E
 from layoutalg.cute.certificate import certify_functoriality, check_functoriality
 from layoutalg.cute.common import domain_distribute, max_common_layout, max_common_vector, nullspace
 from layoutalg.cute.complement import complement
-from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.composed import ComposedLayout, shift
 from layoutalg.cute.composition import composition
 from layoutalg.cute.coordinates import CoordinateLayout, make_identity_layout
 from layoutalg.cute.coords import crd2crd, crd2idx, idx2crd
 from layoutalg.cute.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
+from layoutalg.cute.inttuple import ceil_div, compatible, product_each
 from layoutalg.cute.inverse import left_inverse, right_inverse
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.morphism import Morphism
-from layoutalg.cute.offset import OffsetLayout
-from layoutalg.cute.parity import complement_as, composition_as, cosize_as
 from layoutalg.cute.partition import local_partition, local_tile, thread_value_partition
+from layoutalg.cute.peers import CPP as _CPP  # noqa: F401  loaded for what it registers
 from layoutalg.cute.product import (
     blocked_product,
     flat_product,
@@ -42,7 +41,6 @@ from layoutalg.cute.product import (
 from layoutalg.cute.recast import downcast, max_alignment, recast, upcast
 from layoutalg.cute.refinement import MutualRefinement, find_isomorphism, mutual_refinement, weak_composite
 from layoutalg.cute.reshape import append, group, prepend, replace, select, take, unflatten
-from layoutalg.cute.shapes import ceil_div, compatible, product_each
 from layoutalg.cute.slicing import dice, domain_offset, slice_and_offset
 from layoutalg.cute.slicing import slice as slice
 from layoutalg.cute.swizzle import Swizzle
@@ -57,11 +55,9 @@ __all__ = [
     "E",
     "Morphism",
     "MutualRefinement",
-    "OffsetLayout",
     "Swizzle",
     "Tractability",
     "append",
-    "at_coordinates",
     "blocked_product",
     "ceil_div",
     "certify_functoriality",
@@ -69,11 +65,8 @@ __all__ = [
     "coalesce",
     "compatible",
     "complement",
-    "complement_as",
     "composition",
-    "composition_as",
     "cosize",
-    "cosize_as",
     "crd2crd",
     "crd2idx",
     "depth",
@@ -111,6 +104,7 @@ __all__ = [
     "replace",
     "right_inverse",
     "select",
+    "shift",
     "size",
     "slice_and_offset",
     "take",
@@ -124,3 +118,7 @@ __all__ = [
     "zipped_divide",
     "zipped_product",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "filter", "slice"])

@@ -1,39 +1,49 @@
 """The one-operand algebra of CuTe layouts: building, measuring, coalescing and filtering.
 
-Main definitions: ``make_layout``, ``size``, ``cosize``, ``rank``, ``depth``, ``flatten``, ``coalesce``,
+Main definitions: ``make_layout``, ``size``, ``cosize``, ``rank``, ``depth``, ``lift``, ``flatten``, ``coalesce``,
 ``filter_zeros``, ``filter``.
 
 Main statements: ``coalesce`` keeps the function of the 1-D coordinate and is a complete normal form: two layouts are
-the same function of the 1-D coordinate if and only if they coalesce to equal layouts.
+the same function of the 1-D coordinate if and only if they coalesce to equal layouts. An operation on domains replaces
+L by L o X with X depending only on the shape of L (or, for a CuTe layout, gives L o X in refined form); it therefore
+acts on a swizzled layout through its base and on a coordinate layout through the compact layout of its shape.
 
 References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, overload
+from typing import TypeAlias, cast
 
 from layoutalg.cute import inttuple
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.conventions import STRICT, Parity
+from layoutalg.cute.compose_coordinates import coordinates_after
+from layoutalg.cute.composed import ComposedLayout, Cute
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
+from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.inttuple import IntTuple, malformed, validate
-from layoutalg.cute.layout import CuteLayout, trusted
-from layoutalg.cute.operand import NARROW, RECENT, plain, swizzled, weight
+from layoutalg.cute.layout import CuteLayout, from_flat, trusted
+from layoutalg.cute.operands import (
+    FAMILIES,
+    NARROW,
+    RECENT,
+    AnyLayout,
+    Under,
+    composed,
+    operand_refusal,
+    weight,
+)
+from layoutalg.cute.swizzled import strided_form
 from layoutalg.ground import limits
 from layoutalg.ground.cache import remembered
-from layoutalg.ground.digits import Flat, merge
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import Diagnostic, MalformedError
 
-if TYPE_CHECKING:
-    from layoutalg.cute.coordinates import CoordinateLayout
-
 Sized: TypeAlias = "CuteLayout | ComposedLayout | CoordinateLayout"
-Under = TypeVar("Under", CuteLayout, ComposedLayout)
 
 
-def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
+def make_layout(*parts: Cute | IntTuple) -> CuteLayout:
     """Return the layout with the given modes, or the layout of a shape and an optional stride.
 
     Args:
@@ -51,6 +61,8 @@ def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
     stride: list[IntTuple] = []
     flat: list[tuple[int, int]] = []
     for part in parts:
+        if isinstance(part, ComposedLayout):
+            part = strided_form(part, "make_layout")
         if isinstance(part, CuteLayout):
             shape.append(part.shape)
             stride.append(part.stride)
@@ -60,7 +72,7 @@ def make_layout(*parts: CuteLayout | IntTuple) -> CuteLayout:
             return trusted(tuple(shape), tuple(stride), tuple(flat))
         return CuteLayout(tuple(shape), tuple(stride))  # which counts the modes and the levels
     if shape or len(parts) > 2:
-        wrong = next((part for part in parts if shape and not isinstance(part, CuteLayout)), parts)
+        wrong = next((part for part in parts if shape and not isinstance(part, CuteLayout | ComposedLayout)), parts)
         raise malformed("parts", "must be layouts only, or a shape and an optional stride", wrong, "LA108")
     return CuteLayout(*[validate(part, "shape") for part in parts])
 
@@ -82,40 +94,31 @@ def size(value: Sized | IntTuple) -> int:
         >>> size(CuteLayout((4, 8))), size((4, (2, 3)))
         (32, 24)
     """
-    layout = _sized(value)
-    return inttuple.product(inttuple.extents(value)) if layout is None else layout.size
+    return value.size if isinstance(value, _LAYOUTS) else inttuple.product(inttuple.extents(value))
 
 
-def _sized(value: object) -> Sized | None:
-    """Return a layout that has coordinates, or None: then the value should be a shape."""
-    if isinstance(value, CuteLayout | ComposedLayout):
-        return value
-    if isinstance(value, int | tuple):
-        return None
-    from layoutalg.cute.coordinates import CoordinateLayout
-
-    return value if isinstance(value, CoordinateLayout) else None
+_LAYOUTS = (CuteLayout, ComposedLayout, CoordinateLayout)
 
 
-def cosize(layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> int:
+def cosize(layout: CuteLayout | ComposedLayout, *, convention: Convention = STRICT) -> int:
     """Return 1 + the greatest offset - the least offset; 0 for an empty layout.
 
     Args:
         layout: A layout.
-        parity: ``"pycute"`` gives 1 + the offset of the last coordinate, another number where a stride is negative;
-            ``"cute_cpp"`` gives that of the layout under the swizzles (``cosize_as``). Else all agree.
+        convention: ``"pycute"`` gives 1 + the offset of the last coordinate, another number where a stride is negative;
+            ``"cute_cpp"`` gives that of the layout under the swizzles.
 
     Raises: MalformedError: LA144, LA146, LA192.
 
     Example:
-        >>> cosize(CuteLayout((4, 8), (16, 1))), cosize(CuteLayout(4, -1)), cosize(CuteLayout(4, -1), "pycute")
-        (56, 4, -2)
+        >>> cosize(CuteLayout((4, 8), (16, 1))), cosize(CuteLayout(4, -1))
+        (56, 4)
+        >>> cosize(CuteLayout(4, -1), convention="pycute")
+        -2
     """
-    if parity is STRICT:
-        return swizzled(layout, "cosize").cosize
-    from layoutalg.cute.parity import cosize_as
-
-    return cosize_as(layout, parity)
+    if convention is not STRICT:
+        return by_convention(convention, cosize, layout)
+    return composed(layout, "cosize").cosize
 
 
 def rank(value: Sized | IntTuple) -> int:
@@ -125,8 +128,7 @@ def rank(value: Sized | IntTuple) -> int:
         >>> rank(CuteLayout((4, (2, 2))))
         2
     """
-    layout = _sized(value)
-    return inttuple.rank(validate(value, "shape")) if layout is None else layout.rank
+    return value.rank if isinstance(value, _LAYOUTS) else inttuple.rank(validate(value, "shape"))
 
 
 def depth(value: Sized | IntTuple) -> int:
@@ -136,17 +138,34 @@ def depth(value: Sized | IntTuple) -> int:
         >>> depth(CuteLayout((4, (2, 2))))
         2
     """
-    layout = _sized(value)
-    return inttuple.depth(validate(value, "shape")) if layout is None else layout.depth
+    return value.depth if isinstance(value, _LAYOUTS) else inttuple.depth(validate(value, "shape"))
 
 
-@overload
-def flatten(layout: CuteLayout) -> CuteLayout: ...
-@overload
-def flatten(layout: ComposedLayout) -> ComposedLayout: ...
-@overload
-def flatten(layout: CoordinateLayout) -> CoordinateLayout: ...
-def flatten(layout: Sized) -> Sized:
+def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str = "this operation") -> AnyLayout:
+    """Return ``operation``, which only rearranges the domain, applied to a layout of any kind.
+
+    Args:
+        layout: A CuTe layout, one under swizzles and offsets, or a coordinate layout.
+        operation: What to do with a CuTe layout.
+        name: How users call it, for messages.
+
+    Raises: MalformedError: LA192.
+
+    Example:
+        >>> from layoutalg.cute.swizzle import Swizzle
+        >>> print(lift(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 2))), lambda base: base[1]))
+        Sw<1,0,1> o 0 o 2:2
+    """
+    if isinstance(layout, CuteLayout):
+        return cast(AnyLayout, operation(layout))
+    if isinstance(layout, ComposedLayout):
+        return cast(AnyLayout, layout.rebase(operation(layout.base)))
+    if isinstance(layout, CoordinateLayout):
+        return cast(AnyLayout, coordinates_after(layout, operation(CuteLayout(layout.shape))))
+    raise operand_refusal(layout, name, "layout", FAMILIES)
+
+
+def flatten(layout: AnyLayout) -> AnyLayout:
     """Return the layout without nesting: the same leaves in one tuple; an int shape stays an int.
 
     Args:
@@ -158,22 +177,16 @@ def flatten(layout: Sized) -> Sized:
         >>> print(flatten(CuteLayout((4, (2, 2)), (1, (16, 4)))))
         (4,2,2):(1,16,4)
     """
-    if not isinstance(layout, CuteLayout):
-        from layoutalg.cute.tilers import lift
+    return lift(layout, _flattened, "flatten")
 
-        return lift(cast(CuteLayout, layout), flatten, "flatten")
+
+def _flattened(layout: CuteLayout) -> CuteLayout:
     if isinstance(layout.shape, int):
         return layout
     return CuteLayout(inttuple.flatten(layout.shape), inttuple.flatten(layout.stride))
 
 
-@overload
-def coalesce(layout: CuteLayout, profile: IntTuple | None = None) -> CuteLayout: ...
-@overload
-def coalesce(layout: ComposedLayout, profile: IntTuple | None = None) -> ComposedLayout: ...
-@overload
-def coalesce(layout: CoordinateLayout, profile: IntTuple | None = None) -> CoordinateLayout: ...
-def coalesce(layout: Sized, profile: IntTuple | None = None) -> Sized:
+def coalesce(layout: AnyLayout, profile: IntTuple | None = None) -> AnyLayout:
     """Return the layout in the fewest modes with the same function of the 1-D coordinate.
 
     Mathematically: R with size(R) = size(L), depth at most 1 and R(i) = L(i) for all i < size(L); neighbours fuse where
@@ -198,13 +211,9 @@ def coalesce(layout: Sized, profile: IntTuple | None = None) -> Sized:
     Laws: idempotent; keeps ``table``.
     Source: CuTe ``coalesce``.
     """
-    if type(layout) is not CuteLayout:
-        from layoutalg.cute.tilers import lift
-
-        return lift(cast(CuteLayout, layout), lambda base: coalesce(base, profile), "coalesce")
-    if profile is None:
-        return _coalesced(layout) if len(layout._flat) <= NARROW else _coalesced_wide(layout)
-    return _coalesce_by(layout, validate(profile, "profile"))
+    if profile is None and isinstance(layout, CuteLayout) and len(layout._flat) <= NARROW:
+        return _coalesced(layout)  # type: ignore[return-value]
+    return lift(layout, lambda base: _coalesced_by(base, profile), "coalesce")
 
 
 @lru_cache(RECENT)
@@ -213,6 +222,12 @@ def _coalesced(layout: CuteLayout) -> CuteLayout:
 
 
 _coalesced_wide = remembered(weight)(_coalesced.__wrapped__)
+
+
+def _coalesced_by(layout: CuteLayout, profile: IntTuple | None) -> CuteLayout:
+    if profile is None:
+        return _coalesced(layout) if len(layout._flat) <= NARROW else _coalesced_wide(layout)
+    return _coalesce_by(layout, validate(profile, "profile"))
 
 
 def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
@@ -231,20 +246,6 @@ def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
     return make_layout(*[_coalesce_by(layout[position], entry) for position, entry in enumerate(profile)])
 
 
-def from_flat(flat: Flat) -> CuteLayout:
-    """Return the layout of a digit list: no digit gives ``1:0``, one digit an int shape.
-
-    Example:
-        >>> print(from_flat(()), from_flat(((4, 2),)), from_flat(((4, 2), (2, 1))))
-        1:0 4:2 (4,2):(2,1)
-    """
-    if not flat:
-        return CuteLayout(1, 0)
-    if len(flat) == 1:
-        return trusted(*flat[0], flat)
-    return trusted(tuple([extent for extent, _ in flat]), tuple([stride for _, stride in flat]), flat)
-
-
 def filter_zeros(layout: Under) -> Under:
     """Return the layout with the extent of every stride-0 mode set to 1; empty modes stay empty.
 
@@ -259,11 +260,12 @@ def filter_zeros(layout: Under) -> Under:
         >>> print(filter_zeros(CuteLayout((2, (4, 3)), (0, (1, 0)))))
         (1,(4,1)):(0,(1,0))
     """
-    if isinstance(layout, ComposedLayout):
-        return layout.rebase(filter_zeros(layout.base))
-    own = plain(layout, "filter_zeros")
-    extents = tuple([1 if stride == 0 and extent > 1 else extent for extent, stride in own.flat])
-    return CuteLayout(inttuple.unflatten(extents, own.shape), own.stride)
+    return lift(composed(layout, "filter_zeros"), _without_zeros, "filter_zeros")
+
+
+def _without_zeros(layout: CuteLayout) -> CuteLayout:
+    extents = tuple([1 if stride == 0 and extent > 1 else extent for extent, stride in layout.flat])
+    return CuteLayout(inttuple.unflatten(extents, layout.shape), layout.stride)
 
 
 def filter(layout: Under) -> Under:
@@ -277,4 +279,4 @@ def filter(layout: Under) -> Under:
         >>> print(filter(CuteLayout((2, 4, 3), (0, 1, 4))))
         12:1
     """
-    return coalesce(filter_zeros(swizzled(layout, "filter")))
+    return coalesce(filter_zeros(composed(layout, "filter")))

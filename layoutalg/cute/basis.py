@@ -10,7 +10,6 @@ References: CuTe documentation of NVIDIA CUTLASS, "CuTe TMA tensors" (arithmetic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -146,20 +145,6 @@ def leaf_paths(profile: IntTuple, prefix: Path) -> list[Path]:
     if isinstance(profile, int):
         return [prefix]
     return [path for mode, entry in enumerate(profile) for path in leaf_paths(entry, (*prefix, mode))]
-
-
-def graft(leaves: Iterator[Basis] | Iterator[BasisTuple], shape: IntTuple) -> BasisTuple:
-    """Return ``shape`` with its leaves replaced from left to right."""
-    if isinstance(shape, int):
-        return next(leaves)
-    return tuple([graft(leaves, entry) for entry in shape])
-
-
-def graft_ints(leaves: Iterator[IntTuple], shape: IntTuple) -> IntTuple:
-    """Return ``shape`` with its leaves replaced from left to right."""
-    if isinstance(shape, int):
-        return next(leaves)
-    return tuple([graft_ints(leaves, entry) for entry in shape])
 
 
 def basis_text(stride: BasisTuple) -> str:

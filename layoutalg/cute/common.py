@@ -9,26 +9,27 @@ from __future__ import annotations
 
 from math import gcd
 
-from layoutalg.cute.algebra import from_flat
-from layoutalg.cute.conventions import Parity, check_parity
-from layoutalg.cute.inttuple import IntTuple, flatten, integer, malformed, shape_text, validate
-from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operand import plain
-from layoutalg.cute.tilers import refusal
+from layoutalg.cute.compose_strided import after_strided
+from layoutalg.cute.composed import Cute, bottom
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
+from layoutalg.cute.inttuple import IntTuple, flatten, integer, malformed, product, shape_text, validate
+from layoutalg.cute.layout import CuteLayout, from_flat
+from layoutalg.cute.operands import composed, refusal
+from layoutalg.cute.swizzled import strided_form
 from layoutalg.ground.digits import Flat, evaluate, merge
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError
 
 EVENTS = 4096
 
 
-def nullspace(layout: CuteLayout) -> CuteLayout:
+def nullspace(layout: Cute) -> CuteLayout:
     """Return the layout of the 1-D coordinates that the stride-0 modes reach.
 
     Mathematically: R injective with L(R(i)) = 0 and size(R) = size(L) / size(filter(L)). It is all of the kernel where
     ``filter(L)`` takes 0 once; values that cancel between strides of both signs are not looked for.
 
     Args:
-        layout: A layout that is not empty. Elements.
+        layout: A layout that is not empty; of a swizzled one, the coordinates with the value of coordinate 0.
 
     Returns:
         Coalesced layout of 1-D coordinates.
@@ -43,18 +44,19 @@ def nullspace(layout: CuteLayout) -> CuteLayout:
 
     Source: CuTe ``nullspace``.
     """
-    if plain(layout, "nullspace").size == 0:
+    own = bottom(composed(layout, "nullspace"))
+    if own.size == 0:
         raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout reaches no coordinate")
     digits: list[tuple[int, int]] = []
     weight = 1
-    for extent, stride in merge(layout.flat):
+    for extent, stride in merge(own.flat):
         if stride == 0:
             digits.append((extent, weight))
         weight *= extent
     return from_flat(merge(tuple(digits)))
 
 
-def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
+def max_common_layout(a: Cute, b: Cute) -> CuteLayout:
     """Return R with a(R(i)) = b(R(i)) = i for all i < size(R), as long as it can be found.
 
     Mathematically: the strides 1, s, s t, ... are followed through the modes of b as far as a agrees; the last step may
@@ -81,8 +83,10 @@ def max_common_layout(a: CuteLayout, b: CuteLayout) -> CuteLayout:
     Laws: composition(a, R) and composition(b, R) are the identity.
     Source: CuTe ``max_common_layout``.
     """
-    for layout, name in ((a, "a"), (b, "b")):
-        if plain(layout, "max_common_layout", name).size == 0:
+    a = strided_form(composed(a, "max_common_layout", "a"), "max_common_layout")
+    b = strided_form(composed(b, "max_common_layout", "b"), "max_common_layout")
+    for layout in (a, b):
+        if layout.size == 0:
             raise refusal(
                 "LA165", "a layout is empty", f"max_common_layout({a}, {b})", f"{layout} does not even reach offset 0"
             )
@@ -148,10 +152,8 @@ def _straight(outer: Flat, step: int, slope: int, extent: int) -> int:
 
 def _identity(outer: Flat, digits: tuple[tuple[int, int], ...], size: int) -> bool:
     """Return whether outer after the digits is the identity on [0, size)."""
-    from layoutalg.cute.composition import composition
-
     try:
-        answer = composition(from_flat(outer), CuteLayout(*_columns(digits)))
+        answer = after_strided(from_flat(outer), CuteLayout(*_columns(digits)))
     except (AdmissibilityError, ValueError):
         return False
     return merge(answer.flat) == ((size, 1),)
@@ -173,7 +175,7 @@ def _shorter(outer: Flat, digits: list[tuple[int, int]], weight: int, current: i
     return low
 
 
-def max_common_vector(a: CuteLayout, b: CuteLayout) -> int:
+def max_common_vector(a: Cute, b: Cute) -> int:
     """Return how many elements, from offset 0 on, both layouts place alike: the size of ``max_common_layout``.
 
     Example:
@@ -185,7 +187,7 @@ def max_common_vector(a: CuteLayout, b: CuteLayout) -> int:
     return max_common_layout(a, b).size
 
 
-def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") -> CuteLayout:
+def domain_distribute(shape: IntTuple, count: int, *, convention: Convention = STRICT) -> CuteLayout:
     """Return ``count`` coordinates of ``shape``, as many as possible from each mode in turn.
 
     Mathematically: R increasing with size(R) = N, taking from mode k the greatest common divisor of its extent and of
@@ -194,8 +196,7 @@ def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") ->
     Args:
         shape: Extents >= 1.
         count: N >= 1.
-        parity: ``"strict"`` refuses where fewer than N are found; CuTe C++ returns what it found. pycute has no such
-            function and follows strict.
+        convention: ``"cute_cpp"`` returns what it found where that is fewer than N.
 
     Returns:
         Coalesced layout of 1-D coordinates of the shape.
@@ -205,13 +206,29 @@ def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") ->
     Example:
         >>> print(domain_distribute((15, 14), 6))
         (3,2):(1,15)
-        >>> print(domain_distribute((15, 14), 4, parity="cute_cpp"))
+        >>> print(domain_distribute((15, 14), 4, convention="cute_cpp"))
         2:15
 
     Laws: zipped_divide(CuteLayout(shape), R) exists.
     Source: CuTe ``domain_distribute``.
     """
-    check_parity(parity)
+    if convention is not STRICT:
+        return by_convention(convention, domain_distribute, shape, count)
+    found, total, left = distributed(shape, count)
+    if left > 1:
+        size = product(validate(shape, "shape"))
+        raise refusal(
+            "LA167",
+            "the count cannot be spread over the shape",
+            f"domain_distribute({shape_text(validate(shape, 'shape'))}, {total})",
+            f"{total} does not divide the size {size}; {total // left} are found",
+            {"found": total // left, "left": left},
+        )
+    return found
+
+
+def distributed(shape: IntTuple, count: int) -> tuple[CuteLayout, int, int]:
+    """Return the coordinates found, the count checked, and by what factor fewer were found."""
     extents = flatten(validate(shape, "shape"))
     total = integer(count, "count", "LA166")
     if any(extent < 1 for extent in extents) or total < 1:
@@ -223,14 +240,4 @@ def domain_distribute(shape: IntTuple, count: int, parity: Parity = "strict") ->
         digits.append((taken, weight))
         left //= taken
         weight *= extent
-    if left > 1 and parity != "cute_cpp":
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA167",
-                what="the count cannot be spread over the shape",
-                where=(f"domain_distribute({shape_text(validate(shape, 'shape'))}, {total})",),
-                because=f"{total} does not divide the size {weight}; {total // left} are found",
-                witness={"found": total // left, "left": left},
-            )
-        )
-    return from_flat(merge(tuple(digits)))
+    return from_flat(merge(tuple(digits))), total, left

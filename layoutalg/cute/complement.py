@@ -11,23 +11,36 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``complement``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 
-from layoutalg.cute.algebra import from_flat
-from layoutalg.cute.conventions import STRICT, Parity, check_parity
-from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, malformed, product, shape_text, validate
-from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operand import NARROW, RECENT, plain, weight
-from layoutalg.cute.shapes import ceil_div
+import numpy as np
+
+from layoutalg.cute.composed import Cute
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
+from layoutalg.cute.inttuple import (
+    INT_LIMIT,
+    IntTuple,
+    ceil_div,
+    flatten,
+    integer,
+    malformed,
+    product,
+    shape_text,
+    validate,
+)
+from layoutalg.cute.layout import CuteLayout, from_flat
+from layoutalg.cute.operands import NARROW, RECENT, Where, composed, refusal, weight
+from layoutalg.cute.swizzled import simplify, strided_form
+from layoutalg.ground import recognize
 from layoutalg.ground.cache import remembered
 from layoutalg.ground.digits import merge
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
+from layoutalg.ground.limits import CUTE_POINTS
 
 
-def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parity = "strict") -> CuteLayout:
+def complement(layout: Cute, cosize: IntTuple | None = None, *, convention: Convention = STRICT) -> CuteLayout:
     """Return the layout that visits the offsets ``layout`` leaves out.
 
     Mathematically: the sorted, coalesced C such that, with the stride-0 modes of L dropped, (L, C) is a bijection onto
@@ -37,11 +50,12 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parit
     the outermost step t, n = t * size(ceil_div(S, t)), which is size(S) where t divides S mode by mode.
 
     Args:
-        layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Elements.
+        layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides; or swizzled,
+            with the values of such a layout. Elements.
         cosize: Bound to cover, >= 1, or a shape of extents >= 1; default the cosize of the layout. Elements.
-        parity: Whose reading of a shape. ``"strict"`` counts mode by mode and refuses where that does not cover the
-            shape, ``"cute_cpp"`` counts mode by mode as it comes, ``"pycute"`` takes the size of the shape
-            (``complement_as``). An integer bound means the same to all; the layout is checked under each.
+        convention: Whose reading of a shape. ``"strict"`` counts mode by mode and refuses where that does not cover the
+            shape, ``"cute_cpp"`` counts mode by mode as it comes, ``"pycute"`` takes the size of the shape. An integer
+            bound means the same to all; the layout is checked under each.
 
     Returns:
         The complement, in increasing order of its offsets. Elements.
@@ -57,22 +71,33 @@ def complement(layout: CuteLayout, cosize: IntTuple | None = None, parity: Parit
         (2,2):(1,8)
         >>> print(complement(CuteLayout(4), 24), complement(CuteLayout(4), (6, 4)))
         6:4 8:4
-        >>> print(complement(CuteLayout(4), (6, 4), "pycute"))
+        >>> print(complement(CuteLayout(4), (6, 4), convention="pycute"))
         6:4
 
     Laws: the offsets of L and C only share 0; size(C) * size(filter(L)) = n.
     Source: CuTe ``complement``.
     """
+    if convention is not STRICT:
+        return by_convention(convention, complement, layout, cosize)
     if type(layout) is not CuteLayout:
-        layout = plain(layout, "complement")
-    if parity is not STRICT and check_parity(parity) != "strict" and isinstance(cosize, tuple):
-        from layoutalg.cute.parity import complement_as
-
-        return complement_as(layout, _bound(cosize), parity)
+        layout = _image(composed(layout, "complement"))
     if type(cosize) is int and 0 < cosize < INT_LIMIT:
         return _complement(layout, cosize) if len(layout._flat) <= NARROW else _complement_wide(layout, cosize)
-    bound: IntTuple = max(1, layout.cosize) if cosize is None else _bound(cosize)
+    bound: IntTuple = max(1, layout.cosize) if cosize is None else bound_of(cosize)
     return _complement_wide(layout, bound)
+
+
+def _image(layout: Cute) -> CuteLayout:
+    """Return a strided layout with the values of ``layout``, each taken once; a complement depends on nothing else."""
+    form = simplify(layout)
+    if isinstance(form, CuteLayout):
+        return form
+    if form.size <= CUTE_POINTS and form.value_range()[0] == 0:
+        values, counts = np.unique(form.table(), return_counts=True)
+        modes = recognize.strided(values)
+        if not isinstance(modes, recognize.Departure) and counts.min() == counts.max():
+            return from_flat(modes)
+    return strided_form(form, "complement")
 
 
 @lru_cache(RECENT)
@@ -92,7 +117,7 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
         return from_flat(merge(tuple(digits)))
     steps = product(ceil_div(bound, current))
     if steps * current < product(bound):
-        raise _refusal(
+        raise refusal(
             "LA148",
             "the outermost step does not divide the shape mode by mode",
             where(),
@@ -106,7 +131,8 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
 _complement_wide = remembered(weight)(_complement.__wrapped__)
 
 
-def _bound(cosize: IntTuple) -> IntTuple:
+def bound_of(cosize: IntTuple) -> IntTuple:
+    """Return the bound of a complement, checked."""
     if isinstance(cosize, tuple):
         try:
             bound = validate(cosize, "cosize")
@@ -120,9 +146,7 @@ def _bound(cosize: IntTuple) -> IntTuple:
     return bound
 
 
-def divisible_chain(
-    layout: CuteLayout, where: str | Callable[[], str], padded: bool = False
-) -> tuple[tuple[int, int, int], ...]:
+def divisible_chain(layout: CuteLayout, where: Where, padded: bool = False) -> tuple[tuple[int, int, int], ...]:
     """Return the modes (extent, stride, 1-D weight) sorted by stride, stride-0 and extent-1 modes dropped.
 
     Mathematically: each stride must be a multiple of stride times extent of the mode before it; with ``padded``, a
@@ -131,7 +155,7 @@ def divisible_chain(
     Args:
         layout: Any layout.
         where: The call, for messages, or what gives it.
-        padded: Whether gaps may be no multiple of the mode before them.
+        padded: Whether a stride need not be a multiple of the width of the mode before it.
 
     Raises: AdmissibilityError: LA131 to LA134.
 
@@ -140,14 +164,12 @@ def divisible_chain(
         ((2, 1, 4), (4, 2, 1))
     """
     if layout.size == 0:
-        raise _refusal("LA131", "the layout is empty", _text(where), "an empty layout has no offsets to work with")
+        raise refusal("LA131", "the layout is empty", where, "an empty layout has no offsets to work with")
     modes: list[tuple[int, int, int]] = []
     weight = 1
     for extent, stride in merge(layout.flat):
         if stride < 0:
-            raise _refusal(
-                "LA132", "the layout has a negative stride", _text(where), f"mode {extent}:{stride} runs below 0"
-            )
+            raise refusal("LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below 0")
         if stride:
             modes.append((extent, stride, weight))
         weight *= extent
@@ -157,29 +179,25 @@ def divisible_chain(
     for fast, slow in pairwise(modes):
         width = fast[0] * fast[1]
         if slow[1] < width or slow[1] % (fast[1] if padded else width):
-            raise _no_chain(fast, slow, _text(where), padded)
+            raise _no_chain(fast, slow, where, padded)
     return tuple(modes)
 
 
-def _text(where: str | Callable[[], str]) -> str:
-    return where if isinstance(where, str) else where()
-
-
-def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: str, padded: bool) -> AdmissibilityError:
+def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: Where, padded: bool) -> AdmissibilityError:
     """Return the refusal for two modes that do not follow each other in a divisible chain."""
     clash = _collision(fast, slow)
     names = f"{fast[0]}:{fast[1]} and {slow[0]}:{slow[1]}"
     if clash is None:
         needed = f"{fast[1]}" if padded else f"{fast[0]} * {fast[1]} = {fast[0] * fast[1]}"
-        return _refusal(
+        return refusal(
             "LA134",
-            "the strides form no divisible chain",
+            "the strides do not form a divisible chain",
             where,
             f"for the modes {names}, {slow[1]} is not a multiple of {needed}",
             {"faster": f"{fast[0]}:{fast[1]}", "slower": f"{slow[0]}:{slow[1]}"},
         )
     first, second = clash
-    return _refusal(
+    return refusal(
         "LA133",
         "the layout is not injective",
         where,
@@ -199,9 +217,3 @@ def _collision(fast: tuple[int, int, int], slow: tuple[int, int, int]) -> tuple[
     if a < fast[0] and b < slow[0]:
         return a * fast[2], b * slow[2]
     return None
-
-
-def _refusal(
-    code: str, what: str, where: str, because: str, witness: dict[str, object] | None = None
-) -> AdmissibilityError:
-    return AdmissibilityError(Diagnostic(code=code, what=what, where=(where,), because=because, witness=witness))

@@ -1,44 +1,51 @@
-"""Swizzled layouts: a swizzle after an offset after a layout, and stacks of them.
+"""Layouts behind offsets and swizzles: ``16 + (4,8):(1,4)``, ``Sw<3,4,3> o 0 o (64,64):(64,1)``, and stacks of these.
 
-Main definitions: ``ComposedLayout``.
+Main definitions: ``ComposedLayout``, ``shift``, ``staged``, ``bottom``, ``IDENTITY``.
 
-Notation: ``Sw<3,4,3> o 0 o (64,64):(64,1)``; a stack is written with parentheses,
-``Sw<2,4,3> o 16 o (Sw<3,4,3> o 0 o (8,8):(8,1))``.
+Notation: ``Sw<3,4,3> o 8 o L`` swizzles 8 + L; a stage without a swizzle is written ``16 + L``; a stack is written with
+parentheses, ``Sw<2,4,3> o 16 o (Sw<3,4,3> o 0 o (8,8):(8,1))``.
 
-Main statements: with g the stack of swizzles and offsets, g(x + P) = g(x) + P for P the greatest period in the stack.
-Hence g(x) - x takes finitely many values, and the span of a composed layout is decided on two windows of its values.
+Main statements: with g the stack of swizzles and offsets, a bijection of the integers, g(x + P) = g(x) + P for P the
+greatest period in the stack. Hence g(x) - x takes finitely many values, and the span of a composed layout is decided on
+two windows of its values.
 
-Implementation notes: every swizzle of the stack acts on element offsets. A swizzle of byte addresses has another
-meaning for each element width, so it is refused until ``Swizzle.recast_elements`` has fixed the width.
+Implementation notes: the stages are one flat tuple, never nested. An offset is a stage without swizzle; it joins the
+stage applied after it, so such a stage only stands outermost. Every swizzle of the stack acts on element offsets. A
+swizzle of byte addresses has another meaning for each element width, so it is refused until
+``Swizzle.recast_elements`` has fixed the width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from layoutalg.cute.coords import Coords
 from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, integer, malformed
-from layoutalg.cute.layout import Coords, CuteLayout
+from layoutalg.cute.layout import CuteLayout, LeafAxes, out_of_range
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.ground.digits import Flat, IntArray, merge, span, table
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.ground.limits import CUTE_POINTS, SWIZZLE_STACK
-from layoutalg.ground.operators import then
 
-Inner: TypeAlias = "CuteLayout | ComposedLayout"
+Cute: TypeAlias = "CuteLayout | ComposedLayout"
+Stages: TypeAlias = tuple[tuple[Swizzle, int], ...]
+"""(swizzle, offset) pairs, the last one applied first; the offset is added before the swizzle."""
+
+IDENTITY = Swizzle(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ComposedLayout:
-    """The map c -> outer(offset + inner(c)).
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ComposedLayout(LeafAxes):
+    """The map c -> outer(offset + inner(c)), and stacks of such maps.
 
     Args:
-        outer: A swizzle of element offsets.
+        outer: A swizzle of element offsets; ``Swizzle(0, 0, 0)`` only adds the offset.
         offset: Added before the swizzle. Elements.
-        inner: A CuTe layout or another composed layout.
+        inner: A CuTe layout or another composed layout, whose stages follow this one.
 
     Raises: MalformedError: LA113, LA102. AdmissibilityError: LA112.
 
@@ -48,72 +55,55 @@ class ComposedLayout:
         Sw<2,0,2> o 0 o (4,4):(4,1)
         >>> [layout(1, column) for column in range(4)]
         [5, 4, 7, 6]
+        >>> print(ComposedLayout(Swizzle(1, 0, 1), 2, ComposedLayout(Swizzle(0, 0, 0), 3, CuteLayout(4))))
+        Sw<1,0,1> o 5 o 4:1
 
-    Source: ``cute::ComposedLayout`` of NVIDIA CUTLASS.
+    Source: ``cute::ComposedLayout`` of NVIDIA CUTLASS; CuTe tensors, as offset and layout.
     """
 
-    outer: Swizzle
-    offset: int
-    inner: Inner
+    stages: Stages
+    base: CuteLayout
     __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "offset", integer(self.offset, "offset", "LA113"))
-        if not isinstance(self.outer, Swizzle):
-            raise malformed("outer", "must be a Swizzle", self.outer, "LA113")
-        if not isinstance(self.inner, CuteLayout | ComposedLayout):
-            raise malformed("inner", "must be a CuteLayout or a ComposedLayout", self.inner, "LA113")
-        if self.outer.unit == "byte":
+    def __init__(self, outer: Swizzle, offset: int, inner: Cute) -> None:
+        start = integer(offset, "offset", "LA113")
+        if not isinstance(outer, Swizzle):
+            raise malformed("outer", "must be a Swizzle", outer, "LA113")
+        if not isinstance(inner, CuteLayout | ComposedLayout):
+            raise malformed("inner", "must be a CuteLayout or a ComposedLayout", inner, "LA113")
+        if outer.unit == "byte":
             raise AdmissibilityError(
                 Diagnostic(
                     code="LA112",
                     what="a swizzle of byte addresses cannot follow a layout of element offsets",
-                    where=(f"{self.outer} o {self.offset} o {self.inner}",),
+                    where=(f"{outer} o {start} o {inner}",),
                     because="which element bits it moves depends on the element width; "
                     "outer.recast_elements(element_bytes) fixes the width and gives the swizzle of element offsets",
                 )
             )
-        if len(self.stages) > SWIZZLE_STACK:
-            raise malformed("inner", f"must stack at most {SWIZZLE_STACK} swizzles", len(self.stages) - 1, "LA113")
-        low, high = span(self.base.flat)
-        for swizzle, offset in reversed(self.stages):
-            low, high = low + offset, high + offset
-            if low < -INT_LIMIT or high >= INT_LIMIT:
-                raise MalformedError(
-                    Diagnostic(
-                        code="LA102",
-                        what="the offsets leave the signed 64-bit range",
-                        where=(str(self),),
-                        because=f"the numbers swizzled run from {low} to {high}",
-                    )
-                )
-            # A swizzle keeps a number within its aligned block of one period.
-            low, high = (
-                low // swizzle.period * swizzle.period,
-                high // swizzle.period * swizzle.period + swizzle.period - 1,
-            )
+        if isinstance(inner, ComposedLayout):
+            _fill(self, ((outer, start), *inner.stages), inner.base)
+        else:
+            _fill(self, ((outer, start),), inner)
 
     @property
-    def stages(self) -> tuple[tuple[Swizzle, int], ...]:
-        """The (swizzle, offset) pairs, the last one applied first."""
-        found: list[tuple[Swizzle, int]] = []
-        layer: Inner = self
-        while isinstance(layer, ComposedLayout):
-            found.append((layer.outer, layer.offset))
-            layer = layer.inner
-        return tuple(found)
+    def outer(self) -> Swizzle:
+        """The swizzle applied last."""
+        return self.stages[0][0]
 
     @property
-    def base(self) -> CuteLayout:
-        """The CuTe layout at the bottom of the stack."""
-        layer: Inner = self
-        while isinstance(layer, ComposedLayout):
-            layer = layer.inner
-        return layer
+    def offset(self) -> int:
+        """The offset added before the last swizzle."""
+        return self.stages[0][1]
 
     @property
-    def shape(self) -> IntTuple:
-        """The shape of the innermost layout."""
+    def inner(self) -> Cute:
+        """The layout under the last swizzle and its offset."""
+        return staged(self.stages[1:], self.base)
+
+    @property
+    def shape(self) -> IntTuple:  # type: ignore[override]
+        """The shape of the layout at the bottom."""
         return self.base.shape
 
     @property
@@ -122,14 +112,9 @@ class ComposedLayout:
         return self.base.size
 
     @property
-    def rank(self) -> int:
-        """Number of top-level modes."""
-        return self.base.rank
-
-    @property
-    def depth(self) -> int:
-        """How deep the shape nests."""
-        return self.base.depth
+    def out_dims(self) -> dict[str, None]:
+        """One output, ``offset``, without a bound."""
+        return {"offset": None}
 
     @property
     def cosize(self) -> int:
@@ -141,12 +126,15 @@ class ComposedLayout:
             >>> ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(3, 1)).cosize
             4
         """
-        if self.size == 0:
-            return 0
         low, high = self.value_range()
-        return 1 + high - low
+        return 1 + high - low if self.size else 0
 
-    def _swizzled(self, values: IntArray) -> IntArray:
+    @property
+    def period(self) -> int:
+        """The greatest period of the swizzles: the stack commutes with adding it."""
+        return max(swizzle.period for swizzle, _ in self.stages)
+
+    def _moved(self, values: IntArray) -> IntArray:
         for swizzle, offset in reversed(self.stages):
             values = values + offset if offset else values
             values = swizzle.map(values) if swizzle.bits else values
@@ -159,22 +147,23 @@ class ComposedLayout:
         """
         if self.size == 0:
             return 0, 0
+        low, high = span(self.base.flat)
+        if self.period == 1:
+            return low + self.offset, high + self.offset
         flat = merge(self.base.flat)
         if self.size <= CUTE_POINTS:
-            values = self._swizzled(table(flat))
+            values = self._moved(table(flat))
             return int(values.min()), int(values.max())
-        period = max(swizzle.period for swizzle, _ in self.stages)
-        if period > CUTE_POINTS:
-            raise self._gave_up(f"the period of the swizzles is {period}")
-        residues = np.arange(period, dtype=np.int64)
-        moved = self._swizzled(residues) - residues
+        if self.period > CUTE_POINTS:
+            raise self._gave_up(f"the period of the swizzles is {self.period}")
+        residues = np.arange(self.period, dtype=np.int64)
+        moved = self._moved(residues) - residues
         slack = int(moved.max()) - int(moved.min())
-        low, high = span(flat)
         top = _values_from(flat, high - slack)
         bottom = _values_from(tuple([(extent, -stride) for extent, stride in flat]), -low - slack)
         if top is None or bottom is None:
             raise self._gave_up("too many values lie near the extremes")
-        return int(self._swizzled(-bottom).min()), int(self._swizzled(top).max())
+        return int(self._moved(-bottom).min()), int(self._moved(top).max())
 
     def _gave_up(self, because: str) -> BudgetError:
         return BudgetError(
@@ -193,9 +182,16 @@ class ComposedLayout:
             value = swizzle(value + offset)
         return value
 
-    def apply(self, coords: Coords) -> IntArray:
+    def at(self, index: int) -> int:
+        """Return the value at a 1-D coordinate."""
+        return self(integer(index, "coordinate"))
+
+    def apply(self, coords: Coords) -> Any:
         """Return the values at many coordinates, read as by ``CuteLayout.apply``."""
-        return np.asarray(self._swizzled(self.base.apply(coords)))
+        values = self.base.apply(coords)
+        if isinstance(coords, Mapping):
+            return {name: np.asarray(self._moved(column)) for name, column in values.items()}
+        return np.asarray(self._moved(values))
 
     def table(self) -> IntArray:
         """Return the values at the 1-D coordinates 0, 1, ..., size - 1.
@@ -206,17 +202,14 @@ class ComposedLayout:
             >>> ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(4)).table().tolist()
             [0, 1, 3, 2]
         """
-        return self._swizzled(self.base.table())
+        return self._moved(self.base.table())
 
     def __getitem__(self, mode: int) -> ComposedLayout:
         """Return the layout along one top-level mode, the other coordinates being 0."""
         return self.rebase(self.base[mode])
 
-    def __iter__(self) -> Iterator[ComposedLayout]:
-        return iter([self[position] for position in range(self.rank)])
-
     def rebase(self, base: CuteLayout, shift: int = 0) -> ComposedLayout:
-        """Return the same stack of swizzles and offsets over another layout, ``shift`` added to its values.
+        """Return the same stages over another layout, ``shift`` added to its values.
 
         Raises: MalformedError: LA113, LA102.
 
@@ -226,33 +219,80 @@ class ComposedLayout:
         """
         if not isinstance(base, CuteLayout):
             raise malformed("base", "must be a CuteLayout", base, "LA113")
-        (swizzle, offset), *rest = reversed(self.stages)
-        answer = ComposedLayout(swizzle, offset + integer(shift, "shift", "LA113"), base)
-        for swizzle, offset in rest:
-            answer = ComposedLayout(swizzle, offset, answer)
-        return answer
-
-    def __matmul__(self, inner: Inner | Swizzle) -> ComposedLayout:
-        """Return ``self`` after ``inner``, exact or refused."""
-        from layoutalg.cute.composition import composition
-
-        if not isinstance(inner, CuteLayout | ComposedLayout | Swizzle):
-            return NotImplemented
-        return composition(self, inner)
-
-    def then(self, outer: Swizzle | CuteLayout | ComposedLayout) -> ComposedLayout:
-        """Return ``outer`` after ``self``, exact or refused.
-
-        Raises: MalformedError: LA192.
-        """
-        return cast(ComposedLayout, then(self, outer))
+        *above, (swizzle, offset) = self.stages
+        moved = offset + integer(shift, "shift", "LA113")
+        return _fill(object.__new__(ComposedLayout), (*above, (swizzle, moved)), base)
 
     def __str__(self) -> str:
-        inner = f"({self.inner})" if isinstance(self.inner, ComposedLayout) else str(self.inner)
-        return f"{self.outer} o {self.offset} o {inner}"
+        text = ""
+        for swizzle, offset in reversed(self.stages):
+            text = f"({text})" if text else str(self.base)
+            text = f"{swizzle} o {offset} o {text}" if swizzle.bits else f"{offset} + {text}"
+        return text
 
     def __repr__(self) -> str:
-        return f"ComposedLayout({self.outer!r}, {self.offset}, {self.inner!r})"
+        text = repr(self.base)
+        for swizzle, offset in reversed(self.stages):
+            text = f"ComposedLayout({swizzle!r}, {offset}, {text})"
+        return text
+
+
+def staged(stages: Iterable[tuple[Swizzle, int]], inner: Cute) -> Cute:
+    """Return a layout under more stages, the last one applied first; without stages the layout itself.
+
+    Example:
+        >>> print(staged([(IDENTITY, 5), (Swizzle(1, 0, 1), 0)], CuteLayout(4)), staged([], CuteLayout(4)))
+        5 + (Sw<1,0,1> o 0 o 4:1) 4:1
+    """
+    found = (*stages, *(inner.stages if isinstance(inner, ComposedLayout) else ()))
+    base = inner.base if isinstance(inner, ComposedLayout) else inner
+    return _fill(object.__new__(ComposedLayout), found, base) if found else base
+
+
+def bottom(layout: Cute) -> CuteLayout:
+    """Return the layout under all swizzles and offsets."""
+    return layout.base if isinstance(layout, ComposedLayout) else layout
+
+
+def shift(layout: Cute, offset: int) -> ComposedLayout:
+    """Return ``offset + layout``.
+
+    Raises: MalformedError: LA113, LA102.
+
+    Example:
+        >>> print(shift(CuteLayout((4, 2), (8, 1)), 16))
+        16 + (4,2):(8,1)
+    """
+    return ComposedLayout(IDENTITY, offset, layout)
+
+
+def _fill(layout: ComposedLayout, stages: Stages, base: CuteLayout) -> ComposedLayout:
+    """Set the fields: stages in their one spelling, every number swizzled within signed 64 bits."""
+    if len(stages) > 1 or not stages[0][0].bits:
+        stages = _fused(stages)
+    object.__setattr__(layout, "stages", stages)
+    object.__setattr__(layout, "base", base)
+    if len(stages) > SWIZZLE_STACK:
+        raise malformed("inner", f"must stack at most {SWIZZLE_STACK} swizzles", len(stages) - 1, "LA113")
+    low, high = span(base.flat)
+    for swizzle, offset in reversed(stages):
+        low, high = low + offset, high + offset
+        if low < -INT_LIMIT or high >= INT_LIMIT or not -INT_LIMIT <= offset < INT_LIMIT:
+            raise out_of_range(str(layout), f"the numbers swizzled run from {low} to {high}")
+        if swizzle.bits:  # a swizzle keeps a number within its aligned block of one period
+            period = swizzle.period
+            low, high = low // period * period, high // period * period + period - 1
+    return layout
+
+
+def _fused(stages: Stages) -> Stages:
+    kept: list[tuple[Swizzle, int]] = []
+    for swizzle, offset in stages:
+        if swizzle.bits or not kept:
+            kept.append((swizzle if swizzle.bits else IDENTITY, offset))
+        else:
+            kept[-1] = (kept[-1][0], kept[-1][1] + offset)
+    return tuple(kept[1:] if len(kept) > 1 and kept[0] == (IDENTITY, 0) else kept)
 
 
 def _values_from(flat: Flat, bound: int) -> IntArray | None:

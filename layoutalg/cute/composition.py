@@ -1,344 +1,153 @@
-"""Composition of CuTe layouts, exact or refused.
+"""Composition, exact or refused: the one door for every pair of CuTe layouts, swizzles, tilers and coordinates.
 
-Main definitions: ``composition``.
+Main definitions: ``composition``, ``after``.
 
 Main statements: R = composition(A, B) has R(c) = A(B(c)) on the whole domain of B, and each mode of B keeps its place
-(it may be refined into a nested mode). Such an R exists if and only if every mode of B alone gives a strided run of A
-and A adds up over those runs; ``layoutalg.cute.factor`` decides both without enumerating the domain.
-
-Implementation notes: B must stay inside the domain of A. What a layout does past its end is a convention that differs
-between implementations, so it is not used.
+(it may be refined into a nested mode). What only rearranges the domain of a swizzled layout acts on the layout at its
+bottom. Anything else with a swizzle is decided on the function itself: over F2 by one elimination where the size is a
+power of two, by the values of at most 2**20 points elsewhere.
 
 References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TypeAlias, overload
+from typing import Any, overload
 
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.conventions import STRICT, Parity, check_parity
-from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
-from layoutalg.cute.inttuple import INT_LIMIT, IntTuple, flatten, integer, shape_text, unflatten
-from layoutalg.cute.layout import CuteLayout, trusted
-from layoutalg.cute.operand import NARROW, RECENT, WIDER, weight
+from layoutalg.cute.affine import affine_after
+from layoutalg.cute.compose_coordinates import at_coordinates, coordinates_after
+from layoutalg.cute.compose_strided import after_strided, after_tiler, gave_up, joined, malformed_tiler, where_of
+from layoutalg.cute.composed import ComposedLayout, Cute, Stages, shift, staged
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
+from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.factor import Broken, GaveUpError, factor_run
+from layoutalg.cute.fit import over_f2
+from layoutalg.cute.inttuple import flatten, unflatten
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operands import WIDER, Tiler
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.ground.cache import remembered
-from layoutalg.ground.digits import Flat, evaluate, evaluate_many, first_outside, merge, span, table
-from layoutalg.ground.errors import (
-    AdmissibilityError,
-    BudgetError,
-    Diagnostic,
-    MalformedError,
-    RepresentabilityError,
-    shown,
-)
+from layoutalg.cute.swizzled import first_leaving, swizzle_product, tabled
+from layoutalg.ground.digits import merge, span
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.ground.limits import CUTE_POINTS
+from layoutalg.ground.operators import composes
 
-Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
+NO_FORM = "the composition is not shape:stride behind at most one swizzle"
 
 
 @overload
-def composition(outer: CuteLayout, inner: Tiler, parity: Parity = "strict") -> CuteLayout: ...
+def composition(outer: CuteLayout, inner: Tiler, *, convention: Convention = "strict") -> CuteLayout: ...
 @overload
 def composition(
-    outer: CuteLayout, inner: ComposedLayout | Swizzle, parity: Parity = "strict"
-) -> CuteLayout | ComposedLayout: ...
+    outer: CuteLayout, inner: ComposedLayout | CoordinateLayout | Swizzle, *, convention: Convention = "strict"
+) -> Cute: ...
 @overload
 def composition(
-    outer: ComposedLayout, inner: Tiler | ComposedLayout | Swizzle, parity: Parity = "strict"
+    outer: ComposedLayout, inner: Tiler | ComposedLayout | CoordinateLayout | Swizzle, *, convention: Convention = ...
 ) -> ComposedLayout: ...
 @overload
-def composition(outer: Swizzle, inner: CuteLayout | ComposedLayout, parity: Parity = "strict") -> ComposedLayout: ...
+def composition(outer: CoordinateLayout, inner: Cute, *, convention: Convention = ...) -> CoordinateLayout: ...
 @overload
-def composition(outer: Swizzle, inner: Swizzle, parity: Parity = "strict") -> Swizzle: ...
-def composition(
-    outer: CuteLayout | ComposedLayout | Swizzle,
-    inner: Tiler | ComposedLayout | Swizzle,
-    parity: Parity = "strict",
-) -> CuteLayout | ComposedLayout | Swizzle:
+def composition(outer: Swizzle, inner: Cute, *, convention: Convention = "strict") -> ComposedLayout: ...
+@overload
+def composition(outer: Swizzle, inner: Swizzle, *, convention: Convention = "strict") -> Swizzle: ...
+def composition(outer: Any, inner: Any, *, convention: Convention = STRICT) -> Any:
     """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
 
     Mathematically: R with R(c) = outer(inner(c)) for every coordinate c of ``inner``; the shape of R refines the shape
     of ``inner`` mode by mode.
 
     Args:
-        outer: A layout, a composed layout or a swizzle.
+        outer: A layout, a composed or a coordinate layout, or a swizzle.
         inner: A layout; an int n, meaning ``n:1``; a tuple with one such entry per mode of ``outer``, applied mode
-            by mode, where None leaves the mode as it is; or a swizzle, which permutes the 1-D coordinates of ``outer``.
-            Offsets of ``inner`` are 1-D coordinates of ``outer``.
-        parity: ``"strict"`` is the function. ``"cute_cpp"`` and ``"pycute"`` factor each mode of ``inner`` on its own,
-            continue the last mode of ``outer`` past its end and never check the function; of a tuple with too few
-            entries C++ drops the modes left over and pycute keeps them (``composition_as``). Between swizzles there is
-            no such difference.
+            by mode, where None leaves the mode as it is; a swizzle, which permutes the 1-D coordinates of ``outer``; or
+            a coordinate layout, at whose values ``outer`` is read. Offsets of ``inner`` are 1-D coordinates.
+        convention: ``"cute_cpp"`` and ``"pycute"`` factor each mode of ``inner`` on its own, continue the last mode of
+            ``outer`` past its end and never check the function; of a tuple with too few entries C++ drops the modes
+            left over and pycute keeps them.
 
     Returns:
         The composition; each mode in the least number of digits. A layout after a swizzled one, or after a swizzle, is
         at most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
 
     Raises:
-        MalformedError: LA123, LA144. AdmissibilityError: LA120. RepresentabilityError: LA121, LA122, LA124, LA643,
-        LA640. BudgetError: LA125, LA644.
+        MalformedError: LA123, LA144, LA171. AdmissibilityError: LA120, LA641, LA642. RepresentabilityError: LA121,
+        LA122, LA124, LA172, LA643, LA640. BudgetError: LA125, LA173, LA644.
 
     Complexity: O(k^2 log) for k modes, independent of the sizes, except where carries may cancel.
 
     Example:
         >>> print(composition(CuteLayout((6, 8), (1, 10)), CuteLayout(2, 4)))
         2:4
-        >>> print(composition(CuteLayout((4, 8), (1, 5)), CuteLayout((2, 8), (16, 2))))
-        (2,(2,4)):(20,(2,5))
         >>> print(composition(CuteLayout((8, 4, 2)), (4, None, 2)))
         (4,4,2):(1,8,32)
-        >>> print(composition(CuteLayout((6, 4), (1, 10)), CuteLayout(8, 6), "cute_cpp"))
+        >>> print(composition(CuteLayout((6, 4), (1, 10)), CuteLayout(8, 6), convention="cute_cpp"))
         8:10
 
     Laws: associativity where both sides exist; the identity layout of A's domain is neutral.
     Source: CuTe ``composition``; arXiv:2603.02298.
     """
-    if (
-        parity is not STRICT
-        and check_parity(parity) != "strict"
-        and isinstance(outer, CuteLayout | ComposedLayout)
-        and not isinstance(inner, ComposedLayout | Swizzle)
-    ):
-        from layoutalg.cute.parity import composition_as
-
-        if isinstance(outer, CuteLayout):
-            return composition_as(outer, inner, parity)
-        return outer.rebase(composition_as(outer.base, inner, parity))
+    if convention is not STRICT:
+        return by_convention(convention, composition, outer, inner)
     if type(outer) is CuteLayout and type(inner) is CuteLayout:
-        if len(outer._flat) <= NARROW and len(inner._flat) <= NARROW:
-            return _compose(outer, inner)
-        return _compose_wide(outer, inner)
-    if isinstance(inner, Swizzle) and isinstance(outer, Swizzle | CuteLayout | ComposedLayout):
-        from layoutalg.cute import swizzled
-
-        if isinstance(outer, Swizzle):
-            return swizzled.swizzle_after_swizzle(outer, inner)
-        return swizzled.layout_after_swizzle(outer, inner)
-    if isinstance(outer, Swizzle) and isinstance(inner, CuteLayout | ComposedLayout):
+        return after_strided(outer, inner)
+    if not isinstance(outer, CuteLayout | ComposedLayout | CoordinateLayout | Swizzle):
+        raise malformed_tiler("the outer operand must be a layout", outer)
+    if isinstance(outer, CoordinateLayout):
+        if not isinstance(inner, CuteLayout | ComposedLayout):
+            raise malformed_tiler("what a coordinate layout follows must be a layout", inner)
+        return coordinates_after(outer, inner)
+    if isinstance(inner, Swizzle):
+        return _after_swizzle(outer, inner) if not isinstance(outer, Swizzle) else _product(outer, inner)
+    if isinstance(outer, Swizzle):
+        if not isinstance(inner, CuteLayout | ComposedLayout):
+            raise malformed_tiler("what a swizzle follows must be a layout or a swizzle", inner)
         return ComposedLayout(outer, 0, inner)
+    if isinstance(inner, CoordinateLayout):
+        return at_coordinates(outer, inner)
     if isinstance(outer, ComposedLayout):
-        return _under_swizzles(outer, inner)
-    if not isinstance(outer, CuteLayout):
-        raise _malformed_tiler("the outer operand must be a layout", outer)
-    if isinstance(inner, ComposedLayout):
-        return _after_swizzled(outer, inner)
-    return _compose_tiler(outer, inner)
+        return _under_stages(outer, inner)
+    return _after_composed(outer, inner) if isinstance(inner, ComposedLayout) else after_tiler(outer, inner)
 
 
-def _under_swizzles(outer: ComposedLayout, inner: Tiler | ComposedLayout) -> ComposedLayout:
+for _outer in (CuteLayout, ComposedLayout):
+    for _inner in (CuteLayout, ComposedLayout, CoordinateLayout, Swizzle):
+        composes(_outer, _inner)(composition)
+for _inner in (CuteLayout, ComposedLayout):
+    composes(CoordinateLayout, _inner)(composition)
+for _inner in (CuteLayout, ComposedLayout, Swizzle):
+    composes(Swizzle, _inner)(composition)
+
+
+def _under_stages(outer: ComposedLayout, inner: Tiler | ComposedLayout) -> ComposedLayout:
     """Return a composed layout after a layout: composed at the bottom, or where that fails found as a whole."""
-    from layoutalg.cute import swizzled
-
     try:
-        if not isinstance(inner, ComposedLayout):
-            return outer.rebase(_compose_tiler(outer.base, inner))
-        return swizzled.restack(outer, _after_swizzled(outer.base, inner))
+        if isinstance(inner, ComposedLayout):
+            below: Cute = _after_composed(outer.base, inner)
+        else:
+            below = after_tiler(outer.base, inner)
     except (RepresentabilityError, BudgetError) as refusal:
-        # The bottom alone has no form; the swizzles above may still mend it.
-        whole = inner if isinstance(inner, ComposedLayout) else _one_layout(outer.base, inner)
+        # The bottom alone has no form; the function of the whole may have one.
+        whole = inner if isinstance(inner, ComposedLayout) else after_tiler(CuteLayout(outer.shape), inner)
         try:
-            found = swizzled.after(outer, whole)
+            return _composed((), after(outer, whole))
         except (RepresentabilityError, BudgetError):
             raise refusal from None
-        return found if isinstance(found, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, found)
+    return _composed(outer.stages, below)
 
 
-def _one_layout(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
-    """Return a valid tiler as one layout into the 1-D coordinates of ``outer``."""
-    return _compose_tiler(CuteLayout(outer.shape), tiler)
+def _composed(stages: Stages, inner: Cute) -> ComposedLayout:
+    found = staged(stages, inner)
+    return found if isinstance(found, ComposedLayout) else shift(found, 0)
 
 
-def _compose_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
-    if isinstance(tiler, CuteLayout):
-        return _composed(outer, tiler)
-    if tiler is None:
-        return outer
-    if isinstance(tiler, tuple):
-        if isinstance(outer.shape, int) or len(tiler) != outer.rank:
-            raise _malformed_tiler(
-                f"a tuple needs one entry per mode of {outer}, which has "
-                f"{'no tuple of modes' if isinstance(outer.shape, int) else f'{outer.rank} modes'}; "
-                "None leaves a mode as it is",
-                tiler,
-            )
-        modes = [_compose_tiler(outer[position], entry) for position, entry in enumerate(tiler)]
-        return CuteLayout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
-    if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
-        raise _malformed_tiler("a tiler is a layout, an integer, None or a tuple of tilers", tiler)
-    return _composed(outer, CuteLayout(integer(tiler, "tiler", "LA123"), 1))
-
-
-def _malformed_tiler(rule: str, actual: object) -> MalformedError:
-    hint = "; layoutalg.parse reads text" if isinstance(actual, str) else ""
-    because = f"{rule}; got {shown(actual)}{hint}"
-    return MalformedError(Diagnostic(code="LA123", what="the tiler is malformed", because=because))
-
-
-def _where(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, ...]:
-    return (f"composition({outer}, {inner})",)
-
-
-def _composed(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
-    narrow = len(outer._flat) <= NARROW and len(inner._flat) <= NARROW
-    return _compose(outer, inner) if narrow else _compose_wide(outer, inner)
-
-
-@lru_cache(RECENT)
-def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
-    if inner.size == 0:
-        zeros = tuple([0] * len(inner.flat))
-        return CuteLayout(inner.shape, unflatten(zeros, inner.shape))
-    low, high = span(inner.flat)
-    if low < 0 or high >= outer.size:
-        raise _leaves(outer, inner)
-    merged = merge(outer.flat)
-    runs: list[Flat] = []
-    place = 1
-    for position, (extent, step) in enumerate(inner.flat):
-        if extent == 1:
-            runs.append(((1, _beyond(merged, step)),))
-            continue
-        try:
-            run = factor_run(merged, step, extent)
-        except GaveUpError as error:
-            raise _gave_up(outer, inner, f"mode {extent}:{step} has more than {PREFIX} entries") from error
-        if isinstance(run, Broken):
-            raise RepresentabilityError(
-                Diagnostic(
-                    code="LA121",
-                    what="the composition is not a CuTe layout",
-                    where=_where(outer, inner),
-                    because=f"mode {position} of the right operand, {extent}:{step}, gives no strided mode: "
-                    f"{run.because}",
-                    witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
-                    source=WIDER,
-                )
-            )
-        runs.append(run)
-        place *= extent
-    if len(runs) > 1:
-        _require_additive(outer, merged, inner, runs)
-    leaves_shape: list[IntTuple] = []
-    leaves_stride: list[IntTuple] = []
-    for run in runs:
-        if len(run) == 1:
-            leaves_shape.append(run[0][0])
-            leaves_stride.append(run[0][1])
-        else:
-            leaves_shape.append(tuple([extent for extent, _ in run]))
-            leaves_stride.append(tuple([stride for _, stride in run]))
-    flat = tuple([digit for run in runs for digit in run])
-    return trusted(_graft(inner.shape, leaves_shape), _graft(inner.shape, leaves_stride), flat)
-
-
-_compose_wide = remembered(weight)(_compose.__wrapped__)
-
-
-def _graft(profile: IntTuple, leaves: list[IntTuple]) -> IntTuple:
-    """Return ``profile`` with its leaves replaced from left to right; consumes nothing from ``leaves``."""
-    if isinstance(profile, int):
-        return leaves[0]
-    parts: list[IntTuple] = []
-    used = 0
-    for entry in profile:
-        count = 1 if isinstance(entry, int) else len(flatten(entry))
-        parts.append(_graft(entry, leaves[used : used + count]))
-        used += count
-    return tuple(parts)
-
-
-def _beyond(merged: Flat, step: int) -> int:
-    """Return the stride shown for a mode of extent 1: the last mode of A is continued; 0 where that overflows."""
-    if not merged or step == 0:
-        return 0
-    value = evaluate(((*merged[:-1], (INT_LIMIT * 2, merged[-1][1]))), abs(step)) * (1 if step > 0 else -1)
-    return value if -INT_LIMIT <= value < INT_LIMIT else 0
-
-
-def _leaves(outer: CuteLayout, inner: CuteLayout) -> AdmissibilityError:
-    first = first_outside(inner.flat, outer.size)
-    coordinate = 0 if first is None else first
-    value = evaluate(inner.flat, coordinate)
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA120",
-            what="the right operand leaves the domain of the left operand",
-            where=_where(outer, inner),
-            because=f"the right operand has the value {value} at coordinate {coordinate}, "
-            f"the left operand is defined on [0, {outer.size})",
-            witness={"coordinate": coordinate, "value": value, "size": outer.size},
-        )
-    )
-
-
-def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: list[Flat]) -> None:
-    """Refuse where A does not add up over the modes of B, naming the first coordinate the search can reach."""
-    digits: list[tuple[int, int]] = []
-    weights: list[int] = []  # 1-D coordinate weight in B of each digit
-    place = 1
-    for (extent, step), run in zip(inner.flat, runs, strict=True):
-        inside = 1
-        for count, _ in run if extent > 1 else ():
-            digits.append((count, step * inside))
-            weights.append(place * inside)
-            inside *= count
-        place *= extent
-    if len(digits) < 2:
-        return
+def _after_composed(outer: CuteLayout, inner: ComposedLayout) -> Cute:
+    """Return ``outer`` after a swizzled layout: by moving the stages outside, or found as a whole."""
     try:
-        found = first_interaction(merged, tuple(digits))
-    except GaveUpError as error:
-        raise _gave_up(outer, inner, "carries between the modes may cancel") from error
-    if found is None:
-        return
-    flat = tuple([digit for run in runs for digit in run])
-    coordinate = sum([value * weight for value, weight in zip(found, weights, strict=True)])
-    if inner.size <= PREFIX:
-        actual = evaluate_many(merged, table(inner.flat))
-        coordinate = int((actual != table(flat)).argmax())
-    raise RepresentabilityError(
-        Diagnostic(
-            code="LA122",
-            what="the composition is not a CuTe layout",
-            where=_where(outer, inner),
-            because=f"the modes of the right operand carry into each other in {outer}: "
-            f"mode by mode one would get {_joined(flat)}, which is another function",
-            witness={
-                "coordinate": coordinate,
-                "composition": evaluate(merged, evaluate(inner.flat, coordinate)),
-                "layout": evaluate(flat, coordinate),
-            },
-            source=WIDER,
-        )
-    )
-
-
-def _joined(flat: Flat) -> str:
-    return f"{shape_text(tuple([extent for extent, _ in flat]))}:{shape_text(tuple([stride for _, stride in flat]))}"
-
-
-def _gave_up(outer: CuteLayout, inner: CuteLayout | ComposedLayout, because: str) -> BudgetError:
-    return BudgetError(
-        Diagnostic(
-            code="LA125",
-            what="whether the composition is a CuTe layout was not decided",
-            where=_where(outer, inner),
-            because=f"{because}, and the limit is {PREFIX} points",
-        )
-    )
-
-
-def _after_swizzled(outer: CuteLayout, inner: ComposedLayout) -> CuteLayout | ComposedLayout:
-    """Return ``outer`` after a swizzled layout: by moving the swizzle outside, or found as a whole."""
-    from layoutalg.cute import swizzled
-
-    try:
-        return _scale(outer, inner)
+        return _scaled(outer, inner)
     except (RepresentabilityError, BudgetError) as refusal:
         try:
-            return swizzled.after(outer, inner)
+            return after(outer, inner)
         except BudgetError:
             if isinstance(refusal, BudgetError):
                 raise refusal from None
@@ -347,47 +156,134 @@ def _after_swizzled(outer: CuteLayout, inner: ComposedLayout) -> CuteLayout | Co
             raise refusal from None
 
 
-def _scale(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
-    """Return ``outer`` after a swizzled layout where ``outer`` only multiplies by a power of two."""
-    values = inner.value_range()
-    if inner.size and (values[0] < 0 or values[1] >= outer.size):
+def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
+    """Return ``outer`` after a composed layout where ``outer`` multiplies, under a swizzle by a power of two."""
+    require_inside(outer, inner, where_of(outer, inner)[0])
+    high = inner.value_range()[1]
+    merged = merge(outer.flat)
+    try:
+        run = factor_run(merged, 1, high + 1)  # only the values taken matter
+    except GaveUpError as error:
+        raise gave_up(outer, inner, f"the values run up to {high}") from error
+    factor = 0
+    if not isinstance(run, Broken) and len(run) < 2:
+        factor = run[0][1] if run else 1  # an empty run: 0 is the only value
+    if factor <= 0 or (factor & (factor - 1) and inner.period > 1):
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA124",
+                what=NO_FORM,
+                where=where_of(outer, inner),
+                because=f"the left operand, {joined(merged)} in normal form, does not multiply by a power of two "
+                f"on the values 0 to {high} of the right operand, and no other swizzle fits",
+                source=WIDER,
+            )
+        )
+    low = factor.bit_length() - 1
+    scaled = unflatten(tuple([stride * factor for _, stride in inner.base.flat]), inner.shape)
+    stages = [(_raised(swizzle, low), offset * factor) for swizzle, offset in inner.stages]
+    return _composed(tuple(stages), CuteLayout(inner.shape, scaled))
+
+
+def _raised(swizzle: Swizzle, low: int) -> Swizzle:
+    return Swizzle(swizzle.bits, swizzle.base + low, swizzle.shift) if swizzle.bits else swizzle
+
+
+def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:
+    """Return the layout c -> outer(inner(c)) on the shape of ``inner`` in CuTe form, deciding on the function itself.
+
+    Args:
+        outer: Defined on every value of ``inner``.
+        inner: At least one point.
+        where: The call, for messages.
+
+    Raises: AdmissibilityError: LA120. RepresentabilityError: LA643. BudgetError: LA644.
+
+    Example:
+        >>> print(after(CuteLayout((4, 8), (8, 1)), ComposedLayout(Swizzle(2, 0, 2), 0, CuteLayout((4, 8)))))
+        Sw<2,0,-3> o 0 o (4,8):(8,1)
+    """
+    call = where or f"composition({outer}, {inner})"
+    if inner.size == 0:
+        return CuteLayout(inner.shape, unflatten((0,) * len(flatten(inner.shape)), inner.shape))
+    require_inside(outer, inner, call)
+    form = affine_after(outer, inner)
+    if form is not None:
+        found = over_f2(*form, inner.shape)
+    elif inner.size <= CUTE_POINTS:
+        found = tabled(lambda: outer.apply(inner.table()), inner.shape)
+    else:
+        because = f"the function is not affine over F2 digit by digit and has {inner.size} points, the limit is"
+        what = "whether the composition has a CuTe form was not decided"
+        raise BudgetError(Diagnostic("LA644", what, (call,), f"{because} {CUTE_POINTS}"))
+    if found is None:
+        because = "no swizzle leaves a strided layout on the shape of the right operand"
+        raise RepresentabilityError(Diagnostic("LA643", NO_FORM, (call,), because, source=WIDER))
+    return found
+
+
+def require_inside(outer: Cute, inner: Cute, where: str) -> None:
+    """Refuse an inner layout with a value outside the domain of the outer one."""
+    if inner.size == 0:
+        return
+    low, high = inner.value_range() if isinstance(inner, ComposedLayout) else span(inner.flat)
+    if low < 0 or high >= outer.size:
         raise AdmissibilityError(
             Diagnostic(
                 code="LA120",
                 what="the right operand leaves the domain of the left operand",
-                where=_where(outer, inner),
-                because=f"the right operand takes values from {values[0]} to {values[1]}, "
+                where=(where,),
+                because=f"the right operand takes values from {low} to {high}, "
                 f"the left operand is defined on [0, {outer.size})",
             )
         )
-    merged = merge(outer.flat)
-    try:
-        run = factor_run(merged, 1, values[1] + 1)  # only the values taken matter
-    except GaveUpError as error:
-        raise _gave_up(outer, inner, f"the values run up to {values[1]}") from error
-    factor = 0
-    if not isinstance(run, Broken) and len(run) < 2:
-        factor = run[0][1] if run else 1  # an empty run: 0 is the only value
-    if factor <= 0 or factor & (factor - 1):
-        raise RepresentabilityError(
+
+
+def _product(outer: Swizzle, inner: Swizzle) -> Swizzle:
+    where = f"composition({outer}, {inner})"
+    if outer.unit != inner.unit:
+        because = f"one counts {outer.unit}s, the other {inner.unit}s; see recast_elements and recast_bytes"
+        raise AdmissibilityError(Diagnostic("LA642", "the swizzles act on different units", (where,), because))
+    found = swizzle_product(outer, inner)
+    if found is not None:
+        return found
+    reach = max(outer.period, inner.period).bit_length() - 1
+    bit = next(position for position in range(reach - 1, -1, -1) if outer(inner(1 << position)) != 1 << position)
+    raise RepresentabilityError(
+        Diagnostic(
+            code="LA640",
+            what="the product of the swizzles is not a swizzle",
+            where=(where,),
+            because="its off-diagonal part is not one run of bits on one diagonal",
+            witness={"x": 1 << bit, "value": outer(inner(1 << bit))},
+            source=WIDER,
+        )
+    )
+
+
+def _after_swizzle(outer: Cute, inner: Swizzle) -> Cute:
+    """Return the layout x -> outer(inner(x)) on the flat coordinates of ``outer``, with its shape."""
+    where = f"composition({outer}, {inner})"
+    if inner.unit == "byte":
+        what = "a swizzle of byte addresses does not permute coordinates"
+        raise AdmissibilityError(Diagnostic("LA642", what, (where,), "coordinates count elements"))
+    leaving = first_leaving(inner, outer.size, outer.size)
+    if leaving is not None:
+        raise AdmissibilityError(
             Diagnostic(
-                code="LA124",
-                what="the composition is not shape:stride behind at most one swizzle",
-                where=_where(outer, inner),
-                because=f"the left operand, {_joined(merged)} in normal form, is no multiplication by a power of two "
-                f"on the values 0 to {values[1]} of the right operand, and no other swizzle fits",
-                source=WIDER,
+                code="LA641",
+                what="the swizzle leads out of the domain of the layout",
+                where=(where,),
+                because=f"{inner} maps coordinate {leaving} to {inner(leaving)}, the layout has {outer.size} points",
+                witness={"coordinate": leaving, "value": inner(leaving), "size": outer.size},
             )
         )
-    shift = factor.bit_length() - 1
-    base = inner.base
-    scaled = tuple([stride * factor for _, stride in base.flat])
-    (last, offset), *rest = reversed([(_shifted(swizzle, shift), offset * factor) for swizzle, offset in inner.stages])
-    answer = ComposedLayout(last, offset, CuteLayout(base.shape, unflatten(scaled, base.shape)))
-    for swizzle, offset in rest:
-        answer = ComposedLayout(swizzle, offset, answer)
-    return answer
-
-
-def _shifted(swizzle: Swizzle, shift: int) -> Swizzle:
-    return Swizzle(swizzle.bits, swizzle.base + shift, swizzle.shift)
+    if inner.bits == 0 or outer.size == 0:
+        return outer
+    try:
+        found = after(outer, ComposedLayout(inner, 0, CuteLayout(outer.shape)), where)
+        return found if isinstance(outer, CuteLayout) else _composed((), found)
+    except (RepresentabilityError, BudgetError):
+        if isinstance(outer, CuteLayout):
+            raise
+    return _composed(outer.stages, _after_swizzle(outer.base, inner))  # a stack, but exact

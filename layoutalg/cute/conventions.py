@@ -1,32 +1,52 @@
 """Whose convention answers where CuTe C++ and pycute differ from the exact contract.
 
-Main definitions: ``Parity``, ``STRICT``, ``check_parity``.
+Main definitions: ``Convention``, ``STRICT``, ``by_convention``, ``peer``.
+
+Notation: the keyword ``convention`` of an operation is ``"strict"``, the exact contract; ``"cute_cpp"``, CuTe C++; or
+``"pycute"``, the pure-Python module of CUTLASS. A peer without a convention of its own for an operation follows strict.
+
+Implementation notes: operations hand any other convention to ``by_convention``; ``layoutalg.cute.peers`` registers what
+the peers answer, and nothing else in the library uses it.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, cast
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from layoutalg.cute.inttuple import malformed
 
-Parity: TypeAlias = Literal["strict", "cute_cpp", "pycute"]
-"""Whose convention answers: the exact contract, CuTe C++, or the pure-Python module of CUTLASS."""
+Convention: TypeAlias = Literal["strict", "cute_cpp", "pycute"]
+Answer = TypeVar("Answer", bound=Callable[..., Any])
+Value = TypeVar("Value")
 
-PARITIES = ("strict", "cute_cpp", "pycute")
+STRICT: Convention = "strict"
+"""The default; ``convention is STRICT`` is the quick test ahead of ``by_convention``."""
 
-STRICT: Parity = "strict"
-"""The default; ``parity is STRICT`` is the quick test ahead of ``check_parity``."""
+_ANSWERS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
-def check_parity(parity: object) -> Parity:
-    """Return ``parity`` or refuse it.
+def peer(operation: Callable[..., Any], *conventions: Convention) -> Callable[[Answer], Answer]:
+    """Register the decorated function, of the operands alone, as the answer of an operation under these conventions."""
+
+    def register(answer: Answer) -> Answer:
+        _ANSWERS.update({(operation.__name__, convention): answer for convention in conventions})
+        return answer
+
+    return register
+
+
+def by_convention(convention: object, operation: Callable[..., Value], *operands: object) -> Value:
+    """Return what an operation answers under a convention.
 
     Raises: MalformedError: LA144.
 
     Example:
-        >>> check_parity("strict")
-        'strict'
+        >>> from layoutalg.cute import CuteLayout, cosize
+        >>> by_convention("pycute", cosize, CuteLayout(4, -1)), by_convention("cute_cpp", cosize, CuteLayout(4, -1))
+        (-2, 4)
     """
-    if not isinstance(parity, str) or parity not in PARITIES:
-        raise malformed("parity", 'must be "strict", "cute_cpp" or "pycute"', parity, "LA144")
-    return cast(Parity, str(parity))
+    if not isinstance(convention, str) or convention not in ("strict", "cute_cpp", "pycute"):
+        raise malformed("convention", 'must be "strict", "cute_cpp" or "pycute"', convention, "LA144")
+    answer: Callable[..., Value] = _ANSWERS.get((operation.__name__, convention), operation)
+    return answer(*operands)

@@ -1,19 +1,22 @@
-"""Coordinates and indices: between the 1-D coordinate, the natural coordinate and the offset.
+"""Coordinates, offsets and 1-D coordinates: from each to the others, one at a time or in arrays.
 
-Main definitions: ``crd2idx``, ``idx2crd``, ``crd2crd``.
+Main definitions: ``crd2idx``, ``idx2crd``, ``crd2crd``, ``offsets_of``.
 
-Main statements: inside the domain ``idx2crd`` and ``crd2idx`` are inverse to each other. Past its end the peers
-continue: CuTe C++ lets the last digit grow without bound, pycute takes every digit modulo its extent; both let
-``crd2idx`` grow in the last mode. Strict refuses.
+Main statements: inside the domain ``idx2crd`` and ``crd2idx`` are inverse to each other; past its end both refuse.
 
 References: CuTe ``crd2idx``, ``idx2crd``, ``crd2crd``.
 """
 
 from __future__ import annotations
 
-from layoutalg.cute import inttuple
-from layoutalg.cute.conventions import Parity, check_parity
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
 from layoutalg.cute.inttuple import (
+    INT_LIMIT,
     IntTuple,
     compact_col_major,
     congruent,
@@ -23,12 +26,26 @@ from layoutalg.cute.inttuple import (
     malformed,
     product,
     shape_text,
+    unflatten,
     validate,
 )
+from layoutalg.ground import memory
+from layoutalg.ground.digits import IntArray, evaluate_many, merge
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 
+QUICK = 2**20
+"""Entries of an array that need no thought."""
 
-def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None, parity: Parity = "strict") -> int:
+TABLE_ENTRY = 24
+"""Bytes per entry of a table while it is made: the table, what it is made of, and it swizzled."""
+
+Coords: TypeAlias = Any
+"""What ``apply`` reads: an integer array of 1-D coordinates, or a tuple of such values with one entry per mode."""
+
+
+def crd2idx(
+    coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None, *, convention: Convention = STRICT
+) -> int:
     """Return the offset of a coordinate; without strides, its 1-D coordinate.
 
     Mathematically: the sum of digits times strides; an int coordinate of a tuple mode is split colexicographically.
@@ -37,59 +54,60 @@ def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None = None, pa
         coord: An int, or a tuple with one entry per mode, nested as far as wanted.
         shape: Extents >= 0.
         stride: Strides, congruent to the shape; default compact column-major. The result has their unit.
-        parity: ``"strict"`` refuses a coordinate outside. The two peers let the last digit grow.
+        convention: Under ``"cute_cpp"`` and ``"pycute"`` the last digit grows past the end; else that is refused.
 
     Raises: MalformedError: LA100, LA103, LA104, LA144. AdmissibilityError: LA105.
 
     Example:
-        >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx((1, 5), (4, 8))
-        (13, 21)
-        >>> crd2idx(37, (4, 8), (8, 1), parity="cute_cpp")
-        17
+        >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx((1, 5), (4, 8)), crd2idx(21, (4, 8), (8, 1))
+        (13, 21, 13)
 
     Source: CuTe ``crd2idx``.
     """
-    check_parity(parity)
+    if convention is not STRICT:
+        return by_convention(convention, crd2idx, coord, shape, stride)
     sizes = extents(shape)
-    steps = compact_col_major(sizes) if stride is None else validate(stride, "stride")
-    if parity == "strict":
-        return inttuple.crd2idx(coord, sizes, steps)
-    if not congruent(sizes, steps):
-        raise malformed("stride", f"must be congruent to the shape {shape_text(sizes)}", steps)
-    return _grow(validate(coord, "coordinate"), sizes, steps)
+    return offset_of(validate(coord, "coordinate"), sizes, strides_of(sizes, stride))
 
 
-def idx2crd(index: int, shape: IntTuple, parity: Parity = "strict") -> IntTuple:
+def strides_of(shape: IntTuple, stride: IntTuple | None) -> IntTuple:
+    """Return the strides of a shape, compact column-major where none are given, or refuse those that do not fit it."""
+    if stride is None:
+        return compact_col_major(shape)
+    steps = validate(stride, "stride")
+    if not congruent(shape, steps):
+        raise malformed("stride", f"must be congruent to the shape {shape_text(shape)}", steps)
+    return steps
+
+
+def idx2crd(index: int, shape: IntTuple, *, convention: Convention = STRICT) -> IntTuple:
     """Return the natural coordinate, nested like ``shape``, of a 1-D coordinate.
 
     Args:
         index: 1-D coordinate.
         shape: Extents >= 0.
-        parity: Past the end ``"strict"`` refuses, ``"cute_cpp"`` lets the last digit grow, ``"pycute"`` takes each
-            digit modulo its extent.
+        convention: Past the end ``"cute_cpp"`` lets the last digit grow, ``"pycute"`` takes each digit modulo its
+            extent; else that is refused.
 
     Raises: MalformedError: LA100, LA103, LA144. AdmissibilityError: LA105.
 
     Example:
         >>> idx2crd(13, (4, (2, 3)))
         (1, (1, 1))
-        >>> idx2crd(40, (4, 8), parity="cute_cpp"), idx2crd(40, (4, 8), parity="pycute")
-        ((0, 10), (0, 2))
 
     Source: CuTe ``idx2crd``; pycute ``idx2crd``.
     """
-    check_parity(parity)
+    if convention is not STRICT:
+        return by_convention(convention, idx2crd, index, shape)
     sizes = extents(shape)
     rest = integer(index, "index")
-    leaves = flatten(sizes)
-    if parity == "strict" or rest < 0 or 0 in leaves or not leaves:
-        return inttuple.idx2crd(rest, sizes)
+    if not 0 <= rest < product(sizes):
+        raise outside(rest, sizes)
     digits: list[int] = []
-    for extent in leaves[:-1]:
+    for extent in flatten(sizes):
         rest, digit = divmod(rest, extent)
         digits.append(digit)
-    digits.append(rest if parity == "cute_cpp" else rest % leaves[-1])
-    return inttuple.unflatten(tuple(digits), sizes)
+    return unflatten(tuple(digits), sizes)
 
 
 def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
@@ -103,9 +121,6 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
         source: Extents.
         target: Extents with the same product.
 
-    Returns:
-        Coordinate nested like ``target``.
-
     Raises: MalformedError: LA104, LA158. AdmissibilityError: LA105.
 
     Example:
@@ -117,34 +132,106 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
     """
     first, second = extents(source, "source"), extents(target, "target")
     if product(first) != product(second):
-        raise MalformedError(
-            Diagnostic(
-                code="LA158",
-                what="the shapes have different sizes",
-                where=(f"crd2crd({shape_text(first)}, {shape_text(second)})",),
-                because=f"{shape_text(first)} has {product(first)} coordinates, {shape_text(second)} has "
-                f"{product(second)}",
-            )
-        )
-    return inttuple.idx2crd(crd2idx(coord, first), second)
+        because = f"{shape_text(first)} has {product(first)} coordinates, {shape_text(second)} has {product(second)}"
+        where = f"crd2crd({shape_text(first)}, {shape_text(second)})"
+        raise MalformedError(Diagnostic("LA158", "the shapes have different sizes", (where,), because))
+    return idx2crd(crd2idx(coord, first), second)
 
 
-def _grow(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
-    if isinstance(coord, tuple):
-        if isinstance(shape, int) or isinstance(stride, int) or len(coord) != len(shape):
-            raise malformed("coordinate", f"must match the shape {shape_text(shape)}", coord, "LA104")
-        return sum([_grow(c, s, d) for c, s, d in zip(coord, shape, stride, strict=True)])
-    leaves = tuple(zip(flatten(shape), flatten(stride), strict=True))
+def offset_of(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
+    """Return the offset of operands already validated: ``shape`` and ``stride`` congruent, all entries plain ints."""
+    if isinstance(coord, int):
+        rest = coord
+        total = 0
+        for extent, step in zip(flatten(shape), flatten(stride), strict=True):
+            if extent <= 0:
+                raise outside(coord, shape)
+            rest, digit = divmod(rest, extent)
+            total += digit * step
+        if rest:
+            raise outside(coord, shape)
+        return total
+    if isinstance(shape, int) or isinstance(stride, int) or len(coord) != len(shape):
+        raise malformed("coordinate", f"must match the shape {shape_text(shape)}", coord, "LA104")
+    return sum([offset_of(c, s, d) for c, s, d in zip(coord, shape, stride, strict=True)])
+
+
+def outside(coord: int, shape: IntTuple) -> AdmissibilityError:
+    """Return the refusal of a 1-D coordinate outside a shape."""
+    because = f"{coord} is not in [0, {product(shape)}), the extent of {shape_text(shape)}"
+    witness = {"coordinate": coord}
+    return AdmissibilityError(Diagnostic("LA105", "the coordinate lies outside the domain", (), because, witness))
+
+
+def quick_offset(point: Any, shape: Any, stride: Any) -> int | None:
+    """Return the offset at a coordinate nested exactly as the shape and inside it; None for every other coordinate."""
+    if type(point) is int:
+        if type(shape) is int and 0 <= point < shape:
+            return int(point * stride)
+        return None
+    if type(point) is not tuple or type(shape) is not tuple or len(point) != len(shape):
+        return None
     total = 0
-    for extent, step in leaves[:-1]:
-        if extent == 0:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA105",
-                    what="the coordinate lies outside the domain",
-                    because=f"{shape_text(shape)} is empty",
-                )
+    for entry, extent, step in zip(point, shape, stride, strict=True):
+        if type(entry) is int and type(extent) is int:
+            if not 0 <= entry < extent:
+                return None
+            total += entry * step
+        else:
+            part = quick_offset(entry, extent, step)
+            if part is None:
+                return None
+            total += part
+    return total
+
+
+def offsets_of(coords: Coords, shape: IntTuple, stride: IntTuple) -> IntArray:
+    """Return the offsets at an array of 1-D coordinates, or at a tuple of such arrays with one entry per mode."""
+    if isinstance(coords, tuple):
+        if isinstance(shape, int) or isinstance(stride, int) or len(coords) != len(shape):
+            modes = "no modes" if isinstance(shape, int) else f"{len(shape)} modes"
+            raise _malformed(
+                f"a tuple of {len(coords)} coordinate arrays does not fit {shape_text(shape)}, with {modes}"
             )
-        coord, digit = divmod(coord, extent)
-        total += digit * step
-    return total + coord * leaves[-1][1] if leaves else 0
+        total: IntArray = np.zeros((), dtype=np.int64)
+        for entry, extent, step in zip(coords, shape, stride, strict=True):
+            part = offsets_of(entry, extent, step)
+            try:
+                if total.size * part.size > QUICK:
+                    count = math.prod(np.broadcast_shapes(total.shape, part.shape))
+                    memory.reserve("apply, the coordinates broadcast", count, TABLE_ENTRY)
+                total = total + part
+            except ValueError as error:
+                raise _malformed(f"the arrays do not broadcast: {error}") from error
+        return total
+    index = index_array(coords)
+    size = product(shape)
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
+        row = index.reshape(-1)
+        place = int(np.flatnonzero((row < 0) | (row >= size))[0])
+        because = f"{row[place]} is not in [0, {size}), the extent of {shape_text(shape)}"
+        witness = {"position": place, "coordinate": int(row[place])}
+        raise AdmissibilityError(Diagnostic("LA105", "the coordinate lies outside the domain", (), because, witness))
+    return evaluate_many(merge(tuple(zip(flatten(shape), flatten(stride), strict=True))), index)
+
+
+def _malformed(because: str) -> MalformedError:
+    return MalformedError(Diagnostic(code="LA104", what="the coordinate is malformed", because=because))
+
+
+def index_array(coords: object) -> IntArray:
+    """Return ``coords`` as an int64 array, or refuse what is not integers.
+
+    Raises: MalformedError: LA104.
+    """
+    try:
+        array = np.asarray(coords)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise malformed("coordinate", "must be an array of integers", coords, "LA104") from error
+    if array.size == 0 and array.dtype == np.float64 and isinstance(coords, list):
+        return array.astype(np.int64)  # numpy reads an empty list as floats
+    if array.dtype.kind not in "iu":
+        raise _malformed(f"coordinates must be integers in the signed 64-bit range, not an array of {array.dtype}")
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= INT_LIMIT:
+        raise malformed("coordinate", "must fit a signed 64-bit integer", int(array.max()), "LA104")
+    return array.astype(np.int64)

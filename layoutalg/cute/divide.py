@@ -16,27 +16,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from layoutalg.cute.algebra import make_layout
+from layoutalg.cute.algebra import lift, make_layout
 from layoutalg.cute.complement import complement
+from layoutalg.cute.compose_strided import after_strided
 from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.composition import composition
-from layoutalg.cute.conventions import STRICT, Parity, check_parity
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
 from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.layout import CuteLayout, trusted
-from layoutalg.cute.operand import operand_refusal, weight
-from layoutalg.cute.parity import complement_as, composition_as, padded_shape
-from layoutalg.cute.tilers import (
+from layoutalg.cute.operands import (
     FAMILIES,
     AnyLayout,
     Tiler,
     Where,
     as_layout,
     by_mode,
-    lift,
+    operand_refusal,
     read_tiler,
     refusal,
     tiler_text,
+    weight,
     within,
 )
 from layoutalg.ground.cache import remembered
@@ -46,7 +45,7 @@ from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
 
 
-def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+def logical_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STRICT) -> AnyLayout:
     """Return ``layout`` split into (tile, rest): mode 0 walks one tile, mode 1 walks from tile to tile.
 
     Mathematically: A o (T, C) with C = complement(T, size(A)). A tuple of tilers divides mode by mode and keeps the
@@ -55,9 +54,9 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -
     Args:
         layout: A layout of any family.
         tiler: A layout of 1-D coordinates of ``layout`` (or of its mode), an int n meaning ``n:1``, None, or a tuple.
-        parity: ``"strict"`` refuses a tiler that does not divide. ``"cute_cpp"`` rounds the rest up mode by mode, as
-            CuTe C++ does: the result is larger than the layout and may have offsets outside it. ``"pycute"`` bounds
-            the rest by the size and refuses by pycute's divisibility check only. Neither checks the function.
+        convention: For a tiler that does not divide, ``"cute_cpp"`` rounds the rest up mode by mode: the result is
+            larger than the layout and may have offsets outside it. ``"pycute"`` bounds the rest by the size and
+            refuses by pycute's divisibility check only. Neither checks the function.
 
     Returns:
         The divided layout, of rank 2 for a layout or int tiler.
@@ -73,16 +72,16 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -
         ((2,2),(2,3)):((4,1),(2,8))
         >>> print(logical_divide(CuteLayout((6, 4), (1, 10)), (2, 4)))
         ((2,3),(4,1)):((1,2),(10,0))
-        >>> print(logical_divide(CuteLayout((6, 4), (1, 10)), 4, parity="cute_cpp"))
+        >>> print(logical_divide(CuteLayout((6, 4), (1, 10)), 4, convention="cute_cpp"))
         (4,(2,4)):(1,(4,10))
 
     Laws: the table of the result is that of the layout, reordered by (T, C).
     Source: CuTe ``logical_divide``.
     """
-    return _call(layout, tiler, parity, "logical_divide")
+    return _call(layout, tiler, convention, logical_divide)
 
 
-def zipped_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+def zipped_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STRICT) -> AnyLayout:
     """Return ``layout`` split into ((tile modes), (rest modes)).
 
     Mathematically: ``logical_divide`` with the tiles of all modes gathered in mode 0 and the rests in mode 1. Modes
@@ -92,7 +91,7 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") ->
     Args:
         layout: A layout of any family.
         tiler: As in ``logical_divide``; may nest.
-        parity: As in ``logical_divide``; ``"cute_cpp"`` also refuses None.
+        convention: As in ``logical_divide``; ``"cute_cpp"`` also refuses None.
 
     Raises:
         As ``logical_divide``; MalformedError: LA143, None under ``"cute_cpp"``.
@@ -104,10 +103,10 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") ->
     Laws: slicing mode 1 gives one tile, slicing mode 0 the same element of every tile.
     Source: CuTe ``zipped_divide``.
     """
-    return _call(layout, tiler, parity, "zipped_divide")
+    return _call(layout, tiler, convention, zipped_divide)
 
 
-def tiled_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+def tiled_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STRICT) -> AnyLayout:
     """Return ``layout`` split into ((tile modes), rest mode, rest mode, ...).
 
     Args and errors as in ``zipped_divide``.
@@ -118,10 +117,10 @@ def tiled_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> 
 
     Source: CuTe ``tiled_divide``.
     """
-    return _call(layout, tiler, parity, "tiled_divide")
+    return _call(layout, tiler, convention, tiled_divide)
 
 
-def flat_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> AnyLayout:
+def flat_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STRICT) -> AnyLayout:
     """Return ``layout`` split into (tile mode, tile mode, ..., rest mode, rest mode, ...).
 
     Args and errors as in ``zipped_divide``.
@@ -132,7 +131,7 @@ def flat_divide(layout: AnyLayout, tiler: Tiler, parity: Parity = "strict") -> A
 
     Source: CuTe ``flat_divide``.
     """
-    return _call(layout, tiler, parity, "flat_divide")
+    return _call(layout, tiler, convention, flat_divide)
 
 
 def tiled(zipped: CuteLayout) -> CuteLayout:
@@ -151,70 +150,62 @@ def _modes(value: IntTuple) -> tuple[IntTuple, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def unzip(layout: CuteLayout, tiler: Tiler, split: Split, parity: Parity, where: Where) -> CuteLayout:
+def unzip(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
     """Return the rank-2 layout of gathered first and gathered second parts; ``split`` divides or multiplies a mode."""
     if tiler is None:
-        if parity == "cute_cpp":
-            raise refusal("LA143", "CuTe C++ refuses a blank tiler here", where, "_ is neither tile nor rest")
         return make_layout(CuteLayout(1, 0), layout)
     if not isinstance(tiler, tuple):
         return split(layout, tiler)
     by_mode(layout, tiler, where)
-    parts = [unzip(layout[position], entry, split, parity, where) for position, entry in enumerate(tiler)]
+    parts = [unzip(layout[position], entry, split, where) for position, entry in enumerate(tiler)]
     kept = [layout[position] for position in range(len(tiler), layout.rank)]
     return make_layout(make_layout(*[part[0] for part in parts]), make_layout(*[part[1] for part in parts], *kept))
 
 
-def _call(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyLayout:
-    """Return the divide called ``name`` of a layout of any family; looks repeated calls up."""
-    if parity is not STRICT:
-        check_parity(parity)
+def shaped(name: str, layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
+    """Return the divide or product called ``name`` whose ``split`` of one mode is given."""
+    if name.startswith("logical"):
+        return _by_mode(layout, tiler, split, where)
+    zipped = unzip(layout, tiler, split, where)
+    return tiled(zipped) if name.startswith("tiled") else flat(zipped) if name.startswith("flat") else zipped
+
+
+def _call(layout: AnyLayout, tiler: Tiler, convention: Convention, operation: Callable[..., AnyLayout]) -> AnyLayout:
+    """Return a divide of a layout of any kind; looks repeated calls up."""
+    if convention is not STRICT:
+        return by_convention(convention, operation, layout, tiler)
+    name = operation.__name__
     if not isinstance(layout, CuteLayout | ComposedLayout | CoordinateLayout):
         raise operand_refusal(layout, name, "layout", FAMILIES)
-    return _divided(layout, read_tiler(tiler, lambda: f"{name}({layout}, {tiler_text(tiler)})"), parity, name)
+    return _divided(layout, read_tiler(tiler, lambda: f"{name}({layout}, {tiler_text(tiler)})"), name)
 
 
 @remembered(weight)
-def _divided(layout: AnyLayout, tiler: Tiler, parity: Parity, name: str) -> AnyLayout:
+def _divided(layout: AnyLayout, tiler: Tiler, name: str) -> AnyLayout:
     def where() -> str:
         return f"{name}({layout}, {tiler_text(tiler)})"
 
-    def divided(base: CuteLayout) -> CuteLayout:
-        split = _splitter(parity, where)
-        if name == "logical_divide":
-            return _logical(base, tiler, split, where)
-        zipped = unzip(base, tiler, split, parity, where)
-        return tiled(zipped) if name == "tiled_divide" else flat(zipped) if name == "flat_divide" else zipped
+    def split(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
+        return _divide(mode, as_layout(entry), where)
 
-    return lift(layout, divided, name)
+    return lift(layout, lambda base: shaped(name, base, tiler, split, where), name)
 
 
-def _logical(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
+def _by_mode(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
     if tiler is None:
         return layout
     if not isinstance(tiler, tuple):
         return split(layout, tiler)
     by_mode(layout, tiler, where)
-    modes = [_logical(layout[position], entry, split, where) for position, entry in enumerate(tiler)]
+    modes = [_by_mode(layout[position], entry, split, where) for position, entry in enumerate(tiler)]
     return make_layout(*modes, *[layout[position] for position in range(len(tiler), layout.rank)])
-
-
-def _splitter(parity: Parity, where: Where) -> Split:
-    def split(layout: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
-        tile = as_layout(tiler)
-        if parity == "strict":
-            return _divide(layout, tile, where)
-        rest = complement_as(tile, padded_shape(layout), parity)
-        return composition_as(layout, make_layout(tile, rest), parity)
-
-    return split
 
 
 def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
     """Return A o (T, C), exact or refused."""
     size = layout.size
     if size == 0:  # (T, C) covers nothing: C is empty
-        return composition(layout, make_layout(tile, CuteLayout(0, 0)))
+        return after_strided(layout, make_layout(tile, CuteLayout(0, 0)))
     low, high = span(tile.flat)
     if low < 0 or high >= size:
         raise _outside(layout, tile, tile, where)
@@ -226,7 +217,7 @@ def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
     if span(whole.flat)[1] >= size:
         raise _outside(layout, tile, whole, where)
     try:
-        return composition(layout, whole)
+        return after_strided(layout, whole)
     except RepresentabilityError as error:
         raise within(error, where, "LA142", "the divided layout is not a CuTe layout") from error
 

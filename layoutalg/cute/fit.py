@@ -19,7 +19,7 @@ from typing import TypeAlias
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import Broken, GaveUpError, factor_run, first_interaction
 from layoutalg.cute.inttuple import IntTuple, flatten
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.layout import CuteLayout, from_runs
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.f2.split import one_swizzle
 from layoutalg.ground import clock, recognize
@@ -29,7 +29,6 @@ from layoutalg.ground.errors import MalformedError
 Fit: TypeAlias = "CuteLayout | ComposedLayout"
 
 WIDEST = 62
-IDENTITY = Swizzle(0, 0, 0)
 
 
 def over_f2(columns: Sequence[int], constant: int, shape: IntTuple) -> Fit | None:
@@ -144,29 +143,5 @@ def _leaves(modes: Flat, shape: IntTuple) -> list[Flat] | None:
 
 
 def _assembled(swizzle: Swizzle, offset: int, shape: IntTuple, leaves: Sequence[Flat]) -> Fit:
-    shapes: list[IntTuple] = []
-    strides: list[IntTuple] = []
-    for leaf in leaves:
-        modes = leaf or ((1, 0),)
-        shapes.append(modes[0][0] if len(modes) == 1 else tuple([extent for extent, _ in modes]))
-        strides.append(modes[0][1] if len(modes) == 1 else tuple([stride for _, stride in modes]))
-    plain = CuteLayout(graft(shape, shapes), graft(shape, strides))
-    return plain if swizzle.bits == 0 and offset == 0 else ComposedLayout(swizzle, offset, plain)
-
-
-def graft(profile: IntTuple, leaves: Sequence[IntTuple]) -> IntTuple:
-    """Return ``profile`` with its leaves replaced from left to right.
-
-    Example:
-        >>> graft((4, (2, 2)), [1, (7, 8), 3])
-        (1, ((7, 8), 3))
-    """
-    if isinstance(profile, int):
-        return leaves[0]
-    parts: list[IntTuple] = []
-    used = 0
-    for entry in profile:
-        count = len(flatten(entry))
-        parts.append(graft(entry, leaves[used : used + count]))
-        used += count
-    return tuple(parts)
+    strided = from_runs(leaves, shape)
+    return strided if swizzle.bits == 0 and offset == 0 else ComposedLayout(swizzle, offset, strided)

@@ -1,7 +1,8 @@
 """Nested tuples of integers: the shapes, strides and coordinates of CuTe layouts.
 
-Main definitions: ``IntTuple``, ``validate``, ``extents``, ``flatten``, ``unflatten``, ``product``, ``rank``, ``depth``,
-``congruent``, ``compact_col_major``, ``crd2idx``, ``idx2crd``.
+Main definitions: ``IntTuple``, ``validate``, ``extents``, ``flatten``, ``unflatten``, ``graft``, ``product``, ``rank``,
+``depth``, ``congruent``, ``compact_col_major``, ``ceil_div``, ``product_each``,
+``compatible``.
 
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
 runs fastest.
@@ -18,14 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
+Leaf = TypeVar("Leaf")
 
 INT_LIMIT = 2**63
 
@@ -33,31 +36,22 @@ INT_LIMIT = 2**63
 def malformed(argument: str, rule: str, actual: object, code: str = "LA100") -> MalformedError:
     """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
     hint = "; layoutalg.parse reads text" if isinstance(actual, str) and "ayout" in rule else ""
-    because = f"{argument} {rule}, not {shown(actual)}{hint}"
-    return MalformedError(Diagnostic(code=code, what=f"{argument} is malformed", because=because))
+    return Checker(code).malformed(argument, rule, actual, hint)
 
 
 def integer(value: object, argument: str, code: str = "LA100") -> int:
-    """Return ``value`` as an int; numpy integer scalars are accepted, booleans and floats are not.
+    """Return ``value`` as an int of the signed 64-bit range.
 
-    Args:
-        value: Anything.
-        argument: Name of the argument, for the message.
-        code: Error code of the message.
-
-    Raises: MalformedError: LA100.
+    Raises: MalformedError: LA100, or ``code``.
 
     Example:
         >>> integer(np.int32(7), "extent")
         7
     """
-    if type(value) is not int:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise malformed(argument, "must be an integer", value, code)
-        value = int(value)
-    if not -INT_LIMIT <= value < INT_LIMIT:
-        raise malformed(argument, "must fit a signed 64-bit integer", value, code)
-    return value
+    number = value if type(value) is int else Checker(code).integer(value, argument)
+    if not -INT_LIMIT <= number < INT_LIMIT:
+        raise malformed(argument, "must fit a signed 64-bit integer", number, code)
+    return number
 
 
 def validate(value: object, argument: str) -> IntTuple:
@@ -163,13 +157,19 @@ def unflatten(flat: tuple[int, ...], profile: IntTuple) -> IntTuple:
     leaves = len(flatten(profile))
     if leaves != len(flat):
         raise malformed("flat", f"must have {leaves} entries, one per leaf of the profile", flat)
-    return _nest(iter(flat), profile)
+    return graft(iter(flat), profile)
 
 
-def _nest(leaves: Iterator[int], profile: IntTuple) -> IntTuple:
+def graft(leaves: Iterator[Leaf], profile: IntTuple) -> Leaf | tuple[Any, ...]:
+    """Return ``profile`` with its leaves replaced from left to right by anything, nested tuples among it.
+
+    Example:
+        >>> graft(iter([1, (7, 8), 3]), (4, (2, 2)))
+        (1, ((7, 8), 3))
+    """
     if isinstance(profile, int):
         return next(leaves)
-    return tuple([_nest(leaves, entry) for entry in profile])
+    return tuple([graft(leaves, entry) for entry in profile])
 
 
 def product(value: IntTuple) -> int:
@@ -235,81 +235,6 @@ def compact_col_major(shape: IntTuple) -> IntTuple:
     return unflatten(tuple(strides), shape)
 
 
-def crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
-    """Return the offset of a coordinate: the sum of digits times strides.
-
-    Mathematically: an int coordinate of a tuple mode is read as a colexicographic 1-D coordinate of that mode; a
-    coordinate outside the domain is refused, never continued past the last mode.
-
-    Args:
-        coord: An int, or a tuple with one entry per mode, nested as far as wanted.
-        shape: Extents.
-        stride: Strides, congruent to ``shape``. Any unit; the result has the same.
-
-    Raises: MalformedError: LA104. AdmissibilityError: LA105.
-
-    Example:
-        >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx(21, (4, 8), (8, 1))
-        (13, 13)
-
-    Source: CuTe ``crd2idx``; unlike it, bounded.
-    """
-    checked = validate(coord, "coordinate")
-    if not congruent(shape, stride):
-        raise malformed("stride", f"must be congruent to the shape {shape_text(shape)}", stride)
-    return offset_of(checked, shape, stride)
-
-
-def offset_of(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
-    """Return ``crd2idx`` of operands already validated: ``shape`` and ``stride`` congruent, all entries plain ints."""
-    if isinstance(coord, int):
-        rest = coord
-        total = 0
-        for extent, step in zip(flatten(shape), flatten(stride), strict=True):
-            if extent <= 0:
-                raise _outside(coord, shape)
-            rest, digit = divmod(rest, extent)
-            total += digit * step
-        if rest:
-            raise _outside(coord, shape)
-        return total
-    if isinstance(shape, int) or isinstance(stride, int) or len(coord) != len(shape):
-        raise malformed("coordinate", f"must match the shape {shape_text(shape)}", coord, "LA104")
-    return sum([offset_of(c, s, d) for c, s, d in zip(coord, shape, stride, strict=True)])
-
-
-def _outside(coord: int, shape: IntTuple) -> AdmissibilityError:
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA105",
-            what="the coordinate lies outside the domain",
-            because=f"{coord} is not in [0, {product(shape)}), the extent of {shape_text(shape)}",
-            witness={"coordinate": coord},
-        )
-    )
-
-
-def idx2crd(index: int, shape: IntTuple) -> IntTuple:
-    """Return the natural coordinate, nested like ``shape``, of a 1-D colexicographic coordinate.
-
-    Raises: AdmissibilityError: LA105.
-
-    Example:
-        >>> idx2crd(13, (4, (2, 3)))
-        (1, (1, 1))
-
-    Source: CuTe ``idx2crd``.
-    """
-    index = integer(index, "index")
-    if not 0 <= index < product(shape):
-        raise _outside(index, shape)
-    digits: list[int] = []
-    for extent in flatten(shape):
-        index, digit = divmod(index, extent)
-        digits.append(digit)
-    return unflatten(tuple(digits), shape)
-
-
 def shape_text(value: IntTuple) -> str:
     """Return the value in the field's notation: no blanks, no comma after a single entry.
 
@@ -320,3 +245,92 @@ def shape_text(value: IntTuple) -> str:
     if isinstance(value, int):
         return str(value)
     return "(" + ",".join([shape_text(entry) for entry in value]) + ")"
+
+
+def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
+    """Return how many steps of ``divisor`` cover ``shape``, mode by mode, rounded up.
+
+    Mathematically: for two ints the least n with n * divisor >= shape. An int divisor goes through the modes of a tuple
+    from the fastest: each mode is divided by what is left of it, and the divisor by the mode, both rounded up. A tuple
+    divisor divides mode by mode; modes it leaves out stay.
+
+    Args:
+        shape: Extents >= 0.
+        divisor: An int >= 1, or a tuple of divisors with at most one entry per mode.
+
+    Raises: MalformedError: LA147.
+
+    Example:
+        >>> ceil_div(10, 4), ceil_div((6, 4), 4), ceil_div((6, 4), 12), ceil_div((6, 4), (4, 2))
+        (3, (2, 4), (1, 2), (2, 2))
+
+    Source: CuTe ``ceil_div``.
+    """
+    shape = validate(shape, "shape")
+    divisor = validate(divisor, "divisor")
+    if any(extent < 0 for extent in flatten(shape)):
+        raise malformed("shape", "must have extents >= 0", shape, "LA147")
+    if any(value < 1 for value in flatten(divisor)):
+        raise malformed("divisor", "must be at least 1", divisor, "LA147")
+    return _ceil_div(shape, divisor)
+
+
+def _ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
+    if isinstance(divisor, tuple):
+        if isinstance(shape, int):
+            return -(-shape // product(divisor))
+        if len(divisor) > len(shape):
+            raise malformed("divisor", f"must have at most {len(shape)} entries, one per mode", divisor, "LA147")
+        divided = [_ceil_div(extent, entry) for extent, entry in zip(shape, divisor, strict=False)]
+        return (*divided, *shape[len(divisor) :])
+    if isinstance(shape, int):
+        return -(-shape // divisor)
+    modes: list[IntTuple] = []
+    for extent in shape:
+        modes.append(_ceil_div(extent, divisor))
+        size = product(extent)
+        divisor = -(-divisor // size) if size else 1
+    return tuple(modes)
+
+
+def product_each(shape: IntTuple) -> tuple[int, ...]:
+    """Return the size of each top-level mode.
+
+    Raises: MalformedError: LA100, LA103.
+
+    Example:
+        >>> product_each(((2, 3), 4)), product_each(6)
+        ((6, 4), (6,))
+
+    Source: CuTe ``product_each``.
+    """
+    shape = extents(shape)
+    return (shape,) if isinstance(shape, int) else tuple([product(entry) for entry in shape])
+
+
+def compatible(coarse: IntTuple, fine: IntTuple) -> bool:
+    """Return whether every coordinate of ``coarse`` is also one of ``fine``: ``fine`` refines it mode by mode.
+
+    Args:
+        coarse: A shape; of a layout, its ``shape``.
+        fine: A shape.
+
+    Raises: MalformedError: LA100, LA103.
+
+    Example:
+        >>> compatible((6, 4), ((2, 3), 4)), compatible(24, (6, 4)), compatible((6, 4), 24)
+        (True, True, False)
+
+    Source: CuTe ``compatible``.
+    """
+    return _compatible(extents(coarse, "coarse"), extents(fine, "fine"))
+
+
+def _compatible(coarse: IntTuple, fine: IntTuple) -> bool:
+    if isinstance(coarse, int):
+        return coarse == product(fine)
+    return (
+        isinstance(fine, tuple)
+        and len(coarse) == len(fine)
+        and all(_compatible(a, b) for a, b in zip(coarse, fine, strict=True))
+    )

@@ -1,6 +1,6 @@
 """The CuTe layout: a nested shape and a congruent nested stride, read as a function from coordinates to offsets.
 
-Main definitions: ``CuteLayout``.
+Main definitions: ``CuteLayout``, ``from_flat``, ``from_runs``.
 
 Notation: ``S:D`` with shape S and stride D, for example ``(4,8):(1,4)``. 1-D coordinates are colexicographic (mode 0
 fastest). Offsets count elements unless the user says otherwise; the library never rescales them on its own.
@@ -16,13 +16,12 @@ References: CuTe documentation of NVIDIA CUTLASS; J. Cecka, arXiv:2603.02298.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, overload
+from functools import singledispatch
+from typing import Any, ClassVar
 
-import numpy as np
-
+from layoutalg.cute.coords import QUICK, TABLE_ENTRY, Coords, offset_of, offsets_of, quick_offset
 from layoutalg.cute.inttuple import (
     INT_LIMIT,
     IntTuple,
@@ -30,40 +29,79 @@ from layoutalg.cute.inttuple import (
     congruent,
     depth,
     flatten,
+    graft,
     integer,
     malformed,
-    offset_of,
     rank,
     shape_text,
     validate,
 )
 from layoutalg.ground import memory
-from layoutalg.ground.digits import Flat, IntArray, evaluate, evaluate_many, merge, span, table
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.ground.operators import then
+from layoutalg.ground.axes import by_name
+from layoutalg.ground.check import Checker
+from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, span, table
+from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.layout import Layout
 
-QUICK = 2**20
-"""Entries of an array that need no thought."""
 
-TABLE_ENTRY = 24
-"""Bytes per entry of a table while it is made: the table, what it is made of, and it swizzled."""
+@singledispatch
+def inverse(layout: object) -> Any:
+    """Return the inverse: the method of every layout here; ``layoutalg.cute.inverse`` registers what it does."""
+    raise NotImplementedError
 
-if TYPE_CHECKING:
-    from layoutalg.cute.composed import ComposedLayout
-    from layoutalg.cute.swizzle import Swizzle
 
-Coords: TypeAlias = Any
-"""What ``apply`` reads: an integer array of 1-D coordinates, or a tuple of such values with one entry per mode."""
+class LeafAxes(Layout):
+    """What layouts over a nested shape share: their axes are its leaves, its modes can be walked."""
+
+    __slots__ = ()
+    shape: IntTuple
+
+    @property
+    def in_dims(self) -> dict[str, int]:
+        """The leaves of the shape, ``c0`` fastest.
+
+        Example:
+            >>> CuteLayout((4, (2, 3))).in_dims
+            {'c0': 4, 'c1': 2, 'c2': 3}
+        """
+        return {f"c{position}": extent for position, extent in enumerate(flatten(self.shape))}
+
+    @property
+    def rank(self) -> int:
+        """Number of top-level modes; 1 where the shape is an int."""
+        return rank(self.shape)
+
+    @property
+    def depth(self) -> int:
+        """How deep the shape nests; 0 where the shape is an int."""
+        return depth(self.shape)
+
+    def __getitem__(self, mode: int) -> Any:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[position] for position in range(self.rank)])
+
+    def inverse(self) -> Any:
+        """Return the inverse of a layout whose values are exactly 0, 1, ..., size - 1.
+
+        Raises: AdmissibilityError: LA135. RepresentabilityError: LA643. BudgetError: LA114, LA644, LA648.
+
+        Example:
+            >>> print(CuteLayout((4, 8), (8, 1)).inverse())
+            (8,4):(4,1)
+        """
+        return inverse(self)
 
 
 class _Hashed:
-    """A place for the hash, which is asked for more often than layouts are made."""
+    """A place for the hash, which is needed more often than layouts are made."""
 
     __slots__ = ("_hash",)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class CuteLayout(_Hashed):
+class CuteLayout(LeafAxes, _Hashed):
     """A CuTe layout ``shape:stride``.
 
     Mathematically: the function c -> sum of c_k d_k from the coordinates of ``shape`` to the integers.
@@ -98,8 +136,8 @@ class CuteLayout(_Hashed):
         for extent in extents:
             if extent < 0:
                 raise malformed("shape", "must have extents >= 0", shape, "LA103")
+        size = _check_size(shape, extents)
         if stride is None:
-            _check_size(shape, extents)
             stride = validate(compact_col_major(shape), "stride")
         else:
             stride = validate(stride, "stride")
@@ -113,17 +151,9 @@ class CuteLayout(_Hashed):
                     )
                 )
         flat = tuple(zip(extents, flatten(stride), strict=True))
-        size = _check_size(shape, extents)
         low, high = span(flat)
         if low < -INT_LIMIT or high >= INT_LIMIT or high - low >= INT_LIMIT:
-            raise MalformedError(
-                Diagnostic(
-                    code="LA102",
-                    what="the offsets leave the signed 64-bit range",
-                    where=(f"{_bounded(shape)}:{_bounded(stride)}",),
-                    because=f"the offsets run from {low} to {high}",
-                )
-            )
+            raise out_of_range(f"{_bounded(shape)}:{_bounded(stride)}", f"the offsets run from {low} to {high}")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "stride", stride)
         object.__setattr__(self, "_flat", flat)
@@ -158,14 +188,9 @@ class CuteLayout(_Hashed):
         return 1 + high - low
 
     @property
-    def rank(self) -> int:
-        """Number of top-level modes; 1 where the shape is an int."""
-        return rank(self.shape)
-
-    @property
-    def depth(self) -> int:
-        """How deep the shape nests; 0 where the shape is an int."""
-        return depth(self.shape)
+    def out_dims(self) -> dict[str, None]:
+        """One output, ``offset``, without a bound."""
+        return {"offset": None}
 
     def __call__(self, *coord: IntTuple) -> int:
         """Return the offset at one coordinate: 1-D ``L(i)``, by mode ``L(i, j)``, nested ``L((i, (j, k)))``.
@@ -180,28 +205,38 @@ class CuteLayout(_Hashed):
         if type(point) is int and 0 <= point < self._size:
             return evaluate(self._flat, point)
         if type(point) is tuple:
-            quick = _quick_offset(point, self.shape, self.stride)
+            quick = quick_offset(point, self.shape, self.stride)
             if quick is not None:
                 return quick
         return offset_of(validate(point, "coordinate"), self.shape, self.stride)
 
-    def apply(self, coords: Coords) -> IntArray:
+    def at(self, index: int) -> int:
+        """Return the offset at a 1-D coordinate.
+
+        Raises: MalformedError: LA100. AdmissibilityError: LA105.
+        """
+        return self(integer(index, "coordinate"))
+
+    def apply(self, coords: Coords) -> Any:
         """Return the offsets at many coordinates.
 
         Args:
-            coords: An integer array of 1-D coordinates, or a tuple with one such value per top-level mode (each may be
-                a tuple again); the arrays broadcast against each other.
+            coords: An integer array of 1-D coordinates; a tuple with one such value per top-level mode (each may be a
+                tuple again); or a mapping from every axis ``c0``, ``c1``, ... The arrays broadcast against each other.
 
         Returns:
-            int64 array of offsets, of the coordinates' (broadcast) form.
+            int64 array of offsets, of the coordinates' (broadcast) form; of a mapping, ``{"offset": array}``.
 
         Raises: MalformedError: LA104. AdmissibilityError: LA105. BudgetError: LA002.
 
         Example:
-            >>> CuteLayout((4, 8), (8, 1)).apply((np.arange(4)[:, None], np.arange(2))).tolist()
-            [[0, 1], [8, 9], [16, 17], [24, 25]]
+            >>> CuteLayout((4, 8), (8, 1)).apply(([[0], [1]], [0, 1, 2])).tolist()
+            [[0, 1, 2], [8, 9, 10]]
         """
-        return _apply(coords, self.shape, self.stride)
+        if isinstance(coords, Mapping):
+            leaves = tuple(by_name(tuple(self.in_dims.items()), coords, Checker("LA104"), "coordinate"))
+            return {"offset": offsets_of(leaves, flatten(self.shape), flatten(self.stride))}
+        return offsets_of(coords, self.shape, self.stride)
 
     def table(self) -> IntArray:
         """Return the offsets at the 1-D coordinates 0, 1, ..., size - 1.
@@ -233,65 +268,11 @@ class CuteLayout(_Hashed):
         shape, stride = self.shape[position], self.stride[position]
         return trusted(shape, stride, tuple(zip(flatten(shape), flatten(stride), strict=True)))
 
-    def __iter__(self) -> Iterator[CuteLayout]:
-        return iter([self[position] for position in range(self.rank)])
-
-    @overload
-    def __matmul__(self, inner: CuteLayout) -> CuteLayout: ...
-    @overload
-    def __matmul__(self, inner: ComposedLayout | Swizzle) -> CuteLayout | ComposedLayout: ...
-    def __matmul__(self, inner: object) -> object:
-        """Return ``self`` after ``inner``: the composition (f @ g)(c) = f(g(c)), exact or refused."""
-        from layoutalg.cute.composed import ComposedLayout
-        from layoutalg.cute.composition import composition
-        from layoutalg.cute.swizzle import Swizzle
-
-        if not isinstance(inner, CuteLayout | ComposedLayout | Swizzle):
-            return NotImplemented
-        return composition(self, inner)
-
-    @overload
-    def then(self, outer: CuteLayout) -> CuteLayout: ...
-    @overload
-    def then(self, outer: ComposedLayout | Swizzle) -> ComposedLayout: ...
-    def then(self, outer: object) -> object:
-        """Return ``outer`` after ``self``: (f.then(g))(c) = g(f(c)), exact or refused.
-
-        Raises: MalformedError: LA192.
-
-        Example:
-            >>> print(CuteLayout(4, 2).then(CuteLayout((2, 4), (4, 1))))
-            4:1
-        """
-        return then(self, outer)
-
     def __str__(self) -> str:
         return f"{shape_text(self.shape)}:{shape_text(self.stride)}"
 
     def __repr__(self) -> str:
         return f"CuteLayout({self.shape!r}, {self.stride!r})"
-
-
-def _quick_offset(point: Any, shape: Any, stride: Any) -> int | None:
-    """Return the offset at a coordinate nested exactly as the shape and inside it; None for every other coordinate."""
-    if type(point) is int:
-        if type(shape) is int and 0 <= point < shape:
-            return int(point * stride)
-        return None
-    if type(point) is not tuple or type(shape) is not tuple or len(point) != len(shape):
-        return None
-    total = 0
-    for entry, extent, step in zip(point, shape, stride, strict=True):
-        if type(entry) is int and type(extent) is int:
-            if not 0 <= entry < extent:
-                return None
-            total += entry * step
-        else:
-            part = _quick_offset(entry, extent, step)
-            if part is None:
-                return None
-            total += part
-    return total
 
 
 def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
@@ -324,6 +305,39 @@ def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
     return layout
 
 
+def from_flat(flat: Flat) -> CuteLayout:
+    """Return the layout of a digit list: no digit gives ``1:0``, one digit an int shape.
+
+    Example:
+        >>> print(from_flat(()), from_flat(((4, 2),)), from_flat(((4, 2), (2, 1))))
+        1:0 4:2 (4,2):(2,1)
+    """
+    if not flat:
+        return CuteLayout(1, 0)
+    if len(flat) == 1:
+        return trusted(*flat[0], flat)
+    return trusted(tuple([extent for extent, _ in flat]), tuple([stride for _, stride in flat]), flat)
+
+
+def from_runs(runs: Sequence[Flat], shape: IntTuple) -> CuteLayout:
+    """Return the layout whose leaves are refined into digit lists, nested like ``shape``; no digit is ``1:0``.
+
+    Example:
+        >>> print(from_runs([((2, 1), (2, 8)), ()], (4, 1)))
+        ((2,2),1):((1,8),0)
+    """
+    leaves = [run or ((1, 0),) for run in runs]
+    extents: list[IntTuple] = [run[0][0] if len(run) == 1 else tuple([extent for extent, _ in run]) for run in leaves]
+    strides: list[IntTuple] = [run[0][1] if len(run) == 1 else tuple([stride for _, stride in run]) for run in leaves]
+    flat = tuple([digit for run in leaves for digit in run])
+    return trusted(graft(iter(extents), shape), graft(iter(strides), shape), flat)
+
+
+def out_of_range(where: str, because: str) -> MalformedError:
+    """Return the refusal of a value beyond signed 64-bit integers."""
+    return MalformedError(Diagnostic("LA102", "the offsets leave the signed 64-bit range", (where,), because))
+
+
 def _bounded(value: IntTuple) -> str:
     text = shape_text(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -343,83 +357,3 @@ def _check_size(shape: IntTuple, extents: tuple[int, ...]) -> int:
             )
         )
     return size
-
-
-def _apply(coords: Coords, shape: IntTuple, stride: IntTuple) -> IntArray:
-    if isinstance(coords, tuple):
-        if isinstance(shape, int) or isinstance(stride, int) or len(coords) != len(shape):
-            modes = "no modes" if isinstance(shape, int) else f"{len(shape)} modes"
-            raise MalformedError(
-                Diagnostic(
-                    code="LA104",
-                    what="the coordinate is malformed",
-                    because=f"a tuple of {len(coords)} coordinate arrays does not fit {shape_text(shape)}, "
-                    f"which has {modes}",
-                )
-            )
-        total: IntArray = np.zeros((), dtype=np.int64)
-        for entry, extent, step in zip(coords, shape, stride, strict=True):
-            try:
-                part = _apply(entry, extent, step)
-                if total.size * part.size > QUICK:
-                    count = math.prod(np.broadcast_shapes(total.shape, part.shape))
-                    memory.reserve("apply, the coordinates broadcast", count, TABLE_ENTRY)
-                total = total + part
-            except ValueError as error:
-                if isinstance(error, MalformedError | AdmissibilityError):
-                    raise
-                raise MalformedError(
-                    Diagnostic(
-                        code="LA104",
-                        what="the coordinate is malformed",
-                        because=f"the arrays do not broadcast: {error}",
-                    )
-                ) from error
-        return total
-    index = index_array(coords)
-    flat = merge(tuple(zip(flatten(shape), flatten(stride), strict=True)))
-    size = 1
-    for extent in flatten(shape):
-        size *= extent
-    check_inside(index, size, shape_text(shape))
-    return evaluate_many(flat, index)
-
-
-def index_array(coords: object) -> IntArray:
-    """Return ``coords`` as an int64 array, or refuse what is not integers.
-
-    Raises: MalformedError: LA104.
-    """
-    try:
-        array = np.asarray(coords)
-    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
-        rule = "must be an array of integers"
-        raise malformed("coordinate", rule, coords, "LA104") from error
-    if array.size == 0 and array.dtype == np.float64 and isinstance(coords, list):
-        return array.astype(np.int64)  # numpy reads an empty list as floats
-    if array.dtype.kind not in "iu":
-        raise MalformedError(
-            Diagnostic(
-                code="LA104",
-                what="the coordinate is malformed",
-                because=f"coordinates must be integers in the signed 64-bit range, not an array of {array.dtype}",
-            )
-        )
-    if array.dtype == np.uint64 and array.size and int(array.max()) >= INT_LIMIT:
-        raise malformed("coordinate", "must fit a signed 64-bit integer", int(array.max()), "LA104")
-    return array.astype(np.int64)
-
-
-def check_inside(index: IntArray, size: int, shape: str) -> None:
-    """Refuse 1-D coordinates outside [0, size), naming the first."""
-    if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
-        bad = np.flatnonzero((index.reshape(-1) < 0) | (index.reshape(-1) >= size))
-        value = int(index.reshape(-1)[bad[0]])
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA105",
-                what="the coordinate lies outside the domain",
-                because=f"{value} is not in [0, {size}), the extent of {shape}",
-                witness={"position": int(bad[0]), "coordinate": value},
-            )
-        )

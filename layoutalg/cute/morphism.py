@@ -30,12 +30,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from layoutalg.cute.chain import examine
+from layoutalg.cute.coords import crd2idx, idx2crd
 from layoutalg.cute.inttuple import (
     IntTuple,
     compact_col_major,
-    crd2idx,
     flatten,
-    idx2crd,
     integer,
     malformed,
     product,

@@ -27,11 +27,10 @@ from collections.abc import Callable
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from layoutalg.cute.basis import Basis, BasisLike, Path
-from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.composed import IDENTITY, ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.inttuple import INT_LIMIT, IntTuple
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.offset import OffsetLayout
 from layoutalg.cute.swizzle import Swizzle, Unit
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS, SWIZZLE_STACK, TUPLE_DEPTH, TUPLE_MODES
@@ -152,9 +151,7 @@ class _Reader:
         if offset is None:
             return self.layout()
         inner = self.operand(level + 1)
-        if isinstance(inner, CuteLayout):
-            return self.build(lambda: OffsetLayout(offset, inner), start)
-        return self.build(lambda: ComposedLayout(Swizzle(0, 0, 0), offset, self.numbers(inner)), start)
+        return self.build(lambda: ComposedLayout(IDENTITY, offset, self.numbers(inner)), start)
 
     def offset(self, marks: str) -> int | None:
         """Read an integer and the mark behind it; None, and nothing read, where there is no such pair."""

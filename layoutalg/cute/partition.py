@@ -10,30 +10,21 @@ References: CuTe ``local_tile``, ``local_partition``, ``inner_partition``, ``out
 
 from __future__ import annotations
 
-from typing import overload
-
 from layoutalg.cute.algebra import make_layout
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.composition import composition
+from layoutalg.cute.compose_strided import after_strided
+from layoutalg.cute.composed import ComposedLayout, Cute, bottom
+from layoutalg.cute.coords import idx2crd
 from layoutalg.cute.divide import zipped_divide
-from layoutalg.cute.inttuple import idx2crd, integer, malformed
+from layoutalg.cute.inttuple import integer, malformed, product_each
 from layoutalg.cute.inverse import left_inverse
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.offset import OffsetLayout
-from layoutalg.cute.operand import plain, swizzled
-from layoutalg.cute.shapes import product_each
-from layoutalg.cute.slicing import Coord, slice_and_offset
-from layoutalg.cute.tilers import Tiler, refusal, tiler_text, within
+from layoutalg.cute.operands import Tiler, composed, refusal, tiler_text, within
+from layoutalg.cute.slicing import Coord, moved, slice_and_offset
+from layoutalg.cute.swizzled import strided_form
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
 
-@overload
-def local_tile(layout: CuteLayout, tiler: Tiler, coord: Coord, keep: Coord = None) -> OffsetLayout: ...
-@overload
-def local_tile(layout: ComposedLayout, tiler: Tiler, coord: Coord, keep: Coord = None) -> ComposedLayout: ...
-def local_tile(
-    layout: CuteLayout | ComposedLayout, tiler: Tiler, coord: Coord, keep: Coord = None
-) -> OffsetLayout | ComposedLayout:
+def local_tile(layout: Cute, tiler: Tiler, coord: Coord, keep: Coord = None) -> ComposedLayout:
     """Return one tile of ``layout``, with the offset of its first element.
 
     Mathematically: with Z = zipped_divide(layout, tiler), the function (x, y) -> Z(x, coord with y at None). Modes of
@@ -46,9 +37,6 @@ def local_tile(
             Entries left out at the end count as None.
         keep: None, or a tuple of ints and None with one entry per mode of ``tiler`` and of ``coord``: entries at None
             are taken out of both, as CuTe does with a projection.
-
-    Returns:
-        ``OffsetLayout``; for a swizzled layout a ``ComposedLayout``.
 
     Raises:
         As ``zipped_divide`` and ``slice``; MalformedError: LA176, coord or keep does not fit the tiler.
@@ -64,10 +52,10 @@ def local_tile(
     Laws: the tiles of all coordinates hold every element once.
     Source: CuTe ``local_tile``.
     """
-    where = f"local_tile({swizzled(layout, 'local_tile')}, {tiler_text(tiler)}, {tiler_text(coord)})"
+    where = f"local_tile({composed(layout, 'local_tile')}, {tiler_text(tiler)}, {tiler_text(coord)})"
     if keep is not None:
         tiler, coord = _project(tiler, coord, keep, where)
-    return _slice_zipped(_zipped(layout, tiler), coord, 1, where)
+    return _slice_zipped(zipped_divide(layout, tiler), coord, 1, where)
 
 
 def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler, Coord]:
@@ -82,17 +70,9 @@ def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler
     return tuple([tiler[position] for position in chosen]), tuple([coord[position] for position in chosen])
 
 
-def _zipped(layout: CuteLayout | ComposedLayout, tiler: Tiler) -> CuteLayout | ComposedLayout:
-    if isinstance(layout, ComposedLayout):
-        return layout.rebase(zipped_divide(layout.base, tiler))
-    return zipped_divide(layout, tiler)
-
-
-def _slice_zipped(
-    zipped: CuteLayout | ComposedLayout, coord: Coord, side: int, where: str
-) -> OffsetLayout | ComposedLayout:
+def _slice_zipped(zipped: Cute, coord: Coord, side: int, where: str) -> ComposedLayout:
     """Slice mode ``side`` of a zipped layout at ``coord``; the modes of the other side stay, laid open."""
-    base: CuteLayout = zipped.base if isinstance(zipped, ComposedLayout) else zipped
+    base = bottom(zipped)
     sliced: CuteLayout = base[side]
     other: CuteLayout = base[1 - side]
     if isinstance(coord, tuple):
@@ -103,11 +83,8 @@ def _slice_zipped(
     other_coord: Coord = tuple([None] * other.rank) if isinstance(other.shape, tuple) else None
     if coord is None and isinstance(sliced.shape, tuple):
         coord = tuple([None] * sliced.rank)
-    whole = (other_coord, coord) if side == 1 else (coord, other_coord)
     try:
-        if isinstance(zipped, ComposedLayout):
-            return slice_and_offset(whole, zipped)
-        return slice_and_offset(whole, zipped)
+        return slice_and_offset((other_coord, coord) if side == 1 else (coord, other_coord), zipped)
     except LayoutError as error:
         raise within(error, where) from error
 
@@ -118,13 +95,7 @@ def _unfit(where: str, because: str) -> MalformedError:
     )
 
 
-@overload
-def local_partition(layout: CuteLayout, threads: CuteLayout, index: int) -> OffsetLayout: ...
-@overload
-def local_partition(layout: ComposedLayout, threads: CuteLayout, index: int) -> ComposedLayout: ...
-def local_partition(
-    layout: CuteLayout | ComposedLayout, threads: CuteLayout, index: int
-) -> OffsetLayout | ComposedLayout:
+def local_partition(layout: Cute, threads: Cute, index: int) -> ComposedLayout:
     """Return the elements of one thread, where the threads lie over ``layout`` as tiles and repeat.
 
     Mathematically: with Z = zipped_divide(layout, shape of ``threads`` mode by mode) and c the coordinate that
@@ -134,9 +105,6 @@ def local_partition(
         layout: A layout or a swizzled layout. Elements.
         threads: Layout from coordinates of a tile to thread numbers; injective, with strides as for ``left_inverse``.
         index: Thread number.
-
-    Returns:
-        ``OffsetLayout`` over the tiles; for a swizzled layout a ``ComposedLayout``.
 
     Raises:
         As ``zipped_divide``; LA131 to LA134, ``threads`` is not injective or no chain; LA177, no coordinate has this
@@ -150,13 +118,13 @@ def local_partition(
     Source: CuTe ``local_partition``.
     """
     number = integer(index, "index", "LA177")
-    plain(threads, "local_partition", "threads")
-    where = f"local_partition({swizzled(layout, 'local_partition')}, {threads}, {number})"
+    threads = strided_form(composed(threads, "local_partition", "threads"), "local_partition")
+    where = f"local_partition({composed(layout, 'local_partition')}, {threads}, {number})"
     sizes: tuple[int, ...] | int = product_each(threads.shape)
     if isinstance(threads.shape, int):
         sizes = threads.shape
     place = _coordinate(threads, number, where)
-    zipped = _zipped(layout, sizes)
+    zipped = zipped_divide(layout, sizes)
     tops = tuple([CuteLayout(threads.shape)[mode].size for mode in range(threads.rank)])
     coord = idx2crd(place, tops if isinstance(threads.shape, tuple) else threads.shape)
     return _slice_zipped(zipped, coord, 0, where)
@@ -182,17 +150,7 @@ def _coordinate(threads: CuteLayout, number: int, where: str) -> int:
     )
 
 
-@overload
-def thread_value_partition(
-    layout: CuteLayout, thread_value: CuteLayout, thread: int, tiler: Tiler = None
-) -> OffsetLayout: ...
-@overload
-def thread_value_partition(
-    layout: ComposedLayout, thread_value: CuteLayout, thread: int, tiler: Tiler = None
-) -> ComposedLayout: ...
-def thread_value_partition(
-    layout: CuteLayout | ComposedLayout, thread_value: CuteLayout, thread: int, tiler: Tiler = None
-) -> OffsetLayout | ComposedLayout:
+def thread_value_partition(layout: Cute, thread_value: Cute, thread: int, tiler: Tiler = None) -> ComposedLayout:
     """Return the values of one thread under a thread-value layout.
 
     Mathematically: v -> layout(thread_value(thread, v)); with a tiler, (v, y) -> Z(thread_value(thread, v), y) with
@@ -204,9 +162,6 @@ def thread_value_partition(
         thread: Number of the thread, in [0, size of mode 0).
         tiler: None, or the tile that ``thread_value`` covers.
 
-    Returns:
-        ``OffsetLayout`` over the values, then the tiles; for a swizzled layout a ``ComposedLayout``.
-
     Raises:
         As ``composition``, ``zipped_divide`` and ``slice``; MalformedError: LA178, ``thread_value`` has not two modes.
 
@@ -217,25 +172,19 @@ def thread_value_partition(
 
     Source: CuTe thread-value layouts of ``TiledCopy`` and ``TiledMMA``.
     """
+    if isinstance(thread_value, ComposedLayout):
+        thread_value = strided_form(thread_value, "thread_value_partition")
     if not isinstance(thread_value, CuteLayout) or thread_value.rank != 2:
         raise malformed("thread_value", "must be a layout with two modes, threads and values", thread_value, "LA178")
     number = integer(thread, "thread", "LA178")
-    where = f"thread_value_partition({swizzled(layout, 'thread_value_partition')}, {thread_value}, {number})"
+    where = f"thread_value_partition({composed(layout, 'thread_value_partition')}, {thread_value}, {number})"
     try:
         if tiler is None:
-            composed = composition(layout.base if isinstance(layout, ComposedLayout) else layout, thread_value)
-            return _sliced(layout, composed, (number, None))
-        zipped = _zipped(layout, tiler)
-        base: CuteLayout = zipped.base if isinstance(zipped, ComposedLayout) else zipped
-        rest: list[CuteLayout] = list(base[1])
-        by_value = make_layout(*composition(base[0], thread_value), *rest)
-        return _sliced(layout, by_value, (number, None, *[None] * len(rest)))
+            base, rest = after_strided(bottom(layout), thread_value), []
+        else:
+            zipped = bottom(zipped_divide(layout, tiler))
+            rest = list(zipped[1])
+            base = make_layout(*after_strided(zipped[0], thread_value), *rest)
+        return slice_and_offset((number, None, *[None] * len(rest)), moved(layout, base, 0))
     except LayoutError as error:
         raise within(error, where) from error
-
-
-def _sliced(layout: CuteLayout | ComposedLayout, base: CuteLayout, coord: Coord) -> OffsetLayout | ComposedLayout:
-    """Slice ``base``, under the swizzles of ``layout`` where it has any."""
-    if isinstance(layout, ComposedLayout):
-        return slice_and_offset(coord, layout.rebase(base))
-    return slice_and_offset(coord, base)

@@ -14,37 +14,35 @@ References: J. Cecka, arXiv:2603.02298; CuTe ``logical_product``, ``blocked_prod
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Callable
+from typing import cast
 
 from layoutalg.cute.algebra import make_layout
 from layoutalg.cute.complement import complement
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.composition import composition
-from layoutalg.cute.conventions import STRICT, Parity, check_parity
-from layoutalg.cute.divide import Split, flat, logical_divide, tiled, unzip
+from layoutalg.cute.compose_strided import after_strided
+from layoutalg.cute.composed import ComposedLayout, Cute
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
+from layoutalg.cute.divide import shaped
 from layoutalg.cute.inttuple import INT_LIMIT, malformed
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operand import swizzled, weight
-from layoutalg.cute.parity import composition_as, cosize_as
-from layoutalg.cute.reshape import append
-from layoutalg.cute.tilers import (
+from layoutalg.cute.operands import (
     Tiler,
+    Under,
     Where,
     as_layout,
-    by_mode,
+    composed,
     read_tiler,
     refusal,
     tiler_text,
+    weight,
     within,
 )
+from layoutalg.cute.reshape import append
 from layoutalg.ground.cache import remembered
 from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 
-Block: TypeAlias = "CuteLayout | ComposedLayout"
-Operand = TypeVar("Operand", CuteLayout, ComposedLayout)
 
-
-def logical_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
+def logical_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT) -> Under:
     """Return (block, rest): mode 0 walks one copy of ``block``, mode 1 walks from copy to copy.
 
     Mathematically: (A, C o T) with C = complement(A, size(filter(A)) * cosize(T)): copy j starts at C(T(j)). A tuple of
@@ -55,9 +53,9 @@ def logical_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> 
         block: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Of a swizzled
             block the layout under the swizzles is repeated; these then act on all copies. Elements.
         tiler: The order of the copies: a layout with strides >= 0, an int, None, or a tuple of these.
-        parity: ``"cute_cpp"`` and ``"pycute"`` place the copies by the composition of that peer, which is never checked
-            as a function, and bound the places by the whole size of the block, stride-0 modes included. ``"pycute"``
-            also reads an int as a divide, as pycute does.
+        convention: ``"cute_cpp"`` and ``"pycute"`` place the copies by the composition of that peer, which is never
+            checked as a function, and bound the places by the whole size of the block, stride-0 modes included.
+            ``"pycute"`` also reads an int as a divide.
 
     Returns:
         The product, of rank 2 for a layout or int tiler. Elements.
@@ -71,16 +69,16 @@ def logical_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> 
         ((2,2),(2,3)):((4,1),(2,8))
         >>> print(logical_product(CuteLayout(4), 3))
         (4,3):(1,4)
-        >>> print(logical_product(CuteLayout(6), 3, parity="pycute"))
+        >>> print(logical_product(CuteLayout(6), 3, convention="pycute"))
         (3,2):(1,3)
 
     Laws: the copies have disjoint offsets where the tiler is injective; copy 0 is the block.
     Source: CuTe ``logical_product``.
     """
-    return _call(block, tiler, parity, "logical_product")
+    return _call(block, tiler, convention, logical_product)
 
 
-def zipped_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
+def zipped_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT) -> Under:
     """Return ((block modes), (copy modes)).
 
     Mathematically: ``logical_product`` with the blocks of all modes gathered in mode 0 and the copies in mode 1. Modes
@@ -89,10 +87,10 @@ def zipped_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> O
     Args:
         block: As in ``logical_product``.
         tiler: As in ``logical_product``; may nest.
-        parity: As in ``logical_product``; ``"cute_cpp"`` also refuses None.
+        convention: As in ``logical_product``; ``"cute_cpp"`` also refuses None.
 
     Raises:
-        As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, no such parity.
+        As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, no such convention.
 
     Example:
         >>> print(zipped_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))
@@ -100,10 +98,10 @@ def zipped_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> O
 
     Source: CuTe ``zipped_product``.
     """
-    return _call(block, tiler, parity, "zipped_product")
+    return _call(block, tiler, convention, zipped_product)
 
 
-def tiled_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
+def tiled_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT) -> Under:
     """Return ((block modes), copy mode, copy mode, ...); arguments and errors as in ``zipped_product``.
 
     Example:
@@ -112,10 +110,10 @@ def tiled_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Op
 
     Source: CuTe ``tiled_product``.
     """
-    return _call(block, tiler, parity, "tiled_product")
+    return _call(block, tiler, convention, tiled_product)
 
 
-def flat_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Operand:
+def flat_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT) -> Under:
     """Return (block mode, ..., copy mode, ...); arguments and errors as in ``zipped_product``.
 
     Example:
@@ -124,10 +122,10 @@ def flat_product(block: Operand, tiler: Tiler, parity: Parity = "strict") -> Ope
 
     Source: CuTe ``flat_product``.
     """
-    return _call(block, tiler, parity, "flat_product")
+    return _call(block, tiler, convention, flat_product)
 
 
-def blocked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "strict") -> Operand:
+def blocked_product(block: Under, tiler: CuteLayout | int, *, convention: Convention = STRICT) -> Under:
     """Return the product whose mode k is (mode k of the block, mode k of the copies): blocks stay together.
 
     Mathematically: both sides are filled up with ``1:0`` to equal rank, multiplied, and zipped mode by mode. The modes
@@ -136,8 +134,8 @@ def blocked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "s
     Args:
         block: As in ``logical_product``.
         tiler: A layout, or an int n meaning ``n:1``.
-        parity: As in ``logical_product``. pycute has neither product; ``"pycute"`` then only names how the copies are
-            placed, and an int still means ``n:1``.
+        convention: As in ``logical_product``. pycute has neither product; ``"pycute"`` then only names how the copies
+            are placed, and an int still means ``n:1``.
 
     Returns:
         Layout with max(rank(block), rank(tiler)) modes. Elements.
@@ -152,10 +150,10 @@ def blocked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "s
     Laws: same offsets as ``logical_product``.
     Source: CuTe ``blocked_product``.
     """
-    return _zipped_by_mode(block, tiler, parity, "blocked_product")
+    return _zipped_by_mode(block, tiler, convention, blocked_product)
 
 
-def raked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "strict") -> Operand:
+def raked_product(block: Under, tiler: CuteLayout | int, *, convention: Convention = STRICT) -> Under:
     """Return the product whose mode k is (mode k of the copies, mode k of the block): blocks interleave.
 
     Mathematically: as ``blocked_product`` with the two sides swapped in each mode. Filled-up modes stay, as in CuTe
@@ -173,54 +171,65 @@ def raked_product(block: Operand, tiler: CuteLayout | int, parity: Parity = "str
     Laws: same offsets as ``logical_product``.
     Source: CuTe ``raked_product``.
     """
-    return _zipped_by_mode(block, tiler, parity, "raked_product")
+    return _zipped_by_mode(block, tiler, convention, raked_product)
 
 
-def _call(block: Operand, tiler: Tiler, parity: Parity, name: str) -> Operand:
-    """Return the product called ``name``; looks repeated calls up."""
-    if parity is not STRICT:
-        check_parity(parity)
-    swizzled(block, name, "block")
+def _call(block: Under, tiler: Tiler, convention: Convention, operation: Callable[..., Under]) -> Under:
+    """Return a product; looks repeated calls up."""
+    if convention is not STRICT:
+        return by_convention(convention, operation, block, tiler)
+    name = operation.__name__
+    composed(block, name, "block")
     known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
-    return cast(Operand, _multiplied(block, known, parity, name))
+    return cast(Under, _multiplied(block, known, name))
 
 
 @remembered(weight)
-def _multiplied(block: Block, tiler: Tiler, parity: Parity, name: str) -> Block:
+def _multiplied(block: Cute, tiler: Tiler, name: str) -> Cute:
     if isinstance(block, ComposedLayout):
-        return block.rebase(_call(block.base, tiler, parity, name))
+        return block.rebase(cast(CuteLayout, _multiplied(block.base, tiler, name)))
 
     def where() -> str:
         return f"{name}({block}, {tiler_text(tiler)})"
 
-    def multiplied(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
-        if parity == "pycute" and isinstance(entry, int):
-            return logical_divide(mode, entry, parity)
-        return _product(mode, as_layout(entry), parity, where)
+    def split(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
+        return product_of(mode, as_layout(entry), where)
 
-    if name == "logical_product":
-        return _by_mode(block, tiler, multiplied, where)
-    zipped = unzip(block, tiler, multiplied, parity, where)
-    return tiled(zipped) if name == "tiled_product" else flat(zipped) if name == "flat_product" else zipped
+    return shaped(name, block, tiler, split, where)
 
 
-def _zipped_by_mode(block: Operand, tiler: CuteLayout | int, parity: Parity, name: str) -> Operand:
-    if parity is not STRICT:
-        check_parity(parity)
-    swizzled(block, name, "block")
+def _zipped_by_mode(
+    block: Under, tiler: CuteLayout | int, convention: Convention, operation: Callable[..., Under]
+) -> Under:
+    if convention is not STRICT:
+        return by_convention(convention, operation, block, tiler)
+    name = operation.__name__
+    composed(block, name, "block")
+    return cast(Under, _interleaved(block, layout_tiler(block, tiler, name), name))
+
+
+def layout_tiler(block: Cute, tiler: Tiler, name: str) -> CuteLayout | int:
+    """Return a tiler that is a layout or an int, or refuse it."""
     known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
     if known is None or isinstance(known, tuple):
         raise malformed("tiler", "must be a layout or an integer", tiler, "LA141")
-    return cast(Operand, _interleaved(block, known, parity, name))
+    return known
 
 
 @remembered(weight)
-def _interleaved(block: Block, tiler: CuteLayout | int, parity: Parity, name: str) -> Block:
+def _interleaved(block: Cute, tiler: CuteLayout | int, name: str) -> Cute:
     if isinstance(block, ComposedLayout):
-        return block.rebase(_zipped_by_mode(block.base, tiler, parity, name))
+        return block.rebase(cast(CuteLayout, _interleaved(block.base, tiler, name)))
+    return interleaved(block, tiler, name, lambda a, b: product_of(a, b, lambda: f"{name}({block}, {tiler})"))
+
+
+def interleaved(
+    block: CuteLayout, tiler: CuteLayout | int, name: str, multiply: Callable[[CuteLayout, CuteLayout], CuteLayout]
+) -> CuteLayout:
+    """Return the blocked or raked product by a given product of two layouts."""
     copies = as_layout(tiler)
     top = max(block.rank, copies.rank)
-    first, second = _product(_modes(block, top), _modes(copies, top), parity, lambda: f"{name}({block}, {tiler})")
+    first, second = multiply(_modes(block, top), _modes(copies, top))
     if name == "raked_product":
         first, second = second, first
     return make_layout(*[make_layout(a, b) for a, b in zip(first, second, strict=True)])
@@ -231,39 +240,25 @@ def _modes(layout: CuteLayout, rank: int) -> CuteLayout:
     return make_layout(*append(layout, rank=rank))
 
 
-def _by_mode(block: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
-    if tiler is None:
-        return block
-    if not isinstance(tiler, tuple):
-        return split(block, tiler)
-    by_mode(block, tiler, where)
-    modes = [_by_mode(block[position], entry, split, where) for position, entry in enumerate(tiler)]
-    return make_layout(*modes, *[block[position] for position in range(len(tiler), block.rank)])
-
-
-def _product(block: CuteLayout, tiler: CuteLayout, parity: Parity, where: Where) -> CuteLayout:
-    """Return (A, C o T), exact or refused, or by the convention of a peer."""
-    places = cosize_as(tiler, parity)
+def product_of(block: CuteLayout, tiler: CuteLayout, where: Where) -> CuteLayout:
+    """Return (A, C o T), exact or refused."""
     own = block.size
-    if parity == "strict":
-        for extent, stride in block.flat:
-            if stride == 0 and extent > 1:
-                own //= extent
-    bound = own * max(1, places)
-    if bound >= INT_LIMIT:
-        raise refusal(
-            "LA150",
-            "the copies leave the signed 64-bit range",
-            where,
-            f"{places} places of {own} elements are {bound} offsets, the limit is 2^63 - 1",
-        )
+    for extent, stride in block.flat:
+        if stride == 0 and extent > 1:
+            own //= extent
     try:
-        rest = complement(block, bound or 1)
-        starts = composition(rest, tiler) if parity == "strict" else composition_as(rest, tiler, parity)
-        return make_layout(block, starts)
+        rest = complement(block, places_of(own, tiler.cosize, where))
+        return make_layout(block, after_strided(rest, tiler))
     except RepresentabilityError as error:
-        if parity != "strict":
-            raise within(error, where) from error
-        raise within(error, where, "LA151", "the starts of the copies are no CuTe layout") from error
+        raise within(error, where, "LA151", "the starts of the copies are not a CuTe layout") from error
     except (AdmissibilityError, MalformedError) as error:
         raise within(error, where) from error
+
+
+def places_of(own: int, places: int, where: Where) -> int:
+    """Return the offsets that the copies need, or refuse too many."""
+    bound = own * max(1, places)
+    if bound >= INT_LIMIT:
+        because = f"{places} places of {own} elements are {bound} offsets, the limit is 2^63 - 1"
+        raise refusal("LA150", "the copies leave the signed 64-bit range", where, because)
+    return bound or 1

@@ -17,20 +17,21 @@ from __future__ import annotations
 from math import gcd
 from typing import overload
 
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.composed import ComposedLayout, Cute, bottom, staged
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
 from layoutalg.cute.inttuple import integer, malformed, unflatten
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operand import plain, swizzled
-from layoutalg.cute.tilers import refusal
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.cute.operands import composed, refusal
+from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.swizzled import simplify
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
 
 @overload
-def upcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLayout: ...
+def upcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT) -> CuteLayout: ...
 @overload
-def upcast(layout: ComposedLayout, factor: int, parity: Parity = "strict") -> CuteLayout | ComposedLayout: ...
-def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "strict") -> CuteLayout | ComposedLayout:
+def upcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
+def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
     """Return the layout in elements that hold ``factor`` of the old ones.
 
     Mathematically: U with N U(c) + r running over exactly the offsets of L, each as often as L takes it; mode k of U
@@ -39,9 +40,8 @@ def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "s
     Args:
         layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
-        parity: ``"strict"`` refuses where a new element would be filled in part. ``"cute_cpp"`` rounds extents up as
-            CuTe C++ does (``3:1`` by 2 is ``2:1``, half an element too many) and refuses only where a stride and N do
-            not divide one another. pycute has no such function, a swizzled layout no such rounding: both follow strict.
+        convention: ``"cute_cpp"`` rounds extents up (``3:1`` by 2 is ``2:1``, half an element too many) and refuses
+            only where a stride and N do not divide one another; not of a swizzled layout.
 
     Returns:
         Layout with the nesting of ``layout``. New elements.
@@ -53,7 +53,7 @@ def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "s
         (2,4):(1,4)
         >>> print(upcast(CuteLayout((2, 4), (4, 1)), 2))
         (2,2):(2,1)
-        >>> print(upcast(CuteLayout(3), 2, parity="cute_cpp"))
+        >>> print(upcast(CuteLayout(3), 2, convention="cute_cpp"))
         2:1
         >>> from layoutalg.cute.swizzle import Swizzle
         >>> print(upcast(ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((8, 64), (64, 1))), 2))
@@ -62,15 +62,48 @@ def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "s
     Laws: downcast(upcast(L, N), N) has the offsets of L.
     Source: CuTe ``upcast``.
     """
-    count = _factor(factor)
-    if isinstance(layout, ComposedLayout):
-        from layoutalg.cute.swizzled_recast import upcast_composed
+    if convention is not STRICT:
+        return by_convention(convention, upcast, layout, factor)
+    count = checked_factor(factor)
+    where = f"upcast({composed(layout, 'upcast')}, {count})"
+    try:
+        return _wider(layout, count, where)
+    except (AdmissibilityError, RepresentabilityError):
+        fewer = simplify(layout)  # a swizzle that does nothing here does not split elements either
+        if fewer == layout:
+            raise
+        return _wider(fewer, count, where)
 
-        check_parity(parity)
-        return upcast_composed(layout, count)
-    where = f"upcast({plain(layout, 'upcast')}, {count})"
-    if check_parity(parity) == "cute_cpp":
-        return _rounded(layout, count, where)
+
+def _wider(layout: Cute, count: int, where: str) -> Cute:
+    if isinstance(layout, ComposedLayout):
+        _require_power_of_two(layout, count, where)
+        low = count.bit_length() - 1
+        for swizzle, offset in reversed(layout.stages):
+            if offset % count:
+                raise refusal("LA647", _NO_FORM, where, f"the offset {offset} is not a multiple of {count}")
+            if swizzle.bits and swizzle.base < low:
+                because = f"{swizzle} moves bit {swizzle.base}, which lies inside an element of {count}"
+                raise refusal("LA647", _NO_FORM, where, because)
+        stages = [(_raised(swizzle, -low), offset // count) for swizzle, offset in layout.stages]
+        return staged(stages, _wider_strided(layout.base, count, where))
+    return _wider_strided(layout, count, where)
+
+
+_NO_FORM = "the layout has no exact form in elements of that width"
+
+
+def _raised(swizzle: Swizzle, low: int) -> Swizzle:
+    return Swizzle(swizzle.bits, swizzle.base + low, swizzle.shift) if swizzle.bits else swizzle
+
+
+def _require_power_of_two(layout: ComposedLayout, count: int, where: str) -> None:
+    if count & (count - 1) and layout.period > 1:
+        because = f"{count} is not a power of two, so elements do not fill whole address bits"
+        raise refusal("LA647", _NO_FORM, where, because)
+
+
+def _wider_strided(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     if count == 1:
         return layout
     if layout.size == 0:
@@ -85,7 +118,7 @@ def upcast(layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "s
         if left > 1:
             strides_out.append(taken * stride // count)
         else:  # no step is taken; show what CuTe shows
-            strides_out.append(_away(stride, count))
+            strides_out.append(away_from_zero(stride, count))
     return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides_out), layout.shape))
 
 
@@ -97,7 +130,7 @@ def _inner_counts(layout: CuteLayout, count: int, where: str) -> list[int]:
         if extent > 1 and stride % count:
             if stride in loose or stride < 0:
                 reason = "a second mode has it" if stride in loose else "negative strides cannot lie inside an element"
-                raise _partial(where, count, f"stride {stride} is no multiple of {count}, and {reason}", stride)
+                raise _partial(where, count, f"stride {stride} is not a multiple of {count}, and {reason}", stride)
             loose[stride] = position
     current = 1
     while current < count and current in loose:
@@ -121,11 +154,11 @@ def _inner_counts(layout: CuteLayout, count: int, where: str) -> list[int]:
         raise _partial(where, count, f"offset {current} of the new element 0 is not reached by the next mode", current)
     if loose:
         stride = min(loose)
-        raise _partial(where, count, f"stride {stride} is no multiple of {count} and lies off the element", stride)
+        raise _partial(where, count, f"stride {stride} is not a multiple of {count} and lies off the element", stride)
     return inner
 
 
-def _away(stride: int, count: int) -> int:
+def away_from_zero(stride: int, count: int) -> int:
     """Return stride / count rounded away from 0."""
     return -(-stride // count) if stride > 0 else stride // count
 
@@ -134,7 +167,7 @@ def _partial(where: str, count: int, because: str, offset: int) -> Representabil
     return RepresentabilityError(
         Diagnostic(
             code="LA161",
-            what=f"some elements of {count} old ones would be filled in part",
+            what=f"a wide element of {count} would be only partly covered",
             where=(where,),
             because=because,
             witness={"offset": offset, "factor": count},
@@ -142,28 +175,11 @@ def _partial(where: str, count: int, because: str, offset: int) -> Representabil
     )
 
 
-def _rounded(layout: CuteLayout, count: int, where: str) -> CuteLayout:
-    extents: list[int] = []
-    strides: list[int] = []
-    for extent, stride in layout.flat:
-        if stride == 0 or stride % count == 0:
-            extents.append(extent)
-        elif count % stride == 0:
-            extents.append(-(-extent // (count // abs(stride))))
-        else:
-            because = f"stride {stride} and {count} do not divide one another"
-            raise refusal("LA161", "CuTe C++ refuses this recast", where, because, {"stride": stride, "factor": count})
-        strides.append(_away(stride, count))
-    return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides), layout.shape))
-
-
 @overload
-def downcast(layout: CuteLayout, factor: int, parity: Parity = "strict") -> CuteLayout: ...
+def downcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT) -> CuteLayout: ...
 @overload
-def downcast(layout: ComposedLayout, factor: int, parity: Parity = "strict") -> CuteLayout | ComposedLayout: ...
-def downcast(
-    layout: CuteLayout | ComposedLayout, factor: int, parity: Parity = "strict"
-) -> CuteLayout | ComposedLayout:
+def downcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
+def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
     """Return the layout in elements of which ``factor`` fit into an old one.
 
     Mathematically: D with D(c) = N L(c') + r, where the digit of one mode k is N c'_k + r and all others are those of
@@ -172,9 +188,8 @@ def downcast(
     Args:
         layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
-        parity: ``"strict"`` refuses where no mode can take the new elements. ``"cute_cpp"`` widens every mode of stride
-            1 or -1 and none where there is none, as CuTe C++ does. pycute has no such function, a swizzled layout no
-            such convention: both follow strict.
+        convention: ``"cute_cpp"`` widens every mode of stride 1 or -1, and none where there is none; not of a swizzled
+            layout.
 
     Returns:
         Layout with the nesting of ``layout``. New elements.
@@ -188,19 +203,19 @@ def downcast(
     Laws: upcast(downcast(L, N), N) = L up to the strides of extent-1 modes.
     Source: CuTe ``downcast``.
     """
-    count = _factor(factor)
-    if isinstance(layout, ComposedLayout):
-        from layoutalg.cute.swizzled_recast import downcast_composed
+    if convention is not STRICT:
+        return by_convention(convention, downcast, layout, factor)
+    count = checked_factor(factor)
+    where = f"downcast({composed(layout, 'downcast')}, {count})"
+    narrow = _narrower(bottom(layout), count, where)
+    if not isinstance(layout, ComposedLayout):
+        return narrow
+    _require_power_of_two(layout, count, where)
+    low = count.bit_length() - 1
+    return staged([(_raised(swizzle, low), offset * count) for swizzle, offset in layout.stages], narrow)
 
-        check_parity(parity)
-        return downcast_composed(layout, count)
-    where = f"downcast({plain(layout, 'downcast')}, {count})"
-    if check_parity(parity) == "cute_cpp":
-        pairs = [(extent * count, d) if abs(d) == 1 else (extent, d * count) for extent, d in layout.flat]
-        return CuteLayout(
-            unflatten(tuple([extent for extent, _ in pairs]), layout.shape),
-            unflatten(tuple([stride for _, stride in pairs]), layout.shape),
-        )
+
+def _narrower(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     if count == 1:
         return layout
     position = _widened(layout, where)
@@ -237,14 +252,10 @@ def _widened(layout: CuteLayout, where: str) -> int:
 
 
 @overload
-def recast(layout: CuteLayout, old_bits: int, new_bits: int, parity: Parity = "strict") -> CuteLayout: ...
+def recast(layout: CuteLayout, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> CuteLayout: ...
 @overload
-def recast(
-    layout: ComposedLayout, old_bits: int, new_bits: int, parity: Parity = "strict"
-) -> CuteLayout | ComposedLayout: ...
-def recast(
-    layout: CuteLayout | ComposedLayout, old_bits: int, new_bits: int, parity: Parity = "strict"
-) -> CuteLayout | ComposedLayout:
+def recast(layout: ComposedLayout, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> Cute: ...
+def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> Cute:
     """Return the layout of elements of ``old_bits`` read as elements of ``new_bits``.
 
     Mathematically: downcast to the greatest common width, then upcast; the same bits of memory, each as often.
@@ -253,7 +264,7 @@ def recast(
         layout: A layout. Elements of ``old_bits``.
         old_bits: Width of an element of ``layout``, >= 1. Bits.
         new_bits: Width of an element of the result, >= 1. Bits.
-        parity: As in ``upcast`` and ``downcast``.
+        convention: As in ``upcast`` and ``downcast``.
 
     Raises:
         As ``upcast`` and ``downcast``; MalformedError: LA160 also for a width that is no integer >= 1.
@@ -266,9 +277,9 @@ def recast(
 
     Source: CuTe ``recast_layout``.
     """
-    old, new = _factor(old_bits, "old_bits"), _factor(new_bits, "new_bits")
+    old, new = checked_factor(old_bits, "old_bits"), checked_factor(new_bits, "new_bits")
     common = gcd(old, new)
-    return upcast(downcast(layout, old // common, parity), new // common, parity)
+    return upcast(downcast(layout, old // common, convention=convention), new // common, convention=convention)
 
 
 def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
@@ -295,12 +306,10 @@ def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
 
     Source: CuTe ``max_alignment``.
     """
-    if swizzled(layout, "max_alignment").size == 0:
+    if composed(layout, "max_alignment").size == 0:
         raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would do")
     if isinstance(layout, CuteLayout):
         return _alignment(layout, 0)
-    from layoutalg.cute.swizzled import simplify
-
     best = 1
     for form in (layout, simplify(layout)):  # a swizzle that does nothing here does not count
         stages = form.stages if isinstance(form, ComposedLayout) else ()
@@ -324,7 +333,8 @@ def _alignment(layout: CuteLayout, limit: int) -> int:
         current *= extent
 
 
-def _factor(value: int, name: str = "factor") -> int:
+def checked_factor(value: int, name: str = "factor") -> int:
+    """Return a factor >= 1, or refuse it."""
     count = integer(value, name, "LA160")
     if count < 1:
         raise malformed(name, "must be at least 1", count, "LA160")

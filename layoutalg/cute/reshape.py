@@ -11,18 +11,12 @@ References: CuTe ``group``, ``select``, ``take``, ``append``, ``prepend``, ``rep
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from layoutalg.cute import inttuple
-from layoutalg.cute.algebra import make_layout
-from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.algebra import lift, make_layout
 from layoutalg.cute.inttuple import IntTuple, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operand import swizzled
-from layoutalg.cute.tilers import AnyLayout, lift
+from layoutalg.cute.operands import AnyLayout, Under, composed
 from layoutalg.ground.limits import TUPLE_MODES
-
-Operand = TypeVar("Operand", CuteLayout, ComposedLayout)
 
 
 def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
@@ -87,7 +81,7 @@ def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
     return lift(layout, taken, "take")
 
 
-def append(layout: Operand, mode: CuteLayout | None = None, rank: int | None = None) -> Operand:
+def append(layout: Under, mode: CuteLayout | None = None, rank: int | None = None) -> Under:
     """Return the layout with ``mode`` added behind its modes, once or until it has ``rank`` modes.
 
     Args:
@@ -108,10 +102,10 @@ def append(layout: Operand, mode: CuteLayout | None = None, rank: int | None = N
         extra = _extra(base, mode, rank)
         return make_layout(*base, *extra) if extra else base
 
-    return lift(swizzled(layout, "append"), appended)
+    return lift(composed(layout, "append"), appended)
 
 
-def prepend(layout: Operand, mode: CuteLayout | None = None, rank: int | None = None) -> Operand:
+def prepend(layout: Under, mode: CuteLayout | None = None, rank: int | None = None) -> Under:
     """Return the layout with ``mode`` added before its modes, once or until it has ``rank`` modes.
 
     Args and errors as in ``append``.
@@ -127,10 +121,10 @@ def prepend(layout: Operand, mode: CuteLayout | None = None, rank: int | None = 
         extra = _extra(base, mode, rank)
         return make_layout(*extra, *base) if extra else base
 
-    return lift(swizzled(layout, "prepend"), prepended)
+    return lift(composed(layout, "prepend"), prepended)
 
 
-def replace(layout: Operand, position: int, mode: CuteLayout) -> Operand:
+def replace(layout: Under, position: int, mode: CuteLayout) -> Under:
     """Return the layout with one top-level mode exchanged; of a swizzled one under the swizzles.
 
     Raises: MalformedError: LA107, LA155, LA192.
@@ -150,7 +144,7 @@ def replace(layout: Operand, position: int, mode: CuteLayout) -> Operand:
         modes[integer(position, "position")] = mode
         return make_layout(*modes)
 
-    return lift(swizzled(layout, "replace"), replaced)
+    return lift(composed(layout, "replace"), replaced)
 
 
 def unflatten(layout: AnyLayout, profile: IntTuple) -> AnyLayout:

@@ -11,28 +11,22 @@ References: CuTe ``slice``, ``dice``, ``slice_and_offset``, ``domain_offset``.
 
 from __future__ import annotations
 
-from typing import TypeAlias, overload
+from typing import TypeAlias, cast
 
-from layoutalg.cute.algebra import make_layout
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.algebra import lift, make_layout
+from layoutalg.cute.composed import ComposedLayout, Cute, bottom, shift
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
 from layoutalg.cute.inttuple import IntTuple, flatten, integer, product, shape_text, validate
 from layoutalg.cute.inttuple import unflatten as nest
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.offset import OffsetLayout
-from layoutalg.cute.operand import swizzled
-from layoutalg.cute.tilers import refusal
+from layoutalg.cute.operands import Under, composed, refusal
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH
 
 Coord: TypeAlias = "int | tuple[Coord, ...] | None"
 
 
-@overload
-def slice(coord: Coord, layout: CuteLayout, parity: Parity = "strict") -> CuteLayout: ...
-@overload
-def slice(coord: Coord, layout: ComposedLayout, parity: Parity = "strict") -> ComposedLayout: ...
-def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "strict") -> CuteLayout | ComposedLayout:
+def slice(coord: Coord, layout: Under, *, convention: Convention = STRICT) -> Under:
     """Return the modes of ``layout`` where ``coord`` holds None.
 
     Mathematically: R with L(x) = L(x with kept modes at 0) + R(kept part of x). Kept modes inside a nested mode come up
@@ -43,7 +37,7 @@ def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "s
             one per mode.
         layout: A layout. Of a swizzled one, which does not add up over its modes, the offset of the fixed part stays
             under the innermost swizzle: R(kept part of x) = L(x).
-        parity: ``"pycute"`` wraps the result of a bare None in one more level; else all conventions agree.
+        convention: ``"pycute"`` wraps the result of a bare None in one more level; else all conventions agree.
 
     Returns:
         The kept modes; rank 0, ``():()``, where none is kept. The offset of the fixed part is lost here:
@@ -55,7 +49,7 @@ def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "s
         >>> layout = CuteLayout((4, (2, 3)), (6, (3, 1)))
         >>> print(slice((1, None), layout), slice((None, (None, 2)), layout), slice(None, layout))
         ((2,3)):((3,1)) (4,2):(6,3) (4,(2,3)):(6,(3,1))
-        >>> print(slice(None, CuteLayout((4, 8)), parity="pycute"))
+        >>> print(slice(None, CuteLayout((4, 8)), convention="pycute"))
         ((4,8)):((1,4))
         >>> from layoutalg.cute.swizzle import Swizzle
         >>> print(slice((None, 1), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 4)))))
@@ -63,22 +57,19 @@ def slice(coord: Coord, layout: CuteLayout | ComposedLayout, parity: Parity = "s
 
     Source: CuTe ``slice``; pycute ``slice_``.
     """
-    check_parity(parity)
-    swizzled(layout, "slice")
-    if isinstance(layout, ComposedLayout):
-        return slice_and_offset(coord, layout)
-    where = f"slice({coord_text(coord)}, {layout})"
-    if coord is None:
-        return make_layout(layout) if parity == "pycute" else layout
-    _fixed(coord, layout, where, 0)
-    return make_layout(*_kept(coord, layout, True))
+    if convention is not STRICT:
+        return cast(Under, by_convention(convention, slice, coord, layout))
+    if isinstance(composed(layout, "slice"), ComposedLayout):
+        return cast(Under, slice_and_offset(coord, layout))
+
+    def sliced(base: CuteLayout) -> CuteLayout:
+        _fixed(coord, base, f"slice({coord_text(coord)}, {base})", 0)
+        return base if coord is None else make_layout(*_kept(coord, base, True))
+
+    return lift(layout, sliced, "slice")
 
 
-@overload
-def dice(coord: Coord, layout: CuteLayout) -> CuteLayout: ...
-@overload
-def dice(coord: Coord, layout: ComposedLayout) -> ComposedLayout: ...
-def dice(coord: Coord, layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
+def dice(coord: Coord, layout: Under) -> Under:
     """Return the modes of ``layout`` where ``coord`` holds an integer: what ``slice`` drops.
 
     Args:
@@ -95,18 +86,15 @@ def dice(coord: Coord, layout: CuteLayout | ComposedLayout) -> CuteLayout | Comp
 
     Source: CuTe ``dice``.
     """
-    if isinstance(layout, ComposedLayout):
-        return layout.rebase(dice(coord, layout.base))
-    swizzled(layout, "dice")
-    _fixed(coord, layout, f"dice({coord_text(coord)}, {layout})", 0)
-    return make_layout(*_kept(coord, layout, False)) if isinstance(coord, tuple) or coord is None else layout
+
+    def diced(base: CuteLayout) -> CuteLayout:
+        _fixed(coord, base, f"dice({coord_text(coord)}, {base})", 0)
+        return make_layout(*_kept(coord, base, False)) if isinstance(coord, tuple) or coord is None else base
+
+    return lift(composed(layout, "dice"), diced, "dice")
 
 
-@overload
-def slice_and_offset(coord: Coord, layout: CuteLayout) -> OffsetLayout: ...
-@overload
-def slice_and_offset(coord: Coord, layout: ComposedLayout) -> ComposedLayout: ...
-def slice_and_offset(coord: Coord, layout: CuteLayout | ComposedLayout) -> OffsetLayout | ComposedLayout:
+def slice_and_offset(coord: Coord, layout: Cute) -> ComposedLayout:
     """Return the kept modes together with the offset of the fixed ones.
 
     Mathematically: (o, R) with L(x) = o + R(kept part of x) for every x that agrees with ``coord``. For a swizzled
@@ -123,51 +111,51 @@ def slice_and_offset(coord: Coord, layout: CuteLayout | ComposedLayout) -> Offse
 
     Source: CuTe ``slice_and_offset``.
     """
-    swizzled(layout, "slice_and_offset")
-    base = layout.base if isinstance(layout, ComposedLayout) else layout
+    base = bottom(composed(layout, "slice_and_offset"))
     offset = _fixed(coord, base, f"slice({coord_text(coord)}, {layout})", 0)
     rest = base if coord is None else make_layout(*_kept(coord, base, True))
-    return OffsetLayout(offset, rest) if isinstance(layout, CuteLayout) else layout.rebase(rest, offset)
+    return moved(layout, rest, offset)
 
 
-@overload
-def domain_offset(coord: IntTuple, layout: CuteLayout, parity: Parity = "strict") -> OffsetLayout: ...
-@overload
-def domain_offset(coord: IntTuple, layout: ComposedLayout, parity: Parity = "strict") -> ComposedLayout: ...
-def domain_offset(
-    coord: IntTuple, layout: CuteLayout | ComposedLayout, parity: Parity = "strict"
-) -> OffsetLayout | ComposedLayout:
+def moved(layout: Cute, base: CuteLayout, offset: int) -> ComposedLayout:
+    """Return ``offset + base`` under the stages of ``layout``."""
+    return layout.rebase(base, offset) if isinstance(layout, ComposedLayout) else shift(base, offset)
+
+
+def domain_offset(coord: IntTuple, layout: Cute, *, convention: Convention = STRICT) -> ComposedLayout:
     """Return the layout read from ``coord`` on.
 
-    Mathematically: c -> L(coord + c), leaf by leaf. Strict shortens each extent to what is left behind the coordinate,
-    so that the result stays inside L; CuTe C++ keeps the shape, and the result then reads past the end of a mode.
+    Mathematically: c -> L(coord + c), leaf by leaf. Each extent is shortened to what is left behind the coordinate, so
+    that the result stays inside L.
 
     Args:
         coord: A coordinate inside the layout; a 1-D coordinate of a mode is split into its digits.
         layout: A layout. Of a swizzled one the offset joins the one under the innermost swizzle.
-        parity: ``"cute_cpp"`` keeps the shape; pycute has no such function and follows strict.
+        convention: ``"cute_cpp"`` keeps the shape, and the result then reads past the end of a mode.
 
     Raises: MalformedError: LA156. AdmissibilityError: LA157.
 
     Example:
         >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1))))
         10 + (3,6):(8,1)
-        >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1)), parity="cute_cpp"))
+        >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1)), convention="cute_cpp"))
         10 + (4,8):(8,1)
 
     Source: CuTe ``domain_offset``.
     """
-    check_parity(parity)
+    if convention is not STRICT:
+        return by_convention(convention, domain_offset, coord, layout)
+    base, start, offset = domain_start(coord, layout)
+    digits = _digits(start, base.shape)
+    left = tuple([extent - digit for (extent, _), digit in zip(base.flat, digits, strict=True)])
+    return moved(layout, CuteLayout(nest(left, base.shape), base.stride), offset)
+
+
+def domain_start(coord: IntTuple, layout: Cute) -> tuple[CuteLayout, IntTuple, int]:
+    """Return the layout under all stages, the checked coordinate and its offset there."""
     start = validate(coord, "coordinate")
-    swizzled(layout, "domain_offset")
-    base = layout.base if isinstance(layout, ComposedLayout) else layout
-    where = f"domain_offset({shape_text(start)}, {layout})"
-    offset = _fixed(start, base, where, 0)
-    if parity != "cute_cpp":
-        digits = _digits(start, base.shape)
-        left = tuple([extent - digit for (extent, _), digit in zip(base.flat, digits, strict=True)])
-        base = CuteLayout(nest(left, base.shape), base.stride)
-    return OffsetLayout(offset, base) if isinstance(layout, CuteLayout) else layout.rebase(base, offset)
+    base = bottom(composed(layout, "domain_offset"))
+    return base, start, _fixed(start, base, f"domain_offset({shape_text(start)}, {layout})", 0)
 
 
 def coord_text(coord: object) -> str:

@@ -13,19 +13,17 @@ References: ``cute::Swizzle`` of NVIDIA CUTLASS.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, cast, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.cute.coords import index_array
 from layoutalg.cute.inttuple import integer, malformed
-from layoutalg.cute.layout import CuteLayout, index_array
 from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
-from layoutalg.ground.operators import then
-
-if TYPE_CHECKING:
-    from layoutalg.cute.composed import ComposedLayout
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.operators import after
 
 Unit = Literal["element", "byte"]
 
@@ -179,7 +177,7 @@ class Swizzle:
             raise _inexact(
                 where,
                 f"it touches address bit {self.base}, which lies inside an element of {element_bytes} bytes "
-                f"(bits 0 to {low - 1}): elements would be torn apart",
+                f"(bits 0 to {low - 1}): it would move parts of elements",
             )
         return Swizzle(self.bits, max(0, self.base - low), self.shift)
 
@@ -200,29 +198,29 @@ class Swizzle:
             raise _inexact(where, "the swizzle already acts on byte addresses")
         return Swizzle(self.bits, self.base + _width_bits(where, element_bytes), self.shift, "byte")
 
-    @overload
-    def __matmul__(self, inner: CuteLayout | ComposedLayout) -> ComposedLayout: ...
-    @overload
-    def __matmul__(self, inner: Swizzle) -> Swizzle: ...
-    def __matmul__(self, inner: object) -> object:
+    def inverse(self) -> Swizzle:
+        """Return the inverse: the swizzle itself."""
+        return self
+
+    def __matmul__(self, inner: Any) -> Any:
         """Return this swizzle after ``inner``: with offset 0 after a layout; exact or refused after a swizzle."""
-        from layoutalg.cute.composed import ComposedLayout
-        from layoutalg.cute.composition import composition
+        return after(self, inner) if isinstance(inner, Swizzle | Layout) else NotImplemented
 
-        if not isinstance(inner, CuteLayout | ComposedLayout | Swizzle):
-            return NotImplemented
-        return composition(self, inner)
+    def __rmatmul__(self, outer: Any) -> Any:
+        """Return ``outer`` after this swizzle, which permutes the 1-D coordinates of a layout; exact or refused."""
+        return after(outer, self) if isinstance(outer, Layout) else NotImplemented
 
-    def then(self, outer: Swizzle | CuteLayout | ComposedLayout) -> Swizzle | CuteLayout | ComposedLayout:
-        """Return ``outer`` after this swizzle, which permutes the 1-D coordinates of a layout; exact or refused.
+    def then(self, outer: Any) -> Any:
+        """Return ``outer`` after this swizzle, also written ``outer @ self``.
 
         Raises: MalformedError: LA192.
 
         Example:
+            >>> from layoutalg.cute import CuteLayout
             >>> print(Swizzle(1, 0, 1).then(CuteLayout((4, 3), (1, 12))))
             Sw<1,0,1> o 0 o (4,3):(1,12)
         """
-        return cast("Swizzle | CuteLayout | ComposedLayout", then(self, outer))
+        return after(outer, self)
 
     def __str__(self) -> str:
         suffix = ",byte" if self.unit == "byte" else ""

@@ -10,26 +10,27 @@ from __future__ import annotations
 import numpy as np
 
 from layoutalg.cute.algebra import coalesce, make_layout
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.conventions import Parity, check_parity
+from layoutalg.cute.composed import ComposedLayout, Cute, bottom
+from layoutalg.cute.conventions import STRICT, Convention, by_convention
+from layoutalg.cute.coords import QUICK
 from layoutalg.cute.inttuple import (
     IntTuple,
+    ceil_div,
     compact_col_major,
     congruent,
     flatten,
     malformed,
     product,
+    product_each,
     rank,
     shape_text,
     unflatten,
     validate,
 )
-from layoutalg.cute.layout import QUICK, CuteLayout
-from layoutalg.cute.operand import plain, swizzled
+from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.operands import composed, refusal, within
 from layoutalg.cute.product import blocked_product
 from layoutalg.cute.reshape import append
-from layoutalg.cute.shapes import ceil_div, product_each
-from layoutalg.cute.tilers import refusal, within
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
@@ -106,7 +107,7 @@ def _pair(shape: IntTuple, order: IntTuple, modes: list[tuple[int, int, IntTuple
         _pair(extent, entry, modes, where)
 
 
-def make_layout_like(layout: CuteLayout) -> CuteLayout:
+def make_layout_like(layout: Cute) -> CuteLayout:
     """Return the compact layout of the same shape whose modes run in the order of the strides of ``layout``.
 
     Mathematically: leaves in order of |stride|, equal strides from left to right (extent 1 first), each with the
@@ -114,7 +115,7 @@ def make_layout_like(layout: CuteLayout) -> CuteLayout:
     leaves are dropped.
 
     Args:
-        layout: A layout. Elements.
+        layout: A layout; of a swizzled one the layout under the swizzles counts. Elements.
 
     Raises: MalformedError: LA192.
 
@@ -125,7 +126,8 @@ def make_layout_like(layout: CuteLayout) -> CuteLayout:
     Laws: idempotent; the modes of a compact layout stay as they are.
     Source: CuTe ``make_layout_like``.
     """
-    strides = [0] * len(plain(layout, "make_layout_like").flat)
+    layout = bottom(composed(layout, "make_layout_like"))
+    strides = [0] * len(layout.flat)
     current = 1
     ordered = sorted(range(len(strides)), key=lambda place: (abs(layout.flat[place][1]), layout.flat[place][0] != 1))
     for position in ordered:
@@ -139,11 +141,8 @@ def make_layout_like(layout: CuteLayout) -> CuteLayout:
 
 
 def tile_to_shape(
-    tile: CuteLayout | ComposedLayout,
-    shape: IntTuple,
-    order: IntTuple | None = None,
-    parity: Parity = "strict",
-) -> CuteLayout | ComposedLayout:
+    tile: Cute, shape: IntTuple, order: IntTuple | None = None, *, convention: Convention = STRICT
+) -> Cute:
     """Return ``tile`` repeated until its modes have the extents of ``shape``.
 
     Mathematically: the blocked product of the tile with the compact layout of shape / tile, mode by mode, its copies in
@@ -155,9 +154,8 @@ def tile_to_shape(
         tile: A layout as for ``logical_product``, or a swizzle over one. Elements.
         shape: Wanted extents, at least as many modes as the tile; the size of a nested mode counts.
         order: Order of the copies, one number per mode, as in ``make_ordered_layout``; default from left to right.
-        parity: ``"strict"`` refuses an extent that the tile does not divide. ``"cute_cpp"`` rounds up, as CuTe C++ does
-            for extents it only knows at run time, and the CuTe DSL always. pycute has no such function and follows
-            strict.
+        convention: ``"cute_cpp"`` rounds up an extent that the tile does not divide, as CuTe C++ does for extents it
+            only knows at run time, and the CuTe DSL always; and takes a swizzled tile as it comes.
 
     Returns:
         Layout with one mode per mode of ``shape``, of its extent (rounded up under ``"cute_cpp"``).
@@ -169,20 +167,21 @@ def tile_to_shape(
     Example:
         >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (128, 128)))
         (128,(64,2)):(64,(1,8192))
-        >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (100, 64), parity="cute_cpp"))
+        >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (100, 64), convention="cute_cpp"))
         (104,64):(64,1)
 
     Source: CuTe ``tile_to_shape``.
     """
-    check_parity(parity)
+    if convention is not STRICT:
+        return by_convention(convention, tile_to_shape, tile, shape, order)
     target = validate(shape, "shape")
-    own = swizzled(tile, "tile_to_shape", "tile")
-    if isinstance(own, ComposedLayout):
-        answer = own.rebase(_tile_to_shape(own.base, target, order, parity))
-        if parity != "cute_cpp":
-            _require_onto(own, answer, f"tile_to_shape({tile}, {shape_text(target)})")
-        return answer
-    return _tile_to_shape(own, target, order, parity)
+    own = composed(tile, "tile_to_shape", "tile")
+    whole = tiled_to(bottom(own), target, order, whole_tiles=True)
+    if isinstance(own, CuteLayout):
+        return whole
+    answer = own.rebase(whole)
+    _require_onto(own, answer, f"tile_to_shape({tile}, {shape_text(target)})")
+    return answer
 
 
 def _require_onto(tile: ComposedLayout, answer: ComposedLayout, where: str) -> None:
@@ -221,7 +220,8 @@ def _compact(layout: CuteLayout) -> bool:
     return True
 
 
-def _tile_to_shape(tile: CuteLayout, target: IntTuple, order: IntTuple | None, parity: Parity) -> CuteLayout:
+def tiled_to(tile: CuteLayout, target: IntTuple, order: IntTuple | None, whole_tiles: bool) -> CuteLayout:
+    """Return a tile repeated to a shape; extents that it does not divide are rounded up, or refused."""
     where = f"tile_to_shape({tile}, {shape_text(target)})"
     goal = product_each(target)
     if any(extent < 0 for extent in flatten(target)) or tile.rank > rank(target):
@@ -233,13 +233,13 @@ def _tile_to_shape(tile: CuteLayout, target: IntTuple, order: IntTuple | None, p
         raise refusal("LA131", "the tile is empty", where, "an empty tile fills no shape")
     sizes = tuple([mode.size for mode in block])
     for position, (extent, size) in enumerate(zip(goal, sizes, strict=True)):
-        if parity != "cute_cpp" and extent % size:
+        if whole_tiles and extent % size:
             raise refusal(
                 "LA152",
                 "the tile does not divide the shape",
                 where,
-                f"mode {position}: {extent} is no multiple of {size}; element {extent - extent // size * size} of tile "
-                f"{extent // size} is {extent}, which falls outside",
+                f"mode {position}: {extent} is not a multiple of {size}; element {extent - extent // size * size} of "
+                f"tile {extent // size} is {extent}, which falls outside",
                 {"mode": position, "element": extent, "extent": extent, "tile": size},
             )
     counts = ceil_div(goal, sizes)

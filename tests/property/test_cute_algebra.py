@@ -25,7 +25,8 @@ from layoutalg.cute import (
     right_inverse,
 )
 from layoutalg.cute import filter as drop_zeros
-from layoutalg.cute.inttuple import IntTuple, idx2crd, unflatten
+from layoutalg.cute.coords import idx2crd
+from layoutalg.cute.inttuple import IntTuple, unflatten
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.notation import parse
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from layoutalg import cute
 from layoutalg.bridges.equal import equivalent
-from layoutalg.cute import Basis, ComposedLayout, CoordinateLayout, CuteLayout, OffsetLayout, Swizzle
-from layoutalg.cute.basis import graft, leaf_paths
-from layoutalg.cute.inttuple import flatten
+from layoutalg.cute import Basis, ComposedLayout, CoordinateLayout, CuteLayout, Swizzle, shift
+from layoutalg.cute.basis import leaf_paths
+from layoutalg.cute.inttuple import flatten, graft
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
 from layoutalg.notation import parse
 from layoutalg.testing.strategies import composed_layouts, cute_layouts, swizzles
 
-PARITIES = ("strict", "cute_cpp", "pycute")
+CONVENTIONS = ("strict", "cute_cpp", "pycute")
 
 
 def values(layout: Any) -> list[int]:
@@ -43,7 +43,7 @@ def test_a_tile_whose_swizzle_leads_out_of_the_shape() -> None:
     with pytest.raises(AdmissibilityError, match="LA193") as caught:
         cute.tile_to_shape(tile, (6,))
     assert caught.value.diagnostic.witness == {"size": 6, "coordinate": 4, "value": 6}
-    assert cute.tile_to_shape(tile, (6,), parity="cute_cpp").table().tolist() == [0, 1, 2, 3, 6, 7]
+    assert cute.tile_to_shape(tile, (6,), convention="cute_cpp").table().tolist() == [0, 1, 2, 3, 6, 7]
     assert sorted(cute.tile_to_shape(tile, (8,)).table().tolist()) == list(range(8))
 
 
@@ -57,7 +57,7 @@ def test_a_bijective_tile_stays_bijective_or_is_refused(data: st.DataObject) -> 
         tile = ComposedLayout(data.draw(swizzles()), data.draw(st.sampled_from([0, 0, 0, 4])), tile)
     shape = tuple(extent * data.draw(st.integers(1, 5)) for extent in extents)
     onto = sorted(values(tile)) == list(range(tile.size))
-    wide = cute.tile_to_shape(tile, shape, parity="cute_cpp")
+    wide = cute.tile_to_shape(tile, shape, convention="cute_cpp")
     try:
         answer = cute.tile_to_shape(tile, shape)
     except AdmissibilityError as error:
@@ -86,7 +86,7 @@ def digits(index: int, shape: tuple[int, ...]) -> list[int]:
 
 
 @settings(max_examples=200, deadline=None)
-@given(composed_layouts() | st.builds(OffsetLayout, st.integers(-40, 40), cute_layouts()), st.data())
+@given(composed_layouts() | st.builds(shift, cute_layouts(), st.integers(-40, 40)), st.data())
 def test_rearrangements_keep_the_values(layout: Any, data: st.DataObject) -> None:
     table = values(layout)
     assert layout.table().tolist() == layout.apply(np.arange(layout.size)).tolist() == table
@@ -124,13 +124,13 @@ def test_alignment_is_the_widest_exact_upcast(layout: ComposedLayout) -> None:
 @settings(max_examples=80, deadline=None)
 @given(cute_layouts(max_leaves=3), cute_layouts(max_leaves=2, max_extent=4))
 def test_blocked_and_raked_products_have_the_offsets_of_the_product(block: CuteLayout, tiler: CuteLayout) -> None:
-    for parity in PARITIES:
+    for convention in CONVENTIONS:
         try:
-            plain = cute.logical_product(block, tiler, parity)  # type: ignore[arg-type]
+            plain = cute.logical_product(block, tiler, convention=convention)  # type: ignore[arg-type]
         except LayoutError:
             continue
         for operation in (cute.blocked_product, cute.raked_product):
-            zipped = operation(block, tiler, parity)  # type: ignore[arg-type]
+            zipped = operation(block, tiler, convention=convention)  # type: ignore[arg-type]
             assert zipped.rank == max(block.rank, tiler.rank)
             assert Counter(values(zipped)) == Counter(values(plain))
 
@@ -143,10 +143,10 @@ def test_products_whose_copies_need_a_refined_mode() -> None:
 def test_peers_that_divide_by_zero_refuse() -> None:
     layout = CuteLayout((2, 2, 2), (8, 2, 1))
     with pytest.raises(RepresentabilityError, match="LA145 pycute refuses"):
-        cute.composition(layout, CuteLayout(2, -1), "pycute")
-    for parity in ("cute_cpp", "pycute"):
+        cute.composition(layout, CuteLayout(2, -1), convention="pycute")
+    for convention in ("cute_cpp", "pycute"):
         with pytest.raises(RepresentabilityError, match="LA145"):
-            cute.composition(layout, CuteLayout(0, 1), parity)  # type: ignore[arg-type]
+            cute.composition(layout, CuteLayout(0, 1), convention=convention)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -162,14 +162,14 @@ def hunt(generator: random.Random) -> int:
     outer, inner = operand(generator), plain_layout(generator)
     answered = 0
     for name in OPERATIONS:
-        for parity in PARITIES:
+        for convention in CONVENTIONS:
             try:
-                answer = getattr(cute, name)(outer, inner, parity)
+                answer = getattr(cute, name)(outer, inner, convention=convention)
             except LayoutError:
                 continue
             table = values(answer)
             assert answer.table().tolist() == table
-            if parity == "strict":
+            if convention == "strict":
                 answered += 1
                 assert table == OPERATIONS[name](outer, inner, table), (name, str(outer), str(inner), str(answer))
     for first, second in ((inner, outer), (outer, operand(generator))):
@@ -209,11 +209,11 @@ def operand(generator: random.Random) -> Any:
     if kind < 0.4:
         return layout
     if kind < 0.6:
-        return OffsetLayout(generator.randint(-9, 30), layout)
+        return shift(layout, generator.randint(-9, 30))
     bits = generator.randint(0, 2)
-    shift = (bits + generator.randint(0, 2)) * generator.choice((1, 1, -1))
-    inner = layout if kind < 0.9 else OffsetLayout(generator.randint(0, 9), layout)
-    return ComposedLayout(Swizzle(bits, generator.randint(0, 3), shift), generator.choice((0, 0, 3, 8)), inner)
+    distance = (bits + generator.randint(0, 2)) * generator.choice((1, 1, -1))
+    inner = layout if kind < 0.9 else shift(layout, generator.randint(0, 9))
+    return ComposedLayout(Swizzle(bits, generator.randint(0, 3), distance), generator.choice((0, 0, 3, 8)), inner)
 
 
 def composed(outer: Any, inner: CuteLayout, _: list[int]) -> list[int]:
@@ -271,14 +271,14 @@ OPERATIONS = {"composition": composed, "logical_divide": divided, "logical_produ
 @settings(max_examples=100, deadline=None)
 @given(cute_layouts(), st.integers(-50, 50))
 def test_a_layout_at_an_offset_is_taken_everywhere(layout: CuteLayout, offset: int) -> None:
-    moved = OffsetLayout(offset, layout)
+    moved = shift(layout, offset)
     assert parse(str(moved)) == moved
     assert eval(repr(moved), vars(cute)) == moved
     assert equivalent(moved, ComposedLayout(Swizzle(0, 0, 0), offset, layout))
     assert bool(equivalent(moved, layout)) == (offset == 0)
     assert cute.cosize(moved) == cute.cosize(layout)
-    assert moved.layout == moved.base == layout
-    assert moved.rebase(CuteLayout(2, 3), 1) == OffsetLayout(offset + 1, CuteLayout(2, 3))
+    assert moved.inner == moved.base == layout
+    assert moved.rebase(CuteLayout(2, 3), 1) == shift(CuteLayout(2, 3), offset + 1)
     low = min(values(moved))
     assume(low >= 0)
     wide = CuteLayout((max(values(moved)) + 1, 2), (2, 1))
@@ -347,6 +347,6 @@ def test_stacks_over_offsets_are_read_back(layout: ComposedLayout, offset: int, 
     for value in (
         layout,
         ComposedLayout(swizzle, offset, layout),
-        ComposedLayout(swizzle, 3, OffsetLayout(offset, layout.base)),
+        ComposedLayout(swizzle, 3, shift(layout.base, offset)),
     ):
         assert parse(str(value)) == value

@@ -11,7 +11,6 @@ from strided_judge import layouts, shapes
 from layoutalg.cute import (
     ComposedLayout,
     CuteLayout,
-    OffsetLayout,
     Swizzle,
     append,
     ceil_div,
@@ -89,13 +88,15 @@ def test_slices_are_restricted_tables(case: tuple[CuteLayout, object], bits: int
     points = [point[::-1] for point in itertools.product(*digits[::-1])]
     expected = [sum(c * d for c, d in zip(point, strides, strict=True)) for point in points]
     result = slice_and_offset(coord, layout)  # type: ignore[call-overload]
-    assert isinstance(result, OffsetLayout)
+    assert isinstance(result, ComposedLayout)
     assert result.table().tolist() == expected
     assert [result(index) for index in range(result.size)] == expected
-    assert keep(coord, layout) == result.layout  # type: ignore[arg-type]
+    assert keep(coord, layout) == result.base  # type: ignore[arg-type]
     dropped = dice(coord, layout)  # type: ignore[arg-type]
     assert dropped.size * result.size == layout.size
-    assert eval(repr(result), {"OffsetLayout": OffsetLayout, "CuteLayout": CuteLayout}) == result
+    assert (
+        eval(repr(result), {"ComposedLayout": ComposedLayout, "CuteLayout": CuteLayout, "Swizzle": Swizzle}) == result
+    )
     swizzle = Swizzle(bits, 0, 2)
     moved = slice_and_offset(coord, ComposedLayout(swizzle, offset, layout))  # type: ignore[call-overload]
     assert moved.table().tolist() == [swizzle(offset + value) for value in expected]
@@ -130,7 +131,7 @@ def test_domain_offset_reads_from_the_coordinate_on(layout: CuteLayout, data: st
     start = data.draw(st.integers(0, layout.size - 1))
     result = domain_offset(idx2crd(start, layout.shape), layout)
     first = [digits[0] for digits in fixed(start, layout)]
-    points = natural(result.layout.flat)
+    points = natural(result.base.flat)
     strides = [stride for _, stride in layout.flat]
     for index, point in enumerate(points):
         assert result(index) == sum((a + b) * d for a, b, d in zip(first, point, strides, strict=True))
@@ -212,9 +213,9 @@ def test_coordinates_and_indices(layout: CuteLayout, index: int) -> None:
     natural_coordinate = idx2crd(index, layout.shape)
     assert crd2idx(natural_coordinate, layout.shape) == index
     assert crd2idx(natural_coordinate, layout.shape, layout.stride) == layout(index)
-    for parity in ("cute_cpp", "pycute"):
-        assert idx2crd(index, layout.shape, parity=parity) == natural_coordinate
-        assert crd2idx(index, layout.shape, layout.stride, parity) == layout(index)
+    for convention in ("cute_cpp", "pycute"):
+        assert idx2crd(index, layout.shape, convention=convention) == natural_coordinate
+        assert crd2idx(index, layout.shape, layout.stride, convention=convention) == layout(index)
     flat = flatten(layout.shape)
     assert crd2crd(natural_coordinate, layout.shape, flat) == flatten(natural_coordinate)
     assert crd2crd(flatten(natural_coordinate), flat, layout.shape) == natural_coordinate

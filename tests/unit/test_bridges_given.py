@@ -13,7 +13,7 @@ from layoutalg import convert, cute
 from layoutalg.bridges import equal, smt
 from layoutalg.bridges.equal import Budget, equivalent
 from layoutalg.bridges.values import values_at
-from layoutalg.cute import CuteLayout, OffsetLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, shift
 from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout
@@ -23,18 +23,16 @@ TILE = cute.local_tile(la.parse("(8,8):(1,8)"), (4, 4), (1, 1))
 
 
 def test_a_tile_behind_an_offset_is_a_layout_everywhere() -> None:
-    assert isinstance(TILE, OffsetLayout)
+    assert isinstance(TILE, ComposedLayout)
     wanted = TILE.table().tolist()
     for found in (convert.to_linear(TILE), convert.to_integer(TILE), convert.to_piecewise(TILE), convert.to_cute(TILE)):
         assert values_at(found, np.arange(16))[:, 0].tolist() == wanted
         assert isinstance(equivalent(TILE, found), Proved)
         assert isinstance(equivalent(found, TILE), Proved)
     assert convert.value_at(TILE, 5) == wanted[5]
-    assert isinstance(equivalent(TILE, TILE.layout), Refuted)
-    assert isinstance(equivalent(OffsetLayout(0, TILE.layout), TILE.layout), Proved)
-    assert isinstance(
-        equivalent(OffsetLayout(-3, CuteLayout(3, 2)), convert.to_integer(OffsetLayout(-3, CuteLayout(3, 2)))), Proved
-    )
+    assert isinstance(equivalent(TILE, TILE.base), Refuted)
+    assert isinstance(equivalent(shift(TILE.base, 0), TILE.base), Proved)
+    assert isinstance(equivalent(shift(CuteLayout(3, 2), -3), convert.to_integer(shift(CuteLayout(3, 2), -3))), Proved)
     answer = la.compose(TILE, CuteLayout(4, 2), widen=True)
     assert answer.table().tolist() == [wanted[2 * k] for k in range(4)]
     divided = la.logical_divide(TILE, CuteLayout(4, 1), widen=True)

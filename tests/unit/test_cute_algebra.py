@@ -148,7 +148,7 @@ def test_composition_of_a_mode_that_is_not_strided() -> None:
     assert str(caught.value) == (
         "LA121 the composition is not a CuTe layout\n"
         "  in     composition((6,2):(1,10), (1,4):(0,2))\n"
-        "  since  mode 1 of the right operand, 4:2, gives no strided mode: "
+        "  since  mode 1 of the right operand, 4:2, is not strided there: "
         "its steps of 2 end at index 3, which does not divide 4\n"
         "  at     coordinate=3, composition=10, layout=6\n"
         "  see    layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
@@ -228,7 +228,7 @@ def test_layout_after_a_swizzled_layout() -> None:
     assert result.table().tolist() == [4 * value for value in swizzled.table().tolist()]
     with pytest.raises(
         RepresentabilityError,
-        match=r"LA124[\s\S]*\(4,8\):\(8,1\) in normal form, is no multiplication by a power of two on the values 0",
+        match=r"LA124[\s\S]*\(4,8\):\(8,1\) in normal form, does not multiply by a power of two on the values 0",
     ):
         composition(read("(4,8):(8,1)"), swizzled)
     with pytest.raises(AdmissibilityError, match="LA120"):

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, OffsetLayout, Swizzle, make_identity_layout
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, Swizzle, make_identity_layout, shift
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.notation import parse
 
@@ -30,11 +30,11 @@ from layoutalg.notation import parse
         ("Sw<3,4,3> o 0 o (64,64):(64,1)", ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((64, 64), (64, 1)))),
         ("Sw<3,4,3> o (64,64):(64,1)", ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((64, 64), (64, 1)))),
         ("Sw<3,4,3> o 4:1", ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout(4))),
-        ("16 + (4,8):(8,1)", OffsetLayout(16, CuteLayout((4, 8), (8, 1)))),
-        ("5 o 6:-1", OffsetLayout(5, CuteLayout(6, -1))),
-        ("-5+((6)):((2))", OffsetLayout(-5, CuteLayout(((6,),), ((2,),)))),
-        ("(((3 + 4:1)))", OffsetLayout(3, CuteLayout(4))),
-        ("Sw<1,0,1> o 2 o (3 + 4:1)", ComposedLayout(Swizzle(1, 0, 1), 2, OffsetLayout(3, CuteLayout(4)))),
+        ("16 + (4,8):(8,1)", shift(CuteLayout((4, 8), (8, 1)), 16)),
+        ("5 o 6:-1", shift(CuteLayout(6, -1), 5)),
+        ("-5+((6)):((2))", shift(CuteLayout(((6,),), ((2,),)), -5)),
+        ("(((3 + 4:1)))", shift(CuteLayout(4), 3)),
+        ("Sw<1,0,1> o 2 o (3 + 4:1)", ComposedLayout(Swizzle(1, 0, 1), 2, shift(CuteLayout(4), 3))),
         (
             "3 o Sw<1,0,1> o 4:1",
             ComposedLayout(Swizzle(0, 0, 0), 3, ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(4))),

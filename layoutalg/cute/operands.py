@@ -1,12 +1,11 @@
-"""What the tiling operations share: tilers, and lifting an operation on domains to every family.
+"""What the operations take: layouts, tilers, and the refusal of everything else.
 
-Main definitions: ``Tiler``, ``Where``, ``tiler_text``, ``read_tiler``, ``lift``, ``refusal``, ``within``.
+Main definitions: ``plain``, ``composed``, ``operand_refusal``, ``Tiler``, ``read_tiler``, ``tiler_text``, ``refusal``,
+``within``, ``weight``.
 
 Notation: a tiler is a layout; an int n, meaning ``n:1``; None, written ``_``; or a tuple with one tiler per mode.
 
-Main statements: an operation on domains replaces L by L o X with X depending only on the shape of L (or, for a CuTe
-layout, gives L o X in refined form). It therefore acts on a swizzled layout through its base and on a coordinate layout
-through the compact layout of its shape.
+Implementation notes: callers test ``type(layout) is CuteLayout`` first, so the common case costs nothing.
 
 References: CuTe documentation of NVIDIA CUTLASS, "Layout algebra".
 """
@@ -14,24 +13,112 @@ References: CuTe documentation of NVIDIA CUTLASS, "Layout algebra".
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.inttuple import INT_LIMIT, integer
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operand import operand_refusal
+from layoutalg.cute.swizzled import strided_form
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH
 
+AnyLayout = TypeVar("AnyLayout", bound="CuteLayout | ComposedLayout | CoordinateLayout")
+Under = TypeVar("Under", bound="CuteLayout | ComposedLayout")
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
 Where: TypeAlias = "str | Callable[[], str]"
 """The call in notation, for messages; or what writes it, so that a call that succeeds writes nothing."""
 
-FAMILIES = "a CuteLayout, a ComposedLayout, an OffsetLayout or a CoordinateLayout"
+FAMILIES = "a CuteLayout, a ComposedLayout or a CoordinateLayout"
 
-AnyLayout = TypeVar("AnyLayout", CuteLayout, ComposedLayout, CoordinateLayout)
+_TO_CUTE = "layoutalg.convert.to_cute gives its CuTe form where there is one"
+_COMPACT = "CuteLayout(shape) is the compact layout of a shape"
+_HINTS = {
+    "str": "layoutalg.parse reads text",
+    "ComposedLayout": "its .base is the layout under the swizzles and offsets",
+    "CoordinateLayout": "its .components are the integer layouts that it consists of",
+    "SymbolicLayout": "layoutalg.cute.symbolic has the operations on sizes with names",
+    "Morphism": "its .to_layout() is a layout",
+    "LinearLayout": _TO_CUTE,
+    "IntegerLayout": _TO_CUTE,
+    "PiecewiseLayout": _TO_CUTE,
+    "HierarchicalLayout": _TO_CUTE,
+    "int": _COMPACT,
+    "tuple": _COMPACT,
+}
+
+Value = TypeVar("Value")
+
+NARROW = 16
+"""Modes of operands up to which operations of a few microseconds keep their last ``RECENT`` answers unweighed. An entry
+is then below 30 KB: a layout has fewer than 2^63 coordinates, so an answer has at most 63 modes that are not in an
+operand. What wider operands give is weighed and bounded in bytes."""
+
+RECENT = 4096
+
+WIDER = "layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
+"""Where the refusal of a composition that has no CuTe form sends the reader."""
+
+
+def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayout:
+    """Return a CuTe layout; refuse every other value.
+
+    Raises: MalformedError: LA192.
+
+    Example:
+        >>> plain("(4,8):(1,4)", "nullspace")
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA192 the operand does not fit the operation
+          in     nullspace
+          since  layout must be a CuteLayout, not '(4,8):(1,4)'; layoutalg.parse reads text
+    """
+    if isinstance(layout, CuteLayout):
+        return layout
+    raise operand_refusal(layout, operation, argument, "a CuteLayout")
+
+
+def composed(layout: Value, operation: str, argument: str = "layout") -> Value:
+    """Return a CuTe layout, or one under swizzles and offsets; refuse every other value.
+
+    Raises: MalformedError: LA192.
+
+    Example:
+        >>> print(composed(CuteLayout(4), "cosize"))
+        4:1
+    """
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        return layout
+    raise operand_refusal(layout, operation, argument, "a CuteLayout or a ComposedLayout")
+
+
+def operand_refusal(value: object, operation: str, argument: str, rule: str) -> MalformedError:
+    """Return the error that ``value`` is not what an operation takes, with a hint where one helps (LA192)."""
+    hint = _HINTS.get(type(value).__name__, "")
+    text = f"the {type(value).__name__} {value}" if isinstance(value, ComposedLayout) else shown(value)
+    because = f"{argument} must be {rule}, not {text}" + (f"; {hint}" if hint else "")
+    return MalformedError(Diagnostic("LA192", "the operand does not fit the operation", (operation,), because))
+
+
+def weight(*values: object) -> int:
+    """Return about how many bytes operands and answers take while they are remembered.
+
+    Example:
+        >>> weight(CuteLayout((4, 8)), 5)
+        864
+    """
+    total = 0
+    for value in values:
+        if isinstance(value, CuteLayout):
+            total += 320 + 240 * len(value.flat)
+        elif isinstance(value, tuple):
+            total += 64 + weight(*value)
+        elif isinstance(value, ComposedLayout):
+            total += 640 * len(value.stages) + weight(value.base)
+        else:
+            total += 64
+    return total
 
 
 def tiler_text(tiler: object) -> str:
@@ -64,6 +151,8 @@ def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
         return tiler
     if type(tiler) is int and 0 <= tiler < INT_LIMIT:
         return tiler
+    if isinstance(tiler, ComposedLayout):
+        return strided_form(tiler, "tiler")
     if isinstance(tiler, tuple):
         if level >= TUPLE_DEPTH:
             raise _malformed_tiler(f"a tiler nests at most {TUPLE_DEPTH} deep", where)
@@ -108,30 +197,6 @@ def as_layout(tiler: CuteLayout | int) -> CuteLayout:
     return tiler if isinstance(tiler, CuteLayout) else CuteLayout(tiler, 1)
 
 
-def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str = "this operation") -> AnyLayout:
-    """Return ``operation``, which only rearranges the domain, applied to a layout of any family.
-
-    Args:
-        layout: A CuTe layout, one under swizzles and offsets, or a coordinate layout.
-        operation: What to do with a CuTe layout.
-        name: How users call it, for messages.
-
-    Raises: MalformedError: LA192.
-
-    Example:
-        >>> from layoutalg.cute.swizzle import Swizzle
-        >>> print(lift(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 2))), lambda base: base[1]))
-        Sw<1,0,1> o 0 o 2:2
-    """
-    if isinstance(layout, CuteLayout):
-        return operation(layout)
-    if isinstance(layout, ComposedLayout):
-        return layout.rebase(operation(layout.base))
-    if isinstance(layout, CoordinateLayout):
-        return layout.compose(operation(CuteLayout(layout.shape)))
-    raise operand_refusal(layout, name, "layout", FAMILIES)
-
-
 def refusal(
     code: str, what: str, where: Where, because: str, witness: Mapping[str, object] | None = None
 ) -> AdmissibilityError:
@@ -150,14 +215,5 @@ def within(error: LayoutError, where: Where, code: str | None = None, what: str 
           since  no offsets
     """
     old = error.diagnostic
-    return type(error)(
-        Diagnostic(
-            code=code or old.code,
-            what=what or old.what,
-            where=(_call(where), *old.where),
-            because=old.because,
-            witness=old.witness,
-            repairs=old.repairs,
-            source=old.source,
-        )
-    )
+    seen = replace(old, code=code or old.code, what=what or old.what, where=(_call(where), *old.where))
+    return type(error)(seen)

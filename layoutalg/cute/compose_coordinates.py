@@ -1,0 +1,253 @@
+"""Composition where values are coordinates: coordinates after a layout, and a layout read at coordinates.
+
+Main definitions: ``coordinates_after``, ``at_coordinates``.
+
+Main statements: a coordinate layout is composed with an inner layout component by component. A mode of the inner layout
+becomes a digit list if and only if each component gives one and the places where their digits end divide one another in
+turn; the modes add up if and only if they do in every component. Both are decided without enumeration.
+
+L after X is the sum, over the leaves of the value of X, of a mode of L after a component of X. Where each stride of X
+moves one leaf, the sum is a CuTe layout if and only if every part is; where strides move several leaves the parts may
+cancel, and a table decides.
+
+References: CuTe ``composition`` with a tiler of basis strides.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutalg.cute.basis import Basis, Path
+from layoutalg.cute.compose_strided import after_strided
+from layoutalg.cute.composed import ComposedLayout, Cute
+from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.inttuple import IntTuple, flatten, graft, shape_text
+from layoutalg.cute.layout import CuteLayout, from_runs
+from layoutalg.cute.operands import within
+from layoutalg.cute.swizzled import simplify
+from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, span, table
+from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.limits import CUTE_POINTS
+
+NOT_COORDINATES = "the composition is not a coordinate layout"
+
+
+def coordinates_after(coordinates: CoordinateLayout, inner: Cute) -> CoordinateLayout:
+    """Return ``coordinates`` after ``inner``, also written ``coordinates @ inner``.
+
+    Raises: AdmissibilityError: LA120. RepresentabilityError: LA172. BudgetError: LA125.
+
+    Example:
+        >>> from layoutalg.cute.coordinates import make_identity_layout
+        >>> print(coordinates_after(make_identity_layout((4, 8)), CuteLayout((8, 4), (4, 1))))
+        (8,4):(E1,E0)
+        >>> print(coordinates_after(make_identity_layout((4, 8)), CuteLayout((2, 8), (16, 2))))
+        (2,(2,4)):(4E1,(2E0,E1))
+    """
+    where = f"composition({coordinates}, {inner})"
+    inner = simplify(inner)
+    if isinstance(inner, ComposedLayout):
+        because = f"no layout without swizzle and offset is the function {inner}"
+        raise RepresentabilityError(Diagnostic("LA172", NOT_COORDINATES, (where,), because))
+    parts = coordinates.components
+    if not parts:
+        CuteLayout(coordinates.shape).apply(np.asarray(span(inner.flat) if inner.size else [], dtype=np.int64))
+    for path, part in parts:
+        try:
+            after_strided(part, inner)
+        except RepresentabilityError as error:
+            old = error.diagnostic
+            because = f"in the part E{shape_text(path)} of the value, {old.because}"
+            seen = Diagnostic("LA172", NOT_COORDINATES, (where, *old.where), because, old.witness)
+            raise RepresentabilityError(seen) from error
+        except LayoutError as error:
+            raise within(error, where) from error
+    runs = [_run(parts, extent, step if inner.size else 0, where) for extent, step in inner.flat]
+    shapes: list[IntTuple] = [run[0][0] if len(run) == 1 else tuple([count for count, _ in run]) for run in runs]
+    strides = [run[0][1] if len(run) == 1 else tuple([stride for _, stride in run]) for run in runs]
+    return CoordinateLayout(graft(iter(shapes), inner.shape), graft(iter(strides), inner.shape), coordinates.profile)
+
+
+def _run(
+    components: tuple[tuple[Path, CuteLayout], ...], extent: int, step: int, where: str
+) -> list[tuple[int, Basis]]:
+    """Return the digits of the mode extent:step, each component being strided along it."""
+    paths = [path for path, _ in components]
+    runs = [after_strided(part, CuteLayout(extent, step)).flat for _, part in components]
+    if extent <= 1:
+        return [(extent, Basis(tuple([(path, run[0][1]) for path, run in zip(paths, runs, strict=True)])))]
+    ends = _common_ends(runs)
+    for low, high in pairwise(ends):
+        if high % low:
+            raise _clash(runs, low, high, extent, step, where)
+    return [
+        (high // low, Basis(tuple([(path, evaluate(run, low)) for path, run in zip(paths, runs, strict=True)])))
+        for low, high in pairwise([*ends, extent])
+    ]
+
+
+def at_coordinates(layout: Cute, coordinates: CoordinateLayout) -> Cute:
+    """Return ``layout`` read at the coordinates that ``coordinates`` gives, also written ``layout @ coordinates``.
+
+    Mathematically: R with R(c) = layout(coordinates(c)). A path of the coordinates ends at a mode of the layout, which
+    reads its value as 1-D coordinate; modes without a path are read at 0.
+
+    Args:
+        layout: The layout to read; its shape must have every path.
+        coordinates: Gives coordinates inside the modes.
+
+    Raises:
+        MalformedError: LA171. AdmissibilityError: LA120. RepresentabilityError: LA121, LA122, LA172. BudgetError:
+        LA125, LA173.
+
+    Example:
+        >>> from layoutalg.cute.basis import E
+        >>> print(at_coordinates(CuteLayout((4, 8), (1, 4)), CoordinateLayout((4, 2), (E(1), 2 * E(0)))))
+        (4,2):(4,2)
+    """
+    if isinstance(layout, ComposedLayout):
+        base = at_coordinates(layout.base, coordinates)
+        return layout.rebase(base) if isinstance(base, CuteLayout) else base
+    where = f"composition({layout}, {coordinates})"
+    modes = [(_mode(layout, path, where), part, path) for path, part in coordinates.components]
+    domain = coordinates.shape
+    try:
+        for mode, part, _ in modes:
+            after_strided(mode, part)
+        runs = [_sum_run(modes, position, where) for position in range(len(flatten(domain)))]
+    except RepresentabilityError as error:
+        if all(len(entry.terms) < 2 for _, entry in coordinates.flat):
+            raise within(error, where) from error
+        runs = _by_table(layout, modes, domain, where)  # moves that cross modes may cancel
+    except LayoutError as error:
+        raise within(error, where) from error
+    return from_runs(runs, domain)
+
+
+Modes: TypeAlias = list[tuple[CuteLayout, CuteLayout, Path]]
+
+
+def _sum_run(modes: Modes, position: int, where: str) -> Flat:
+    """Return the digits of one leaf of the domain: the parts of all modes along it, added."""
+    if not modes:
+        return ((1, 0),)
+    extent = modes[0][1].flat[position][0]
+    empty = modes[0][1].size == 0
+    parts = [
+        after_strided(mode, CuteLayout(extent, 0 if empty else part.flat[position][1])).flat for mode, part, _ in modes
+    ]
+    if extent <= 1:
+        return ((extent, sum([run[0][1] for run in parts])),)
+    ends = _common_ends(parts)
+    for low, high in pairwise(ends):
+        if high % low:
+            raise _clash(parts, low, high, extent, 1, where)
+    digits = [(high // low, sum([evaluate(run, low) for run in parts])) for low, high in pairwise([*ends, extent])]
+    merged = merge(tuple(digits))
+    return merged or ((1, 0),)
+
+
+def _by_table(layout: CuteLayout, modes: Modes, domain: IntTuple, where: str) -> list[Flat]:
+    """Decide from the table where strides move several modes at once and jumps may cancel."""
+    size = CuteLayout(domain).size
+    if size > CUTE_POINTS:
+        raise BudgetError(
+            Diagnostic(
+                code="LA173",
+                what="whether the layout at these coordinates is a CuTe layout was not decided",
+                where=(where,),
+                because=f"strides move several modes of {layout} at once; {size} entries, the limit is {CUTE_POINTS}",
+            )
+        )
+    values = np.zeros(size, dtype=np.int64)
+    for mode, part, _ in modes:
+        values = values + mode.apply(part.table())
+    runs: list[Flat] = []
+    total = np.zeros(1, dtype=np.int64)
+    weight = 1
+    for extent in flatten(domain):
+        run = _digits(values[::weight][:extent])
+        runs.append(run)
+        total = np.add.outer(table(run), total).reshape(-1)
+        weight *= extent
+    wrong = np.flatnonzero(total != values)
+    if wrong.size:
+        first = int(wrong[0])
+        raise RepresentabilityError(
+            Diagnostic(
+                code="LA172",
+                what="the layout at these coordinates is not a CuTe layout",
+                where=(where,),
+                because="mode by mode the strides give another function",
+                witness={"coordinate": first, "composition": int(values[first]), "layout": int(total[first])},
+            )
+        )
+    return runs
+
+
+def _digits(values: IntArray) -> Flat:
+    """Return the digits of a table as far as they can be read off; the caller compares the whole table."""
+    if len(values) == 1:
+        return ((1, 0),)
+    digits: list[tuple[int, int]] = []
+    while len(values) > 1:
+        slope = int(values[1])
+        off = np.flatnonzero(values != np.arange(len(values), dtype=np.int64) * slope)
+        count = int(off[0]) if off.size else len(values)
+        if len(values) % count:
+            count = len(values)
+        digits.append((count, slope))
+        values = values[::count]
+    return tuple(digits)
+
+
+def _mode(layout: CuteLayout, path: Path, where: str) -> CuteLayout:
+    mode = layout
+    for step in path:
+        if isinstance(mode.shape, int) or step >= mode.rank:
+            raise MalformedError(
+                Diagnostic(
+                    code="LA171",
+                    what="the coordinates do not fit the layout",
+                    where=(where,),
+                    because=f"{layout} has no mode at E{shape_text(path)}",
+                )
+            )
+        mode = mode[step]
+    return mode
+
+
+def _common_ends(parts: list[Flat]) -> list[int]:
+    """Return 1 and the places where a digit of some part ends, in order, the whole extent left out."""
+    ends = {1}
+    for run in parts:
+        done = 1
+        for count, _ in merge(run)[:-1]:
+            done *= count
+            ends.add(done)
+    return sorted(ends)
+
+
+def _clash(parts: list[Flat], low: int, high: int, extent: int, step: int, where: str) -> RepresentabilityError:
+    """Return the refusal of a run where one part ends a digit at ``low`` and another at ``high``."""
+    witness: dict[str, object] = {"mode": f"{extent}:{step}", "ends": (low, high)}
+    for index in range(low + 1, min(extent, max(high + 1, 4096))):
+        inside = index % low
+        actual = tuple([evaluate(run, index) for run in parts])
+        added = tuple([evaluate(run, index - inside) + evaluate(run, inside) for run in parts])
+        if actual != added:
+            witness |= {"coordinate": index, "composition": actual, "layout": added}
+            break
+    return RepresentabilityError(
+        Diagnostic(
+            code="LA172",
+            what="the composition is not a coordinate layout",
+            where=(where,),
+            because=f"along the mode {extent}:{step} one part of the value ends a digit at index {low} and another at "
+            f"{high}, which is not a multiple of it",
+            witness=witness,
+        )
+    )

@@ -1,0 +1,206 @@
+"""Composition of CuTe layouts with CuTe layouts and tilers, exact or refused.
+
+Main definitions: ``after_strided``, ``after_tiler``.
+
+Main statements: R with R(c) = A(B(c)) on the whole domain of B, each mode of B in its place, refined at most, exists if
+and only if every mode of B alone gives a strided run of A and A adds up over those runs; ``layoutalg.cute.factor``
+decides both without enumerating the domain.
+
+Implementation notes: B must stay inside the domain of A. What a layout does past its end is a convention that differs
+between implementations, so it is not used.
+
+References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from layoutalg.cute.composed import ComposedLayout
+from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
+from layoutalg.cute.inttuple import INT_LIMIT, integer, shape_text, unflatten
+from layoutalg.cute.layout import CuteLayout, from_runs
+from layoutalg.cute.operands import NARROW, RECENT, WIDER, Tiler, weight
+from layoutalg.ground.cache import remembered
+from layoutalg.ground.digits import Flat, evaluate, evaluate_many, first_outside, merge, span, table
+from layoutalg.ground.errors import (
+    AdmissibilityError,
+    BudgetError,
+    Diagnostic,
+    MalformedError,
+    RepresentabilityError,
+    shown,
+)
+
+
+def after_strided(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
+    """Return c -> outer(inner(c)).
+
+    Example:
+        >>> print(after_strided(CuteLayout((4, 8), (1, 5)), CuteLayout((2, 8), (16, 2))))
+        (2,(2,4)):(20,(2,5))
+    """
+    narrow = len(outer._flat) <= NARROW and len(inner._flat) <= NARROW
+    return _compose(outer, inner) if narrow else _compose_wide(outer, inner)
+
+
+def after_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
+    """Return ``outer`` after a tiler, applied mode by mode where it is a tuple; None leaves a mode as it is.
+
+    Example:
+        >>> print(after_tiler(CuteLayout((8, 4, 2)), (4, None, 2)))
+        (4,4,2):(1,8,32)
+    """
+    if isinstance(tiler, CuteLayout):
+        return after_strided(outer, tiler)
+    if tiler is None:
+        return outer
+    if isinstance(tiler, tuple):
+        if isinstance(outer.shape, int) or len(tiler) != outer.rank:
+            raise malformed_tiler(
+                f"a tuple needs one entry per mode of {outer}, which has "
+                f"{'no tuple of modes' if isinstance(outer.shape, int) else f'{outer.rank} modes'}; "
+                "None leaves a mode as it is",
+                tiler,
+            )
+        modes = [after_tiler(outer[position], entry) for position, entry in enumerate(tiler)]
+        return CuteLayout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
+    if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
+        raise malformed_tiler("a tiler is a layout, an integer, None or a tuple of tilers", tiler)
+    return after_strided(outer, CuteLayout(integer(tiler, "tiler", "LA123"), 1))
+
+
+def malformed_tiler(rule: str, actual: object) -> MalformedError:
+    """Return the refusal of what is not a tiler."""
+    hint = "; layoutalg.parse reads text" if isinstance(actual, str) else ""
+    because = f"{rule}; got {shown(actual)}{hint}"
+    return MalformedError(Diagnostic(code="LA123", what="the tiler is malformed", because=because))
+
+
+def where_of(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, ...]:
+    """Return the call, for messages."""
+    return (f"composition({outer}, {inner})",)
+
+
+@lru_cache(RECENT)
+def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
+    if inner.size == 0:
+        zeros = tuple([0] * len(inner.flat))
+        return CuteLayout(inner.shape, unflatten(zeros, inner.shape))
+    low, high = span(inner.flat)
+    if low < 0 or high >= outer.size:
+        raise _leaves(outer, inner)
+    merged = merge(outer.flat)
+    runs: list[Flat] = []
+    place = 1
+    for position, (extent, step) in enumerate(inner.flat):
+        if extent == 1:
+            runs.append(((1, _beyond(merged, step)),))
+            continue
+        try:
+            run = factor_run(merged, step, extent)
+        except GaveUpError as error:
+            raise gave_up(outer, inner, f"mode {extent}:{step} has more than {PREFIX} entries") from error
+        if isinstance(run, Broken):
+            raise RepresentabilityError(
+                Diagnostic(
+                    code="LA121",
+                    what="the composition is not a CuTe layout",
+                    where=where_of(outer, inner),
+                    because=f"mode {position} of the right operand, {extent}:{step}, is not strided there: "
+                    f"{run.because}",
+                    witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
+                    source=WIDER,
+                )
+            )
+        runs.append(run)
+        place *= extent
+    if len(runs) > 1:
+        _require_additive(outer, merged, inner, runs)
+    return from_runs(runs, inner.shape)
+
+
+_compose_wide = remembered(weight)(_compose.__wrapped__)
+
+
+def _beyond(merged: Flat, step: int) -> int:
+    """Return the stride shown for a mode of extent 1: the last mode of A is continued; 0 where that overflows."""
+    if not merged or step == 0:
+        return 0
+    value = evaluate(((*merged[:-1], (INT_LIMIT * 2, merged[-1][1]))), abs(step)) * (1 if step > 0 else -1)
+    return value if -INT_LIMIT <= value < INT_LIMIT else 0
+
+
+def _leaves(outer: CuteLayout, inner: CuteLayout) -> AdmissibilityError:
+    first = first_outside(inner.flat, outer.size)
+    coordinate = 0 if first is None else first
+    value = evaluate(inner.flat, coordinate)
+    return AdmissibilityError(
+        Diagnostic(
+            code="LA120",
+            what="the right operand leaves the domain of the left operand",
+            where=where_of(outer, inner),
+            because=f"the right operand has the value {value} at coordinate {coordinate}, "
+            f"the left operand is defined on [0, {outer.size})",
+            witness={"coordinate": coordinate, "value": value, "size": outer.size},
+        )
+    )
+
+
+def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: list[Flat]) -> None:
+    """Refuse where A does not add up over the modes of B, naming the first coordinate the search can reach."""
+    digits: list[tuple[int, int]] = []
+    weights: list[int] = []  # 1-D coordinate weight in B of each digit
+    place = 1
+    for (extent, step), run in zip(inner.flat, runs, strict=True):
+        inside = 1
+        for count, _ in run if extent > 1 else ():
+            digits.append((count, step * inside))
+            weights.append(place * inside)
+            inside *= count
+        place *= extent
+    if len(digits) < 2:
+        return
+    try:
+        found = first_interaction(merged, tuple(digits))
+    except GaveUpError as error:
+        raise gave_up(outer, inner, "carries between the modes may cancel") from error
+    if found is None:
+        return
+    flat = tuple([digit for run in runs for digit in run])
+    coordinate = sum([value * weight for value, weight in zip(found, weights, strict=True)])
+    if inner.size <= PREFIX:
+        actual = evaluate_many(merged, table(inner.flat))
+        coordinate = int((actual != table(flat)).argmax())
+    raise RepresentabilityError(
+        Diagnostic(
+            code="LA122",
+            what="the composition is not a CuTe layout",
+            where=where_of(outer, inner),
+            because=f"the modes of the right operand carry into each other in {outer}: "
+            f"mode by mode one would get {joined(flat)}, which is another function",
+            witness={
+                "coordinate": coordinate,
+                "composition": evaluate(merged, evaluate(inner.flat, coordinate)),
+                "layout": evaluate(flat, coordinate),
+            },
+            source=WIDER,
+        )
+    )
+
+
+def joined(flat: Flat) -> str:
+    """Return a digit list as a layout's text."""
+    return f"{shape_text(tuple([extent for extent, _ in flat]))}:{shape_text(tuple([stride for _, stride in flat]))}"
+
+
+def gave_up(outer: CuteLayout, inner: CuteLayout | ComposedLayout, because: str) -> BudgetError:
+    """Return the refusal of a composition that was not decided."""
+    return BudgetError(
+        Diagnostic(
+            code="LA125",
+            what="whether the composition is a CuTe layout was not decided",
+            where=where_of(outer, inner),
+            because=f"{because}, and the limit is {PREFIX} points",
+        )
+    )

@@ -1,0 +1,394 @@
+"""What CuTe C++ and pycute answer by another convention than the exact contract: one answer per operation and peer.
+
+Main statements: the conventions reproduced here are the deliberate ones.
+
+* Past its domain a layout continues in its last mode (both); the strict contract refuses to leave the domain. Of a 1-D
+  coordinate, C++ lets the last digit grow without bound, pycute takes every digit modulo its extent.
+* A by-mode tiler shorter than the layout: C++ drops the modes without a tiler, pycute keeps them; strict refuses.
+* A tiler that does not divide: C++ rounds the rest up mode by mode, so the result is larger than the layout and may
+  have offsets outside it; pycute refuses where its divisibility check notices; strict always refuses.
+* The cosize of a negative stride: C++ takes its magnitude, pycute evaluates the last coordinate.
+
+Implementation notes: both peers compose mode by mode of the inner layout and never check the function. Their answers
+may therefore differ from the composition as a function; they are here for those who port code or compare.
+
+References: CuTe C++ of NVIDIA CUTLASS; ``python/pycute`` of CUTLASS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from layoutalg.cute import algebra, common, coords, divide, product, slicing, tiling
+from layoutalg.cute.algebra import coalesce, lift, make_layout
+from layoutalg.cute.complement import bound_of, complement, divisible_chain
+from layoutalg.cute.composed import ComposedLayout, Cute
+from layoutalg.cute.composition import composition
+from layoutalg.cute.conventions import Convention, peer
+from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.divide import Split, shaped
+from layoutalg.cute.inttuple import (
+    IntTuple,
+    ceil_div,
+    extents,
+    flatten,
+    integer,
+    malformed,
+    shape_text,
+    unflatten,
+    validate,
+)
+from layoutalg.cute.inttuple import product as leaves_product
+from layoutalg.cute.layout import CuteLayout, from_flat
+from layoutalg.cute.operands import (
+    FAMILIES,
+    AnyLayout,
+    Tiler,
+    Where,
+    as_layout,
+    by_mode,
+    composed,
+    operand_refusal,
+    plain,
+    read_tiler,
+    refusal,
+    tiler_text,
+    within,
+)
+from layoutalg.cute.recast import away_from_zero, checked_factor, downcast, upcast
+from layoutalg.cute.slicing import Coord
+from layoutalg.cute.swizzle import Swizzle
+from layoutalg.ground.digits import Flat, merge
+from layoutalg.ground.errors import (
+    AdmissibilityError,
+    Diagnostic,
+    LayoutError,
+    MalformedError,
+    RepresentabilityError,
+)
+
+CPP: Convention = "cute_cpp"
+PYCUTE: Convention = "pycute"
+
+
+@peer(composition, CPP)
+def _composition_cpp(outer: Any, inner: Any) -> Any:
+    return _composition(outer, inner, CPP)
+
+
+@peer(composition, PYCUTE)
+def _composition_pycute(outer: Any, inner: Any) -> Any:
+    return _composition(outer, inner, PYCUTE)
+
+
+def _composition(outer: Any, inner: Any, convention: Convention) -> Any:
+    """Factor each mode of ``inner`` through the modes of ``outer`` on its own, without a check; between swizzles, or
+    after a swizzled layout, there is no such convention."""
+    if isinstance(inner, ComposedLayout | CoordinateLayout | Swizzle) or isinstance(outer, Swizzle):
+        return composition(outer, inner)
+    if isinstance(outer, ComposedLayout):
+        return outer.rebase(_composition(outer.base, inner, convention))
+    where = f"composition({plain(outer, 'composition', 'outer')}, {tiler_text(inner)})"
+    return _compose(outer, read_tiler(inner, where), convention, where)
+
+
+def _compose(outer: CuteLayout, inner: Tiler, convention: Convention, where: str) -> CuteLayout:
+    if inner is None:
+        return outer
+    if isinstance(inner, tuple):
+        by_mode(outer, inner, where)
+        modes = [_compose(outer[position], entry, convention, where) for position, entry in enumerate(inner)]
+        kept = [] if convention == "cute_cpp" else [outer[position] for position in range(len(inner), outer.rank)]
+        return make_layout(*modes, *kept)
+    layout = as_layout(inner)
+    if isinstance(layout.shape, tuple):
+        return make_layout(*[_compose(outer, mode, convention, where) for mode in layout])
+    (extent, step) = layout.flat[0]
+    if step == 0:
+        return CuteLayout(extent, 0)
+    return from_flat(_thread(outer.flat, extent, step, convention, where))
+
+
+def _thread(outer: Flat, extent: int, step: int, convention: Convention, where: str) -> Flat:
+    """Return the digits a peer gives the mode extent:step: one pass over the modes of ``outer``, fastest first."""
+    if convention == "cute_cpp" and outer and outer[-1][0] == 1:
+        outer = (*outer[:-1], (2, outer[-1][1]))  # C++ keeps a last mode of extent 1, the one that continues
+    merged = merge(outer) or ((1, 0),)
+    found: list[tuple[int, int]] = []
+    left = extent
+    for width, stride in merged[:-1]:
+        magnitude = abs(step) if convention == "cute_cpp" else step
+        if step == 0 or left == 0:
+            zero = "stride" if step == 0 else "extent"
+            raise _peer_refuses(
+                convention, where, f"its {zero} is 0 at the mode {width}:{stride}, and it divides by that"
+            )
+        if step % width and (width % step if convention == "pycute" else magnitude >= width):
+            raise _peer_refuses(convention, where, f"stride {step} and extent {width} do not divide one another")
+        if convention == "pycute":
+            taken = min(max(1, width // step), left)
+            following = -(-step // width)
+        else:
+            taken = min(-(-width // magnitude), left)
+            following = -(-magnitude // width) * (1 if step > 0 else -1)
+        if taken != 1:
+            if convention == "cute_cpp" and left % taken:
+                raise _peer_refuses(convention, where, f"extent {left} is not a multiple of {taken}")
+            found.append((taken, step * stride))
+            left //= taken
+        step = following
+    if left != 1 or not found:
+        found.append((left, step * merged[-1][1]))
+    return tuple(found)
+
+
+def _peer_refuses(convention: Convention, where: str, because: str) -> RepresentabilityError:
+    name = "CuTe C++" if convention == "cute_cpp" else "pycute"
+    return RepresentabilityError(
+        Diagnostic(code="LA145", what=f"{name} refuses this composition", where=(where,), because=because)
+    )
+
+
+@peer(complement, CPP)
+def _complement_cpp(layout: CuteLayout, cosize: IntTuple | None) -> CuteLayout:
+    if not isinstance(cosize, tuple):
+        return complement(layout, cosize)
+    return _complement_rounded(plain(layout, "complement"), bound_of(cosize))
+
+
+def _complement_rounded(layout: CuteLayout, shape: IntTuple) -> CuteLayout:
+    """Return the complement bounded by a shape that is rounded up mode by mode."""
+    end = 1
+    for extent, stride, _ in divisible_chain(layout, f"complement({layout}, {shape_text(shape)})"):
+        end = extent * stride
+    return complement(layout, max(1, leaves_product(ceil_div(shape, end)) * end))
+
+
+@peer(complement, PYCUTE)
+def _complement_pycute(layout: CuteLayout, cosize: IntTuple | None) -> CuteLayout:
+    """A shape is bounded by its size."""
+    shape = bound_of(cosize) if isinstance(cosize, tuple) else cosize
+    return complement(layout, CuteLayout(shape).size if isinstance(shape, tuple) else shape)
+
+
+@peer(algebra.cosize, CPP)
+def _cosize_cpp(layout: Cute) -> int:
+    return layout.base.cosize if isinstance(layout, ComposedLayout) else algebra.cosize(layout)
+
+
+@peer(algebra.cosize, PYCUTE)
+def _cosize_pycute(layout: Cute) -> int:
+    if isinstance(layout, ComposedLayout):
+        return algebra.cosize(layout)  # pycute has no swizzled layouts
+    if plain(layout, "cosize").size == 0:
+        because = "pycute evaluates the last coordinate, and an empty layout has none"
+        raise MalformedError(Diagnostic("LA146", "the layout is empty", (f"cosize({layout})",), because))
+    return layout(layout.size - 1) + 1
+
+
+def _divides(convention: Convention, operation: Callable[..., Any]) -> None:
+    """Register a divide of a peer."""
+    name = operation.__name__
+
+    @peer(operation, convention)
+    def divided(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+        if not isinstance(layout, CuteLayout | ComposedLayout | CoordinateLayout):
+            raise operand_refusal(layout, name, "layout", FAMILIES)
+        where = f"{name}({layout}, {tiler_text(tiler)})"
+        known = _read(name, tiler, convention, where)
+        return lift(layout, lambda base: shaped(name, base, known, _splitter(convention), where), name)
+
+
+def _splitter(convention: Convention) -> Split:
+    """Return how a peer divides one mode."""
+
+    def split(layout: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
+        tile = as_layout(tiler)
+        if convention == CPP:  # it passes on the shape of the coalesced layout
+            rest = _complement_rounded(tile, coalesce(layout).shape)
+        else:
+            rest = complement(tile, max(1, layout.size))
+        answer: CuteLayout = _composition(layout, make_layout(tile, rest), convention)
+        return answer
+
+    return split
+
+
+def _read(name: str, tiler: Tiler, convention: Convention, where: Where) -> Tiler:
+    """Return a tiler; in a zipped form C++ does not compile None."""
+    known = read_tiler(tiler, where)
+    if convention == CPP and not name.startswith("logical"):
+        _refuse_blank(known, where)
+    return known
+
+
+def _refuse_blank(tiler: Tiler, where: Where) -> None:
+    if tiler is None:
+        raise refusal("LA143", "CuTe C++ refuses a blank tiler here", where, "_ is neither tile nor rest")
+    for entry in tiler if isinstance(tiler, tuple) else ():
+        _refuse_blank(entry, where)
+
+
+def _products(convention: Convention, operation: Callable[..., Any]) -> None:
+    """Register a product of a peer."""
+    name = operation.__name__
+
+    @peer(operation, convention)
+    def multiplied(block: Cute, tiler: Tiler) -> Cute:
+        return lift(composed(block, name, "block"), lambda base: strided(base, tiler), name)
+
+    def strided(block: CuteLayout, tiler: Tiler) -> CuteLayout:
+        where = f"{name}({block}, {tiler_text(tiler)})"
+
+        def split(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
+            if convention == PYCUTE and isinstance(entry, int):
+                return divide.logical_divide(mode, entry, convention=PYCUTE)
+            return _product(mode, as_layout(entry), convention, where)
+
+        return shaped(name, block, _read(name, tiler, convention, where), split, where)
+
+
+def _interleaved_products(convention: Convention, operation: Callable[..., Any]) -> None:
+    """Register a blocked or raked product of a peer."""
+    name = operation.__name__
+
+    @peer(operation, convention)
+    def multiplied(block: Cute, tiler: CuteLayout | int) -> Cute:
+        known = product.layout_tiler(composed(block, name, "block"), tiler, name)
+        where = f"{name}({block}, {known})"
+
+        def multiply(mode: CuteLayout, copies: CuteLayout) -> CuteLayout:
+            return _product(mode, copies, convention, where)
+
+        return lift(block, lambda base: product.interleaved(base, known, name, multiply), name)
+
+
+def _product(block: CuteLayout, tiler: CuteLayout, convention: Convention, where: Where) -> CuteLayout:
+    try:
+        bound = product.places_of(block.size, algebra.cosize(tiler, convention=convention), where)
+        return make_layout(block, _composition(complement(block, bound), tiler, convention))
+    except LayoutError as error:
+        raise within(error, where) from error
+
+
+for _convention in (CPP, PYCUTE):
+    for _divide in (divide.logical_divide, divide.zipped_divide, divide.tiled_divide, divide.flat_divide):
+        _divides(_convention, _divide)
+    for _repeat in (product.logical_product, product.zipped_product, product.tiled_product, product.flat_product):
+        _products(_convention, _repeat)
+    for _interleave in (product.blocked_product, product.raked_product):
+        _interleaved_products(_convention, _interleave)
+
+
+@peer(upcast, CPP)
+def _upcast(layout: Cute, factor: int) -> Cute:
+    """Extents are rounded up."""
+    count = checked_factor(factor)
+    if isinstance(layout, ComposedLayout):
+        return upcast(layout, count)
+    where = f"upcast({plain(layout, 'upcast')}, {count})"
+    extents: list[int] = []
+    strides: list[int] = []
+    for extent, stride in layout.flat:
+        if stride == 0 or stride % count == 0:
+            extents.append(extent)
+        elif count % stride == 0:
+            extents.append(-(-extent // (count // abs(stride))))
+        else:
+            because = f"stride {stride} and {count} do not divide one another"
+            raise refusal("LA161", "CuTe C++ refuses this recast", where, because, {"stride": stride, "factor": count})
+        strides.append(away_from_zero(stride, count))
+    return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides), layout.shape))
+
+
+@peer(downcast, CPP)
+def _downcast(layout: Cute, factor: int) -> Cute:
+    """Every mode of stride 1 or -1 is widened."""
+    count = checked_factor(factor)
+    if isinstance(layout, ComposedLayout):
+        return downcast(layout, count)
+    flat = plain(layout, "downcast").flat
+    pairs = [(extent * count, d) if abs(d) == 1 else (extent, d * count) for extent, d in flat]
+    return CuteLayout(
+        unflatten(tuple([extent for extent, _ in pairs]), layout.shape),
+        unflatten(tuple([stride for _, stride in pairs]), layout.shape),
+    )
+
+
+@peer(slicing.slice, PYCUTE)
+def _slice(coord: Coord, layout: Cute) -> Cute:
+    """A bare None is wrapped in one more level."""
+    found = slicing.slice(coord, layout)
+    return make_layout(found) if coord is None and isinstance(found, CuteLayout) else found
+
+
+@peer(slicing.domain_offset, CPP)
+def _domain_offset(coord: IntTuple, layout: Cute) -> ComposedLayout:
+    """The shape stays, and the result reads past the end of a mode."""
+    base, _, offset = slicing.domain_start(coord, layout)
+    return slicing.moved(layout, base, offset)
+
+
+@peer(tiling.tile_to_shape, CPP)
+def _tile_to_shape(tile: Cute, shape: IntTuple, order: IntTuple | None) -> Cute:
+    """Extents that the tile does not divide are rounded up."""
+    own, target = composed(tile, "tile_to_shape", "tile"), validate(shape, "shape")
+    return lift(own, lambda base: tiling.tiled_to(base, target, order, whole_tiles=False))
+
+
+@peer(common.domain_distribute, CPP)
+def _domain_distribute(shape: IntTuple, count: int) -> CuteLayout:
+    """What is found is returned, though it be less."""
+    return common.distributed(shape, count)[0]
+
+
+@peer(coords.crd2idx, CPP, PYCUTE)
+def _crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None) -> int:
+    sizes = extents(shape)
+    return _grow(validate(coord, "coordinate"), sizes, coords.strides_of(sizes, stride))
+
+
+def _grow(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
+    if isinstance(coord, tuple):
+        if isinstance(shape, int) or isinstance(stride, int) or len(coord) != len(shape):
+            raise malformed("coordinate", f"must match the shape {shape_text(shape)}", coord, "LA104")
+        return sum([_grow(c, s, d) for c, s, d in zip(coord, shape, stride, strict=True)])
+    leaves = tuple(zip(flatten(shape), flatten(stride), strict=True))
+    total = 0
+    for extent, step in leaves[:-1]:
+        if extent == 0:
+            raise AdmissibilityError(
+                Diagnostic(
+                    code="LA105",
+                    what="the coordinate lies outside the domain",
+                    because=f"{shape_text(shape)} is empty",
+                )
+            )
+        coord, digit = divmod(coord, extent)
+        total += digit * step
+    return total + coord * leaves[-1][1] if leaves else 0
+
+
+@peer(coords.idx2crd, CPP)
+def _idx2crd_cpp(index: int, shape: IntTuple) -> IntTuple:
+    return _idx2crd(index, shape, grows=True)
+
+
+@peer(coords.idx2crd, PYCUTE)
+def _idx2crd_pycute(index: int, shape: IntTuple) -> IntTuple:
+    return _idx2crd(index, shape, grows=False)
+
+
+def _idx2crd(index: int, shape: IntTuple, grows: bool) -> IntTuple:
+    sizes = extents(shape)
+    rest = integer(index, "index")
+    leaves = flatten(sizes)
+    if rest < 0 or 0 in leaves or not leaves:
+        return coords.idx2crd(rest, sizes)
+    digits: list[int] = []
+    for extent in leaves[:-1]:
+        rest, digit = divmod(rest, extent)
+        digits.append(digit)
+    digits.append(rest if grows else rest % leaves[-1])
+    return unflatten(tuple(digits), sizes)
