@@ -136,7 +136,7 @@ class ComposedLayout(LeafAxes):
 
     def _moved(self, values: IntArray) -> IntArray:
         for swizzle, offset in reversed(self.stages):
-            values = values + offset if offset else values
+            values = np.asarray(values + offset) if offset else values
             values = swizzle.map(values) if swizzle.bits else values
         return values
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judges import protocol
 from judges.families import FAMILIES, PAIRS, PARTIAL
@@ -16,14 +16,6 @@ import layoutalg as la
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.layout import Layout
 
-NOT_YET = {
-    "cute": "box, at, table, apply mapping, inverse, convert, compose, @",
-    "composed": "box, at, table, apply array, apply mapping, inverse, convert, compose",
-    "coordinate": "box, at, table, apply mapping, inverse, convert, compose, @",
-}
-"""Per family the laws that wait for it to stand on ``layoutalg.ground.layout.Layout``."""
-PENDING = {(family, law) for family, laws in NOT_YET.items() for law in laws.split(", ")}
-
 Law = Callable[[Any], None]
 ALL: dict[tuple[str, str], tuple[st.SearchStrategy[Any], Law]] = {
     **{(family, law): (FAMILIES[family], LAWS[law]) for family in FAMILIES for law in LAWS},
@@ -32,33 +24,16 @@ ALL: dict[tuple[str, str], tuple[st.SearchStrategy[Any], Law]] = {
 }
 
 
-def held(family: str, law: str, *phases: Phase) -> None:
-    """Hold random values of a family to a law."""
+@pytest.mark.parametrize(("family", "law"), list(ALL))
+def test_every_family_obeys_the_laws(family: str, law: str) -> None:
     values, check = ALL[family, law]
 
-    @settings(max_examples=25, deadline=None, derandomize=True, phases=phases, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(values)
     def hold(value: Any) -> None:
         check(value)
 
     hold()
-
-
-@pytest.mark.parametrize(("family", "law"), [case for case in ALL if case not in PENDING])
-def test_every_family_obeys_the_laws(family: str, law: str) -> None:
-    held(family, law, *Phase)
-
-
-@pytest.mark.parametrize(
-    ("family", "law"),
-    [
-        pytest.param(*case, marks=pytest.mark.xfail(strict=True, reason="not on Layout"))
-        for case in ALL
-        if case in PENDING
-    ],
-)
-def test_what_does_not_hold_yet(family: str, law: str) -> None:
-    held(family, law, Phase.generate)
 
 
 class Planted(Layout):
