@@ -26,7 +26,7 @@ from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.fields import Statement, integers, malformed, plain, read_digits, set_fields
-from layoutalg.proofs.tensormap.swizzle import swizzled
+from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/tensormap-problem/1"
@@ -130,7 +130,10 @@ class TensorMapProblem(Statement):
         extents = integers("tile", tile, len(source.shape), 1)
         shared = shared_tile(smem, extents, hardware.element_bytes(source.dtype), swizzle, axes=axes)
         if shared.base:
-            rule = f"must place its first element at the tile's base: add {shared.base} elements to that base instead"
+            start, period = shared.base * hardware.element_bytes(source.dtype), period_bytes(shared.swizzle)
+            rule = f"must place its first element at the tile's base: add the {start} bytes to that base instead"
+            if start % period:
+                rule = f"must place its first element at a multiple of {period} bytes, the period of {shared.swizzle}"
             raise malformed("smem", rule, smem)
         unknown = next((name for name in options if name not in _OPTIONAL), None)
         if unknown is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from types import SimpleNamespace
 
 import numpy as np
@@ -239,8 +241,10 @@ def test_backward_digits_are_refused():
 
 
 def test_the_first_element_lies_at_the_base_of_a_copied_tile():
-    with pytest.raises(la.MalformedError, match="add 64 elements to that base instead"):
+    with pytest.raises(la.MalformedError, match="add the 128 bytes to that base instead"):
         TensorMapProblem.of(TENSOR, (8, 8), la.ComposedLayout(la.Swizzle(0, 0, 0), 64, la.CuteLayout((8, 8), (8, 1))))
+    with pytest.raises(la.MalformedError, match="at a multiple of 1024 bytes, the period of 128B"):
+        TensorMapProblem.of(TENSOR, (64, 64), "Sw<3,3,3> o 8 o (64,64):(64,1)")
     operand = OperandProblem.of("A", "f16", "Sw<3,3,3> o 512 o (64,64):(64,1)")
     assert (operand.smem_base_bytes, operand.swizzle) == (1024, "128B")
 
@@ -283,3 +287,41 @@ def test_operands_of_an_element_type_or_a_tensor():
     ):
         with pytest.raises(la.MalformedError, match=words):
             OperandProblem.of(*wrong)
+
+
+WRONG = (
+    None, True, 0, -1, 7, 2**63, 10**5000, 0.5, float("nan"), 1j, "", "x", "128B", "\ud800", "#", "#ttg.", "4:1", "F2[",
+    "{",    "Sw<3,4,3,byte> o", "Sw<99,99,99,byte> o 4:1", b"", (), [], {}, set(), (1,), (1, 2), ((1, 2),), [[[]]], [None],
+    {"a": 1},    object(), int, len, np.int64(3), np.float32(2.0), np.array(3), np.array([1, 2]), np.array([]), np.array(["a"]),
+    np.array([None, 1], dtype=object), np.zeros((2, 2, 2), np.int8), np.dtype("V3"), la.Swizzle(3, 4, 3),
+    la.Tensor((8, 8)),    la.CuteLayout((8, 8)), la.CuteLayout(()), la.CuteLayout((0, 8)), la.parse("4:1"), la.parse("Z[ -> offset]"),
+    la.parse("Z[i:4=(1,1) -> a, b%3]"), la.parse("F2[ -> ]"), la.parse("x 4:1 -> x:4 | x<3"), la.parse("x 4:1 -> x:4"),
+    la.parse("F2[offset=(1)(2) -> dim0:4]"), la.parse("F2[offset=(1)(1) -> dim1:4]"), TENSOR, iter(()), Ellipsis,
+    SimpleNamespace(shape=3, dtype=4, stride=lambda: 5), SimpleNamespace(__array_interface__={}), la.parse(SWIZZLED),
+    SimpleNamespace(__cuda_array_interface__={"shape": "x", "typestr": "?"}), la.CuteLayout((8, 8), (2**60, 1)),
+)  # fmt: skip
+
+
+def test_whatever_is_given_a_problem_comes_back_or_a_layout_error():
+    rng = random.Random(7)
+    right = {"tensor": la.Tensor((64, 64)), "tile": (8, 8), "smem": "(8,8):(8,1)"}
+    made = 0
+    for case in range(4000):
+        given = dict(right)
+        names = ["tensor", "tile", "smem", "swizzle", "axes", "arch", "direction", "bounds", "base_elem_offset"]
+        for name in rng.sample(names, rng.choice((1, 1, 2))) if case >= len(WRONG) * 5 else [names[case % 5]]:
+            given[name] = WRONG[case // 5] if case < len(WRONG) * 5 else rng.choice(WRONG)
+        operand = {
+            "tensor": given["tensor"],
+            **{n: given[n] for n in ("tile", "smem", "swizzle", "axes") if n in given},
+        }
+        for make in (lambda: TensorMapProblem.of(**given), lambda: OperandProblem.of("A", **operand)):  # noqa: B023
+            try:
+                problem = make()
+            except la.LayoutError as error:
+                assert len(str(error)) < 3000
+                json.dumps(error.diagnostic.to_json(), allow_nan=False)
+                continue
+            made += 1
+            assert type(problem).from_json(problem.to_json()) == problem
+    assert made > 500
