@@ -1,12 +1,13 @@
-"""Packages whose public names load on first use and that list nothing else.
+"""Modules that load on first use, and packages that list their public names and nothing else.
 
-Main definitions: ``door``.
+Main definitions: ``door``, ``later``.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from typing import Any
 
 
 def door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -33,3 +34,23 @@ def door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object
         return module if home[name].rpartition(".")[2] == name else getattr(module, name)
 
     return find, lambda: sorted(home)
+
+
+class _Later:
+    """A stand-in for a module that is imported when one of its names is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+def later(name: str) -> Any:
+    """Return a stand-in for a module that takes long to import; it is loaded when one of its names is first used.
+
+    Example:
+        >>> later("fractions").Fraction(1, 2)
+        Fraction(1, 2)
+    """
+    return _Later(name)

@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from layoutalg.ground import clock, limits, worker
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError
+from layoutalg.ground.lazy import later
 
 if TYPE_CHECKING:
     import islpy
+else:
+    islpy = later("islpy")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -121,8 +124,6 @@ def _asked(question: str, operations: int | None, ask: Callable[..., T], *args: 
 
 def _attempt(question: str, quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Return the answer of ISL within a quota, 0 for none."""
-    import islpy
-
     context = _context()
     context.reset_operations()
     context.set_max_operations(quota)
@@ -153,8 +154,6 @@ def _attempt(question: str, quota: int, ask: Callable[..., T], *args: Any, **kwa
 
 def _context() -> islpy.Context:
     """Return the context of this thread."""
-    import islpy
-
     if not hasattr(_own, "context"):
         _own.context = islpy.Context()
     return _own.context  # type: ignore[no-any-return]
@@ -185,8 +184,6 @@ def exhausted(context: islpy.Context) -> bool:
 
     The text of an ISL error does not tell: a parser that runs out of operations reports a syntax error.
     """
-    import islpy
-
     if not context.get_max_operations():
         return False
     try:

@@ -19,10 +19,13 @@ from math import comb
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import solve, written
 
 if TYPE_CHECKING:
     import islpy
+else:
+    islpy = later("islpy")
 
 Monomial: TypeAlias = tuple[tuple[str, int], ...]
 Polynomial: TypeAlias = dict[Monomial, Fraction]
@@ -78,8 +81,6 @@ def counted(text: str) -> tuple[Part, ...] | None:
 
 
 def _counted(context: islpy.Context, text: str) -> tuple[Part, ...] | None:
-    import islpy
-
     points = islpy.Set.read_from_str(context, text).coalesce().make_disjoint()
     parts: list[Part] = []
     for piece in points.get_basic_sets():
@@ -102,8 +103,6 @@ def _counted(context: islpy.Context, text: str) -> tuple[Part, ...] | None:
 
 def _piece(points: Any) -> list[Part] | None:
     """Return the parts of the count of one conjunction, in the first order of its axes that goes through."""
-    import islpy
-
     axes = points.dim(islpy.dim_type.set)
     if axes > AXES:
         return None
@@ -121,8 +120,6 @@ def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple
 
     Axis k of the set that was counted is the variable ``#k``; the axes left keep their order.
     """
-    import islpy
-
     kinds = islpy.dim_type
     if not order:
         terms = tuple((factor, powers) for powers, factor in sorted(weight.items()))
@@ -161,8 +158,6 @@ def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple
 
 def _alone(points: Any, position: int) -> tuple[Any, int]:
     """Return the set on one axis, the others as further parameters at the end, and how many these are."""
-    import islpy
-
     kinds = islpy.dim_type
     params = points.dim(kinds.param)
     after = points.dim(kinds.set) - position - 1
@@ -190,8 +185,6 @@ def _form(
     bound: Any, rest: list[str], others: int, floors: tuple[str, ...]
 ) -> tuple[Polynomial, tuple[str, ...]] | None:
     """Return an affine expression as a polynomial, and the floors with those it adds; None for a floor of an axis."""
-    import islpy
-
     kinds = islpy.dim_type
     params = bound.dim(kinds.param) - others
     names = [str(bound.get_dim_name(kinds.param, k)) for k in range(params)] + rest

@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import exhausted, written
 from layoutalg.piecewise.notation import malformed
 
 if TYPE_CHECKING:
     import islpy
+else:
+    islpy = later("islpy")
 
 Witness: TypeAlias = dict[str, object]
 SETTLING_ROUNDS = 8
@@ -34,8 +37,6 @@ def explicit(context: islpy.Context, text: str) -> islpy.PwMultiAff | None:
     ISL adds the values of pieces that overlap, so each piece is read alone. A quotient outside a floor is left to the
     reader of relations, which takes it as a condition.
     """
-    import islpy
-
     head, _, rest = text.partition("{")
     total: Any = None
     for piece in rest.rpartition("}")[0].split(";"):
@@ -76,8 +77,6 @@ def within_reach(piece: str) -> None:
 
 def _integral(function: Any) -> bool:
     """Return whether every expression of a function is an integer on all points of its piece."""
-    import islpy
-
     found: list[tuple[Any, Any]] = []
     function.foreach_piece(lambda domain, value: found.append((domain, value)))
     for domain, value in found:
@@ -91,8 +90,6 @@ def _integral(function: Any) -> bool:
 
 def joined(left: Any, right: Any, text: str) -> Any:
     """Return two functions as one, refused where both are defined and differ."""
-    import islpy
-
     shared = left.domain().intersect(right.domain())
     if shared.is_empty():
         return left.union_add(right)
@@ -112,8 +109,6 @@ def joined(left: Any, right: Any, text: str) -> Any:
 
 def a_map(context: islpy.Context, text: str) -> islpy.Map:
     """Return the graph of a text: by way of its expressions where it is a function's canonical text."""
-    import islpy
-
     if text.endswith(EMPTY):
         return islpy.Map.read_from_str(context, text)
     within_reach(text)
@@ -128,8 +123,6 @@ def a_map(context: islpy.Context, text: str) -> islpy.Map:
 
 def a_function(context: islpy.Context, text: str) -> islpy.PwMultiAff:
     """Return the function of a canonical text."""
-    import islpy
-
     if text.endswith(EMPTY):
         return islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, text))
     return islpy.PwMultiAff.read_from_str(context, text)
@@ -137,8 +130,6 @@ def a_function(context: islpy.Context, text: str) -> islpy.PwMultiAff:
 
 def a_set(context: islpy.Context, text: str) -> islpy.Set:
     """Return the set of a text."""
-    import islpy
-
     return islpy.Set.read_from_str(context, text)
 
 
@@ -153,8 +144,6 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
         relation: The relation, single-valued.
         route: The first of the ways to try.
     """
-    import islpy
-
     ways: tuple[Any, ...] = (
         lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
         lambda: _by_parts(relation),
@@ -174,8 +163,6 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
 
 def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
     """Return the function of a relation, each of its disjoint conjunctions read alone."""
-    import islpy
-
     total: Any = None
     for part in relation.compute_divs().make_disjoint().get_basic_maps():
         function = islpy.PwMultiAff.from_map(part.to_map())
@@ -185,8 +172,6 @@ def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
 
 def settled(function: Any, plain: bool = False) -> str:
     """Return the canonical text of a function, a fixed point of reading and writing; see ``written_text``."""
-    import islpy
-
     text = written_text(function, plain)
     for _ in range(0 if plain else SETTLING_ROUNDS):
         if text.endswith(EMPTY):
@@ -204,8 +189,6 @@ def written_text(function: Any, plain: bool = False) -> str:
         function: The function, or a map.
         plain: Whether every quantified integer of its guards is to be a floor that the text defines.
     """
-    import islpy
-
     if isinstance(function, islpy.Map):
         return written(islpy.Map.empty(function.get_space()) if function.is_empty() else function)
     function = function.coalesce()
@@ -216,8 +199,6 @@ def written_text(function: Any, plain: bool = False) -> str:
 
 def _plain(function: islpy.PwMultiAff) -> islpy.PwMultiAff:
     """Return a function with guards whose quantified integers are defined."""
-    import islpy
-
     found: list[tuple[Any, Any]] = []
     function.foreach_piece(lambda domain, value: found.append((domain, value)))
     total: Any = None
@@ -236,15 +217,11 @@ def written_set(points: Any, plain: bool = False, coalesced: bool = True) -> str
 
 def parsed(context: islpy.Context, text: str, is_map: bool) -> str:
     """Return a text as ISL prints what it has read, nothing simplified on purpose."""
-    import islpy
-
     return written((islpy.Map if is_map else islpy.Set).read_from_str(context, text))
 
 
 def pairs(relation: islpy.Map) -> islpy.Set:
     """Return the triples (x, y, z) with x -> y, x -> z and y different from z."""
-    import islpy
-
     width = relation.dim(islpy.dim_type.out)
     left, right = [f"a{i}" for i in range(width)], [f"b{i}" for i in range(width)]
     apart = " or ".join(f"{a} < {b}" for a, b in zip(left, right, strict=True)) or "1 = 0"
@@ -268,8 +245,6 @@ def axis_names(space: Any, kind: Any, count: int, fallback: str, taken: Sequence
 
 def sampled(points: islpy.Set) -> tuple[Witness, tuple[int, ...]]:
     """Return parameter values and a point of a set that is not empty."""
-    import islpy
-
     kinds = islpy.dim_type
     chosen = points.sample_point()
     space = points.get_space()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise import confirm
 from layoutalg.piecewise.budget import solve
 from layoutalg.piecewise.clouds import Cloud
@@ -21,6 +22,8 @@ from layoutalg.piecewise.confirm import judged
 
 if TYPE_CHECKING:
     import islpy
+else:
+    islpy = later("islpy")
 
 SAFE = 2**62
 
@@ -82,8 +85,6 @@ def pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _pieces(context: islpy.Context, text: str) -> tuple[Piece, ...]:
-    import islpy
-
     function = islpy.PwMultiAff.read_from_str(context, text)
     found: list[tuple[Any, Any]] = []
     function.foreach_piece(lambda domain, value: found.append((domain, value)))
@@ -98,8 +99,6 @@ def _pieces(context: islpy.Context, text: str) -> tuple[Piece, ...]:
 
 def _affine(aff: Any, floor_count: int) -> Form:
     """Return an ISL affine expression as numbers; it may mention the first ``floor_count`` floors."""
-    import islpy
-
     kinds = islpy.dim_type
     denominator = int(aff.get_denominator_val().to_python())
     scale = islpy.Val.read_from_str(aff.get_ctx(), str(denominator))
@@ -116,16 +115,12 @@ def _affine(aff: Any, floor_count: int) -> Form:
 
 
 def _output(aff: Any) -> tuple[tuple[Form, ...], Form]:
-    import islpy
-
     count = aff.dim(islpy.dim_type.div)
     floors = tuple(_affine(aff.get_div(i), i) for i in range(count))
     return floors, _affine(aff, count)
 
 
 def _region(part: Any) -> Region:
-    import islpy
-
     kinds = islpy.dim_type
     count = part.dim(kinds.div)
     floors = tuple(_affine(part.get_div(i), i) for i in range(count))

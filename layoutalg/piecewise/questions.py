@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import exhausted, written
 from layoutalg.piecewise.explicit import (
     EMPTY,
@@ -28,11 +29,11 @@ from layoutalg.piecewise.explicit import (
 
 if TYPE_CHECKING:
     import islpy
+else:
+    islpy = later("islpy")
 
 
 def collision(context: islpy.Context, text: str, axes: Sequence[str]) -> Witness | None:
-    import islpy
-
     relation = a_map(context, text)
     if relation.is_injective():
         return None
@@ -60,8 +61,6 @@ def difference(
 
     By their expressions where both are written as such.
     """
-    import islpy
-
     found: list[Any] = [explicit(context, text) for text in (left, right, *(links or ()))]
     if any(function is None for function in found):
         maps: list[Any] = [a_map(context, text) for text in (left, right)]
@@ -88,8 +87,6 @@ def set_difference(context: islpy.Context, left: str, right: str) -> tuple[Witne
 
 def substitute(context: islpy.Context, text: str, lifted: str, values: Mapping[str, int], plain: bool) -> str:
     """Return a function with numbers for some parameters, by way of the function that takes them as inputs."""
-    import islpy
-
     kinds = islpy.dim_type
     if text.endswith(EMPTY):
         return written_set(_fixed(islpy.Map.read_from_str(context, text), values), plain, False)
@@ -107,8 +104,6 @@ def substitute_in_set(context: islpy.Context, text: str, values: Mapping[str, in
 
 
 def _fixed(found: Any, values: Mapping[str, int]) -> Any:
-    import islpy
-
     for name, value in values.items():
         position = found.find_dim_by_name(islpy.dim_type.param, name)
         if position >= 0:
@@ -159,8 +154,6 @@ def composed(
 
 
 def chain(context: islpy.Context, stages: Sequence[str], domain: str) -> str:
-    import islpy
-
     total = islpy.PwMultiAff.read_from_str(context, stages[0])
     for stage in stages[1:]:
         total = islpy.PwMultiAff.read_from_str(context, stage).pullback_pw_multi_aff(total)
@@ -193,15 +186,11 @@ def subtract_sets(context: islpy.Context, left: str, right: str, plain: bool) ->
 
 def indicator(context: islpy.Context, points: str, plain: bool) -> str:
     """Return a set as a function without outputs."""
-    import islpy
-
     return written_text(islpy.PwMultiAff.from_domain(a_set(context, points)), plain)
 
 
 def box(context: islpy.Context, text: str) -> tuple[tuple[int, ...] | None, str, tuple[int, ...]]:
     """Return the extents of the domain of a function where it is a box from the origin, else why not, and a hole."""
-    import islpy
-
     inside = a_map(context, text).domain()
     if inside.is_empty() or not inside.is_bounded():
         return None, "empty" if inside.is_empty() else "unbounded", ()
@@ -218,8 +207,6 @@ def box(context: islpy.Context, text: str) -> tuple[tuple[int, ...] | None, str,
 
 
 def left_inverse(context: islpy.Context, text: str, extents: Sequence[int]) -> str:
-    import islpy
-
     names = [f"x{position}" for position in range(len(extents))]
     weight, terms = 1, ["0"]
     for name, extent in zip(names, extents, strict=True):
@@ -236,8 +223,6 @@ def left_inverse(context: islpy.Context, text: str, extents: Sequence[int]) -> s
 
 def turned(context: islpy.Context, text: str, names: Sequence[str], least: bool, route: int, plain: bool) -> str:
     """Return the canonical text of the inverse of a function, its axes named; with ``least``, of the least points."""
-    import islpy
-
     relation = a_map(context, text).reverse()
     link = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{', '.join(names)}] }}")
     if route:
@@ -256,8 +241,6 @@ def sample(context: islpy.Context, text: str) -> tuple[Witness, tuple[int, ...]]
 
 
 def bounds(context: islpy.Context, text: str) -> tuple[tuple[int, int], ...] | int | None:
-    import islpy
-
     points = a_set(context, text)
     if points.is_empty():
         return None
@@ -271,8 +254,6 @@ def bounds(context: islpy.Context, text: str) -> tuple[tuple[int, int], ...] | i
 
 
 def extreme(context: islpy.Context, text: str, largest: bool) -> str | tuple[Witness, tuple[int, ...]]:
-    import islpy
-
     points = a_set(context, text)
     try:
         best = points.lexmax() if largest else points.lexmin()
@@ -289,8 +270,6 @@ def _told(relation: islpy.Map) -> str:
 
 
 def extents(context: islpy.Context, text: str) -> str | None:
-    import islpy
-
     kinds = islpy.dim_type
     points = a_set(context, text)
     count = points.dim(kinds.set)
@@ -313,15 +292,11 @@ def extents(context: islpy.Context, text: str) -> str | None:
 
 def flat_extents(context: islpy.Context, text: str, terms: str, names: Sequence[str]) -> str | None:
     """Return ``extents`` of the values of a sum over a set."""
-    import islpy
-
     flat = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{terms}] }}")
     return extents(context, written(a_set(context, text).apply(flat)))
 
 
 def constant_extents(context: islpy.Context, text: str) -> tuple[tuple[int, int] | None, ...]:
-    import islpy
-
     kinds = islpy.dim_type
     points = a_set(context, text)
     points = points.project_out(kinds.param, 0, points.dim(kinds.param))
@@ -334,8 +309,6 @@ def constant_extents(context: islpy.Context, text: str) -> tuple[tuple[int, int]
 
 
 def partial_tiles(context: islpy.Context, text: str, position: int, tile: int, plain: bool) -> str:
-    import islpy
-
     points = a_set(context, text)
     count = points.dim(islpy.dim_type.set)
     names = [f"x{i}" for i in range(count)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise import confirm
 from layoutalg.piecewise.budget import exhausted, says, solve, written
 from layoutalg.piecewise.explicit import (
@@ -32,6 +33,8 @@ from layoutalg.piecewise.notation import malformed, not_affine, prepared, whole
 
 if TYPE_CHECKING:
     import islpy
+else:
+    islpy = later("islpy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,6 @@ class Reading:
 
 def _parse(context: islpy.Context, reader: Any, text: str, kind: str) -> Any:
     """Read outside text, naming what is wrong with it."""
-    import islpy
-
     try:
         return reader(context, text)
     except islpy.Error as error:
@@ -72,8 +73,6 @@ def _conditions(text: str, params: Sequence[str] = ()) -> str:
 
 def _context(context: islpy.Context, text: str, params: Sequence[str]) -> islpy.Set:
     """Read constraints on parameters."""
-    import islpy
-
     known = _parse(context, islpy.Set.read_from_str, _conditions(text, params), "parameter set")
     if not known.is_params():
         raise malformed("LA780", "the context must constrain parameters only", text, "it has axes of its own")
@@ -89,8 +88,6 @@ def _is_word(name: str) -> bool:
 
 def _open(relation: Any, text: str) -> Any:
     """Return the relation or set without tuple names; nested tuples are refused."""
-    import islpy
-
     kinds = islpy.dim_type
     if isinstance(relation, islpy.Map):
         if relation.domain_is_wrapping() or relation.range_is_wrapping():
@@ -105,8 +102,6 @@ def _open(relation: Any, text: str) -> Any:
 
 
 def _set_text(points: islpy.Set, plain: bool = False) -> str:
-    import islpy
-
     if plain:
         return written_set(points, plain)
     text = written(points.coalesce())
@@ -148,8 +143,6 @@ def _read_function(written: str, given: str, operations: int | None) -> Reading:
 
 
 def _function(context: islpy.Context, written: str, given: str, plain: bool) -> Reading:
-    import islpy
-
     kinds = islpy.dim_type
     function: Any = explicit(context, written)
     relation: Any = function
@@ -204,8 +197,6 @@ def _read_set(written: str) -> Reading:
 
 
 def _set(context: islpy.Context, written: str, plain: bool) -> Reading:
-    import islpy
-
     kinds = islpy.dim_type
     points = _parse(context, islpy.Set.read_from_str, written, "set")
     if points.is_params():
