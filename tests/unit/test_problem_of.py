@@ -290,13 +290,14 @@ def test_operands_of_an_element_type_or_a_tensor():
 
 
 WRONG = (
-    None, True, 0, -1, 7, 2**63, 10**5000, 0.5, float("nan"), 1j, "", "x", "128B", "\ud800", "#", "#ttg.", "4:1", "F2[",
-    "{",    "Sw<3,4,3,byte> o", "Sw<99,99,99,byte> o 4:1", b"", (), [], {}, set(), (1,), (1, 2), ((1, 2),), [[[]]], [None],
-    {"a": 1},    object(), int, len, np.int64(3), np.float32(2.0), np.array(3), np.array([1, 2]), np.array([]), np.array(["a"]),
-    np.array([None, 1], dtype=object), np.zeros((2, 2, 2), np.int8), np.dtype("V3"), la.Swizzle(3, 4, 3),
-    la.Tensor((8, 8)),    la.CuteLayout((8, 8)), la.CuteLayout(()), la.CuteLayout((0, 8)), la.parse("4:1"), la.parse("Z[ -> offset]"),
-    la.parse("Z[i:4=(1,1) -> a, b%3]"), la.parse("F2[ -> ]"), la.parse("x 4:1 -> x:4 | x<3"), la.parse("x 4:1 -> x:4"),
-    la.parse("F2[offset=(1)(2) -> dim0:4]"), la.parse("F2[offset=(1)(1) -> dim1:4]"), TENSOR, iter(()), Ellipsis,
+    None, True, 0, -1, 7, 2**63, 10**5000, 0.5, float("nan"), 1j, "", "x", "128B", "\ud800", "#", "#ttg.", "4:1",
+    "F2[", "{", "Sw<3,4,3,byte> o", "Sw<99,99,99,byte> o 4:1", b"", (), [], {}, set(), (1,), (1, 2), ((1, 2),),
+    [[[]]], [None], {"a": 1}, object(), int, len, np.int64(3), np.float32(2.0), np.array(3), np.array([1, 2]),
+    np.array([]), np.array(["a"]), np.array([None, 1], dtype=object), np.zeros((2, 2, 2), np.int8), np.dtype("V3"),
+    la.Swizzle(3, 4, 3), la.Tensor((8, 8)), la.CuteLayout((8, 8)), la.CuteLayout(()), la.CuteLayout((0, 8)),
+    la.parse("4:1"), la.parse("Z[ -> offset]"), la.parse("Z[i:4=(1,1) -> a, b%3]"), la.parse("F2[ -> ]"),
+    la.parse("x 4:1 -> x:4 | x<3"), la.parse("x 4:1 -> x:4"), la.parse("F2[offset=(1)(2) -> dim0:4]"),
+    la.parse("F2[offset=(1)(1) -> dim1:4]"), TENSOR, iter(()), Ellipsis,
     SimpleNamespace(shape=3, dtype=4, stride=lambda: 5), SimpleNamespace(__array_interface__={}), la.parse(SWIZZLED),
     SimpleNamespace(__cuda_array_interface__={"shape": "x", "typestr": "?"}), la.CuteLayout((8, 8), (2**60, 1)),
 )  # fmt: skip
