@@ -1,4 +1,4 @@
-"""Ask a GPU what its copy engine and tensor cores do: probes, mass validation and matrix products.
+"""Measure what a GPU's copy engine and tensor cores do: probes, mass validation and matrix products.
 
 Run on a machine with an H200 (or any sm_90 device), from the repository root:
 

@@ -36,7 +36,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 MAX_PHASE_BYTES = 2**20 - 1
 """Bytes one barrier phase can expect (PTX ISA 9.1, mbarrier: tx-count range)."""
 UNROLLED_ISSUES = 8
-"""Up to this many copies are written out one by one; more go into a table and a loop."""
+"""Up to this many copies are written out separately; more go into a table and a loop."""
 _MAP = "const __grid_constant__ la_tensor_map"
 
 _LOAD_BODY = """

@@ -52,7 +52,7 @@ class KernelSource:
         text: Complete CUDA text, no header needed.
         arch: Real architecture, for example ``"sm_90a"``.
         threads: Threads per block.
-        dynamic_smem_bytes: Dynamic shared memory to launch with; for runners the largest that any launch may ask.
+        dynamic_smem_bytes: Dynamic shared memory to launch with; for runners the largest that any launch may need.
         parameters: ``(C type, name)`` of every kernel parameter, in order.
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
 

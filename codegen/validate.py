@@ -1,4 +1,4 @@
-"""Compare what a plan does with what its problem asks for, byte by byte, on a GPU or on a model of one.
+"""Compare what a plan does with what its problem states, byte by byte, on a GPU or on a model of one.
 
 Main definitions: ``validate``, ``ValidationReport``, ``Difference``, ``default_origins``.
 
@@ -191,7 +191,7 @@ def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
     """Return tile origins that show a plan's behaviour, within what its out-of-bounds class promises.
 
     Inside; at each far edge; wholly outside; before the first element (loads of class exact only). A plan of class weak
-    is asked only for origins in bounds, one of class lost only for tiles wholly inside.
+    is tested only at origins in bounds, one of class lost only with tiles wholly inside.
 
     Returns:
         Origins in elements, outermost first, without repetition.

@@ -5,7 +5,7 @@ Main definitions: ``prove_handoff``, ``written_elements``, ``operand_view``.
 Main statements: the certificate of a TensorMap plan ties shared bytes to tile elements; the operand plan ties (mn, k)
 to shared bytes; the composition is the identity on tile elements, decided by walking both for the whole tile.
 
-Implementation notes: the origin never moves shared addresses, so one walk speaks for every tile.
+Implementation notes: the origin never moves shared addresses, so one walk holds for every tile.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
     elif problem.swizzle not in ("NONE", "32B", "64B", "128B"):
         reason = f"no descriptor has the swizzle {problem.swizzle}"
     if reason is not None:
-        raise AdmissibilityError(Diagnostic("LA420", "the tile is no wgmma operand", (f"operand {operand}",), reason))
+        where = (f"operand {operand}",)
+        raise AdmissibilityError(Diagnostic("LA420", "the tile is not a wgmma operand", where, reason))
     other = next(dim for dim in wide if dim not in inner)
     k_dim, mn_dim = (inner[0], other) if k_major else (other, inner[0])
     statement = OperandProblem(

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from layoutalg.ground.kinds import checked_kinds
 
-Finding: TypeAlias = Literal["enforced", "not enforced", "enforced differently", "not asked"]
+Finding: TypeAlias = Literal["enforced", "not enforced", "enforced differently", "not tested"]
 Scope: TypeAlias = Literal["value", "use"]
 
 
@@ -43,9 +43,9 @@ class Evidence:
     """What one device with one driver did with a rule.
 
     Args:
-        chip: Product name of the device asked.
+        chip: Product name of the device measured.
         driver: Driver version.
-        finding: Whether the rule was enforced as stated, differently, not at all, or not asked.
+        finding: Whether the rule was enforced as stated, differently, not at all, or not tested.
         text: What was seen, in words and numbers.
     """
 

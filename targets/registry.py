@@ -18,7 +18,7 @@ from layoutalg.ground.kinds import checked_kinds
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device that was asked.
+    """A device that was measured.
 
     Args:
         chip: Product name.
@@ -42,7 +42,7 @@ class Target:
         arch: Name as compilers spell it.
         vendor: ``"nvidia"``.
         compute_capability: (major, minor).
-        measured: Devices whose behaviour is recorded; empty where only documents speak.
+        measured: Devices whose behaviour is recorded; empty where there are only documents.
     """
 
     arch: str

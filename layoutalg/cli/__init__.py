@@ -86,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     kinds = synth.add_subparsers(dest="kind", required=True, parser_class=_Parser)
     tensormap = kinds.add_parser("tensormap", help="a TMA plan from a problem document")
     tensormap.add_argument("file", help="problem JSON, a list of problems, or - for standard input")
-    tensormap.add_argument("-o", "--output", help="write the JSON answer to this file, whole or not at all")
+    tensormap.add_argument("-o", "--output", help="write the JSON answer to this file, completely or not at all")
 
     check = commands.add_parser("check", help="replay the proof of a plan or a certificate")
     check.add_argument(

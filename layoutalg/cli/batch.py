@@ -68,7 +68,7 @@ def failed(error: Exception) -> Answer:
 
 
 def internal(error: Exception) -> Diagnostic:
-    """Return the diagnostic of an error that the library did not mean; its traceback is shown where that is asked."""
+    """Return the diagnostic of an error that the library did not intend; its traceback is shown on request."""
     if os.environ.get(TRACEBACK) and sys.stderr is not None:
         tell("".join(traceback.format_exception(error)).rstrip("\n"))
     if isinstance(error, MemoryError):

@@ -107,7 +107,7 @@ def _row(tile: Reader, device: str, budget_seconds: float) -> _Row:
                 row.consumer = _consumer(row.plan, tile.get("consumer"))
     except MalformedError:
         raise
-    except LayoutError as error:  # a budget, say: the other tiles are answered all the same
+    except LayoutError as error:  # a budget, say: the other tiles are still answered
         row.failure = error
     return row
 

@@ -2,8 +2,8 @@
 
 Main definitions: the codes, ``EXIT_CODES`` (what each says), ``exit_code`` (of an exception).
 
-Main statements: 0 is said only after everything asked was answered, proved and written; 1 only by a verdict. Whatever
-ends otherwise has a code of its own. Over a list the largest code of its documents counts.
+Main statements: 0 is returned only after everything requested was answered, proved and written; 1 only by a verdict.
+Whatever ends otherwise has a code of its own. Over a list the largest code of its documents counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INTERRUPTED = 130
 TERMINATED = 143
 
 EXIT_CODES = {
-    PROVED: "proved, admissible, agrees or explained: everything asked was answered and written",
+    PROVED: "proved, admissible, agrees or explained: everything requested was answered and written",
     REFUTED: "refuted or inadmissible",
     UNKNOWN: "unknown: a budget ran out, an optional part is missing, or nothing was measured for the target",
     USAGE: "bad usage, or a document that cannot be read",

@@ -92,7 +92,7 @@ def _document(document: object, target: str) -> tuple[Facts, int]:
 
 
 def _descriptor(text: str, target: str) -> Facts:
-    """Decode a map; bytes that are no map raise the error that names the illegal field and its bits."""
+    """Decode a map; bytes that are not a map raise the error that names the illegal field and its bits."""
     if len(text) != 256:
         raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(text)} digits")
     tm = hardware.decode(bytes.fromhex(text), target=target)

@@ -9,7 +9,7 @@ Main statements (decided in this order, each with the first counterexample):
      step of the origin lattice by linearity, hence at every origin;
   4. bounds: the engine's in-bounds test equals the problem's (exact), for all origins in bounds (weak), or not (lost);
   5. reach: the map covers no byte outside the tensor, and every origin in bounds starts at coordinates of 32 bits, for
-     a store none of them negative (the device faults there); other origins that start elsewhere are not spoken of,
+     a store none of them negative (the device faults there); other origins that start elsewhere are not covered,
      ``TensorMapPlan.coordinates`` refuses them;
   6. the plan's numbers (transaction bytes, alignment, footprint, class, rules) are the ones recomputed here.
 
@@ -136,7 +136,8 @@ def _check_bytes(plan: TensorMapPlan) -> None:
     try:
         decoded = hardware.decode(plan.raw, target=target)
     except LayoutError as error:
-        raise MismatchError("the 128 bytes are no descriptor", hex=plan.hex, reason=error.diagnostic.because) from None
+        reason = error.diagnostic.because
+        raise MismatchError("the 128 bytes are not a descriptor", hex=plan.hex, reason=reason) from None
     if decoded != plan.tensor_map:
         mine, stated = tensor_map_to_json(decoded), tensor_map_to_json(plan.tensor_map)
         field = next(key for key in stated if stated[key] != mine[key])
@@ -167,7 +168,7 @@ def _first_wrong_element(plan: TensorMapPlan, decoded: hardware.TensorMap) -> ob
 
 
 def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
-    """The target accepts the map; return the documented rules it breaks all the same."""
+    """The target accepts the map; return the documented rules that it breaks."""
     target, tm = plan.problem.arch, plan.tensor_map
     documented = hardware.violations(tm, target=target, evidence="documented")
     if not hardware.is_measured(target):

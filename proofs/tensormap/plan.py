@@ -159,7 +159,7 @@ class TensorMapPlan(Claim):
         return tuple(tuple(c + s for c, s in zip(issue.coords, shift, strict=True)) for issue in self.issues)
 
     def _off_lattice(self, origin: tuple[int, ...]) -> str | None:
-        """Why an origin is not one that the plan speaks of: rounding, or a missing term, would name another tile."""
+        """Why an origin is not one that the plan covers: rounding, or a missing term, would name another tile."""
         problem = self.problem
         if len(origin) != problem.rank:
             return f"the tile has rank {problem.rank}, the origin {len(origin)} entries"

@@ -1,4 +1,4 @@
-"""What a swizzle asks for, from its definition, for the statement's side of a proof.
+"""What a swizzle does, from its definition, for the statement's side of a proof.
 
 Main definitions: ``XORS``, ``swizzled``, ``period_bytes``.
 

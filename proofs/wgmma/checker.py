@@ -222,7 +222,8 @@ def _check_word(tile: InstructionTile) -> None:
     place = {"mn": tile.mn, "k": tile.k}
     decoded = reading.fields_of(tile.encoded)
     if decoded is None:
-        raise _MismatchError("the 64 bits are no descriptor", **place, reason=f"{tile.encoded:#018x} has reserved bits")
+        reason = f"{tile.encoded:#018x} has reserved bits"
+        raise _MismatchError("the 64 bits are not a descriptor", **place, reason=reason)
     for name in ("start_address_bytes", "leading_bytes", "stride_bytes", "base_offset", "swizzle"):
         stated, held = getattr(tile.descriptor, name), getattr(decoded, name)
         if stated != held:
@@ -240,7 +241,7 @@ def _check_addresses(plan: OperandPlan) -> int:
     """Compare every read with every request; return one past the last byte that is read, relative to the base."""
     align = plan.align_bytes
     if align < hardware.UNIT_BYTES or align & (align - 1) or align > PHASE_PERIOD_BYTES:
-        raise _MismatchError("the alignment is no power of two in 16..1024", got=align)
+        raise _MismatchError("the alignment is not a power of two in 16..1024", got=align)
     if align > plan.problem.align_bytes:
         raise _MismatchError(
             "the plan needs more alignment than is known", expected=plan.problem.align_bytes, got=align

@@ -50,7 +50,7 @@ DEFAULT_ALIGN_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class OperandProblem(Statement):
-    """A tile in shared memory that ``wgmma`` shall read as its operand A or B.
+    """A tile in shared memory that ``wgmma`` is to read as its operand A or B.
 
     Args:
         operand: ``"A"`` (rows are M) or ``"B"`` (rows are N).

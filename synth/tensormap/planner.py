@@ -242,7 +242,7 @@ def _proved(problem: TensorMapProblem, found: list[Candidate], task: _Task) -> T
     for candidate in sorted(found, key=lambda c: (c.issues, c.rank, -_box_volume(c))):
         if best is not None and (best.oob == "exact" or (best.oob == "weak" and candidate.issues > len(best.issues))):
             break
-        with contextlib.suppress(TargetRuleError):  # a map that the target refuses is no candidate
+        with contextlib.suppress(TargetRuleError):  # a map that the target refuses is not a candidate
             best = _better(best, _prove(assemble(task.stated, problem, candidate), task))
     return best
 

@@ -79,7 +79,7 @@ def hard_violations(problem: TensorMapProblem) -> list[Violation]:
 def _target(problem: TensorMapProblem) -> list[Violation]:
     if hardware.is_measured(problem.arch):
         return []
-    text = f"no {problem.arch} device was asked, so neither its descriptor bytes nor its engine are known here"
+    text = f"no {problem.arch} device was measured, so neither its descriptor bytes nor its copy engine are known here"
     return [Violation("ARCH_UNMEASURED", text, "arch")]
 
 
@@ -96,7 +96,7 @@ def _base(problem: TensorMapProblem) -> list[Violation]:
 
 def _fill(problem: TensorMapProblem) -> list[Violation]:
     if problem.direction == "load" and problem.oob_fill == "NAN" and problem.dtype not in hardware.FLOAT_DTYPES:
-        return [Violation("OOB_NAN", f"NaN fill needs a float type, and {problem.dtype} is none", "oob_fill")]
+        return [Violation("OOB_NAN", f"NaN fill needs a float type, which {problem.dtype} is not", "oob_fill")]
     return []
 
 
@@ -306,7 +306,7 @@ def _shared(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
     if first.extent > span and first.extent % span:
         text = (
             f"rows of {first.extent * size} bytes under the {problem.swizzle} swizzle of span {span * size} bytes: a "
-            "box row is at most one span, and the row is no whole number of spans"
+            "box row is at most one span, and the row is not a whole number of spans"
         )
         return [Violation("SWIZZLE_INNER", text, "smem.modes")]
     filled = max(first.extent, span)

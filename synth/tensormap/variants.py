@@ -1,4 +1,4 @@
-"""Other statements of one problem that ask for the same bytes: what a plan of any of them does, the problem asks.
+"""Other statements of one problem that want the same bytes: a plan of any of them is a plan of the problem.
 
 Main definitions: ``variants``.
 

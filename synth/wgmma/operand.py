@@ -42,7 +42,7 @@ def canonical_swizzle(shape: tuple[int, int], major: str) -> str:
     for swizzle in reversed(hardware.SWIZZLES):
         if extent % (SWIZZLE_TABLE[swizzle].span_bytes // 2) == 0:
             return swizzle
-    raise _not_canonical(f"the {major} extent {extent} is no multiple of 8")
+    raise _not_canonical(f"the {major} extent {extent} is not a multiple of 8")
 
 
 def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[Modes, Modes]:
@@ -72,7 +72,7 @@ def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[M
     span = SWIZZLE_TABLE[swizzle].span_bytes // 2
     along, across = (shape[1], shape[0]) if major == "K" else (shape[0], shape[1])
     if along % span:
-        raise _not_canonical(f"the {major} extent {along} is no multiple of the {span} elements of the {swizzle} span")
+        raise _not_canonical(f"the {major} extent {along} is not a multiple of the {swizzle} span, {span} elements")
     blocks: Modes = ((along // span, span * across),) if along > span else ()
     contiguous: Modes = ((span, 1), *blocks)
     rows: Modes = ((across, span),)

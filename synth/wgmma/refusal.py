@@ -87,7 +87,7 @@ def _layout_reasons(problem: OperandProblem) -> Iterator[str]:
     if last >= hardware.ADDRESS_LIMIT_BYTES:
         yield f"the tile can reach byte {last}, descriptor addresses end at {hardware.ADDRESS_LIMIT_BYTES - 1}"
     if problem.smem_base_bytes % hardware.UNIT_BYTES:
-        yield f"smem_base_bytes = {problem.smem_base_bytes} is no multiple of {hardware.UNIT_BYTES}"
+        yield f"smem_base_bytes = {problem.smem_base_bytes} is not a multiple of {hardware.UNIT_BYTES}"
     rows = _rows(problem)
     fitting = []
     for major in _majors(problem):
@@ -170,7 +170,7 @@ def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Itera
             f"{int(moves[i])} from {digit.name(at - digit.weight)} to {digit.name(at)}"
         )
     if first % hardware.UNIT_BYTES:
-        yield f"the {group} of {first} bytes is no multiple of {hardware.UNIT_BYTES}"
+        yield f"the {group} of {first} bytes is not a multiple of {hardware.UNIT_BYTES}"
     if first == 0:
         yield f"the {group} is 0, which was not measured"
     if not 0 <= first < hardware.ADDRESS_LIMIT_BYTES:
@@ -194,7 +194,7 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
             f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}"
         )
     if int(segment[0]) % hardware.UNIT_BYTES:
-        yield f"the instruction at {axis.lower()} = {corner} starts at byte {int(segment[0])}, no multiple of 16"
+        yield f"the instruction at {axis.lower()} = {corner} starts at byte {int(segment[0])}, not a multiple of 16"
 
 
 def _closest(problem: OperandProblem) -> dict[str, object] | None:
@@ -225,7 +225,7 @@ def _compare(
     corners = [(row, column) for row in range(0, problem.shape[0], rows) for column in range(0, problem.shape[1], K)]
     aligned = hardware.swizzle_phase(linear, problem.swizzle)
     for phase in base_phases(problem, swizzle):
-        if witness is not None:  # a candidate that outlives a phase has already counted more than one that did not
+        if witness is not None:  # a candidate that passes a phase has counted more than one that did not
             break
         wanted = hardware.swizzle_phase(linear + phase, problem.swizzle)
         for row, column in corners:

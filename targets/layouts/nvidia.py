@@ -140,7 +140,7 @@ def wgmma_accumulator(
                 code="LA702",
                 what="this wgmma accumulator is not linear over F2",
                 where=(f"m64n{columns}",),
-                because=f"{columns} columns are no power of two; wgmma_fragment({columns}) is the same map, piecewise",
+                because=f"{columns} columns are not a power of two; wgmma_fragment({columns}) is the map, piecewise",
                 witness={"n": columns},
                 source=WGMMA_SOURCE,
             )

@@ -163,7 +163,7 @@ def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) ->
     elif any(sum(map(bool, vector)) > 1 for vector in moving):
         crossing = next(vector for vector in moving if sum(map(bool, vector)) > 1)
         what = "a basis moves in more than one dimension"
-        because = f"{crossing} is no step along one dimension"
+        because = f"{crossing} is not a step along one dimension"
     else:
         return
     raise AdmissibilityError(

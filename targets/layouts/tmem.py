@@ -131,7 +131,7 @@ def tensor_memory(
         two_ctas: Whether a pair of blocks shares the instruction; the first cluster basis is then (1, 0).
         cga: Cluster bases in units of one block's part.
         fp4_padded: Bytes of two 4-bit elements, each in two bytes of tensor memory (operand A of the f8f6f4 kinds); the
-            second byte is no element of its own. Packed columns only.
+            second byte is not an element of its own. Packed columns only.
 
     Raises: MalformedError: LA700, LA701. AdmissibilityError: LA706.
 

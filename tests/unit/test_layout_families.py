@@ -73,7 +73,7 @@ def test_wgmma_refuses_what_is_not_linear_and_what_has_no_registers():
     with pytest.raises(RepresentabilityError) as error:
         nvidia.wgmma_accumulator((64, 32), n=24)
     assert code(error) == "LA702"
-    assert "24 columns are no power of two; wgmma_fragment(24)" in str(error.value)
+    assert "24 columns are not a power of two; wgmma_fragment(24)" in str(error.value)
     with pytest.raises(RepresentabilityError) as error:
         nvidia.wgmma_operand("B", (16, 64))
     assert code(error) == "LA704"

@@ -72,7 +72,7 @@ def test_every_flipped_bit_of_a_word_is_refuted(bit):
     tiles = (plan.tiles[0], replace(plan.tiles[1], encoded=plan.tiles[1].encoded ^ 1 << bit))
     verdict = check(plan.with_changes(tiles=tiles))
     assert isinstance(verdict, Refuted)
-    assert verdict.witness["claim"] in ("bits and fields differ", "the 64 bits are no descriptor")
+    assert verdict.witness["claim"] in ("bits and fields differ", "the 64 bits are not a descriptor")
     assert (verdict.witness["mn"], verdict.witness["k"]) == (0, 16)
 
 
@@ -90,9 +90,9 @@ def test_a_flipped_bit_in_a_document_is_refuted():
         ({"major": "MN"}, "wgmma reads another byte"),
         ({"rows": 32}, "no instruction reads so many rows"),
         ({"rows": 128}, "no instruction reads so many rows"),
-        ({"align_bytes": 8}, "the alignment is no power of two in 16..1024"),
-        ({"align_bytes": 768}, "the alignment is no power of two in 16..1024"),
-        ({"align_bytes": 2048}, "the alignment is no power of two in 16..1024"),
+        ({"align_bytes": 8}, "the alignment is not a power of two in 16..1024"),
+        ({"align_bytes": 768}, "the alignment is not a power of two in 16..1024"),
+        ({"align_bytes": 2048}, "the alignment is not a power of two in 16..1024"),
         ({"end_bytes": 0}, "wrong end_bytes"),
         ({"end_bytes": 4098}, "wrong end_bytes"),
         ({"unread": ()}, "wrong unread"),

@@ -176,7 +176,7 @@ REFUSALS = [
     ),
     (OperandProblem("A", (64, 64), (((64, 64),), ((64, 1),)), "64B"), "swizzle phase: without its XOR", (4, 0)),
     (OperandProblem("A", (64, 64), (((64, 64),), ((64, 1),)), "NONE"), "swizzle phase: without its XOR", (1, 0)),
-    (OperandProblem("B", (64, 16), (((64, 8),), ((8, 1), (2, 516))), "NONE"), "no multiple of 16", (0, 8)),
+    (OperandProblem("B", (64, 16), (((64, 8),), ((8, 1), (2, 516))), "NONE"), "not a multiple of 16", (0, 8)),
     (OperandProblem("A", (64, 16), (((8, 16), (8, 0)), ((16, 1),)), "32B"), "8-row group stride is 0", (8, 0)),
     (
         OperandProblem("A", (64, 64), (((64, 64),), ((64, 1),)), "128B", smem_base_bytes=8),

@@ -87,7 +87,7 @@ def require_measured(target: str) -> None:
                 "LA306",
                 f"no measured evidence for target {shown(target)}",
                 because="what a driver accepts and writes was recorded for sm_90 and sm_90a only; "
-                "ask violations(..., evidence='documented')",
+                "violations(..., evidence='documented') needs no device",
                 source="targets/registry.py",
             ),
             "NO_EVIDENCE",
@@ -232,7 +232,7 @@ def _check_box_smem(tm: TensorMap, dtype: DType, found: list[Violation]) -> None
     total = dtype.bits // 8
     for extent, step in zip(tm.box, tm.element_strides, strict=True):
         if extent < 1 or step < 1:
-            return  # BOX_RANGE or ELEM_STRIDE already speaks, and there is no count
+            return  # BOX_RANGE or ELEM_STRIDE is broken already, and there is no count
         total *= extent // step
     if total > MAX_BOX_BYTES:
         message = f"the whole box takes {total} bytes (floors of box / element stride), more than {MAX_BOX_BYTES}"

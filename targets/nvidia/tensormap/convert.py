@@ -77,7 +77,7 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
     """
     size = element_bytes(checked_name("dtype", dtype, dict.fromkeys(PLAIN_DTYPES)))
     if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.ndim == 0 or values.shape[-1] % size:
-        raise malformed("LA327", "values are no uint8 array of whole elements", f"an element has {size} bytes")
+        raise malformed("LA327", "values are not a uint8 array of whole elements", f"an element has {size} bytes")
     if dtype not in CONVERTING_DTYPES:
         return values
     if dtype == "f32_ftz":

@@ -178,7 +178,7 @@ def _window(
     if starts[0] * element % 16:
         because = (
             f"coords[0] = {starts[0]} elements of {element} bytes is {starts[0] * element} bytes, "
-            "no multiple of 16; the device raises an illegal instruction"
+            "not a multiple of 16; the device raises an illegal instruction"
         )
         raise refused("LA321", "the inner start coordinate is not aligned", because, "BOX_ADDR")
     if not load and min(starts) < 0:

@@ -6,7 +6,7 @@ The ``..._CODES`` tables hold the driver's numbers.
 Notation: every tuple is innermost first, mode 0 is the contiguous one.
 
 Implementation notes: a ``TensorMap`` may hold values that no device accepts, so that the rules can name them; only
-what is no tensor map at all (wrong types, unknown names, tuples of unequal length) is refused on construction.
+what is not a tensor map at all (wrong types, unknown names, tuples of unequal length) is refused on construction.
 
 References: the enumerations of ``cuTensorMapEncodeTiled`` in ``cuda.h`` 12.0 to 13.0.
 """
@@ -37,7 +37,7 @@ class DType:
         is_float: Whether the driver treats it as floating point (NaN fill).
         slot_bytes: For packed types, shared-memory bytes that 16 elements take; None for plain types.
         format_code: Number in the encoded map's format field; None where no encoding was measured.
-        rounds_tf32: Whether the encoded map asks for rounding to tf32.
+        rounds_tf32: Whether the encoded map requests rounding to tf32.
     """
 
     name: str
@@ -95,7 +95,7 @@ BIT_PRESERVING_DTYPES: tuple[str, ...] = tuple(name for name in PLAIN_DTYPES if 
 
 
 def malformed(code: str, what: str, because: str = "", where: tuple[str, ...] = ()) -> MalformedError:
-    """Return the error for input that is no value of the type asked for."""
+    """Return the error for input that is not a value of the expected type."""
     return MalformedError(Diagnostic(code, what, where, because))
 
 

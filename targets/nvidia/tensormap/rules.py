@@ -3,7 +3,7 @@
 Main definitions: ``RULES``, ``RULE_IDS_ENFORCED``.
 
 Implementation notes: documented and enforced differ in several places, and both are kept. The predicates live in
-``checks``. "Asked" below means 100,000 parameter sets drawn around the legal boundaries, of which every verdict agrees
+``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries, of which every verdict agrees
 with the enforced reading.
 
 References: CUDA driver API, ``cuTensorMapEncodeTiled`` (``cuda.h`` 12.0 to 13.5); PTX ISA 9.1; measurements on NVIDIA
@@ -46,7 +46,7 @@ _TABLE = (
         "1..5; 3..5",
         (_api("tensorRank"),),
         "enforced",
-        "ranks 0 to 5 were asked: 0 is refused, and 1 and 2 with interleave",
+        "ranks 0 to 5 were tested: 0 is refused, and 1 and 2 with interleave",
     ),
     _rule(
         "ARCH_ATOM",
@@ -69,8 +69,8 @@ _TABLE = (
         "The base address is one a device can have: 0 to 2^57 - 1.",
         "0 <= base < 2^57",
         (),
-        "not asked",
-        "addresses up to 2^47 were asked; larger ones are refused here so that no unmeasured encoding is produced",
+        "not tested",
+        "addresses up to 2^47 were tested; larger ones are refused here so that no unmeasured encoding is produced",
     ),
     _rule(
         "DIM_RANGE",
@@ -94,7 +94,7 @@ _TABLE = (
         "The innermost extent of a packed type counts single values: a multiple of 128, or of 2 for u4_align8.",
         "128; 2",
         (_api("globalDim", "12.8"),),
-        "not asked",
+        "not tested",
         "packed types are refused on cc 9.0",
     ),
     _rule(
@@ -151,7 +151,7 @@ _TABLE = (
         "The innermost box extent of the two 16-byte packed types is 128.",
         "box[0] == 128",
         (_api("boxDim", "12.8"), _ptx("9.7.9.27.1.1")),
-        "not asked",
+        "not tested",
         "packed types are refused on cc 9.0",
     ),
     _rule(
@@ -184,7 +184,7 @@ _TABLE = (
         "u4_align16 takes NONE, 128B or 128B_ATOM_32B (loads only).",
         "per type",
         (_api("swizzle", "12.8 to 13.0"), _ptx("9.7.9.27.1.1")),
-        "not asked",
+        "not tested",
         "packed types are refused on cc 9.0",
     ),
     _rule(
@@ -208,7 +208,7 @@ _TABLE = (
         "The map object lies at a multiple of 64 bytes; the C type asks 128 from 13.0.",
         "64 B; 128 B",
         (_api("tensorMap"),),
-        "not asked",
+        "not tested",
         "",
         "use",
     ),
@@ -235,7 +235,7 @@ _TABLE = (
         "Start coordinates are signed 32-bit integers.",
         "-2^31..2^31-1",
         (_ptx("9.7.9.27.1.2"),),
-        "not asked",
+        "not tested",
         "no element inside usable extents lies beyond it",
         "use",
     ),
@@ -245,7 +245,7 @@ _TABLE = (
         "+-(2^20 - 1)",
         (_ptx("9.7.13.15"),),
         "enforced",
-        "full count, elements out of bounds included, in 1,000 of 1,000 phases; the range was not asked",
+        "full count, elements out of bounds included, in 1,000 of 1,000 phases; the range was not tested",
         "use",
     ),
     _rule(
@@ -271,7 +271,7 @@ _TABLE = (
         "No two elements of a stored tile share a byte with different values: their order is not defined.",
         "distinct bytes",
         (),
-        "not asked",
+        "not tested",
         "",
         "use",
     ),
@@ -280,7 +280,7 @@ _TABLE = (
         "A block owns at most 232,448 bytes of shared memory on cc 9.0.",
         "232,448 B",
         (Source("CUDA programming guide", "13.0", "technical specifications per compute capability"),),
-        "not asked",
+        "not tested",
         "",
         "use",
     ),
@@ -289,7 +289,7 @@ _TABLE = (
         "Every element inside the tensor's extents lies inside allocated global memory.",
         "0 <= address < size",
         (),
-        "not asked",
+        "not tested",
         "",
         "use",
     ),
@@ -307,7 +307,7 @@ _TABLE = (
         "What interleaved tiles move is not modelled.",
         "interleave == NONE",
         (),
-        "not asked",
+        "not tested",
         "transaction bytes and layout differ from the plain reading, and some loads fault",
         "use",
     ),
@@ -316,7 +316,7 @@ _TABLE = (
         "Stores of NaN and infinities of tf32 and flush-to-zero types are not modelled.",
         "finite values",
         (),
-        "not asked",
+        "not tested",
         "loads: tf32 rounds denormals and overflow like other values, every NaN becomes 0x7FFFE000, nothing is "
         "flushed; stores keep the bits of finite values",
         "use",

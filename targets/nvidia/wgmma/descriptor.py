@@ -61,7 +61,7 @@ def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
     """
     if not isinstance(name, str) or name not in SWIZZLES:
         because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {shown(name)}"
-        raise malformed("LA354", "swizzle is no mode of the wgmma descriptor", because, where)
+        raise malformed("LA354", "the wgmma descriptor has no such swizzle", because, where)
     return str(name)
 
 

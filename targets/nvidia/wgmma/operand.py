@@ -8,10 +8,10 @@ a with its chunk bits, 4 and up, XORed with ((a div 128) - base_offset) mod W, w
 
 Implementation notes: measured on an H200 (driver 580.159.04) for A of m64n16k16, f16: 1,200 random descriptors, legal
 by the documented canonical layouts or not; LBO and SBO of 1..199 units, every base offset, every swizzle, both majors.
-Refused because nobody asked the device: other element widths, other K, a stride field of 0 that is read, addresses
-that pass 2^18. The rule for B (N rows) was confirmed on 640 descriptors of N = 8, 64, 128, 256.
+Refused because they were not tested on a device: other element widths, other K, a stride field of 0 that is read,
+addresses that pass 2^18. The rule for B (N rows) was confirmed on 640 descriptors of N = 8, 64, 128, 256.
 
-References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), which the measurement confirms where both speak.
+References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), which the measurement confirms wherever both apply.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
     rows = swizzle_rows(swizzle)
     offset = checked_integer("base_offset", base_offset, "swizzle_phase") % rows
     if not isinstance(addresses, np.ndarray) or addresses.dtype.kind not in "iu":
-        raise malformed("LA350", "addresses are no array of integers", f"got {shown(addresses)}", "swizzle_phase")
+        raise malformed("LA350", "addresses are not an array of integers", f"got {shown(addresses)}", "swizzle_phase")
     given = addresses.astype(np.int64, copy=False)
     return given ^ (((given >> 7) - offset) % rows << 4)
 
@@ -187,7 +187,7 @@ def operand_offsets(
     Source: measured on an H200 for A (64 rows) and for B with 8, 64, 128 and 256 rows; driver 580.159.04.
     """
     if not isinstance(descriptor, MatrixDescriptor):
-        raise malformed("LA350", "descriptor is no MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
+        raise malformed("LA350", "descriptor is not a MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
     count = _checked_shape(rows, k, element_bits)
     pattern = read_pattern(checked_major(major), descriptor.swizzle)
     for field in ("leading_bytes", "stride_bytes"):
