@@ -6,9 +6,8 @@ Main statements: where no axis moves two outputs, an image is the product of the
 are counted output by output. Strides that fill an interval of multiples of their gcd give an arithmetic progression,
 and two progressions meet in a third (Chinese remainders).
 
-Implementation notes: ``SHARED`` lists the engines from cheap to dear, and the answer names the one that decided:
-lattice, range, progression or bitset over at most 2^27 values, table up to 2^20 points each; for ``disjoint_images``
-also z3.
+Implementation notes: ``SHARED`` lists the engines, cheapest first, and the answer names the one that decided: lattice,
+range, progression or bitset over at most 2^27 values, table up to 2^20 points each; for ``disjoint_images`` also z3.
 """
 
 from __future__ import annotations
@@ -132,11 +131,11 @@ def _by_solver(name: str, first: IntegerLayout, second: IntegerLayout, seconds: 
     if answer is not None:
         x, y = answer
         if first.value(x) != second.value(y):
-            return Unknown(f"{name} named two points, {tuple(x)} and {tuple(y)}, of two values", (name,))
+            return Unknown(f"{name} gave the points {tuple(x)} and {tuple(y)}, which have different values", (name,))
         return Refuted(name, _witness(first, x, second, y))
     (ours, count), (theirs, size) = sampled_values(first), sampled_values(second)
     if ours.keys() & theirs.keys():
-        return Unknown(f"{name} says that no value is shared, and some are", (name, "samples"))
+        return Unknown(f"{name} answered that no value is shared, but some are", (name, "samples"))
     return Proved(name, {"confirmed": f"no common value among {count} and {size} points"})
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from layoutalg.ground import memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.operators import composes
-from layoutalg.integer.forms import first_at_least, grid, residue_form
+from layoutalg.integer.forms import first_at_least, grid
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Vector
 
@@ -52,10 +52,7 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
             )
         )
     extents = inner.extents
-    forms = [
-        residue_form(row, b, m, extents) for row, b, m in zip(inner.matrix, inner.offset, inner.moduli, strict=True)
-    ]
-    _check_box(outer, inner, forms)
+    _check_box(outer, inner)
     places = [names.index(name) for name, _ in outer.inputs]
     # values at the origin and at the unit points fix the only affine candidate
     origin = inner.value([0] * len(extents))
@@ -73,25 +70,24 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
             line.append(sum(a * values[place] for a, place in zip(row, places, strict=True)))
         rows.append(tuple(line))
     candidate = IntegerLayout(inner.inputs, outer.outputs, tuple(rows), tuple(constant))
-    _check_wraps(outer, inner, forms, places, candidate)
+    _check_wraps(outer, inner, places, candidate)
     return candidate
 
 
-def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[tuple[Vector, int] | None]) -> None:
+def _check_box(outer: IntegerLayout, inner: IntegerLayout) -> None:
     """Refuse an inner layout with a value outside the outer box; the witness is the first such point."""
     if not inner.size:
         return
     box = outer.in_dims
     worst: tuple[Vector, Vector, str, int] | None = None
-    for place, ((name, modulus), form) in enumerate(zip(inner.outputs, forms, strict=True)):
+    for place, (name, (row, b, wrap)) in enumerate(zip(inner.out_dims, inner.forms, strict=True)):
         limit = box[name]
-        if form is not None:
-            row, b = form
+        if not wrap:
             candidates = [
                 first_at_least(row, b, inner.extents, limit),
                 first_at_least([-a for a in row], -b, inner.extents, 1),
             ]
-        elif modulus <= limit:
+        elif wrap <= limit:
             continue
         else:
             candidates = [_first_value_at_least(inner, place, limit)]
@@ -152,7 +148,6 @@ def _first_value_at_least(inner: IntegerLayout, place: int, limit: int) -> Vecto
 def _check_wraps(
     outer: IntegerLayout,
     inner: IntegerLayout,
-    forms: Sequence[tuple[Vector, int] | None],
     places: Sequence[int],
     candidate: IntegerLayout,
 ) -> None:
@@ -160,11 +155,12 @@ def _check_wraps(
     if not inner.size:
         return
     wrapping: set[int] = set()
+    forms = inner.forms
     for row, modulus in zip(outer.matrix, outer.moduli, strict=True):
         for a, place in zip(row, places, strict=True):
-            turn = a * inner.moduli[place]
-            # a whole turn of the inner output must be invisible to the outer one
-            if forms[place] is None and (turn % modulus if modulus else turn):
+            turn = a * forms[place][2]
+            # a whole turn of an inner output that wraps must be invisible to the outer one
+            if turn % modulus if modulus else turn:
                 wrapping.add(place)
     if not wrapping:
         return

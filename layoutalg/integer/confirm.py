@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from layoutalg.piecewise import PiecewiseLayout
 
 POINTS = 2**16
-"""Most points of a layout that are all looked at."""
+"""Most points of a layout that are all checked."""
 SAMPLES = 2**11
 VALUES = 2**14
 """Points at which the answers of z3 are confirmed."""
 AROUND = 2**12
-"""Most places of the box around the values that are all looked at, and about as many neighbours of values."""
+"""Most places of the box around the values that are all checked, and about as many neighbours of values."""
 Columns = list["npt.NDArray[Any]"]
 
 
@@ -71,8 +71,8 @@ def sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
 def confirmed(layout: IntegerLayout, inverse: PiecewiseLayout) -> str:
     """Return on how many points ``inverse`` was seen to give the least point of each value of ``layout``.
 
-    Every value that is looked at must have a point of the box with that value, none of the points looked at may be
-    less, and where the inverse is defined at places next to them, these must be values too.
+    Every value that is checked must have a point of the box with that value, no checked point with it may be less,
+    and where the inverse is defined at places next to them, these must be values too.
 
     Raises: BudgetError: LA742.
 
@@ -161,7 +161,7 @@ def _agree(layout: IntegerLayout, inverse: PiecewiseLayout, values: Columns, fou
 
 
 def _less(points: Columns, found: Columns, count: int) -> int | None:
-    """Return a place where a point that was looked at comes before the one found, the first axis compared first."""
+    """Return a place where a checked point comes before the one found, the first axis compared first."""
     decided, wrong = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     for one, other in zip(points, found, strict=True):
         wrong |= ~decided & np.asarray(one < other, dtype=bool)

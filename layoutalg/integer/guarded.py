@@ -48,10 +48,10 @@ def guarded(layout: IntegerLayout) -> PiecewiseLayout:
         >>> print(guarded(IntegerLayout.from_strides({"i": 5}, (3,), 1)))
         { [x0] -> [(1 + 3x0)] : 0 <= x0 <= 4 } as offset
     """
-    return parametric(isl_text(layout, [f"x{k}" for k in range(len(layout.inputs))]), output_names(layout))
+    return from_text(isl_text(layout, [f"x{k}" for k in range(len(layout.inputs))]), output_names(layout))
 
 
-def parametric(text: str, outputs: tuple[str, ...]) -> PiecewiseLayout:
+def from_text(text: str, outputs: tuple[str, ...]) -> PiecewiseLayout:
     """Return ISL text with these names of its outputs as a layout."""
     from layoutalg.piecewise import PiecewiseLayout
 
@@ -71,7 +71,7 @@ def output_names(layout: IntegerLayout) -> tuple[str, ...]:
 
 
 def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:
-    """Return a point of a box of outputs (low, high) that is no value of the layout, None where there is none.
+    """Return a point of a box of outputs (low, high) that is not a value of the layout, or None.
 
     Raises: BudgetError: LA222.
 

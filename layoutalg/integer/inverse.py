@@ -8,9 +8,8 @@ backwards. So the right inverse is again an integer layout, without division, on
 image is a whole box of as many values as there are points, an affine map modulo the extents is tried, which inverts
 skews and rotations such as ``(i, j) -> (i + j mod 4, j)``. Otherwise the inverse is quasi-affine with a guard.
 
-Implementation notes: ``INVERSES`` lists the engines for the guarded inverse from cheap to dear: one piece by linear
-algebra, chains of digits, runs of values of a small layout, ISL. Each answer is evaluated and compared with the layout
-(``confirm``).
+Implementation notes: ``INVERSES`` lists the engines for the guarded inverse, cheapest first: one piece by linear
+algebra, chains of digits, runs of values of a small layout, ISL. Each answer is compared with the layout (``confirm``).
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer.axes import same_function
-from layoutalg.integer.closed import closed
 from layoutalg.integer.compose import compose
 from layoutalg.integer.confirm import confirmed, confirmed_on_digits
-from layoutalg.integer.guarded import chained, guarded, listed, output_names, parametric
+from layoutalg.integer.guarded import chained, from_text, guarded, listed, output_names
 from layoutalg.integer.ladder import Ladder, climb
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.matrix import Matrix, Vector, transpose
+from layoutalg.integer.one_piece import one_piece
 from layoutalg.integer.solve import NoSolution, solve_mod
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def _engine(find: Finder) -> Callable[[str, IntegerLayout, Names, Runs], ImageIn
         text = find(layout, names, runs)
         if text is None:
             return None
-        inverse = parametric(text, tuple(layout.in_dims))
+        inverse = from_text(text, tuple(layout.in_dims))
         return ImageInverse(inverse, confirmed(layout, inverse))
 
     return engine
@@ -189,7 +188,7 @@ def _many_runs(layout: IntegerLayout, _: Names, runs: Runs) -> str | None:
 
 
 INVERSES: Ladder[ImageInverse | None] = {
-    "one piece": _engine(lambda layout, names, _: closed(layout, names)),
+    "one piece": _engine(lambda layout, names, _: one_piece(layout, names)),
     "digits": _engine(lambda layout, names, _: chained(layout, names)),
     "runs": _engine(_few_runs),
     "isl": _engine(lambda layout, *_: guarded(layout).right_inverse().text),

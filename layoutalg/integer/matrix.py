@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import MalformedError
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 Vector: TypeAlias = tuple[int, ...]
@@ -101,13 +100,3 @@ def apply(A: Matrix, x: Vector) -> Vector:
         (11, 4)
     """
     return tuple([sum(map(mul, row, x)) for row in A])
-
-
-def malformed(argument: str, rule: str, actual: object, code: str = "LA720", what: str = "") -> MalformedError:
-    """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
-    return Checker(code, what or f"{argument} is malformed").malformed(argument, rule, actual)
-
-
-def integer(value: object, argument: str, code: str = "LA720", what: str = "") -> int:
-    """Return ``value`` as int; bools and floats are refused, numpy integers accepted."""
-    return Checker(code, what or f"{argument} is malformed").integer(value, argument)

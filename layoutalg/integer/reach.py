@@ -6,7 +6,7 @@ Main statements: two points collide exactly when their difference is a vector of
 differences. Strides sorted by size fill an interval exactly when each is at most one more than what the smaller ones
 reach.
 
-Implementation notes: ``INJECTIVE`` and ``COVERS`` list the engines from cheap to dear; the verdict names the one that
+Implementation notes: ``INJECTIVE`` and ``COVERS`` list the engines, cheapest first, and the verdict names the one that
 decided: lattice, strides, table up to 2^20 points, bitset over at most 2^27 values, and within a time budget ISL and
 z3. Witnesses are evaluated before they are returned; what ISL or z3 prove is confirmed on samples, and the certificate
 says on how many.
@@ -36,7 +36,7 @@ from layoutalg.integer.solver import collision, point_of_value
 from layoutalg.integer.tables import fit, gap_in_table, repeat_in_table
 
 PLACES = 12
-"""Places of a box at which ISL's word that it is covered is confirmed."""
+"""Places of a box at which z3 confirms ISL's answer that it is covered."""
 Box = Mapping[str, "int | tuple[int, int]"]
 Sides = Sequence[tuple[int, int]]
 
@@ -155,7 +155,7 @@ def _repeat_by_solver(name: str, layout: IntegerLayout, seconds: float) -> Verdi
         return _pair(name, layout, *answer)
     values, count = sampled_values(layout)
     if len(values) < count:
-        return Unknown(f"{name} says that no two points share a value, and some do", (name, "samples"))
+        return Unknown(f"{name} answered that no two points share a value, but some do", (name, "samples"))
     return Proved(name, {"confirmed": f"no value twice among {count} points"})
 
 
@@ -171,7 +171,9 @@ INJECTIVE_TIMED: Ladder[Verdict | None] = {"bitset": _repeat_in_bits, "z3": _rep
 def _pair(name: str, layout: IntegerLayout, first: Sequence[int], second: Sequence[int]) -> Refuted | Unknown:
     """Return the refutation by two points after looking at both values."""
     if tuple(first) == tuple(second) or layout.value(first) != layout.value(second):
-        return Unknown(f"{name} named two points, {tuple(first)} and {tuple(second)}, of two values", (name,))
+        return Unknown(
+            f"{name} gave the points {tuple(first)} and {tuple(second)}, which have different values", (name,)
+        )
     ours, theirs = (dict(zip(layout.in_dims, map(int, point), strict=True)) for point in (first, second))
     value = dict(zip(layout.out_dims, layout.value(list(ours.values())), strict=True))
     return Refuted(name, {"first": ours, "second": theirs, "value": value})
@@ -313,20 +315,24 @@ def _gap_in_bits(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | No
 
 
 def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides) -> Verdict:
-    """Decide by ISL, and let z3 find what ISL says of points, which are evaluated."""
+    """Decide by ISL; z3 must agree, with points that are evaluated."""
     point = first_missed(layout, sides)
     if point is not None:
         reached = point_of_value(layout, point, SMT_SECONDS)
         if reached is None:
             return _missed(name, layout, point)
-        return Unknown(f"ISL says that {tuple(point)} is missed, and {reached} reaches it", (name, "z3"))
+        return Unknown(
+            f"ISL answered that {tuple(point)} is missed, but the point {reached} has this value", (name, "z3")
+        )
     rng = random.Random(0)  # the same places on every call
     places = [tuple(low for low, _ in sides), tuple(high - 1 for _, high in sides)]
     places += [tuple(rng.randrange(low, high) for low, high in sides) for _ in range(PLACES - len(places))]
     for place in places:
         found = point_of_value(layout, place, SMT_SECONDS)
         if found is None or layout.value(found) != place:
-            return Unknown(f"ISL says that the box is covered, z3 that {place} is missed", (name, "z3"))
+            return Unknown(
+                f"ISL answered that the box is covered, but z3 finds no point with the value {place}", (name, "z3")
+            )
     return Proved(name, {"confirmed": f"z3 reaches {len(places)} places of the box"})
 
 

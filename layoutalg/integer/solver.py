@@ -1,4 +1,4 @@
-"""Questions about integer layouts for z3, asked only when the cheaper engines are exhausted.
+"""Questions about integer layouts for z3, after the cheaper engines.
 
 Main definitions: ``collision``, ``common_value``, ``point_of_value``.
 
@@ -16,11 +16,11 @@ from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Vector
 
 
-def _ask(build: Callable[[Any, Any, Any], list[list[Any]]], seconds: float) -> list[list[int]] | None:
+def _solved(build: Callable[[Any, Any, Any], list[list[Any]]], seconds: float) -> list[list[int]] | None:
     """Return values of the variables, group by group, or None where there are none."""
-    asked = solver.session()
-    groups = build(asked.z3, asked.context, asked.solver)
-    found = solver.solve(asked, "values of integer layouts", [name for group in groups for name in group], seconds)
+    session = solver.session()
+    groups = build(session.z3, session.context, session.solver)
+    found = solver.solve(session, "values of integer layouts", [name for group in groups for name in group], seconds)
     if found is None:
         return None
     rest = iter(found)
@@ -48,7 +48,7 @@ def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | 
             solver.add(total == (z3.Int(f"k{place}", context) * m if m else 0))
         return [names]
 
-    found = _ask(build, seconds)
+    found = _solved(build, seconds)
     return None if found is None else (tuple(max(d, 0) for d in found[0]), tuple(max(-d, 0) for d in found[0]))
 
 
@@ -99,5 +99,5 @@ def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) ->
             solver.add(sides[0] - sides[1] == (z3.Int(f"k{place}", context) * m if m else 0))
         return groups
 
-    found = _ask(build, seconds)
+    found = _solved(build, seconds)
     return None if found is None else (tuple(found[0]), tuple(found[1]))

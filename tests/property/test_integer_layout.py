@@ -396,7 +396,7 @@ def test_right_inverse(layout):
         assert layout.size > 16
         return
     if isinstance(found, integer.ImageInverse):
-        inputs, outputs = found.layout.table()
+        inputs, outputs = found.layout.graph()
         pairs = {tuple(map(int, y)): tuple(map(int, x)) for y, x in zip(inputs, outputs, strict=True)}
         assert pairs == least_points(layout)
         return

@@ -10,8 +10,8 @@ from layoutalg import integer
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.integer import IntegerLayout, parse_integer
-from layoutalg.integer.closed import closed
 from layoutalg.integer.confirm import POINTS, confirmed
+from layoutalg.integer.one_piece import one_piece
 from layoutalg.piecewise import PiecewiseLayout
 
 
@@ -59,7 +59,7 @@ def test_one_piece_of_any_size():
     # three outputs of two axes: the third must agree
     tall = parse_integer("Z[i:3=(1,0,2), j:4=(0,1,-1) -> u, v, w] + (0,0,5)")
     assert listed(integer.image_inverse(tall).layout) == least(tall)
-    assert closed(parse_integer("Z[i:3=(2), j:4=(1) -> u]"), ("u",)) is None
+    assert one_piece(parse_integer("Z[i:3=(2), j:4=(1) -> u]"), ("u",)) is None
     assert listed(integer.image_inverse(parse_integer("Z[i:1=(5,1) -> u, v] + (2,3)")).layout) == {(2, 3): (0,)}
 
 

@@ -1,6 +1,6 @@
 """Inverses of integer layouts in one quasi-affine piece, by solving for the coordinates.
 
-Main definitions: ``closed``.
+Main definitions: ``one_piece``.
 
 Main statements: let no modulus wrap and let the columns of the axes of extent above 1 be independent over Q. Then each
 value ``y = A x + b`` has one point: with k independent rows R of A, ``x = adj(A_R) (y_R - b_R) / det(A_R)``. A point y
@@ -16,7 +16,7 @@ from fractions import Fraction
 from layoutalg.integer.layout import IntegerLayout
 
 
-def closed(layout: IntegerLayout, names: Sequence[str]) -> str | None:
+def one_piece(layout: IntegerLayout, names: Sequence[str]) -> str | None:
     """Return the inverse of a layout on its image as ISL text; None where the statement above does not apply.
 
     Args:
@@ -24,7 +24,7 @@ def closed(layout: IntegerLayout, names: Sequence[str]) -> str | None:
         names: Names of the outputs in the text.
 
     Example:
-        >>> closed(IntegerLayout.from_strides({"i": 5}, (3,), 1), ("y",))
+        >>> one_piece(IntegerLayout.from_strides({"i": 5}, (3,), 1), ("y",))
         '{ [y] -> [floor((1*y + -1)/3)] : 0 <= 1*y + -1 <= 12 and (1*y + -1) mod 3 = 0 }'
     """
     if any(m for _, _, m in layout.forms):
