@@ -47,8 +47,8 @@ def parse_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayo
     Args:
         text: ``linear``, ``generic_linear``, ``blocked``, ``shared_linear``, ``swizzled_shared``, ``nvmma_shared`` or
             ``padded_shared``.
-        shape: Sizes of the tensor, outermost dimension first; ``linear`` kinds take the smallest that hold their bases
-            where there is none, ``padded_shared`` may hold them.
+        shape: Sizes of the tensor, outermost dimension first. Where there is none, a text of bases takes the smallest
+            that hold them; ``padded_shared`` may hold sizes.
 
     Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706.
 
@@ -72,7 +72,7 @@ def parse_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayo
     if shape is not None and stated is not None and list(_sizes(shape)) != stated:
         _fail("shape", f"must be the one that the text holds, {stated}", shape)
     size = stated if shape is None else shape
-    if size is None and "linear" not in found.kind:
+    if size is None and "linear" not in found.kind and "offset" not in found.entries:
         raise GRAMMAR.error(text, f"{found.kind} holds no sizes: give shape=, outermost dimension first")
     return build(found, size)
 
@@ -243,8 +243,10 @@ def _nvmma(found: Attribute, shape: Any) -> LinearLayout:
 
 def _padded(found: Attribute, shape: Any) -> PaddedShared:
     e: Mapping[str, Any] = found.entries
-    cga = e.get("block", _cluster(e))
-    return padded_shared(shape, found.pairs, e.get("order"), e.get("offset"), cga)
+    if "offset" in e:
+        bases = {axis: e[axis] for axis in SHARED_AXES if axis in e}
+        return PaddedShared(tensor_layout(bases, SHARED_AXES, shape), found.pairs)
+    return padded_shared(shape, found.pairs, e.get("order"), None, _cluster(e))
 
 
 _BUILDERS: Mapping[

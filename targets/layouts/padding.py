@@ -182,7 +182,11 @@ class PaddedShared:
 
     def __str__(self) -> str:
         pairs = ", ".join(f"{interval}:+{padding}" for interval, padding in self.pairs)
-        return f"padded[{pairs}] of {self.linear}"
+        if self.linear.constant:  # an attribute has no constant part
+            return f"padded[{pairs}] of {self.linear}"
+        bases = [f"{axis} = {[list(image) for image in images]}" for axis, images in self.linear.bases.items()]
+        shape = list(self.linear.out_dims.values())
+        return f"#ttg.padded_shared<[{pairs}] {{{', '.join(bases)}, shape = {shape}}}>"
 
 
 def padded_shared(

@@ -193,7 +193,7 @@ def test_padded_shared_as_documented():
     assert order == [0, 2, 4, 6, 1, 3, 5, 7]
     assert pickle.loads(pickle.dumps(rows)) == rows
     assert eval(repr(rows), {"PaddedShared": padding.PaddedShared, "LinearLayout": LinearLayout}) == rows
-    assert str(one).startswith("padded[2:+1, 4:+2] of F2[offset=")
+    assert str(one).startswith("#ttg.padded_shared<[2:+1, 4:+2] {offset = [[")
 
 
 def test_padded_shared_refuses_the_linear_family_with_two_offsets():

@@ -69,8 +69,20 @@ def test_an_attribute_is_what_its_builder_makes(text, shape, value):
     if text.startswith("#"):
         assert la.parse(text, shape=shape) == value
         assert la.parse(f" {text}\n", shape=shape and list(shape)) == value
+        if "offset =" in text:
+            assert la.parse(text) == value
     else:
         assert la.parse("#" + text, shape) == value
+
+
+def test_a_padded_layout_is_written_as_it_is_read():
+    for padded in (
+        padded_shared((16, 32), [(32, 4), (64, 8)], (1, 0)),
+        padded_shared((16, 32), [(8, 1)], (0, 1), cga=((1, 0),)),
+        padded_shared((2, 4), [(4, 1)], offset_bases=[(0, 1), (1, 0), (0, 2)]),
+        padded_shared((1, 4), [(4, 1)]),
+    ):
+        assert la.parse(str(padded)) == padded
 
 
 @pytest.mark.parametrize(
