@@ -395,7 +395,7 @@ def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, DigitSystem | PiecewiseLa
 
 def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Compare as maps on common digits."""
-    from layoutalg.piecewise import functions
+    from layoutalg.piecewise import compare
 
     try:
         joint, left, right = _joint(f, g)
@@ -404,7 +404,7 @@ def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
     links = [joint.text(joint.left), joint.text(joint.right)]
     try:
-        point = functions.compared(texts[0], texts[1], (links[0], links[1]), budget.isl_operations).point
+        point = compare.compared(texts[0], texts[1], (links[0], links[1]), budget.isl_operations).point
     except BudgetError as error:
         return error.diagnostic.because
     if point is None:

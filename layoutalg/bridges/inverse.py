@@ -145,7 +145,7 @@ def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None])
 
 def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
     """Return the left inverse of an injective layout: listed where its values are few or lie close together."""
-    from layoutalg.piecewise import functions
+    from layoutalg.piecewise import inverse
 
     place = {value: index for index, value in enumerate(values)}
     top = max(values)
@@ -157,7 +157,7 @@ def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
         try:
             with clock.within(SECONDS if few else ISL_SECONDS):
                 digits = to_piecewise(layout)
-                text = functions.left_inverse(digits.text, [extent for _, extent in digits.inputs])
+                text = inverse.left_inverse(digits.text, [extent for _, extent in digits.inputs])
         except BudgetError:
             if not few:
                 raise

@@ -102,11 +102,7 @@ def function_of(
 ) -> Judged:
     """Compare a function with the text it was read from, which may give the values by conditions only.
 
-    Args:
-        text: The function.
-        meant: The text.
-        known: Where the parameters are those of a context.
-        also: The texts that ``known`` evaluates.
+    ``known`` tells where the parameters satisfy what is given, ``also`` are the texts it evaluates.
     """
     found = read(text)
 
@@ -126,7 +122,7 @@ def function_of(
     values, covered = valued(found, cloud)
     pair = Cloud(cloud.params, (*cloud.places, *moved(cloud, values, covered).places), cloud.count, False)
     inside = held(meant, pair) & allowed(cloud)
-    same("a value that is none", covered & ~inside, np.zeros_like(covered), cloud)
+    same("not a value", covered & ~inside, np.zeros_like(covered), cloud)
     width = meant.inputs + meant.outputs
     cloud = together((meant, None), width=width, also=[found, *also])  # and nothing is left out
     inside = held(meant, cloud) & allowed(cloud)
@@ -223,9 +219,7 @@ def image_like(
 ) -> Judged:
     """Compare a set with the values that a function takes (where ``inside`` holds, if given).
 
-    Raises:
-        DisagreementError: with a point of the function or, where all its points are listed, a point that is no value.
-        UnreadError: a text that is not read.
+    What is missing is always seen, what is too much where all points of the function are listed.
     """
     found = read(text)
     points, exact = 0, True
@@ -247,15 +241,12 @@ def image_like(
                 lines = [place[members].tolist() for place in every.places]
                 wrong = next((point for point in zip(*lines, strict=True) if point not in values_known), None)
                 if wrong is not None and taken:
-                    raise DisagreementError("a point that is no value", {**cloud.params, "value": wrong})
+                    raise DisagreementError("a point that is not a value", {**cloud.params, "value": wrong})
     return Judged(points, exact)
 
 
 def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
-    """Compare a function with the inverse of another; with ``least``, with the least point of every value.
-
-    Raises: DisagreementError: with a point. UnreadError: a text that is not read.
-    """
+    """Compare a function with the inverse of another; with ``least``, with the least point of every value."""
     found = read(text)
     cloud = together((function, function.inputs), width=function.inputs, also=[found])
     values, covered = valued(function, cloud)
@@ -278,7 +269,7 @@ def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
     every = together((found, function.outputs), width=function.outputs, also=[function])
     back, inside = valued(found, every)
     there, covered = valued(function, moved(every, back, inside))
-    same("a value that is none", inside & ~covered, np.zeros_like(inside), every)
+    same("not a value", inside & ~covered, np.zeros_like(inside), every)
     for value, place in zip(there, every.places, strict=True):
         same("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
     return Judged(cloud.count, how(cloud).exact and every.exact)
@@ -304,6 +295,15 @@ def valued(meaning: Meaning, cloud: Cloud) -> Values:
     values, covered, _ = meaning.values(cloud.given(meaning), cloud.places)
     shape = cloud.shape
     return [np.broadcast_to(value, shape) for value in values], np.broadcast_to(covered, shape)
+
+
+def through(steps: Sequence[Meaning], cloud: Cloud) -> Values:
+    """Return the values of functions one after the other, and where all have one."""
+    values, covered = valued(steps[0], cloud)
+    for step in steps[1:]:
+        values, defined = valued(step, moved(cloud, values, covered))
+        covered = covered & defined
+    return values, covered
 
 
 def moved(cloud: Cloud, values: Sequence[Array], covered: Array) -> Cloud:

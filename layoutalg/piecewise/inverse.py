@@ -1,6 +1,6 @@
-"""The inverse of a layout whose outputs are chains of digits, read back without a solver.
+"""Inverses of functions: read off their digits without a solver, or by ISL and confirmed.
 
-Main definitions: ``digits_inverse``, ``chain_inverse``, ``digit_inverse``.
+Main definitions: ``digits_inverse``, ``chain_inverse``, ``digit_inverse``, ``turned``, ``left_inverse``.
 
 Main statements: let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a
 multiple of the next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of
@@ -12,12 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
-from layoutalg.piecewise import confirm, functions, regions
-from layoutalg.piecewise.confirm import judged
+import numpy as np
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError
+from layoutalg.piecewise import confirm, functions, questions, regions, small
+from layoutalg.piecewise.budget import solve, solve_here
+from layoutalg.piecewise.clouds import Cloud, clouds
+from layoutalg.piecewise.confirm import DisagreementError, judged, same, valued
 from layoutalg.piecewise.explicit import EMPTY
-from layoutalg.piecewise.meaning import read
+from layoutalg.piecewise.meaning import Meaning, UnreadError, read
 from layoutalg.piecewise.pieces import Form, Piece, pieces
 
 
@@ -197,3 +204,91 @@ def _free(name: str, taken: set[str]) -> str:
         name += "_d"
     taken.add(name)
     return name
+
+
+def turned(text: str, names: Sequence[str], least: bool) -> str:
+    """Return the inverse of an injective function, or with ``least`` the least point of every value of any function.
+
+    Args:
+        text: Canonical text of a function.
+        names: Names of its outputs, none of them a parameter or an axis.
+        least: Whether points are compared.
+
+    Raises: BudgetError: LA222, LA793.
+
+    Example:
+        >>> turned("{ [i] -> [floor(i/3)] : 0 <= i < 9 }", ("y",), True)
+        '{ [y] -> [(3y)] : 0 <= y <= 2 }'
+    """
+    question = f"the inverse of {text}"
+    function = confirm.meant(text)
+    because: DisagreementError | None = None
+    unread: UnreadError | None = None
+    gave_up: BudgetError | None = None
+    ways = ((0, False), (0, True), (1, False), (1, True))
+    for engine, (route, plain) in (
+        [("short", way) for way in ways] + [("runs", ways[0])] + [("long", way) for way in ways]
+    ):
+        clock.check(question[:200])
+        if gave_up is not None and engine == "long":
+            continue
+        found: str | None
+        try:
+            if engine == "runs":
+                found = small.inverse_text(text, names)
+            elif engine == "short":
+                found = solve_here(question, questions.turned, text, tuple(names), least, route, plain)
+            else:
+                found = solve(question, questions.turned, None, text, tuple(names), least, route, plain)
+            if found is None:
+                continue
+            confirm.twice(partial(confirm.inverse_of, found, function, least))
+        except DisagreementError as error:
+            because = error
+        except UnreadError as error:
+            unread = error
+        except BudgetError as error:
+            gave_up = error
+        else:
+            return found
+    if gave_up is None and because is not None:
+        confirm.doubted(question, str(because), because.at)
+    if gave_up is None:
+        confirm.unjudged(question, str(unread))
+    raise gave_up
+
+
+def left_inverse(text: str, extents: Sequence[int]) -> str:
+    """Return the function from values to the flat index of their only point, 0 between the values.
+
+    Args:
+        text: An injective function with one output, none negative, on the box of ``extents``.
+        extents: Extents of the box, fastest first.
+
+    Raises: BudgetError: LA222, LA793, LA794.
+
+    Example:
+        >>> left_inverse("{ [a] -> [2a] : 0 <= a < 4 }", (4,)).split(";")[0]
+        '{ [v] -> [(0)] : (1 + v) mod 2 = 0 and 0 < v <= 5'
+    """
+    found = solve("the inverse of a function", questions.left_inverse, None, text, tuple(extents))
+    judged("the inverse of a function", lambda: _left_inverse_of(read(found), read(text), extents))
+    return found
+
+
+def _left_inverse_of(found: Meaning, function: Meaning, extents: Sequence[int]) -> None:
+    """Confirm the function from values to flat indices, 0 between the values."""
+    for cloud in clouds((function, function.inputs), width=function.inputs):
+        values, covered = valued(function, cloud)
+        index, weight = np.zeros(cloud.shape, dtype=object), 1
+        for place, extent in zip(cloud.places, extents, strict=True):
+            index, weight = index + weight * place.astype(object), weight * extent
+        images = Cloud({}, tuple(value[covered] for value in values), int(covered.sum()), False)
+        back, defined = valued(found, images)
+        same("a value without an index", defined, np.ones_like(defined), images)
+        same("another index", back[0], index[covered], images)
+        taken = set(images.places[0].tolist())
+        for every in clouds((found, 1), width=1) if cloud.exact else ():
+            back, defined = valued(found, every)
+            zero = np.array([value not in taken for value in every.places[0].tolist()]) & defined
+            same("an index of no value", np.where(zero, back[0], 0), np.zeros_like(back[0]), every)

@@ -24,8 +24,9 @@ from layoutalg.ground import clock, limits, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.ground.layout import Layout
 from layoutalg.piecewise import box, functions, reading, regions
+from layoutalg.piecewise.compare import difference
 from layoutalg.piecewise.explicit import EMPTY
-from layoutalg.piecewise.inverse import digits_inverse
+from layoutalg.piecewise.inverse import digits_inverse, turned
 from layoutalg.piecewise.notation import malformed, split_names
 from layoutalg.piecewise.points import Numbers, check, checked_values, evaluated, point_arrays
 from layoutalg.piecewise.sets import PointSet
@@ -331,7 +332,7 @@ class PiecewiseLayout(Layout):
                 raise AdmissibilityError(
                     Diagnostic("LA792", "this layout has no inverse", (self.text[:200],), because, found)
                 )
-            text = functions.turned(self.text, names, False)
+            text = turned(self.text, names, False)
         return PiecewiseLayout(text, self.axes, self.given)
 
     def right_inverse(self) -> PiecewiseLayout:
@@ -344,7 +345,7 @@ class PiecewiseLayout(Layout):
             [0, 3, 6]
         """
         names = self._out_axes()
-        text = digits_inverse(self.text, self.axes, names) or functions.turned(self.text, names, True)
+        text = digits_inverse(self.text, self.axes, names) or turned(self.text, names, True)
         return PiecewiseLayout(text, self.axes, self.given)
 
     def holes(self, box: PointSet | str) -> PointSet:
@@ -359,7 +360,7 @@ class PiecewiseLayout(Layout):
 
     def difference(self, other: PiecewiseLayout) -> dict[str, object] | None:
         """Return parameter values and a point where only one is defined or the values differ; None where equal."""
-        return functions.difference(self.text, self._alike(other).text, self.axes)
+        return difference(self.text, self._alike(other).text, self.axes)
 
     def is_equal(self, other: PiecewiseLayout) -> bool:
         """Return whether both are the same partial function for all parameter values; names do not matter.

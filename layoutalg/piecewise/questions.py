@@ -1,7 +1,7 @@
-"""What is asked of ISL about relations and sets: texts in, texts and plain numbers out, nothing judged.
+"""What is asked of ISL about functions and sets: texts in, texts and plain numbers out, nothing judged.
 
 Main definitions: one function per question, each of a context and plain values, so that it can be asked in another
-process; ``relations`` asks them and judges the answers.
+process; the functions of ``functions``, ``regions``, ``compare`` and ``inverse`` ask them and judge the answers.
 """
 
 from __future__ import annotations

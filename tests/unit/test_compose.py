@@ -21,7 +21,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle, composition
 from layoutalg.cute.notation import parse_cute
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
-from layoutalg.piecewise import PiecewiseLayout, functions
+from layoutalg.piecewise import PiecewiseLayout, inverse
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_answers_of_isl_are_compared_with_the_operands(monkeypatch: pytest.Monke
     monkeypatch.setattr(PiecewiseLayout, "__matmul__", lambda *_: wrong)
     with pytest.raises(BudgetError, match="LA745"):
         widened(outer, inner)
-    monkeypatch.setattr(functions, "left_inverse", lambda *_, **__: "{ [v] -> [v] : 0 <= v <= 807 }")
+    monkeypatch.setattr(inverse, "left_inverse", lambda *_, **__: "{ [v] -> [v] : 0 <= v <= 807 }")
     with pytest.raises(BudgetError, match="LA745"):
         widened_left(CuteLayout((2, 270), (2, 3)))
     assert widened_left(CuteLayout((2, 100), (2, 3))).family == "piecewise"

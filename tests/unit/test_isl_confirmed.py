@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from layoutalg.ground.errors import BudgetError
-from layoutalg.piecewise import PiecewiseLayout, PointSet, functions, lexmin, questions
+from layoutalg.piecewise import PiecewiseLayout, PointSet, compare, functions, lexmin, questions
 from layoutalg.piecewise.confirm import DisagreementError, function_of, inverse_of
 from layoutalg.piecewise.inverse import digit_inverse
 from layoutalg.piecewise.meaning import UnreadError, read
@@ -108,10 +108,10 @@ def test_wrong_functions_are_refused_with_a_point(operation: str) -> None:
 
 def test_what_is_compared_everywhere_says_so() -> None:
     left, right = "{ [x] -> [2x] : 0 <= x < 4000 }", "{ [x] -> [x + x] : 0 <= x < 4000 }"
-    assert functions.compared(left, right).confirmed == "all 4000 points"
+    assert compare.compared(left, right).confirmed == "all 4000 points"
     far = [text.replace("4000", str(10**9)) for text in (left, right)]
-    assert functions.compared(*far).confirmed.startswith("some ")
-    assert functions.compared(far[0], far[1].replace("x + x", "x + x + floor(x/999999999)")).point == (10**9 - 1,)
+    assert compare.compared(*far).confirmed.startswith("some ")
+    assert compare.compared(far[0], far[1].replace("x + x", "x + x + floor(x/999999999)")).point == (10**9 - 1,)
 
 
 @pytest.mark.parametrize(
