@@ -188,7 +188,7 @@ class Polynomial:
                 answer, rest = answer + part, rest - part * divisor
         return None
 
-    def __add__(self, other: Polynomial | int) -> Polynomial:
+    def __add__(self, other: Polynomial | int | Fraction) -> Polynomial:
         addend = _operand(other)
         return total((self, addend)) if addend.monomials else self
 
@@ -197,13 +197,13 @@ class Polynomial:
     def __neg__(self) -> Polynomial:
         return _make({monomial: -coefficient for monomial, coefficient in self.monomials})
 
-    def __sub__(self, other: Polynomial | int) -> Polynomial:
+    def __sub__(self, other: Polynomial | int | Fraction) -> Polynomial:
         return self + -_operand(other)
 
-    def __rsub__(self, other: Polynomial | int) -> Polynomial:
+    def __rsub__(self, other: Polynomial | int | Fraction) -> Polynomial:
         return _operand(other) + -self
 
-    def __mul__(self, other: Polynomial | int) -> Polynomial:
+    def __mul__(self, other: Polynomial | int | Fraction) -> Polynomial:
         factor = _operand(other)
         if len(self.monomials) * len(factor.monomials) > limits.TERM_MONOMIALS:
             rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
@@ -219,7 +219,7 @@ class Polynomial:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Polynomial | int) -> Polynomial:
+    def __truediv__(self, other: Polynomial | int | Fraction) -> Polynomial:
         """Return the quotient by a polynomial of one monomial; the value need not be an integer."""
         divisor = _operand(other)
         if len(divisor.monomials) != 1:
@@ -478,5 +478,7 @@ def _operand(value: object) -> Polynomial:
     if isinstance(value, Polynomial):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return _make({(): Fraction(int(value))})
+        return number(int(value))
+    if type(value) is Fraction:
+        return number(value)
     raise malformed("operand", "must be a polynomial or an integer; polynomial(value) reads text and sympy", value)

@@ -16,10 +16,11 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
 from math import comb
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.lazy import later
+from layoutalg.ground.polynomial import ONE, Polynomial, named, number, power_of, total, trusted, value_at
 from layoutalg.piecewise.budget import solve, written
 
 if TYPE_CHECKING:
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
 else:
     islpy = later("islpy")
 
-Monomial: TypeAlias = tuple[tuple[str, int], ...]
-Polynomial: TypeAlias = dict[Monomial, Fraction]
 AXES = 6
 ORDERS = 24
 PARTS = 200
-ONE: Polynomial = {(): Fraction(1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +40,18 @@ class Part:
     Args:
         floors: ISL text of a function without inputs, defined where the guard holds; its outputs are the variables
             ``@0``, ``@1``, ...
-        terms: Pairs (coefficient, powers of the parameters and of the floors).
+        value: The polynomial in the parameters and the floors.
     """
 
     floors: str
-    terms: tuple[tuple[Fraction, Monomial], ...]
+    value: Polynomial
 
     def __str__(self) -> str:
-        terms = (" ".join([str(a), *(f"{name}^{power}" for name, power in powers)]) for a, powers in self.terms)
-        return f"{' + '.join(terms)} with {self.floors}"
+        return f"{self.value} with {self.floors}"
 
-    def value(self, floors: Sequence[int], params: Mapping[str, int]) -> Fraction:
+    def at(self, floors: Sequence[int], params: Mapping[str, int]) -> Fraction:
         """Return the value of the polynomial."""
-        known = {**params, **{f"@{place}": value for place, value in enumerate(floors)}}
-        total = Fraction(0)
-        for factor, powers in self.terms:
-            for name, power in powers:
-                factor *= known[name] ** power
-            total += factor
-        return total
+        return value_at(self.value, {**params, **{f"@{place}": value for place, value in enumerate(floors)}})
 
 
 def counted(text: str) -> tuple[Part, ...] | None:
@@ -73,8 +64,8 @@ def counted(text: str) -> tuple[Part, ...] | None:
 
     Example:
         >>> [part] = counted("[N] -> { [i, j] : 0 <= j <= i < N }")
-        >>> part.floors, [(str(a), powers) for a, powers in part.terms]
-        ('[N] -> { [] -> [0] : N > 0 }', [('1/2', (('N', 1),)), ('1/2', (('N', 2),))])
+        >>> print(part)
+        N**2/2 + N/2 with [N] -> { [] -> [0] : N > 0 }
     """
 
     return solve(f"the number of points of {text}", _counted, None, text)
@@ -109,7 +100,10 @@ def _piece(points: Any) -> list[Part] | None:
     for attempt, order in enumerate(permutations(reversed(range(axes)))):
         if attempt >= ORDERS:
             return None
-        found = _eliminated(points, ONE, [f"#{axis}" for axis in order], ())
+        try:
+            found = _eliminated(points, ONE, [f"#{axis}" for axis in order], ())
+        except MalformedError:  # a polynomial beyond its limits
+            return None
         if found is not None:
             return found
     return None
@@ -122,10 +116,9 @@ def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple
     """
     kinds = islpy.dim_type
     if not order:
-        terms = tuple((factor, powers) for powers, factor in sorted(weight.items()))
         head, _, guard = written(points).partition("{ []")
         values = [text.partition("{ [")[2].rpartition("] }")[0] for text in floors] or ["0"]
-        return [Part(f"{head}{{ [] -> [{', '.join(values)}]{guard}", terms)]
+        return [Part(f"{head}{{ [] -> [{', '.join(values)}]{guard}", weight)]
     name, rest = order[0], sorted(order[1:], key=lambda axis: int(axis[1:]))
     position = sorted(order, key=lambda axis: int(axis[1:])).index(name)
     line, others = _alone(points, position)
@@ -145,11 +138,11 @@ def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple
                 return None
             forms.append(form[0])
             atoms = form[1]
-        total = summed(weight, name, forms[0], forms[1])
+        summand = summed(weight, name, forms[0], forms[1])
         domain = domain.from_params() if domain.is_params() else domain
         region = domain.move_dims(kinds.set, 0, kinds.param, domain.dim(kinds.param) - others, others)
         for piece in region.make_disjoint().get_basic_sets():
-            part = _eliminated(piece.to_set(), total, order[1:], atoms)
+            part = _eliminated(piece.to_set(), summand, order[1:], atoms)
             if part is None or len(answer) > PARTS:
                 return None
             answer += part
@@ -188,20 +181,11 @@ def _form(
     kinds = islpy.dim_type
     params = bound.dim(kinds.param) - others
     names = [str(bound.get_dim_name(kinds.param, k)) for k in range(params)] + rest
-    polynomial: Polynomial = {}
-
-    def number(value: Any) -> Fraction:
-        return Fraction(str(value))
-
-    def add(powers: Monomial, factor: Fraction) -> None:
-        if factor:
-            polynomial[powers] = polynomial.get(powers, Fraction(0)) + factor
-
-    add((), number(bound.get_constant_val()))
+    parts = [number(Fraction(str(bound.get_constant_val())))]
     for k, name in enumerate(names):
-        add(((name, 1),), number(bound.get_coefficient_val(kinds.param, k)))
+        parts.append(named(name) * Fraction(str(bound.get_coefficient_val(kinds.param, k))))
     for k in range(bound.dim(kinds.div)):
-        factor = number(bound.get_coefficient_val(kinds.div, k))
+        factor = Fraction(str(bound.get_coefficient_val(kinds.div, k)))
         if not factor:
             continue
         floor = bound.get_div(k).floor()
@@ -210,30 +194,24 @@ def _form(
         text = written(floor.drop_dims(kinds.param, params, others) if others else floor)
         if text not in floors:
             floors = (*floors, text)
-        add(((f"@{floors.index(text)}", 1),), factor)
-    return polynomial, floors
+        parts.append(named(f"@{floors.index(text)}") * factor)
+    return total(parts), floors
 
 
-def summed(weight: Mapping[Monomial, Fraction], name: str, low: Polynomial, high: Polynomial) -> Polynomial:
+def summed(weight: Polynomial, name: str, low: Polynomial, high: Polynomial) -> Polynomial:
     """Return the sum of a polynomial over the integers ``low <= name <= high``.
 
     Example:
-        >>> n = {(("n", 1),): Fraction(1)}
-        >>> total = summed({(("x", 1),): Fraction(1)}, "x", {}, n)
-        >>> [(powers, str(factor)) for powers, factor in sorted(total.items())]
-        [((('n', 1),), '1/2'), ((('n', 2),), '1/2')]
+        >>> print(summed(named("x"), "x", number(0), named("n")))
+        n**2/2 + n/2
     """
-    below = dict(low)
-    below[()] = below.get((), Fraction(0)) - 1
-    answer: Polynomial = {}
-    for powers, factor in weight.items():
-        degree = dict(powers).get(name, 0)
-        rest: Polynomial = {tuple(entry for entry in powers if entry[0] != name): factor}
-        for power, share in enumerate(_faulhaber(degree)):
-            for sign, end in ((1, high), (-1, below)):
-                for monomial, value in _times(rest, _power(end, power)).items():
-                    answer[monomial] = answer.get(monomial, Fraction(0)) + sign * share * value
-    return {monomial: value for monomial, value in answer.items() if value}
+    below = low - 1
+    parts: list[Polynomial] = []
+    for monomial, factor in weight.monomials:
+        rest = trusted(((tuple([entry for entry in monomial if entry[0] != name]), factor),))
+        for power, share in enumerate(_faulhaber(dict(monomial).get(name, 0))):
+            parts.append(rest * (power_of(high, power) - power_of(below, power)) * share)
+    return total(parts)
 
 
 @lru_cache(maxsize=64)
@@ -245,22 +223,3 @@ def _faulhaber(degree: int) -> tuple[Fraction, ...]:
         for power, value in enumerate(_faulhaber(lower)):
             total[power] -= comb(degree + 1, lower) * value
     return tuple(value / (degree + 1) for value in total)
-
-
-def _times(left: Mapping[Monomial, Fraction], right: Mapping[Monomial, Fraction]) -> Polynomial:
-    answer: Polynomial = {}
-    for first, a in left.items():
-        for second, b in right.items():
-            powers = dict(first)
-            for name, power in second:
-                powers[name] = powers.get(name, 0) + power
-            monomial = tuple(sorted(powers.items()))
-            answer[monomial] = answer.get(monomial, Fraction(0)) + a * b
-    return answer
-
-
-def _power(base: Polynomial, exponent: int) -> Polynomial:
-    answer = ONE
-    for _ in range(exponent):
-        answer = _times(answer, base)
-    return answer

@@ -46,7 +46,7 @@ class PointCount:
         for part in self.parts:
             floors = _outputs(part.floors, known)
             if floors is not None:
-                total += part.value(floors, known)
+                total += part.at(floors, known)
         return int(total)
 
     def __str__(self) -> str:
