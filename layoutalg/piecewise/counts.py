@@ -5,16 +5,19 @@ Main definitions: ``PointCount``, ``formula``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from math import prod
+from typing import Any
 
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.piecewise import counting, regions, small
 from layoutalg.piecewise.confirm import doubted
 from layoutalg.piecewise.meaning import read
 from layoutalg.piecewise.points import checked_values, evaluated
+from layoutalg.piecewise.sympy_form import pieces, piecewise, symbols_of
 
 CHAIN_AXES = 4
 
@@ -48,6 +51,35 @@ class PointCount:
             if floors is not None:
                 total += part.at(floors, known)
         return int(total)
+
+    def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
+        """Return the count as a sympy expression; parameters missing from ``symbols`` become integer symbols.
+
+        Raises: RepresentabilityError: LA795.
+
+        Example:
+            >>> count = formula("[N] -> { [i, j] : 0 <= j <= i < N }", ("N",))
+            >>> count.to_sympy()
+            Piecewise((N**2/2 + N/2, N - 1 >= 0), (0, True))
+        """
+        import sympy
+
+        known = symbols_of(self.params, symbols)
+        if self.factors is not None:
+            return piecewise([(sympy.Mul(*outputs), guard) for outputs, guard in pieces(self.factors, (), known)], 0)
+        parts = []
+        for part in self.parts:
+            found = [
+                (part.value.to_sympy(known | {f"@{place}": value for place, value in enumerate(outputs)}), guard)
+                for outputs, guard in pieces(part.floors, (), known)
+            ]
+            parts.append(piecewise(found, 0))
+        return sympy.Add(*parts)
+
+    def _repr_latex_(self) -> str:
+        import sympy
+
+        return f"${sympy.latex(self.to_sympy())}$"
 
     def __str__(self) -> str:
         return self.factors or " + ".join(f"({part})" for part in self.parts) or "0"

@@ -23,7 +23,7 @@ from layoutalg.ground import axes as named
 from layoutalg.ground import clock, limits, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.ground.layout import Layout
-from layoutalg.piecewise import box, functions, reading, regions
+from layoutalg.piecewise import box, functions, reading, regions, sympy_form
 from layoutalg.piecewise.compare import difference
 from layoutalg.piecewise.explicit import EMPTY
 from layoutalg.piecewise.inverse import digits_inverse, turned
@@ -160,6 +160,22 @@ class PiecewiseLayout(Layout):
         params = {name: value for name, value in values.items() if name not in self.axes}
         answers: dict[str, Numbers] = self.apply(coords, **params)
         return answers
+
+    def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return output -> sympy expression of axes and parameters, nan where the layout has no value.
+
+        Args:
+            symbols: sympy symbols by name; the others become symbols of integers.
+
+        Raises: RepresentabilityError: LA795.
+
+        Example:
+            >>> PiecewiseLayout("[N] -> { [i] -> [floor(i/3) + N] : 0 <= i < N }").to_sympy()
+            {'y0': Piecewise((N + floor(i/3), (i >= 0) & (N - i - 1 >= 0)), (nan, True))}
+        """
+        found = sympy_form.pieces(self.text, self.axes, sympy_form.symbols_of((*self.params, *self.axes), symbols))
+        columns = [[(values[place], guard) for values, guard in found] for place in range(len(self.outputs))]
+        return {name: sympy_form.piecewise(column) for name, column in zip(self.outputs, columns, strict=True)}
 
     def at(self, index: int) -> int | tuple[int, ...]:
         """Return the value of a total layout at a flat index: one output as an int, else a tuple.
