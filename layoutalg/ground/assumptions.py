@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
@@ -19,8 +19,14 @@ from layoutalg.ground.conditions import conditions as read
 from layoutalg.ground.decide import Decision, decide
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.facts import facts_of
+from layoutalg.ground.lazy import later
 from layoutalg.ground.polynomial import malformed
 from layoutalg.ground.sizes import name_of, require_names, sizes_of
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -111,16 +117,12 @@ class Assumptions(Known):
 
         Raises: MalformedError: LA620.
         """
-        import sympy
-
         known = {name: sympy.Symbol(name, integer=True) for name in self.integers}
         return sympy.And(*[entry.to_sympy({**known, **(symbols or {})}) for entry in self.conditions])
 
     _sympy_ = to_sympy
 
     def _repr_latex_(self) -> str:
-        import sympy
-
         return f"${sympy.latex(self.to_sympy())}$"
 
     def __str__(self) -> str:

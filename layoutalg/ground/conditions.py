@@ -13,12 +13,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from layoutalg.ground import limits
+from layoutalg.ground.lazy import later
 from layoutalg.ground.polynomial import ONE, Polynomial, malformed, named, names_of, trusted, value_at
 from layoutalg.ground.polynomial_text import PolynomialLike, Reader, parsed, polynomial
 from layoutalg.ground.sizes import require_names, sizes_of
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 Kind: TypeAlias = Literal["zero", "nonzero", "nonnegative", "integral"]
 KINDS = ("zero", "nonzero", "nonnegative", "integral")
@@ -91,8 +97,6 @@ class Condition:
             >>> condition("M % 64 == 0").to_sympy(), condition("N > 63").to_sympy()
             (Eq(Mod(M, 64), 0), N >= 64)
         """
-        import sympy
-
         if self.kind == "integral":
             above, below = self.value.split()
             return sympy.Eq(sympy.Mod(above.to_sympy(symbols), below.to_sympy(symbols)), 0)
@@ -103,8 +107,6 @@ class Condition:
     _sympy_ = to_sympy
 
     def _repr_latex_(self) -> str:
-        import sympy
-
         return f"${sympy.latex(self.to_sympy())}$"
 
     def _gains(self) -> Polynomial:

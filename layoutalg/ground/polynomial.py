@@ -21,15 +21,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.lazy import later
 from layoutalg.ground.meter import WorkDoneError, metered, take
 from layoutalg.ground.sizes import is_name, require_names, sizes_of
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 Monomial: TypeAlias = tuple[tuple[str, int], ...]
 """Pairs of a name and its exponent, sorted by name; no exponent is 0."""
@@ -264,8 +270,6 @@ class Polynomial:
             >>> (named("M") * named("N") / 64).to_sympy()
             M*N/64
         """
-        import sympy
-
         if symbols is not None and not (
             isinstance(symbols, Mapping) and all(isinstance(entry, sympy.Expr) for entry in symbols.values())
         ):
@@ -282,8 +286,6 @@ class Polynomial:
     _sympy_ = to_sympy  # what sympy calls where one of its expressions meets this value
 
     def _repr_latex_(self) -> str:
-        import sympy
-
         return f"${sympy.latex(self.to_sympy())}$"
 
 

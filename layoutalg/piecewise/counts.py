@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground.errors import AdmissibilityError
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise import counting, regions, small
 from layoutalg.piecewise.confirm import doubted
 from layoutalg.piecewise.meaning import read
 from layoutalg.piecewise.points import checked_values, evaluated
 from layoutalg.piecewise.sympy_form import pieces, piecewise, symbols_of
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 CHAIN_AXES = 4
 
@@ -62,8 +68,6 @@ class PointCount:
             >>> count.to_sympy()
             Piecewise((N**2/2 + N/2, N - 1 >= 0), (0, True))
         """
-        import sympy
-
         known = symbols_of(self.params, symbols)
         if self.factors is not None:
             return piecewise([(sympy.Mul(*outputs), guard) for outputs, guard in pieces(self.factors, (), known)], 0)
@@ -77,8 +81,6 @@ class PointCount:
         return sympy.Add(*parts)
 
     def _repr_latex_(self) -> str:
-        import sympy
-
         return f"${sympy.latex(self.to_sympy())}$"
 
     def __str__(self) -> str:

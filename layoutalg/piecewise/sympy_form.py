@@ -8,17 +8,21 @@ Implementation notes: the text is read by ``layoutalg.piecewise.meaning``, witho
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise.clauses import Clause, Condition, Linear
 from layoutalg.piecewise.meaning import read
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 
 def symbols_of(names: Sequence[str], symbols: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a sympy symbol per name: the caller's own, else one for an integer."""
-    import sympy
-
     return {name: sympy.Symbol(name, integer=True) for name in names} | dict(symbols or {})
 
 
@@ -41,15 +45,11 @@ def pieces(text: str, axes: Sequence[str], symbols: Mapping[str, Any]) -> list[t
 
 def piecewise(found: Sequence[tuple[Any, Any]], otherwise: Any = None) -> Any:
     """Return a sympy ``Piecewise`` of (expression, condition) pairs; ``otherwise`` holds elsewhere, nan where None."""
-    import sympy
-
     rest = sympy.nan if otherwise is None else otherwise
     return sympy.Piecewise(*found, (rest, True), evaluate=False) if found else rest
 
 
 def _piece(clause: Clause, text: str, axes: Sequence[str], symbols: Mapping[str, Any]) -> tuple[list[Any], Any]:
-    import sympy
-
     known: list[Any] = []
 
     def total(linear: Linear) -> Any:

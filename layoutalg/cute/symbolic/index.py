@@ -9,12 +9,18 @@ x = s q + r, 0 <= r < s, and the search goes on with them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutalg.cute.symbolic.ledger import Ledger, Nested, leaves, text_of
 from layoutalg.ground.conditions import Condition, at_least
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.ground.lazy import later
 from layoutalg.ground.polynomial import ZERO, Polynomial, named, product_of, trusted
+
+if TYPE_CHECKING:
+    import sympy
+else:
+    sympy = later("sympy")
 
 
 class _Digits:
@@ -134,8 +140,6 @@ def offset_expression(coord: Nested, shape: Nested, stride: Nested, ledger: Ledg
 
     Raises: MalformedError: LA628.
     """
-    import sympy
-
     digits = _Digits(ledger, expressions=True)
     value = digits.offset(coord, shape, stride)
     table = dict(symbols)
