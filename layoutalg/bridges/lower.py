@@ -1,6 +1,6 @@
 """Layouts in a simpler family, wherever algebra alone shows that they belong there.
 
-Main definitions: ``lowered``, ``one_piece``, ``excluded``, ``unwrapped``, ``total``.
+Main definitions: ``lowered``, ``one_piece``, ``excluded``, ``unwrapped``, ``total``, ``of_axes``.
 
 Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
 power of two, and a residue that does not
@@ -13,11 +13,12 @@ which is how ISL writes residues whose terms have the common factor g.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from layoutalg.bridges.operand import AnyFamily
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, RepresentabilityError
@@ -195,8 +196,15 @@ def _plain(modes: Iterable[tuple[int, int | tuple[int, ...]]]) -> Modes:
     return tuple((extent, stride) for extent, stride in modes if isinstance(stride, int))
 
 
-def _strided(axes: tuple[Modes, ...], offset: int) -> CuteLayout | ComposedLayout | None:
-    """Return one mode per axis behind an offset, or None beyond 64 bits."""
+def of_axes(axes: Sequence[Modes], offset: int = 0, swizzle: Swizzle = IDENTITY) -> CuteLayout | ComposedLayout:
+    """Return ``[swizzle o offset o] shape:stride`` with one top-level mode per axis; a single one is not wrapped.
+
+    Raises: MalformedError: LA101, LA102: the numbers leave 64 bits.
+
+    Example:
+        >>> print(of_axes([((2, 4), (3, 1)), ((5, 9),)]), of_axes([((4, 2),)]), of_axes([]))
+        ((2,3),5):((4,1),9) 4:2 1:0
+    """
     shapes: list[IntTuple] = []
     steps: list[IntTuple] = []
     for axis in axes or (((1, 0),),):
@@ -204,8 +212,13 @@ def _strided(axes: tuple[Modes, ...], offset: int) -> CuteLayout | ComposedLayou
         modes = tuple((extent, stride if extent > 1 else 0) for extent, stride in axis or ((1, 0),))
         shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
         steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))
+    plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
+    return ComposedLayout(swizzle, offset, plain) if offset or swizzle.bits else plain
+
+
+def _strided(axes: Sequence[Modes], offset: int) -> CuteLayout | ComposedLayout | None:
+    """Return one mode per axis behind an offset, or None beyond 64 bits."""
     try:
-        plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
-        return ComposedLayout(Swizzle(0, 0, 0), offset, plain) if offset else plain
+        return of_axes(axes, offset)
     except LayoutError:
         return None

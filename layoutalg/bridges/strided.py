@@ -9,13 +9,13 @@ tried (``layoutalg.ground.recognize``), so a refusal is a proof.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.bridges.linear import linear_form, to_linear
-from layoutalg.bridges.lower import lowered, total
+from layoutalg.bridges.lower import lowered, of_axes, total
 from layoutalg.bridges.operand import (
     CONFIRM_POINTS,
     OFFSET_BITS,
@@ -27,6 +27,7 @@ from layoutalg.bridges.operand import (
 )
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.algebra import coalesce
+from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.fit import over_f2, over_table
 from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.f2 import LinearLayout
@@ -37,6 +38,13 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Rep
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
+
+BY_POINTS: dict[type, str] = {
+    ComposedLayout: "the swizzles do not collapse by algebra",
+    PiecewiseLayout: "several pieces and floors are read point by point",
+    HierarchicalLayout: "digits with mixed bits are read point by point",
+}
+"""What a layout of more than ``CONFIRM_POINTS`` points is refused for."""
 
 
 def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
@@ -71,47 +79,44 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
             return layout
     if isinstance(layout, LinearLayout):
         return _linear_to_cute(layout, where)
+    stacked = isinstance(layout, ComposedLayout) and len(layout.stages) > 1
     size = layout.size
     if size > 0 and not size & (size - 1):
         try:
             form = linear_form(layout)
         except BudgetError:
-            if not isinstance(layout, ComposedLayout) or isinstance(layout.inner, ComposedLayout):
+            if stacked or not isinstance(layout, ComposedLayout):
                 raise
             return layout
         if not isinstance(form, tables.Departure) and min((form[1], *form[0])) >= 0:
             return _linear_to_cute(to_linear(layout), where)
-    if isinstance(layout, ComposedLayout) and size > CONFIRM_POINTS:
-        if isinstance(layout.inner, CuteLayout):
+    if isinstance(layout, IntegerLayout) and not layout.moduli[0]:
+        raise _too_wide(where)
+    if isinstance(layout, IntegerLayout) and (size > CONFIRM_POINTS or layout.moduli[0] >= 2**OFFSET_BITS):
+        raise undecided(layout, f"residues modulo {layout.moduli[0]} are read point by point, as 62-bit numbers")
+    if size > CONFIRM_POINTS:
+        if isinstance(layout, ComposedLayout) and not stacked:
             return layout
-        raise undecided(layout, "the swizzles do not collapse by algebra")
-    if isinstance(layout, PiecewiseLayout) and size > CONFIRM_POINTS:
-        raise undecided(layout, "several pieces and floors are read point by point")
-    if isinstance(layout, HierarchicalLayout) and size > CONFIRM_POINTS:
-        raise undecided(layout, "digits with mixed bits are read point by point")
-    if isinstance(layout, IntegerLayout):
-        if not layout.moduli[0]:
-            raise _too_wide(where)
-        if size > CONFIRM_POINTS or layout.moduli[0] >= 2**OFFSET_BITS:
-            because = f"residues modulo {layout.moduli[0]} are read point by point, as 62-bit numbers"
-            raise undecided(layout, because)
+        raise undecided(layout, BY_POINTS[type(layout)])
     if size == 0:
         return CuteLayout(0, 0)
     values = layout.table()
     if values.dtype == object and any(not -(2**63) <= value < 2**63 for value in values.tolist()):
         raise _too_wide(where)
-    if isinstance(layout, ComposedLayout) and isinstance(layout.inner, CuteLayout):
+    if isinstance(layout, ComposedLayout) and not stacked:
         modes = tables.strided(values)
+        if isinstance(modes, tables.Departure):
+            return layout
         try:
-            return layout if isinstance(modes, tables.Departure) else _behind(int(values[0]), _from_modes(modes))
+            return _behind(int(values[0]), modes)
         except MalformedError:  # strided over more than the signed 64-bit range
             return layout
     found = recognize(values)
     return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
 
 
-def _behind(offset: int, plain: CuteLayout) -> CuteLayout | ComposedLayout:
-    return ComposedLayout(Swizzle(0, 0, 0), offset, plain) if offset else plain
+def _behind(offset: int, modes: Iterable[tuple[int, int]], swizzle: Swizzle = IDENTITY) -> CuteLayout | ComposedLayout:
+    return of_axes([(mode,) for mode in modes], offset, swizzle)
 
 
 def _too_wide(where: str) -> RepresentabilityError:
@@ -133,22 +138,12 @@ def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLa
     if fields is None:
         raise _no_cute(where, *_overlap(layout))
     *columns, offset = swizzle_columns(*fields, (*layout.columns, layout.constant))
-    strides = [(offset ^ column) - offset for column in columns]
-    shapes: list[IntTuple] = []
-    steps: list[IntTuple] = []
-    position = 0
-    for _, bits in layout.in_axes:
-        modes = merge(tuple((2, stride) for stride in strides[position : position + bits])) or ((1, 0),)
-        shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
-        steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))
-        position += bits
-    if not shapes:
-        shapes, steps = [1], [0]
+    strides = iter([(offset ^ column) - offset for column in columns])
+    axes = [merge(tuple((2, next(strides)) for _ in range(bits))) for _, bits in layout.in_axes]
     try:
-        plain = CuteLayout(*((shapes[0], steps[0]) if len(shapes) == 1 else (tuple(shapes), tuple(steps))))
+        return of_axes(axes, offset, Swizzle(*fields))
     except MalformedError:
         raise _too_wide(where) from None
-    return plain if fields == (0, 0, 0) and offset == 0 else ComposedLayout(Swizzle(*fields), offset, plain)
 
 
 def _overlap(layout: LinearLayout) -> tuple[str, dict[str, object]]:
@@ -221,7 +216,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
             return found
     elif shape is None and not isinstance(modes, tables.Departure):
         try:
-            return _behind(int(values[0]), _from_modes(modes))
+            return _behind(int(values[0]), modes)
         except MalformedError:
             because = f"its only modes {', '.join(f'{n}:{d}' for n, d in modes)} leave the signed 64-bit range"
             raise _no_cute(where, because, {}) from None
@@ -248,7 +243,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         split = tables.swizzled(values)
         if split is not None:
             fields, modes_below, offset = split
-            return ComposedLayout(Swizzle(*fields), offset, _from_modes(modes_below))
+            return _behind(offset, modes_below, Swizzle(*fields))
     raise _no_cute(where, because + ("; no swizzle helps" if searched else "; swizzles were not sought"), witness)
 
 
@@ -262,13 +257,6 @@ def coalesced(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayou
     if isinstance(layout, CuteLayout):
         return coalesce(layout)
     return layout.rebase(coalesce(layout.base))
-
-
-def _from_modes(modes: Sequence[tuple[int, int]]) -> CuteLayout:
-    """Return the layout of coalesced modes; one mode is not wrapped in a tuple, none is ``1:0``."""
-    if len(modes) < 2:
-        return CuteLayout(*(modes[0] if modes else (1, 0)))
-    return CuteLayout(tuple(extent for extent, _ in modes), tuple(stride for _, stride in modes))
 
 
 def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:
