@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -56,6 +57,12 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds, at least 0") from None
 
 
+def _sizes(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"[0-9]{1,9}(,[0-9]{1,9}){0,15}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a list of sizes such as 64,64")
+    return tuple(map(int, text.split(",")))
+
+
 def _seed(text: str) -> int:
     try:
         seed = int(text)
@@ -81,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     explain.add_argument("--dtype", default="bf16", help="element type, for descriptors (default bf16)")
     explain.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
+    explain.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")
 
     synth = commands.add_parser("synth", help="find a descriptor")
     kinds = synth.add_subparsers(dest="kind", required=True, parser_class=_Parser)
@@ -172,7 +180,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         from layoutalg.cli.explain import explain
 
         with clock.within(arguments.budget):
-            return explain(arguments.subject, arguments.dtype, arguments.target, arguments.json)
+            return explain(arguments.subject, arguments.dtype, arguments.target, arguments.json, arguments.shape)
     if arguments.command == "synth":
         from layoutalg.cli.plans import synth_tensormap
 

@@ -31,6 +31,7 @@ from layoutalg.proofs.tensormap.plan import tensor_map_to_json
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
+from layoutalg.targets.layouts.padding import PaddedShared
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia import wgmma
 
@@ -41,7 +42,7 @@ TILE_SECONDS = 10.0
 """For the question which TensorMap fills a tile."""
 
 
-def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
+def explain(subject: str, dtype: str, target: str, as_json: bool, shape: tuple[int, ...] | None = None) -> int:
     """Explain a layout in notation, a descriptor in hexadecimal, or a document; return the exit code."""
     if target not in hardware.ARCHITECTURES:
         raise malformed("--target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
@@ -53,7 +54,7 @@ def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
     elif re.fullmatch(r"(0x)?[0-9a-fA-F]{64,}", subject):
         facts, code = _descriptor(subject.removeprefix("0x"), target), PROVED
     else:
-        facts, code = _layout(_parsed(subject), dtype, target), PROVED
+        facts, code = _layout(_parsed(subject, shape), dtype, target), PROVED
     if as_json:
         say_json(facts)
     else:
@@ -63,10 +64,10 @@ def explain(subject: str, dtype: str, target: str, as_json: bool) -> int:
     return code
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
     """The layout of a text; whatever rule it breaks, it is then no layout."""
     try:
-        return parse(text)
+        return parse(text, shape)
     except (BudgetError, MalformedError):
         raise
     except LayoutError as error:
@@ -132,12 +133,12 @@ def _layout(layout: Any, dtype: str, target: str) -> Facts:
         distinct = len(set(table.tolist()))
         facts["image"] = f"{distinct} distinct offsets, {'' if distinct == layout.size else 'not '}injective"
         facts["table"] = _grid(layout)
-    if not of_cute:
-        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))
     if of_cute:
         facts["over F2"] = _tried(lambda: _columns(convert.to_linear(layout)))
-    elif not isinstance(layout, LinearLayout):
-        facts["over F2"] = _tried(lambda: convert.to_linear(layout))
+    elif not isinstance(layout, PaddedShared):
+        facts["as CuTe"] = _tried(lambda: convert.to_cute(layout))
+        if not isinstance(layout, LinearLayout):
+            facts["over F2"] = _tried(lambda: convert.to_linear(layout))
     return facts | _as_shared_tile(layout, dtype, target)
 
 
@@ -195,10 +196,8 @@ def _as_shared_tile(layout: object, dtype: str, target: str) -> Facts:
     order = sorted(range(len(tile)), key=lambda dim: dim == inner % len(tile))  # outermost first
     shape, dense = [16 * extent for extent in tile], row_major(tuple([16 * tile[dim] for dim in order]))
     stride = [dense[order.index(dim)] for dim in range(len(tile))]
-    swizzle = f", swizzle {shared.swizzle}"
-    facts: Facts = {
-        "as a tile": f"{list(tile)} of {dtype}, digits {[list(digits) for digits in shared.modes]}{swizzle}"
-    }
+    digits = ", ".join(" ".join(f"{extent}:{step}" for extent, step in dim) or "1:0" for dim in shared.modes)
+    facts: Facts = {"as a tile": f"{list(tile)} of {dtype}, digits ({digits}), swizzle {shared.swizzle}"}
     try:
         problem = TensorMapProblem.of((shape, stride, dtype), tile, layout, arch=target)
         plan = synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(TILE_SECONDS))

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 import layoutalg as la
+from layoutalg.ground.digits import merge
 from layoutalg.hierarchy import Box
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.proofs.wgmma import OperandProblem, requested_addresses
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.testing.problems import random_problem
 
 XORS = {
     "NONE": [], "32B": [(4, 7)], "64B": [(4, 7), (5, 8)], "128B": [(4, 7), (5, 8), (6, 9)],
@@ -199,6 +201,52 @@ def test_both_roads_give_the_same_plan(seed):
         found = la.tensormap(tensor, tile, value, direction=stated["direction"])
         assert found == plan
         assert found.to_json() == plan.to_json()
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_problems_come_back_through_their_layouts(seed):
+    """Every field of the statement, any tile of ranks 1 to 5: the problem, and what is planned or refused."""
+    rng = random.Random(seed)
+    stated = TensorMapProblem.from_json(random_problem(rng))
+    modes = tuple(merge(digits) for digits in stated.smem_modes)
+    problem = stated.with_changes(smem_modes=modes)
+    layout = as_cute(modes, problem.swizzle, problem.element_bytes)
+    swizzle = None
+    if layout is None:
+        layout, swizzle = as_cute(modes, "NONE", problem.element_bytes), problem.swizzle
+    tensor = la.Tensor(problem.global_shape, problem.global_strides, problem.dtype, problem.base_align_bytes)
+    options = {
+        name: getattr(problem, name)
+        for name in (
+            "arch",
+            "direction",
+            "base_elem_offset",
+            "bounds",
+            "element_strides",
+            "oob_fill",
+            "origin_multiple",
+        )
+    }
+    wanted = listed(modes, problem.swizzle, problem.element_bytes)
+    for value in (layout, str(layout)):
+        found = TensorMapProblem.of(
+            tensor, problem.tile, value, swizzle=swizzle, oob_required=problem.oob_required, **options
+        )
+        assert found == problem
+    assert found.addresses().reshape(-1).tolist() == wanted
+    if seed % 3 == 0:
+        assert planned(found) == planned(problem.to_json())
+        piecewise = TensorMapProblem.of(
+            tensor, problem.tile, la.convert.to_piecewise(layout), swizzle=swizzle, **options
+        )
+        assert piecewise.addresses().reshape(-1).tolist() == wanted
+
+
+def planned(problem):
+    try:
+        return synthesize_tensormap(problem, repair=False).to_json()
+    except InadmissibleError as error:
+        return error.to_json()
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -67,6 +67,22 @@ def test_every_notation_is_explained(run, text, says):
     assert says in out
 
 
+def test_a_tile_of_any_family_and_rank_is_planned(run):
+    nvmma = "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>"
+    for words, says in (
+        ((nvmma, "--shape", "128,64"), "digits (128:64, 64:1), swizzle 128B"),
+        (("#ttg.padded_shared<[32:+4] {order = [1, 0], shape = [16, 32]}>",), "digits (16:36, 32:1), swizzle NONE"),
+        (("(2,8,64):(512,64,1)",), "box [64, 8, 2]"),
+        (("col 64:1, row 8:64 -> offset:512",), "box [64, 8]"),
+        (("Sw<3,4,3> o 0 o (64,64):(64,1)",), "the hardware's nearest is Sw<3,3,3>, 128B"),
+    ):
+        code, out, _ = run("explain", *words)
+        assert code == PROVED
+        assert says in out
+    assert run("explain", nvmma, "--shape", "128x64")[0] == USAGE
+    assert run("explain", nvmma)[0] == USAGE
+
+
 def test_json_answer_has_the_contract_s_keys(run):
     code, out, _ = run("synth", "tensormap", str(EXAMPLE), "--json")
     answer = json.loads(out)
