@@ -1,4 +1,4 @@
-"""Affine maps over F2: linear layouts, their matrices, the operations on them and their text."""
+"""Affine maps over F2: linear layouts, their matrices, operations and text."""
 
 from layoutalg.f2.action import (
     ColumnAction,

@@ -1,4 +1,4 @@
-"""Bijections over named levels of a GPU: composition, inverse, wreath-product normal forms, profiles and plans."""
+"""Bijections over named levels of a GPU: composition, inverse, normal forms, plans."""
 
 from layoutalg.hierarchy.bijection import TableMap
 from layoutalg.hierarchy.build import distribute, permute, reindex, reshape, restrict, tile

@@ -1,4 +1,4 @@
-"""Layouts over the integers: affine maps on boxes of any extents, the questions about them, and their normal forms."""
+"""Layouts over the integers: affine maps on boxes, and questions about them."""
 
 from layoutalg.integer.access import Access, access
 from layoutalg.integer.axes import (

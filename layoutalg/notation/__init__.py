@@ -1,4 +1,4 @@
-"""Reading any notation: the inverse of ``str`` for the values of every family, and attributes of Triton.
+"""Reading any notation: what ``str`` writes for every family, and Triton's attributes.
 
 Main definitions: ``parse``.
 

@@ -1,4 +1,4 @@
-"""For tests of this library and of others: random problems, and the judge that simulates plans on real bytes."""
+"""For tests of this library and of others: hypothesis strategies of every family."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from house import ROOT, Import, circles, floors, imports, inside, modules, picture, subject
+from docs.house import ROOT, Import, circles, floors, imports, inside, modules, picture, subject
 
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "architecture.svg"
@@ -49,17 +49,17 @@ def test_only_heavy_packages_are_imported_inside_functions() -> None:
     assert late <= HEAVY
 
 
-def _named_as_text(path: Path) -> list[str]:
-    """Modules of the package that a file imports by a text."""
+def _called(path: Path, names: tuple[str, ...]) -> list[ast.Call]:
+    """The calls of these functions in a file."""
     calls = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-    return [
-        ast.unparse(call)
-        for call in calls
-        if ast.unparse(call.func) in ("importlib.import_module", "import_module", "__import__")
-    ]
+    return [call for call in calls if ast.unparse(call.func).rpartition(".")[2] in names]
 
 
-def test_only_front_doors_import_by_text() -> None:
-    """A package may load its own names on first use; nothing else hides an import in a text."""
-    hidden = {name: calls for name, path in modules().items() if (calls := _named_as_text(path))}
-    assert [name for name in hidden if modules()[name].name != "__init__.py"] == []
+def test_no_text_hides_an_import() -> None:
+    """Only ``ground.lazy`` imports by text: for the public names of packages, and for heavy packages from outside."""
+    by_text = [name for name, path in modules().items() if _called(path, ("import_module", "__import__"))]
+    assert by_text == ["layoutalg.ground.lazy"]
+    doors = {name for name, path in modules().items() if _called(path, ("door",))} - {"layoutalg.ground.lazy"}
+    assert {modules()[name].name for name in doors} == {"__init__.py"}
+    heavy = {ast.unparse(call.args[0]) for path in modules().values() for call in _called(path, ("later",))}
+    assert {name.strip("'\"") for name in heavy} - {"fractions"} <= HEAVY
