@@ -1,7 +1,8 @@
 """Named power-of-two axes, points of their product packed into one integer, and the checks of both.
 
-Main definitions: ``AxisBits``, ``fields``, ``resized``, ``pack``, ``unpack``; the checks ``log2``, ``place``,
-``selected``, ``packed_point``; the steps on packed integers ``field``, ``insert``, ``gather``, ``moves``, ``move``.
+Main definitions: ``AxisBits``, ``fields``, ``resized``, ``misfit``, ``pack``, ``unpack``; the checks ``log2``,
+``place``, ``selected``, ``packed_point``; the steps on packed integers ``field``, ``insert``, ``gather``, ``moves``,
+``move``.
 
 Notation: the first axis sits in the low bits. A *place* is the pair (lowest bit, bits) of one axis.
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import shown
 
 AxisBits: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
@@ -81,6 +83,17 @@ def resized(axes: AxisBits, name: str, bits: int) -> AxisBits:
     return tuple((axis, bits if axis == name else count) for axis, count in axes)
 
 
+def misfit(room: AxisBits, given: AxisBits) -> str | None:
+    """Return the first axis that only one side has, or that is larger in ``given``; None where all fit by name.
+
+    Example:
+        >>> misfit((("row", 2), ("col", 3)), (("col", 3), ("row", 1))), misfit((("row", 2),), (("row", 3),))
+        (None, 'row')
+    """
+    sizes, bits = dict(room), dict(given)
+    return next((n for n in (*sizes, *bits) if n not in sizes or n not in bits or bits[n] > sizes[n]), None)
+
+
 def unpack(value: int, axes: AxisBits) -> dict[str, int]:
     """Return the coordinates of a packed point.
 
@@ -108,7 +121,7 @@ def pack(image: object, places: Sequence[tuple[str, int, int]], argument: str, b
         value = component if type(component) is int else fields_check.integer(component, _indexed(argument, bit))
         # a negative number shifts to -1, never to 0
         if value >> bits:
-            raise malformed(_indexed(argument, bit), f"component {name} must be in [0, {1 << bits})", value)
+            raise malformed(_indexed(argument, bit), f"component {name} must be in [0, {shown(1 << bits)})", value)
         packed |= value << low
     return packed
 

@@ -9,14 +9,15 @@ exactly when both factors are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
-import numpy as np
-
-from layoutalg.f2 import matrix
-from layoutalg.f2.axes import as_names, fields_check, flag, log2, malformed, unpack, width
+from layoutalg.f2.axes import as_names, field, fields, fields_check, flag, gather, log2, width
 from layoutalg.f2.layout import Bases, LinearLayout, _trusted
-from layoutalg.f2.steps import linear
+from layoutalg.f2.steps import linear, mapped
+from layoutalg.ground import limits
 from layoutalg.ground.check import refuse
+from layoutalg.ground.errors import MalformedError
 
 
 def empty() -> LinearLayout:
@@ -30,10 +31,7 @@ def empty() -> LinearLayout:
 
 
 def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
-    """Return ``x -> x`` from one axis to another of the same size.
-
-    Args:
-        size: Power of two.
+    """Return ``x -> x`` from one axis to another of the same size, a power of two.
 
     Raises: MalformedError: LA200.
 
@@ -45,11 +43,7 @@ def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
 
 
 def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayout:
-    """Return ``x -> stride * x`` onto an axis of size ``size * stride``.
-
-    Args:
-        size: Power of two.
-        stride: Power of two.
+    """Return ``x -> stride * x`` onto an axis of size ``size * stride``, both powers of two.
 
     Raises: MalformedError: LA200.
 
@@ -64,11 +58,7 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
 
 
 def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
-    """Return ``x -> 0``.
-
-    Args:
-        size: Size of the input axis, power of two.
-        out_size: Size of the output axis, power of two; above 1 the layout is not surjective.
+    """Return ``x -> 0`` onto an axis of size ``out_size``; above 1 the layout is not surjective.
 
     Raises: MalformedError: LA200.
 
@@ -108,33 +98,17 @@ def from_bases_minimal(
     """
     flag(require_surjective, "require_surjective")
     names = as_names(out_names, "out_names", ordered=True)
-    # whatever is not a point of the right kind is left to ``from_bases``, which explains it
-    entries = bases.items() if isinstance(bases, Mapping) else bases if isinstance(bases, (tuple, list)) else ()
-    given: list[tuple[str, object]] = []
-    for entry in entries:
-        if isinstance(entry, (tuple, list)) and len(entry) == 2 and isinstance(entry[1], (tuple, list, np.ndarray)):
-            given += [("bases", image) for image in _listed(entry[1])]
-    given.append(("offset", [offset.get(name, 0) for name in names] if isinstance(offset, Mapping) else offset))
-    widths = [0] * len(names)
-    for argument, point in given:
-        components = _listed(point)
-        if len(components) == len(names):
-            for index, component in enumerate(components):
-                value = fields_check.integer(component, argument)
-                if value < 0:
-                    raise malformed(argument, "components must not be negative", value)
-                widths[index] = max(widths[index], width(value.bit_length(), argument))
-    dims = [(name, 1 << bits) for name, bits in zip(names, widths, strict=True)]
-    layout = LinearLayout.from_bases(bases, dims, offset)
+    try:
+        wide = LinearLayout.from_bases(bases, [(name, 1 << 60) for name in names], offset)
+    except MalformedError:  # larger than common, or wrong
+        wide = LinearLayout.from_bases(bases, [(name, 1 << limits.F2_AXIS_BITS) for name in names], offset)
+    used = reduce(or_, wide.columns, wide.constant)
+    places = [(low, field(used, (low, bits)).bit_length()) for _, low, bits in fields(wide.out_axes)]
+    outputs = tuple((name, bits) for name, (_, bits) in zip(names, places, strict=True))
+    layout = mapped(wide, outputs, lambda value: gather(value, places))
     if require_surjective:
         check_surjective(layout)
     return layout
-
-
-def _listed(value: object) -> Sequence[object]:
-    """Return the entries of a sequence, none where it is something else."""
-    entries = value.tolist() if isinstance(value, np.ndarray) else value
-    return entries if isinstance(entries, (tuple, list)) else ()
 
 
 def check_surjective(layout: LinearLayout) -> None:
@@ -142,13 +116,10 @@ def check_surjective(layout: LinearLayout) -> None:
 
     Raises: AdmissibilityError: LA245.
     """
-    if layout.is_surjective:
-        return
-    reduced = matrix.eliminate(layout.columns)
-    free = next(bit for bit in range(layout.out_bits) if reduced.reduce(1 << bit)[0])
-    missed = unpack(layout.constant ^ 1 << free, layout.out_axes)
-    because = f"rank {reduced.rank} is less than the {layout.out_bits} output bits"
-    raise refuse("LA245", "the linear layout is not surjective", because, {"missed": missed}, layout)
+    missed = layout.missed()
+    if missed is not None:
+        because = f"rank {layout.rank} is less than the {layout.out_bits} output bits"
+        raise refuse("LA245", "the linear layout is not surjective", because, {"missed": missed}, layout)
 
 
 def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:

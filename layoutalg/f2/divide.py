@@ -143,10 +143,7 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
 
 
 def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
-    """Drop axes that stay in place on both sides.
-
-    Args:
-        names: Axes over which the layout is trivial.
+    """Drop axes over which the layout is trivial: they stay in place on both sides.
 
     Raises: MalformedError: LA241. AdmissibilityError: LA248.
 
@@ -214,9 +211,6 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     Mathematically: R with ``layout(x) = R(x) xor tile(x mod tile)``, where R ignores the lowest bits of each axis
     (those of ``tile``) and never sets an output bit that ``tile`` uses; so the xor is also a sum. Other than in
     ``divide_left`` the output bits of the tile may lie anywhere among the others.
-
-    Args:
-        tile: Its axes are among those of ``layout``, none larger.
 
     Raises: AdmissibilityError: LA257.
 

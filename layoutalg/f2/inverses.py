@@ -20,11 +20,7 @@ from layoutalg.ground.check import refuse
 
 
 def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smallest") -> LinearLayout:
-    """Return R with ``layout @ R`` the identity; by default every output gets its smallest input.
-
-    Args:
-        layout: Surjective.
-        objective: As for ``SolutionSet.choose``.
+    """Return R with ``layout @ R`` the identity, for a surjective layout; see ``SolutionSet.choose`` for ``objective``.
 
     Raises: AdmissibilityError: LA245.
 
@@ -40,13 +36,10 @@ def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smalle
 
 
 def left_inverse(layout: LinearLayout) -> LinearLayout:
-    """Return L with ``L @ layout`` the identity.
+    """Return L with ``L @ layout`` the identity, for an injective layout.
 
     Mathematically: L undoes the layout on its image and sends the complement spanned by the unit vectors outside the
     pivot rows to 0.
-
-    Args:
-        layout: Injective.
 
     Raises: AdmissibilityError: LA246.
 

@@ -27,6 +27,7 @@ from layoutalg.f2.axes import (
     check_axes,
     fields,
     malformed,
+    misfit,
     move,
     moves,
     pack,
@@ -205,16 +206,33 @@ class LinearLayout(Layout):
                 return self.constant ^ matrix.apply(self.columns, index)
             memory.reserve("the values of a linear layout", index.size, 32)
             return _evaluate([(index, self.in_bits)], self.columns, self.constant, self.out_bits, index.shape)
+        packed = 0
+        for name, low, bits in fields(self.in_axes):
+            value = coords.get(name)
+            if type(value) is not int or value >> bits:
+                break
+            packed |= value << low
+        else:
+            if len(coords) == len(self.in_axes):
+                return unpack(self.constant ^ matrix.apply(self.columns, packed), self.out_axes)
+        return self._apply_arrays(coords)
+
+    def _apply_arrays(self, coords: Mapping[str, object]) -> dict[str, Coordinate]:
+        """Return the value of every output axis for coordinates that are not all plain integers inside the axes."""
         values, shape = coordinates(tuple(self.in_dims.items()), coords, _domain)
-        if shape is None:
-            packed = sum(int(value) << low for value, (_, low, _) in zip(values, fields(self.in_axes), strict=True))
-            return unpack(self.constant ^ matrix.apply(self.columns, packed), self.out_axes)
-        memory.reserve("the values of a linear layout", prod(shape), 8 * (len(self.out_axes) + 3))
         inputs = list(zip(values, (bits for _, bits in self.in_axes), strict=True))
-        answer = {}
+        memory.reserve("the values of a linear layout", prod(shape or ()), 8 * (len(self.out_axes) + 3))
+        answer: dict[str, Coordinate] = {}
+        whole = None
+        if self.out_bits <= PACKED_BITS:
+            whole = _evaluate(inputs, self.columns, self.constant, self.out_bits, shape or ())
         for name, low, bits in fields(self.out_axes):
-            constant, *columns = (value >> low & ((1 << bits) - 1) for value in (self.constant, *self.columns))
-            answer[name] = _evaluate(inputs, columns, constant, bits, shape)
+            if whole is None:
+                constant, *columns = (value >> low & ((1 << bits) - 1) for value in (self.constant, *self.columns))
+                part = _evaluate(inputs, columns, constant, bits, shape or ())
+            else:
+                part = np.asarray(whole >> low & ((1 << bits) - 1))
+            answer[name] = int(part[()]) if shape is None else part
         return answer
 
     def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
@@ -253,12 +271,12 @@ class LinearLayout(Layout):
             return Layout.__matmul__(self, inner)
         columns, constant = inner.columns, inner.constant
         if inner.out_axes != self.in_axes:
-            needed, given = self.in_dims, inner.out_dims
-            for name in (*needed, *given):
-                if name not in needed or name not in given or given[name] > needed[name]:
-                    because = f"the inner layout leaves axes {given}, the outer one takes axes {needed}"
-                    witness = {"axis": name, "given": given.get(name), "taken": needed.get(name)}
-                    raise refuse("LA202", "the linear layouts do not compose", because, witness, self, f"after {inner}")
+            name = misfit(self.in_axes, inner.out_axes)
+            if name is not None:
+                needed, given = self.in_dims, inner.out_dims
+                because = f"the inner layout leaves axes {given}, the outer one takes axes {needed}"
+                witness = {"axis": name, "given": given.get(name), "taken": needed.get(name)}
+                raise refuse("LA202", "the linear layouts do not compose", because, witness, self, f"after {inner}")
             along = moves(inner.out_axes, self.in_axes)
             columns, constant = tuple([move(column, along) for column in columns]), move(constant, along)
         product = matrix.multiply(self.columns, columns)
@@ -296,11 +314,8 @@ class LinearLayout(Layout):
             witness: dict[str, object] = {"kernel": unpack(reduced.null[0], self.in_axes), "value": self.at(0)}
             raise self._singular(f"rank {reduced.rank} is less than the {self.in_bits} input bits", witness)
         if reduced.rank < self.out_bits:
-            free = next(bit for bit in range(self.out_bits) if reduced.reduce(1 << bit)[0])
-            missed = unpack(self.constant ^ 1 << free, self.out_axes)
-            raise self._singular(
-                f"rank {reduced.rank} is less than the {self.out_bits} output bits", {"missed": missed}
-            )
+            because = f"rank {reduced.rank} is less than the {self.out_bits} output bits"
+            raise self._singular(because, {"missed": self.missed()})
         columns = tuple([columns for _, columns in reduced.pivots])
         return _trusted(self.out_axes, self.in_axes, columns, matrix.apply(columns, self.constant))
 
@@ -315,6 +330,19 @@ class LinearLayout(Layout):
     def rank(self) -> int:
         """The dimension of the image of the linear part: the layout takes ``2**rank`` values."""
         return _elimination(self.columns).rank
+
+    def missed(self) -> dict[str, int] | None:
+        """Return an output that no input reaches; None for a surjective layout.
+
+        Example:
+            >>> LinearLayout.from_bases({"i": [(2,)]}, {"o": 4}).missed()
+            {'o': 1}
+        """
+        reduced, bits = _elimination(self.columns), self.out_bits
+        if reduced.rank == bits:
+            return None
+        free = next(bit for bit in range(bits) if reduced.reduce(1 << bit)[0])
+        return unpack(self.constant ^ 1 << free, self.out_axes)
 
     @property
     def is_injective(self) -> bool:
@@ -360,11 +388,12 @@ def _evaluate(
     answer = np.full(shape, constant, dtype=kind)
     column = iter(columns)
     for values, bits in inputs:
+        array = np.asarray(values)
         for bit in range(bits):
             image = next(column)
             if image:
                 # an in-place xor keeps the shape of ``answer``; the operand broadcasts
-                answer ^= (np.asarray(values) >> bit & 1).astype(kind) * image
+                answer ^= (array >> bit & 1).astype(kind, copy=False) * image
     return answer
 
 

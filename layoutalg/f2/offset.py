@@ -18,10 +18,7 @@ from layoutalg.ground.check import refuse
 
 
 def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
-    """Return ``x -> layout(x) xor offset``.
-
-    Args:
-        offset: Value per output axis; absent axes are 0.
+    """Return ``x -> layout(x) xor offset``, a value per output axis; absent axes are 0.
 
     Raises: MalformedError: LA241.
 
@@ -35,10 +32,7 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
 
 
 def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
-    """Return ``x -> layout(x xor offset)``.
-
-    Args:
-        offset: Value per input axis; absent axes are 0.
+    """Return ``x -> layout(x xor offset)``, a value per input axis; absent axes are 0.
 
     Raises: MalformedError: LA241.
 
@@ -124,10 +118,7 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
 
 
 def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
-    """Fix some input axes at a value and drop them.
-
-    Args:
-        point: Value per axis to fix.
+    """Fix the input axes of ``point`` at its values and drop them.
 
     Raises: MalformedError: LA241.
 

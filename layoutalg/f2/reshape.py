@@ -68,7 +68,7 @@ def _cut(layout: LinearLayout, old: AxisBits, dims: Dims, side: str) -> AxisBits
     total, bits = (sum(count for _, count in some) for some in (old, axes))
     if bits != total:
         because = f"the {side} axes have {total} bits, the new ones {bits}"
-        witness = {"bits": total, "asked": bits}
+        witness = {"bits": total, "new_bits": bits}
         raise refuse("LA249", "the reshape changes the number of points", because, witness, layout)
     return axes
 

@@ -5,7 +5,7 @@ Main definitions: ``sublayout``, ``sublayout_is_zero``, ``resize_in``, ``broadca
 
 Main statements: ``resize_in`` restricts the function, ``resize_out`` changes the codomain and never a value. What
 changes values is called by its name: ``mask_out`` takes coordinates modulo the new size, ``zero_out`` clears whole
-components of basis vectors.
+components of basis vectors. Sizes are powers of two.
 """
 
 from __future__ import annotations
@@ -63,10 +63,7 @@ def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str 
 
 
 def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Restrict one input axis to ``[0, size)``.
-
-    Args:
-        size: Power of two, at most the present size.
+    """Restrict one input axis to ``[0, size)``, no more than it has.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA252.
 
@@ -77,21 +74,14 @@ def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     low, bits = place(linear(layout, "layout").in_axes, name, "name")
     count = log2(size, "size")
     if count > bits:
-        raise refuse(
-            "LA252",
-            "the layout is not defined on the larger axis",
-            f"input axis {name!r} has size {1 << bits}, less than {1 << count}",
-            {"axis": name, "size": 1 << bits, "asked": 1 << count},
-            layout,
-        )
+        because = f"input axis {name!r} has size {1 << bits}, less than {1 << count}"
+        witness = {"axis": name, "size": 1 << bits, "new_size": 1 << count}
+        raise refuse("LA252", "the layout is not defined on the larger axis", because, witness, layout)
     return recolumned(layout, name, layout.columns[low : low + count])
 
 
 def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Enlarge one input axis by bits that do not matter: ``x -> layout(x mod old size)``.
-
-    Args:
-        size: Power of two, at least the present size.
 
     Raises: MalformedError: LA200, LA241.
 
@@ -107,10 +97,7 @@ def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 
 def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Change the size of one output axis without changing any value.
-
-    Args:
-        size: Power of two, above every coordinate that occurs.
+    """Change the size of one output axis without changing any value; all must be below the new size.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA253.
 
@@ -125,23 +112,17 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
             if field(value, (low, bits)) >> count:
                 at = 0 if index == 0 else 1 << index - 1
                 coordinate = field(layout.at(at), (low, bits))
-                raise refuse(
-                    "LA253",
-                    "a coordinate of the layout does not fit the smaller axis",
-                    f"output axis {name!r} takes the value {coordinate}, not below {1 << count}",
-                    {"input": unpack(at, layout.in_axes), "value": coordinate, "asked": 1 << count},
-                    layout,
-                )
+                because = f"output axis {name!r} takes the value {coordinate}, not below {1 << count}"
+                witness = {"input": unpack(at, layout.in_axes), "value": coordinate, "new_size": 1 << count}
+                what = "a coordinate of the layout does not fit the smaller axis"
+                raise refuse("LA253", what, because, witness, layout)
         return mask_out(layout, name, size)
     outputs = resized(layout.out_axes, name, count)
     return mapped(layout, outputs, lambda value: insert(value, low + bits, count - bits))
 
 
 def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Take one output coordinate modulo ``size``.
-
-    Args:
-        size: Power of two, at most the present size.
+    """Take one output coordinate modulo ``size``, which is at most the present one.
 
     Raises: MalformedError: LA200, LA241.
 
@@ -160,9 +141,6 @@ def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
     Mathematically: agrees with ``mask_out`` exactly where each such component is a multiple of ``size``, in particular
     where components are powers of two. The affine part is taken modulo ``size``.
-
-    Args:
-        size: Power of two, at most the present size.
 
     Raises: MalformedError: LA200, LA241.
 
@@ -296,14 +274,9 @@ def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, in
     blocks = dict(cga.out_axes)
     for name in names:
         if blocks[name] > sizes[name]:
-            raise refuse(
-                "LA259",
-                "the CTAs of the cluster do not divide the shape",
-                f"axis {name!r} has size {1 << sizes[name]} and is spread over {1 << blocks[name]} CTAs",
-                {"axis": name, "size": 1 << sizes[name], "blocks": 1 << blocks[name]},
-                cta,
-                cga,
-            )
+            because = f"axis {name!r} has size {1 << sizes[name]} and is spread over {1 << blocks[name]} CTAs"
+            witness = {"axis": name, "size": 1 << sizes[name], "blocks": 1 << blocks[name]}
+            raise refuse("LA259", "the CTAs of the cluster do not divide the shape", because, witness, cta, cga)
     share = {name: 1 << sizes[name] - blocks[name] for name in names}
     whole = ensure_not_larger(ensure_not_smaller(cta, share), share)
     return direct_sum(whole, transpose_outs(cga, names))

@@ -23,7 +23,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import AxisBits, as_names, bad_argument, field, fields, move, moves, packed_point, place, unpack
+from layoutalg.f2.axes import (
+    AxisBits,
+    as_names,
+    bad_argument,
+    field,
+    fields,
+    misfit,
+    move,
+    moves,
+    packed_point,
+    place,
+    unpack,
+)
 from layoutalg.f2.divide import is_trivial_over, quotient
 from layoutalg.f2.layout import SMALL_BITS, LinearLayout, _elimination, _trusted
 from layoutalg.f2.steps import bit_name, linear
@@ -233,18 +245,12 @@ def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet
 
 def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
     """Return the columns and the constant of ``target`` packed as in ``outer``."""
-    room, given = dict(outer.out_axes), dict(target.out_axes)
-    for name in (*room, *given):
-        if name not in room or name not in given or given[name] > room[name]:
-            sizes = (outer.out_dims.get(name), target.out_dims.get(name))
-            raise refuse(
-                "LA243",
-                "the layouts have no common codomain",
-                f"output axis {name!r} has size {sizes[0]} in the outer layout and {sizes[1]} in the target",
-                {"axis": name, "outer": sizes[0], "target": sizes[1]},
-                outer,
-                target,
-            )
+    name = misfit(outer.out_axes, target.out_axes)
+    if name is not None:
+        sizes = outer.out_dims.get(name), target.out_dims.get(name)
+        because = f"output axis {name!r} has size {sizes[0]} in the outer layout and {sizes[1]} in the target"
+        witness = {"axis": name, "outer": sizes[0], "target": sizes[1]}
+        raise refuse("LA243", "the layouts have no common codomain", because, witness, outer, target)
     along = moves(target.out_axes, outer.out_axes)
     return tuple(move(column, along) for column in target.columns), move(target.constant, along)
 
@@ -263,9 +269,8 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
         "value": unpack(target.at(at), target.out_axes),
         "basis_vector": unpack(value, outer.out_axes),
     }
-    return refuse(
-        "LA244", "the values of the target are not all values of the outer layout", because, witness, outer, target
-    )
+    what = "the values of the target are not all values of the outer layout"
+    return refuse("LA244", what, because, witness, outer, target)
 
 
 def _origin(outer: LinearLayout, target: LinearLayout) -> int:
@@ -313,10 +318,7 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
 def invert_and_compose(
     target: LinearLayout, outer: LinearLayout, objective: str | Sequence[str] = "smallest"
 ) -> LinearLayout:
-    """Return one C with ``outer @ C == target``: where ``outer`` holds what ``target`` puts at x.
-
-    Args:
-        objective: As for ``SolutionSet.choose``.
+    """Return the C of ``solve(outer, target).choose(objective)``: where ``outer`` holds what ``target`` puts at x.
 
     Raises: AdmissibilityError: LA243, LA244. MalformedError: LA241.
 

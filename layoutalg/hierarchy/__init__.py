@@ -1,13 +1,13 @@
 """Bijections over named levels of a GPU: composition, inverse, normal forms, plans."""
 
 from layoutalg.hierarchy.bijection import TableMap
+from layoutalg.hierarchy.blocks import BlockForm, block_form, preserves_blocks
 from layoutalg.hierarchy.build import distribute, permute, reindex, reshape, restrict, tile
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, LEVELS, MECHANISMS, Box, Cut, Level, Mechanism, hierarchy
 from layoutalg.hierarchy.linear_profile import conversion_profile
-from layoutalg.hierarchy.membership import BlockForm, block_form, preserves_blocks
 from layoutalg.hierarchy.plan import ExchangePlan, crossing_ranks, exchange_plan
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile, level_profile, profile_of
 from layoutalg.hierarchy.solve import solve_conversion

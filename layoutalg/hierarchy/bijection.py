@@ -88,7 +88,7 @@ class TableMap:
 
 
 def _first_clash(values: tuple[int, ...]) -> LayoutError:
-    """Return the refusal at the first value that is outside or met twice."""
+    """Return the refusal at the first value that is outside or occurs twice."""
     first: dict[int, int] = {}
     for index, value in enumerate(values):
         integer(value, f"values[{index}]", -(2**62), 2**62)
@@ -97,7 +97,7 @@ def _first_clash(values: tuple[int, ...]) -> LayoutError:
             break
         first[value] = index
     witness = {"first": first[value], "second": index, "value": value} if inside else {"index": index, "value": value}
-    because = f"value {value} is met twice" if inside else f"value {value} is not in [0, {len(values)})"
+    because = f"value {value} occurs twice" if inside else f"value {value} is not in [0, {len(values)})"
     return refuse("LA752", "this table is not a bijection", because, witness, f"{len(values)} values")
 
 
@@ -105,7 +105,7 @@ Bijection: TypeAlias = DigitMap | TableMap
 
 
 def canonical(bijection: Bijection) -> Bijection:
-    """Return the same function as a digit map, or as a table where it is none.
+    """Return the same function as a digit map, or as a table where there is no digit map.
 
     Example:
         >>> canonical(TableMap((0, 2, 4, 1, 3, 5))), canonical(TableMap((0, 1, 3, 2)))

@@ -39,7 +39,7 @@ class HierarchicalLayout(Layout):
 
     Mathematically: a bijection ``map`` of [0, N) read through the colexicographic flat indices of both boxes,
     restricted to the points that satisfy every guard. When the source is a box of levels, blocks of a cut with B points
-    and N / B blocks, the bijections that keep blocks together are the wreath product S_B wr S_(N/B); ``membership``
+    and N / B blocks, the bijections that keep blocks together are the wreath product S_B wr S_(N/B); ``blocks``
     tests for it and ``normal_form`` writes such an element as (f; h).
 
     Args:

@@ -12,8 +12,8 @@ in a block with another number.
 The counts behind ``moved`` are in ``staying``.
 
 Notation: ``mechanism`` is what the conversion needs as it stands: the innermost cut that nothing moves across says
-which one. ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: it asks that
-every block feeds at most one block and reads from at most one, no matter which.
+which one. ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: every
+block then feeds at most one block and reads from at most one, no matter which.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import IntArray, aligned, placed, shared_bits, weights
 from layoutalg.hierarchy.bijection import Bijection
+from layoutalg.hierarchy.blocks import cut_digits
 from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import (
@@ -39,7 +40,6 @@ from layoutalg.hierarchy.levels import (
     require,
     same_levels,
 )
-from layoutalg.hierarchy.membership import cut_digits
 from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import shown
 from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.blocks import moved_point
 from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import block_size, cut_level, require, same_levels
-from layoutalg.hierarchy.membership import moved_point
 
 
 def solve_conversion(

@@ -41,34 +41,22 @@ def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
     """Return how many values of plain digits, as (weight, extent, stride), keep every digit above the cut.
 
     Above the cut, the digit that arrives at a place must equal the digit that was there. Those equations form chains
-    and cycles; a free chain has one value per coordinate, a cycle with an odd number of reversals only fixed points. A
-    place occurs at most once on each side of an equation, so nothing is ever joined to a closed cycle.
+    and cycles: a chain is free to have one value per coordinate, and a cycle too, but with an odd number of reversals
+    it has only the fixed point that an odd extent has in its middle.
     """
-    root = {place: (place, False) for place, _, _ in digits}
-    contradicted: set[int] = set()
-
-    def find(place: int) -> tuple[int, bool]:
-        parent, flipped = root[place]
-        if parent == place:
-            return place, flipped
-        top, above = find(parent)
-        root[place] = (top, flipped ^ above)
-        return root[place]
-
-    for place, _, stride in digits:
-        if abs(stride) < below:
+    arrow = {place: (abs(stride), stride < 0) for place, _, stride in digits if abs(stride) >= below}
+    reached = {place for place, _ in arrow.values()}
+    kept, seen = 1, set[int]()
+    # chains from where they start; what is then left are cycles
+    for place, extent, _ in sorted(digits, key=lambda digit: digit[0] in reached):
+        if place in seen:
             continue
-        (first, one), (second, two) = find(place), find(abs(stride))
-        reversed_ = one ^ two ^ (stride < 0)
-        if first == second:
-            if reversed_:
-                contradicted.add(first)
-        else:
-            root[first] = (second, reversed_)
-    kept = 1
-    for place, extent, _ in digits:
-        if find(place)[0] == place:
-            kept *= extent % 2 if place in contradicted else extent
+        here, turned = place, False
+        while here not in seen:
+            seen.add(here)
+            here, reversed_ = arrow.get(here, (here, False))
+            turned ^= reversed_
+        kept *= extent % 2 if turned and place in reached else extent
     return kept
 
 

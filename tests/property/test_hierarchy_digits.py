@@ -26,8 +26,8 @@ from layoutalg.hierarchy import (
     reindex,
 )
 from layoutalg.hierarchy import bijection as maps
+from layoutalg.hierarchy.blocks import crossing_witness, form_of, moved_point
 from layoutalg.hierarchy.mapping import unswizzled
-from layoutalg.hierarchy.membership import crossing_witness, form_of, moved_point
 from layoutalg.hierarchy.profile import fanout, moved
 
 Case = tuple[DigitMap, list[int]]

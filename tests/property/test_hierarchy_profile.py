@@ -27,7 +27,7 @@ from layoutalg.hierarchy import (
     solve_conversion,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.membership import crossing_witness, form_of, moved_point
+from layoutalg.hierarchy.blocks import crossing_witness, form_of, moved_point
 from layoutalg.hierarchy.profile import fanout, moved
 from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
 

@@ -28,7 +28,7 @@ from layoutalg.hierarchy import (
     tile,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.membership import form_of
+from layoutalg.hierarchy.blocks import form_of
 
 TILE = Box.of(col=64, row=96)
 SWIZZLED = reshape(Box.of(x=64 * 96), Box.of(x=64 * 96)) @ HierarchicalLayout(
@@ -123,7 +123,7 @@ def test_functions_are_read_point_by_point() -> None:
     assert reindex(Box.of(x=6), lambda index: 5 - index).map == DigitMap(((6, -1),))
     with pytest.raises(MalformedError, match="must have a value at 3, not ZeroDivisionError"):
         reindex(Box.of(x=6), lambda index: index * (3 - index) // (3 - index))
-    with pytest.raises(LayoutError, match="value 0 is met twice"):
+    with pytest.raises(LayoutError, match="value 0 occurs twice"):
         reindex(Box.of(x=6), lambda index: index % 5)
     with pytest.raises(BudgetError, match="a function is read point by point"):
         reindex(Box.of(x=2**21), lambda index: index)
@@ -194,7 +194,7 @@ def test_text_as_it_is_written(text: str) -> None:
         ("x 8:2 -> y:8", "LA752", 0, "the next stride must be 1, not 2; written at character 0"),
         ("x 4:1, x 2:4 -> y:8", "LA750", 0, "must be distinct from the names before it"),
         ("[x:3] table 1,0 -> x:3", "LA750", 0, "must have the 3 points of the source"),
-        ("[x:3] table 1,1,0 -> x:3", "LA752", 6, "value 1 is met twice"),
+        ("[x:3] table 1,1,0 -> x:3", "LA752", 6, "value 1 occurs twice"),
         ("[x:3] table 1,2,... -> x:3", "LA762", 16, "only its first 2 values are written; repr and pickle hold all"),
         ("x 8:1 -> y:" + "9" * 4001, "LA761", 11, "expected an extent"),
     ],

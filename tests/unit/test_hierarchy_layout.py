@@ -190,7 +190,7 @@ LINEAR = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 4})
         (lambda: DigitMap.from_bits((1, 4)), "columns[1]\n  since  must be in [0, 4), not 4"),
         (lambda: DigitMap.from_bits((1,), 2), "constant\n  since  must be in [0, 2), not 2"),
         (lambda: TableMap(()), "must not be empty"),
-        (lambda: TableMap((0, 0)), "value 0 is met twice"),
+        (lambda: TableMap((0, 0)), "value 0 occurs twice"),
         (lambda: TableMap((0, 2)), "value 2 is not in [0, 2)"),
         (lambda: TableMap((0, True)), "must be an integer, not True"),
         (lambda: reindex(X3, [0, 1]), "2 points where the box has 3"),

@@ -168,7 +168,7 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
         layout: From a box of levels to itself, for example ``dst.inverse() @ src``.
 
     Returns:
-        Proved, or Refuted with two points of one block that part.
+        Proved, or Refuted with two points of one block that land in different blocks.
 
     Raises: AdmissibilityError: LA756, LA750. BudgetError: LA754.
 
