@@ -102,7 +102,7 @@ def parities() -> None:
 def ragged() -> None:
     """Inverses and counts with a symbolic extent."""
     tiles = PiecewiseLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }")
-    report("inverse of a ragged tile", tiles.inverse)
+    report("inverse of a ragged tile", tiles.image_inverse)
     names = "abcdef"
     extents, weight, terms, box = (7, 3, 5, 11, 13, 17), 1, [], []
     for name, extent in zip(names, extents, strict=True):
@@ -110,7 +110,7 @@ def ragged() -> None:
         box.append(f"0 <= {name} < {extent}")
         weight *= extent
     chain = PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] : {' and '.join(box)} }}")
-    report("inverse of a chain of 6 modes", chain.inverse)
+    report("inverse of a chain of 6 modes", chain.image_inverse)
     wedge = PointSet("[N] -> { [i, j] : 0 <= j <= i < N }")
     report("count formula of a wedge", wedge.count_formula)
     assert wedge.count_formula()(N=10**9) == 10**9 * (10**9 + 1) // 2

@@ -302,7 +302,7 @@ def text_inverse(rng: random.Random) -> str:
     layout, table, name = text_form(rng)
     injective = len(set(table.values())) == len(table)
     try:
-        found = asked(layout.inverse, table)
+        found = asked(layout.image_inverse, table)
     except AdmissibilityError as error:
         witness: Any = error.diagnostic.witness
         expect(not injective and error.diagnostic.code == "LA792", f"{error.diagnostic.code} of {name}")

@@ -520,7 +520,7 @@ def inverse(rng: random.Random) -> str:
         text, table = one.text, one.table
     layout = PiecewiseLayout(text)
     try:
-        found = layout.inverse()
+        found = layout.image_inverse()
     except AdmissibilityError as error:
         witness: Any = error.diagnostic.witness
         first, second = witness["points"]
@@ -644,7 +644,7 @@ def without_bounds(rng: random.Random) -> str:
         (lambda: half.points(N=b), "LA786"),
         (lambda: lexmax(half), "LA786"),
         (half.count_formula, "LA790"),
-        (lambda: PiecewiseLayout(f"{{ [i] -> [i mod {a}] }}").inverse(), "LA792"),
+        (lambda: PiecewiseLayout(f"{{ [i] -> [i mod {a}] }}").image_inverse(), "LA792"),
         (lambda: PiecewiseLayout(f"[N] -> {{ [i] -> [N*i + {a}] }}"), "LA781"),
         (lambda: PiecewiseLayout(f"{{ [i] -> [i] : i < {a} }}").graph(), "LA786"),
         (lambda: PiecewiseLayout("[N] -> { [i] -> [i] }", given=f"N > {a} and N < {a}"), "LA784"),

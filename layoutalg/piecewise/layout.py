@@ -330,13 +330,36 @@ class PiecewiseLayout(Layout):
         return self.collision() is None
 
     def inverse(self) -> PiecewiseLayout:
+        """Return the inverse of a total layout whose values are exactly 0, ..., size - 1, from value to flat index.
+
+        ``image_inverse`` inverts any layout of distinct values, ``right_inverse`` every layout.
+
+        Raises: MalformedError: LA221. AdmissibilityError: LA792. BudgetError: LA222.
+
+        Example:
+            >>> print(PiecewiseLayout("{ [i, j] -> [3i + j] : 0 <= i < 2 and 0 <= j < 3 }").inverse())
+            { [y0] -> [(2y0 - 5*floor((y0)/3))] : 0 <= y0 <= 5 } as index
+        """
+        inputs = self.inputs
+        if len(self.outputs) != 1:
+            raise self._no_inverse(f"it has {len(self.outputs)} outputs, and an index is one number", {})
+        back = self.image_inverse()
+        size, name = named.size(inputs), back.axes[0]
+        if box.extents(back.text) != (size,):
+            missed = PointSet(f"{{ [{name}] : 0 <= {name} < {size} }}").subtract(self.image).sample() or {}
+            raise self._no_inverse(f"no point has the value {missed.get(name)}", {"missed": missed.get(name)})
+        weights = [named.size(inputs[:place]) for place in range(len(inputs))]
+        terms = " + ".join(["0", *(f"{w}*{axis}" for w, axis in zip(weights, self.axes, strict=True))])
+        return PiecewiseLayout(f"{{ [{', '.join(self.axes)}] -> [{terms}] }}", ("index",)).after(back)
+
+    def image_inverse(self) -> PiecewiseLayout:
         """Return the inverse, defined exactly on the image: its guard is the predicate that tells values from holes.
 
         Raises: AdmissibilityError: LA792. BudgetError: LA222.
 
         Example:
             >>> f = PiecewiseLayout("[N] -> { [i] -> [i div 12, i mod 12] : 0 <= i < N }")
-            >>> f.inverse()(y0=4, y1=2, N=60)
+            >>> f.image_inverse()(y0=4, y1=2, N=60)
             {'i': 50}
         """
         names = self._out_axes()
@@ -344,10 +367,7 @@ class PiecewiseLayout(Layout):
         if text is None:
             found = self.collision()
             if found is not None:
-                because = f"two points have the value {found['value']}"
-                raise AdmissibilityError(
-                    Diagnostic("LA792", "this layout has no inverse", (self.text[:200],), because, found)
-                )
+                raise self._no_inverse(f"two points have the value {found['value']}", found)
             text = turned(self.text, names, False)
         return PiecewiseLayout(text, self.axes, self.given)
 
@@ -391,6 +411,11 @@ class PiecewiseLayout(Layout):
         check.kind(other, PiecewiseLayout, "other")
         alike = (len(self.axes), len(self.outputs)) == (len(other.axes), len(other.outputs))
         return alike and self.difference(other) is None
+
+    def _no_inverse(self, because: str, witness: dict[str, object]) -> AdmissibilityError:
+        return AdmissibilityError(
+            Diagnostic("LA792", "this layout has no inverse", (self.text[:200],), because, witness)
+        )
 
     def _out_axes(self) -> list[str]:
         """Return the names of the outputs as names of axes, apart from those of parameters and axes."""

@@ -151,7 +151,7 @@ def test_full_and_partial_tiles_cut_the_domain_exactly(case: Case, tile: int, ax
 def test_inverses_are_exact_or_refused_with_a_collision(case: Case) -> None:
     turned = {value: point for point, value in case.table.items()}
     try:
-        inverse = case.layout.inverse()
+        inverse = case.layout.image_inverse()
     except BudgetError:
         return
     except AdmissibilityError as error:
@@ -194,7 +194,7 @@ def test_tiles_flips_and_paddings_have_inverses_and_holes(
     layout = PiecewiseLayout(
         f"[N] -> {{ [i, j] -> [i div {tile}, {inner}, {columns - 1} - j] : 0 <= i < N and 0 <= j < {columns} }}"
     )
-    inverse = layout.inverse()
+    inverse = layout.image_inverse()
     table = {
         (i // tile, tile - 1 - i % tile if flip else i % tile, columns - 1 - j): (i, j)
         for i, j in product(range(n), range(columns))

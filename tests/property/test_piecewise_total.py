@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
-from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 from layoutalg.piecewise import PiecewiseLayout, box
 
 SIDE = st.integers(0, 7)
@@ -72,3 +72,32 @@ def test_the_text_holds_names_and_constraints(text: str, outputs: tuple[str, ...
     assert la.parse(str(layout)) == layout
     assert eval(repr(layout)) == layout
     assert layout.outputs == outputs
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.data())
+def test_an_inverse_undoes_the_values_of_a_bijection_and_refuses_others(
+    extents: list[int], data: st.DataObject
+) -> None:
+    order = data.draw(st.permutations(range(len(extents))))
+    names = [f"x{k}" for k in range(len(extents))]
+    terms, weight = [str(data.draw(st.sampled_from([0, 0, 0, 1])))], data.draw(st.sampled_from([1, 1, 1, 2]))
+    for k in order:
+        flip = data.draw(st.booleans())
+        terms.append(f"{weight}*({f'{extents[k] - 1} - {names[k]}' if flip else names[k]})")
+        weight *= data.draw(st.sampled_from([extents[k], extents[k], extents[k], max(1, extents[k] - 1)]))
+    bounds = " and ".join(f"0 <= {name} < {extent}" for name, extent in zip(names, extents, strict=True))
+    layout = PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] : {bounds} }}")
+    values = layout.table().tolist()
+    if sorted(values) == list(range(layout.size)):
+        back = layout.inverse()
+        assert [back.at(value) for value in values] == list(range(layout.size))
+        assert [layout.at(back.at(index)) for index in range(layout.size)] == list(range(layout.size))  # type: ignore[arg-type]
+        return
+    with pytest.raises(AdmissibilityError, match="LA792") as caught:
+        layout.inverse()
+    witness = caught.value.diagnostic.witness or {}
+    if "missed" in witness:
+        assert witness["missed"] in set(range(layout.size)) - set(values)
+    else:
+        assert len({layout(**point)["y0"] for point in witness["points"]}) == 1  # type: ignore[attr-defined]

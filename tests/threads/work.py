@@ -89,7 +89,7 @@ def isl_all(k: int) -> object:
         layout.right_inverse().domain.count(),
         points.count(),
         triangle.graph(N=4)[0].tolist(),
-        triangle.inverse()(y0=2 * (k + 1), y1=1, N=5),
+        triangle.image_inverse()(y0=2 * (k + 1), y1=1, N=5),
         piecewise.table().tolist(),
         piecewise.is_equal(piecewise),
     ]

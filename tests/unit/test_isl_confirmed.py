@@ -148,7 +148,7 @@ def test_a_flat_index_is_inverted_by_its_digits(extents: tuple[int, int, int]) -
     text = f"{{ [x] -> [{m * k}*(x mod {n}) + {k}*(floor(x/{n}) mod {m}) + floor(x/{n * m})] : 0 <= x < {n * m * k} }}"
     layout = PiecewiseLayout(text)
     assert digit_inverse(layout.text, layout.axes, ("y0",)) is not None
-    inverse = layout.inverse()
+    inverse = layout.image_inverse()
     x = np.unique(np.linspace(0, n * m * k - 1, 5000).astype(np.int64))
     back = inverse.apply({"y0": layout.apply({"x": x})["y0"]})["x"]
     assert np.array_equal(back, x)  # type: ignore[arg-type]

@@ -148,7 +148,7 @@ def test_quotients_bind_as_in_python() -> None:
         (lambda: TILES.after(TILES), None),
         (lambda: LINE @ TILES, "LA650"),
         (lambda: LINE @ LINE, "LA651"),
-        (lambda: PiecewiseLayout("{ [i] -> [i mod 8] : 0 <= i < 9 }").inverse(), "LA792"),
+        (lambda: PiecewiseLayout("{ [i] -> [i mod 8] : 0 <= i < 9 }").image_inverse(), "LA792"),
         (lambda: PiecewiseLayout("{ [i] -> [0] }").right_inverse(), "LA791"),
         (lambda: PiecewiseLayout("{ [i] -> [i] }").graph(), "LA786"),
         (lambda: PointSet("{ [i] }").count(), "LA786"),
@@ -218,7 +218,7 @@ def test_empty_functions_are_values() -> None:
     assert nothing.graph()[0].shape == (0, 1)
     assert nothing.graph()[1].shape == (0, 1)
     assert nothing.union(nothing) == nothing
-    assert nothing.inverse().domain.is_empty()
+    assert nothing.image_inverse().domain.is_empty()
     assert not nothing.contains({"i": np.arange(3)}).any()
     assert nothing.domain.count() == 0
 
@@ -236,7 +236,7 @@ def test_padding_holes_and_the_inverse_predicate() -> None:
     for n in (1, 12, 13, 50):
         box = -(-n // 12) * 12 * 40
         assert holes.count(N=n) == box - 37 * n
-    inverse = TILES.inverse()
+    inverse = TILES.image_inverse()
     assert inverse.axes == ("y0", "y1", "y2")
     assert inverse.outputs == ("i", "j")
     assert inverse.contains({"y0": 4, "y1": np.array([1, 2]), "y2": 0}, N=50).tolist() == [True, False]
@@ -293,7 +293,7 @@ def test_chains_are_read_back(text: str, native: bool) -> None:
     assert (
         chain_inverse(layout.text, layout.axes, [f"v{k}" for k in range(len(layout.out_dims))]) is not None
     ) == native
-    inverse = layout.inverse()
+    inverse = layout.image_inverse()
     for n in (0, 1, 5, 9):
         points, image = layout.graph(N=n)
         back, again = inverse.graph(N=n)
@@ -304,8 +304,8 @@ def test_chains_are_read_back(text: str, native: bool) -> None:
 
 def test_names_do_not_merge_in_an_inverse() -> None:
     layout = PiecewiseLayout("{ [i, k] -> [i, k + 1] : 0 <= i < 3 and 0 <= k < 3 }", outputs=("i", "i_out"))
-    assert len(set(layout.inverse().axes)) == 2
-    assert layout.inverse().domain.count() == 9
+    assert len(set(layout.image_inverse().axes)) == 2
+    assert layout.image_inverse().domain.count() == 9
 
 
 def test_an_xor_goes_through_bits_and_carries() -> None:
