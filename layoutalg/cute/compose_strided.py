@@ -41,7 +41,7 @@ def after_strided(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
         (2,(2,4)):(20,(2,5))
     """
     narrow = len(outer._flat) <= NARROW and len(inner._flat) <= NARROW
-    return _compose(outer, inner) if narrow else _compose_wide(outer, inner)
+    return after_narrow(outer, inner) if narrow else after_wide(outer, inner)
 
 
 def after_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
@@ -83,7 +83,8 @@ def where_of(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str
 
 
 @lru_cache(RECENT)
-def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
+def after_narrow(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
+    """Return ``after_strided`` of layouts of at most ``NARROW`` modes."""
     if inner.size == 0:
         zeros = tuple([0] * len(inner.flat))
         return CuteLayout(inner.shape, unflatten(zeros, inner.shape))
@@ -120,7 +121,7 @@ def _compose(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
     return from_runs(runs, inner.shape)
 
 
-_compose_wide = remembered(weight)(_compose.__wrapped__)
+after_wide = remembered(weight)(after_narrow.__wrapped__)
 
 
 def _beyond(merged: Flat, step: int) -> int:

@@ -16,7 +16,15 @@ from typing import Any, overload
 
 from layoutalg.cute.affine import affine_after
 from layoutalg.cute.compose_coordinates import at_coordinates, coordinates_after
-from layoutalg.cute.compose_strided import after_strided, after_tiler, gave_up, joined, malformed_tiler, where_of
+from layoutalg.cute.compose_strided import (
+    after_narrow,
+    after_tiler,
+    after_wide,
+    gave_up,
+    joined,
+    malformed_tiler,
+    where_of,
+)
 from layoutalg.cute.composed import ComposedLayout, Cute, Stages, shift, staged
 from layoutalg.cute.conventions import STRICT, Convention, by_convention
 from layoutalg.cute.coordinates import CoordinateLayout
@@ -24,7 +32,7 @@ from layoutalg.cute.factor import Broken, GaveUpError, factor_run
 from layoutalg.cute.fit import over_f2
 from layoutalg.cute.inttuple import flatten, unflatten
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operands import WIDER, Tiler
+from layoutalg.cute.operands import NARROW, WIDER, Tiler
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.swizzled import first_leaving, swizzle_product, tabled
 from layoutalg.ground.digits import merge, span
@@ -90,7 +98,9 @@ def composition(outer: Any, inner: Any, *, convention: Convention = STRICT) -> A
     if convention is not STRICT:
         return by_convention(convention, composition, outer, inner)
     if type(outer) is CuteLayout and type(inner) is CuteLayout:
-        return after_strided(outer, inner)
+        if len(outer._flat) <= NARROW and len(inner._flat) <= NARROW:
+            return after_narrow(outer, inner)
+        return after_wide(outer, inner)
     if not isinstance(outer, CuteLayout | ComposedLayout | CoordinateLayout | Swizzle):
         raise malformed_tiler("the outer operand must be a layout", outer)
     if isinstance(outer, CoordinateLayout):

@@ -326,6 +326,8 @@ def from_runs(runs: Sequence[Flat], shape: IntTuple) -> CuteLayout:
         >>> print(from_runs([((2, 1), (2, 8)), ()], (4, 1)))
         ((2,2),1):((1,8),0)
     """
+    if isinstance(shape, int):
+        return from_flat(runs[0])
     leaves = [run or ((1, 0),) for run in runs]
     extents: list[IntTuple] = [run[0][0] if len(run) == 1 else tuple([extent for extent, _ in run]) for run in leaves]
     strides: list[IntTuple] = [run[0][1] if len(run) == 1 else tuple([stride for _, stride in run]) for run in leaves]
