@@ -1,13 +1,10 @@
 """One affine form ``a x + b`` on a box of coordinates: its range, its residues, and what its sorted strides tell.
 
-Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``growing``, ``filled``, ``point_in_run``, ``chain``,
-``modes_of``, ``grid``.
+Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``growing``, ``filled``, ``point_in_run``, ``grid``.
 
 Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
-its values at the origin and at the unit points stays in [0, m) on the box. A form takes each value of an interval of as
-many values as there are points once exactly when its strides, sorted by size, are 1, s_1, s_1 s_2, ...: the least value
-above those of the smaller strides must be a stride. It takes all that lies whole steps above its least value, up to
-the greatest, while no sorted stride exceeds what the smaller ones reach by more than the step.
+its values at the origin and at the unit points stays in [0, m) on the box. A form takes all that lies whole steps above
+its least value, up to the greatest, while no sorted stride exceeds what the smaller ones reach by more than the step.
 
 Notation: a form is a row of coefficients and a constant; a box is its extents, fastest first.
 """
@@ -87,7 +84,7 @@ def growing(row: Sequence[int], extents: Sequence[int]) -> tuple[tuple[int, int]
         >>> growing((5, -1), (2, 4)), growing((3, 1), (2, 4)) is None
         (((1, 4), (5, 2)), True)
     """
-    modes = _sorted(row, extents)
+    modes = sorted_axes(row, extents)
     reach = 0
     for stride, extent, _ in modes:
         if stride <= reach:
@@ -105,7 +102,7 @@ def filled(row: Sequence[int], extents: Sequence[int]) -> tuple[int, int, bool]:
         >>> filled((2, -4), (2, 3)), filled((2, 10), (3, 2)), filled((0,), (4,))
         ((2, 10, True), (2, 4, False), (1, 0, True))
     """
-    modes = [mode for mode in _sorted(row, extents) if mode[0]]
+    modes = [mode for mode in sorted_axes(row, extents) if mode[0]]
     step = math.gcd(*[stride for stride, _, _ in modes]) or 1
     reach = 0
     for stride, extent, _ in modes:
@@ -123,7 +120,7 @@ def point_in_run(row: Sequence[int], constant: int, extents: Sequence[int], valu
         (1, 1)
     """
     rest = value - span(row, constant, extents)[0]
-    modes = _sorted(row, extents)
+    modes = sorted_axes(row, extents)
     below = sum([stride * (extent - 1) for stride, extent, _ in modes])
     point = [0] * len(row)
     for stride, extent, place in reversed(modes):
@@ -135,70 +132,9 @@ def point_in_run(row: Sequence[int], constant: int, extents: Sequence[int], valu
     return tuple(point)
 
 
-def _sorted(row: Sequence[int], extents: Sequence[int]) -> list[tuple[int, int, int]]:
+def sorted_axes(row: Sequence[int], extents: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return (size of the stride, extent, place) of the axes of extent above 1, least stride first."""
     return sorted([(abs(a), e, place) for place, (a, e) in enumerate(zip(row, extents, strict=True)) if e > 1])
-
-
-def chain(row: Sequence[int], constant: int, extents: Sequence[int]) -> list[int] | tuple[Vector, Vector] | int:
-    """Return the axes, least stride first, of a form that takes each of 0, ..., size - 1 once; else why it does not.
-
-    Args:
-        row: Coefficients.
-        constant: The constant.
-        extents: The box, not empty.
-
-    Returns:
-        The places of the axes of extent above 1; or two points that share a value; or a number: one of
-        0, ..., size - 1 that is missed, or a negative one that is a value.
-
-    Example:
-        >>> chain((-3, 1), 3, (2, 3)), chain((2, 1), 0, (3, 3)), chain((2, 4), 0, (2, 2)), chain((1,), -4, (2,))
-        ([1, 0], ((0, 2), (1, 0)), 1, -4)
-    """
-    low = span(row, constant, extents)[0]
-    live = [place for _, _, place in _sorted(row, extents)]
-    weight = 1
-    for count, place in enumerate(live):
-        stride = abs(row[place])
-        if stride < weight:
-            # the digits of the stride along the smaller ones are another way to move as far
-            steps = [[0] * len(extents), [0] * len(extents)]
-            steps[1][place], rest = 1, stride
-            for faster in live[:count][::-1]:
-                steps[0][faster], rest = divmod(rest, abs(row[faster]))
-            points = [
-                tuple([e - 1 - x if a < 0 else x for x, a, e in zip(step, row, extents, strict=True)]) for step in steps
-            ]
-            return points[0], points[1]
-        if stride > weight:
-            return weight if low == 0 else min(low, 0)
-        weight *= extents[place]
-    return live if low == 0 else min(low, 0)
-
-
-def modes_of(table: npt.NDArray[np.int64], modulus: int) -> list[tuple[int, int]] | None:
-    """Return the only (extent, stride) digits, fastest first, that can make a table less its first entry, or None.
-
-    Args:
-        table: At least one entry.
-        modulus: Entries are residues modulo this; 0: integers.
-
-    Example:
-        >>> modes_of(np.array([0, 7, 2, 1, 4, 3, 6, 5]), 8), modes_of(np.array([0, 2, 1, 3, 5]), 0)
-        ([(2, 7), (4, 2)], None)
-    """
-    done, modes = 1, []
-    while done < len(table):
-        line = table[::done] - table[0]
-        gaps = line - line[1] * np.arange(len(line))
-        wrong = np.flatnonzero(gaps % modulus if modulus else gaps)
-        extent = int(wrong[0]) if wrong.size else len(line)
-        if len(table) % (done * extent):
-            return None
-        modes.append((extent, int(line[1]) % modulus if modulus else int(line[1])))
-        done *= extent
-    return modes
 
 
 def grid(extents: Sequence[int]) -> list[npt.NDArray[np.int64]]:

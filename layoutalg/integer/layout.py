@@ -6,9 +6,6 @@ Notation: ``Z[i:4=(6), j:6=(1) -> offset] + (3)`` lists, per input axis, its ext
 the outputs; then the constant, where it is not zero. ``bank%32`` is an output read modulo 32. Axes are listed fastest
 first: the flat index is colexicographic.
 
-Main statements: every operation here is exact or refused with the first coordinate, in the order of the flat index,
-where it would not be exact.
-
 Implementation notes: Python integers everywhere; tables are int64 where all values fit and Python objects elsewhere.
 """
 
@@ -27,7 +24,8 @@ from layoutalg.ground.axes import Axes, Coordinate, checked_axes, coordinates, d
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.layout import Layout
-from layoutalg.integer.forms import chain, grid, modes_of, residue_form, span
+from layoutalg.integer.bijection import Index, index_by_strides, index_by_table
+from layoutalg.integer.forms import grid, residue_form, span
 from layoutalg.integer.matrix import Matrix, Vector, as_matrix, transpose
 from layoutalg.integer.matrix import check as check_matrix
 
@@ -101,12 +99,12 @@ class IntegerLayout(Layout):
         output: str = "offset",
         modulus: int = 0,
     ) -> IntegerLayout:
-        """Return the layout with one output: ``offset + sum of stride_i x_i``.
+        """Return the layout with one output: ``offset + sum of stride_i x_i``, in elements.
 
         Args:
             extents: Extent of each axis, fastest first.
-            strides: One stride per axis; any sign. Elements.
-            offset: Value at the origin. Elements.
+            strides: One stride per axis; any sign.
+            offset: Value at the origin.
             output: Name of the output.
             modulus: 0 for none.
 
@@ -288,7 +286,7 @@ class IntegerLayout(Layout):
         return np.stack(answers, axis=-1) if answers else np.empty((*index.shape, 0), np.int64)
 
     def __call__(self, /, **coords: Any) -> Any:
-        """Evaluate at one point, axes by name; see ``apply``."""
+        """Return the value of every output at one point, axes by name."""
         return self.apply(coords)
 
     def _arrays(self, values: Sequence[Coordinate], shape: tuple[int, ...]) -> list[npt.NDArray[Any]]:
@@ -368,60 +366,29 @@ class IntegerLayout(Layout):
             >>> str(f.inverse()), [f.inverse().at(f.at(i)) for i in range(4)]
             ('Z[offset0:6=(-4), offset1:4=(1) -> index] + (20)', [0, 1, 2, 3])
         """
+        what, where = f"the values of the layout are not 0, ..., {self.size - 1}, each once", (str(self),)
         if len(self.outputs) != 1:
-            raise self._not_invertible(f"it has {len(self.outputs)} outputs, and an index is one number", {})
-        name, extents = self.outputs[0][0], self.extents
-        if not self.size:
-            return IntegerLayout(((name, 0),), (("index", 0),), ((0,),), (0,))
-        row, constant, wrap = self.forms[0]
-        if wrap:
-            return self._inverse_by_table()
-        found = chain(row, constant, extents)
+            because = f"it has {len(self.outputs)} outputs, and an index is one number"
+            raise AdmissibilityError(Diagnostic("LA746", what, where, because))
+        name, (row, constant, wrap) = self.outputs[0][0], self.forms[0]
+        found = index_by_table(self.table(), wrap) if wrap else index_by_strides(row, constant, self.extents)
+        if found is None:
+            because = f"no strides, over the integers or modulo {self.size} or {wrap}, lead from the digits of a value "
+            because += "to its index; integer.image_inverse gives the inverse in pieces"
+            raise RepresentabilityError(Diagnostic("LA747", "the inverse is not an integer layout", where, because))
+        if isinstance(found, Index):
+            names = [name] if len(found.modes) == 1 else [f"{name}{k}" for k in range(len(found.modes))]
+            inputs = tuple((digit, extent) for digit, (extent, _) in zip(names, found.modes, strict=True))
+            strides = tuple(stride for _, stride in found.modes)
+            return IntegerLayout(inputs, (("index", found.modulus),), (strides,), (found.start,))
         if isinstance(found, int):
             because = f"{found} is a value of it" if found < 0 else f"no coordinate has the value {found}"
-            raise self._not_invertible(because, {"value": found} if found < 0 else {"missed": found})
-        if isinstance(found, tuple):
-            raise self._not_invertible("two coordinates share a value", self._shared(*found))
-        weights = [math.prod(extents[:place]) for place in found]
-        signs = [-1 if row[place] < 0 else 1 for place in found]
-        start = sum([w * (extents[p] - 1) for p, w, sign in zip(found, weights, signs, strict=True) if sign < 0])
-        steps = [w * sign for w, sign in zip(weights, signs, strict=True)]
-        return _indexed(name, [(extents[place], step) for place, step in zip(found, steps, strict=True)], start)
-
-    def _inverse_by_table(self) -> IntegerLayout:
-        """Return the inverse of a layout whose modulus wraps."""
-        table = self.table()
-        order = np.argsort(table, kind="stable")
-        wrong = np.flatnonzero(table[order] != np.arange(self.size))
-        if wrong.size:
-            place = int(wrong[0])
-            if place and table[order[place]] == table[order[place - 1]]:
-                pair = (self.coordinate(int(order[place - 1])), self.coordinate(int(order[place])))
-                raise self._not_invertible("two coordinates share a value", self._shared(*pair))
-            raise self._not_invertible(f"no coordinate has the value {place}", {"missed": place})
-        name, m = self.outputs[0]
-        for modulus in (0, self.size, m):
-            modes = modes_of(order, modulus)
-            found = None if modes is None else _indexed(name, modes, int(order[0]), modulus)
-            if found is not None and bool((found.table() == order).all()):
-                return found
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA747",
-                what="the inverse is not an integer layout",
-                where=(str(self),),
-                because=f"no strides, over the integers or modulo {self.size} or {m}, lead from the digits of a value "
-                "to its index; integer.image_inverse gives the inverse in pieces",
-            )
-        )
-
-    def _shared(self, first: Vector, second: Vector) -> dict[str, object]:
-        ours, theirs = (dict(zip(self.in_dims, point, strict=True)) for point in (first, second))
-        return {"first": ours, "second": theirs, "value": self.value(first)[0]}
-
-    def _not_invertible(self, because: str, witness: dict[str, object]) -> AdmissibilityError:
-        what = f"the values of the layout are not 0, ..., {self.size - 1}, each once"
-        return AdmissibilityError(Diagnostic("LA746", what, (str(self),), because, witness))
+            witness: dict[str, object] = {"value" if found < 0 else "missed": found}
+        else:
+            because = "two coordinates share a value"
+            points = [dict(zip(self.in_dims, self.coordinate(index), strict=True)) for index in found]
+            witness = {"first": points[0], "second": points[1], "value": self.at(found[0])}
+        raise AdmissibilityError(Diagnostic("LA746", what, where, because, witness))
 
     def __str__(self) -> str:
         def point(values: Sequence[int]) -> str:
@@ -438,10 +405,3 @@ class IntegerLayout(Layout):
 def layout_or_refuse(value: object, argument: str = "layout") -> IntegerLayout:
     """Return an integer layout, or refuse any other value."""
     return check.kind(value, IntegerLayout, argument)
-
-
-def _indexed(name: str, modes: Sequence[tuple[int, int]], start: int, modulus: int = 0) -> IntegerLayout:
-    """Return the layout from the digits of a value to an index."""
-    names = [name] if len(modes) == 1 else [f"{name}{k}" for k in range(len(modes))]
-    inputs = tuple((digit, extent) for digit, (extent, _) in zip(names, modes, strict=True))
-    return IntegerLayout(inputs, (("index", modulus),), (tuple(stride for _, stride in modes),), (start,))

@@ -325,7 +325,7 @@ def test_other_values_do_not_compose(bad):
 
 def test_inverses_name_what_is_wrong():
     found = refused(L({"i": 2, "j": 3}, (2, 1)).inverse, "LA746")
-    assert found.witness == {"first": {"i": 0, "j": 2}, "second": {"i": 1, "j": 0}, "value": 2}
+    assert found.witness == {"first": {"i": 1, "j": 0}, "second": {"i": 0, "j": 2}, "value": 2}
     assert refused(L({"i": 2, "j": 2}, (1, 3)).inverse, "LA746").witness == {"missed": 2}
     assert refused(L({"i": 2}, (1,), 5).inverse, "LA746").witness == {"missed": 0}
     assert refused(L({"i": 2}, (1,), -5).inverse, "LA746").witness == {"value": -5}
