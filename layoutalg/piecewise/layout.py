@@ -21,12 +21,10 @@ import numpy.typing as npt
 
 from layoutalg.ground import axes as named
 from layoutalg.ground import clock, limits, memory
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
-from layoutalg.ground.layout import Layout
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.piecewise import box, functions, reading, regions, sympy_form
-from layoutalg.piecewise.compare import difference
+from layoutalg.piecewise.algebra import Algebra
 from layoutalg.piecewise.explicit import EMPTY
-from layoutalg.piecewise.inverse import digits_inverse, turned
 from layoutalg.piecewise.notation import malformed, split_names
 from layoutalg.piecewise.points import Numbers, check, checked_values, evaluated, point_arrays
 from layoutalg.piecewise.sets import PointSet
@@ -36,7 +34,7 @@ OBJECT_BYTES = 48
 
 
 @dataclass(frozen=True, slots=True)
-class PiecewiseLayout(Layout):
+class PiecewiseLayout(Algebra):
     """A partial function from integer points to integer points, piecewise quasi-affine (integer affine with floors).
 
     It is *total* where it has no parameters and its domain is a box from the origin: then it has ``in_dims``, ``size``,
@@ -101,6 +99,11 @@ class PiecewiseLayout(Layout):
         body, names, given = split_names(text)
         return cls(body, names, given)
 
+    def _made(self, text: str, outputs: tuple[str, ...] | None = None, given: str | None = None) -> PiecewiseLayout:
+        return PiecewiseLayout(
+            text, self.outputs if outputs is None else outputs, self.given if given is None else given
+        )
+
     @property
     def is_total(self) -> bool:
         """Whether there are no parameters and the domain is a box from the origin."""
@@ -140,16 +143,6 @@ class PiecewiseLayout(Layout):
         Raises: MalformedError: LA221.
         """
         return named.size(self.inputs)
-
-    @property
-    def domain(self) -> PointSet:
-        """The points with a value."""
-        return PointSet(functions.domain(self.text))
-
-    @property
-    def image(self) -> PointSet:
-        """The values; as a predicate, whether the inverse is defined."""
-        return PointSet(functions.image(self.text))
 
     def __call__(self, **values: int) -> dict[str, Numbers]:
         """Evaluate at one point, axes and parameters by name; see ``apply``."""
@@ -280,55 +273,6 @@ class PiecewiseLayout(Layout):
             raise self._outside(known)
         return PiecewiseLayout(functions.substitute(self.text, known), self.outputs, given)
 
-    def after(self, inner: PiecewiseLayout) -> PiecewiseLayout:
-        """Return ``self`` after ``inner`` on the points of ``inner`` whose value is in the domain of ``self``.
-
-        Outputs meet axes by position; a single output that meets several axes, or none, of a total layout is their flat
-        index. ``self @ inner`` refuses a value outside the domain.
-
-        Raises: MalformedError: LA785. AdmissibilityError: LA650.
-
-        Example:
-            >>> f = PiecewiseLayout("{ [x] -> [x + 1] : x < 4 }")
-            >>> print(f.after(PiecewiseLayout("{ [i] -> [2i] : 0 <= i < 9 }")))
-            { [i] -> [(1 + 2i)] : 0 <= i <= 1 }
-        """
-        check.kind(inner, PiecewiseLayout, "inner")
-        link = box.link(self.text, len(self.axes), inner.text, len(inner.outputs))
-        return self.made_with(inner, functions.after(self.text, link, inner.text))
-
-    def restrict(self, points: PointSet | str) -> PiecewiseLayout:
-        """Return the layout on the points of its domain that lie in a set."""
-        return PiecewiseLayout(functions.restrict(self.text, self._set(points).text), self.outputs, self.given)
-
-    def without(self, points: PointSet | str) -> PiecewiseLayout:
-        """Return the layout on the points of its domain outside a set."""
-        return PiecewiseLayout(functions.remove(self.text, self._set(points).text), self.outputs, self.given)
-
-    def union(self, other: PiecewiseLayout) -> PiecewiseLayout:
-        """Return the layout defined where either is.
-
-        Raises: MalformedError: LA783, LA785.
-
-        Example:
-            >>> low = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")
-            >>> low.union(PiecewiseLayout("{ [i] -> [2i] : 4 <= i < 6 }")).table().tolist()
-            [0, 1, 2, 3, 8, 10]
-        """
-        return self.made_with(other, functions.union(self.text, self._alike(other).text))
-
-    def intersect(self, other: PiecewiseLayout) -> PiecewiseLayout:
-        """Return the layout on the points where both are defined and agree."""
-        return self.made_with(other, functions.intersect(self.text, self._alike(other).text))
-
-    def collision(self) -> dict[str, object] | None:
-        """Return two points with one value (parameters, points, value), or None where the layout is injective."""
-        return functions.collision(self.text, self.axes)
-
-    def injective(self) -> bool:
-        """Return whether no two points have one value, whatever the parameters."""
-        return self.collision() is None
-
     def inverse(self) -> PiecewiseLayout:
         """Return the inverse of a total layout whose values are exactly 0, ..., size - 1, from value to flat index.
 
@@ -351,103 +295,6 @@ class PiecewiseLayout(Layout):
         weights = [named.size(inputs[:place]) for place in range(len(inputs))]
         terms = " + ".join(["0", *(f"{w}*{axis}" for w, axis in zip(weights, self.axes, strict=True))])
         return PiecewiseLayout(f"{{ [{', '.join(self.axes)}] -> [{terms}] }}", ("index",)).after(back)
-
-    def image_inverse(self) -> PiecewiseLayout:
-        """Return the inverse, defined exactly on the image: its guard is the predicate that tells values from holes.
-
-        Raises: AdmissibilityError: LA792. BudgetError: LA222.
-
-        Example:
-            >>> f = PiecewiseLayout("[N] -> { [i] -> [i div 12, i mod 12] : 0 <= i < N }")
-            >>> f.image_inverse()(y0=4, y1=2, N=60)
-            {'i': 50}
-        """
-        names = self._out_axes()
-        text = digits_inverse(self.text, self.axes, names)
-        if text is None:
-            found = self.collision()
-            if found is not None:
-                raise self._no_inverse(f"two points have the value {found['value']}", found)
-            text = turned(self.text, names, False)
-        return PiecewiseLayout(text, self.axes, self.given)
-
-    def right_inverse(self) -> PiecewiseLayout:
-        """Return the function from each value to its lexicographically least point.
-
-        Raises: AdmissibilityError: LA791.
-
-        Example:
-            >>> PiecewiseLayout("{ [i] -> [i div 3] : 0 <= i < 9 }").right_inverse().table().tolist()
-            [0, 3, 6]
-        """
-        names = self._out_axes()
-        text = digits_inverse(self.text, self.axes, names) or turned(self.text, names, True)
-        return PiecewiseLayout(text, self.axes, self.given)
-
-    def holes(self, box: PointSet | str) -> PointSet:
-        """Return the points of a box of values that the layout never takes: the padding.
-
-        Example:
-            >>> f = PiecewiseLayout("[N] -> { [i] -> [i div 4, i mod 4] : 0 <= i < N }")
-            >>> f.holes("[N] -> { [t, r] : 0 <= t and 4t < N and 0 <= r < 4 }").points(N=6).tolist()
-            [[1, 2], [1, 3]]
-        """
-        return PointSet.of(box).subtract(self.image)
-
-    def difference(self, other: PiecewiseLayout) -> dict[str, object] | None:
-        """Return parameter values and a point where only one is defined or the values differ; None where equal."""
-        return difference(self.text, self._alike(other).text, self.axes)
-
-    def is_equal(self, other: PiecewiseLayout) -> bool:
-        """Return whether both are the same partial function for all parameter values; names do not matter.
-
-        Raises: MalformedError: LA785. BudgetError: LA222.
-
-        Example:
-            >>> f = PiecewiseLayout("{ [i] -> [i - 2*floor(i/2)] : 0 <= i < 8 }")
-            >>> f.is_equal(PiecewiseLayout("{ [x] -> [x mod 2] : 0 <= x < 8 }"))
-            True
-        """
-        check.kind(other, PiecewiseLayout, "other")
-        alike = (len(self.axes), len(self.outputs)) == (len(other.axes), len(other.outputs))
-        return alike and self.difference(other) is None
-
-    def _no_inverse(self, because: str, witness: dict[str, object]) -> AdmissibilityError:
-        return AdmissibilityError(
-            Diagnostic("LA792", "this layout has no inverse", (self.text[:200],), because, witness)
-        )
-
-    def _out_axes(self) -> list[str]:
-        """Return the names of the outputs as names of axes, apart from those of parameters and axes."""
-        taken = {*self.params, *self.axes}  # a name used twice in ISL text means equality
-        names: list[str] = []
-        for name in self.outputs:
-            while name in taken:
-                name += "_out"
-            taken.add(name)
-            names.append(name)
-        return names
-
-    def made_with(self, other: PiecewiseLayout, text: str) -> PiecewiseLayout:
-        """Return the layout of a text that was made of this layout and another, with the outputs of this one."""
-        given = self.given or other.given
-        if self.given and other.given:
-            given = regions.intersect(self.given, other.given)
-        return PiecewiseLayout(text, self.outputs, given)
-
-    def _alike(self, other: PiecewiseLayout) -> PiecewiseLayout:
-        same = isinstance(other, PiecewiseLayout) and len(self.axes) == len(other.axes)
-        if not same or len(self.outputs) != len(other.outputs):
-            because = f"the layout has {len(self.axes)} axes and {len(self.outputs)} outputs"
-            raise malformed("LA785", "the layouts have different axes", other, because)
-        return other
-
-    def _set(self, points: PointSet | str) -> PointSet:
-        chosen = PointSet.of(points)
-        if len(chosen.axes) != len(self.axes):
-            because = f"the layout has the axes {list(self.axes)}"
-            raise malformed("LA785", "the set has different axes", chosen.text, because)
-        return chosen
 
     def _known(self, values: Mapping[str, int]) -> dict[str, int]:
         """Return checked values of all parameters, refused outside the given constraints."""
