@@ -12,7 +12,8 @@ shared memory. The coordinates of a layout are read in this order of rules.
   first (fastest) axes make up dimension 0, the next ones dimension 1, and so on. Each dimension ends where an axis
   ends, unless there is a single axis.
 
-``axes`` names the axes, outermost dimension first, and replaces the last three.
+``axes`` names the axes, outermost dimension first, in place of the first two rules; leaves of a CuTe layout are
+``c0``, ``c1``, ...
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.operand import FAMILIES, plain
+from layoutalg.bridges.operand import plain
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
+from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
 from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
@@ -39,7 +41,7 @@ CHECK = Checker("LA376", "this is not a shared-memory layout of the tile")
 _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
 _OFFSET = "offset"
-SHARED_LAYOUTS = (*FAMILIES, PaddedShared)
+SHARED_LAYOUTS = (Layout, PaddedShared)
 """Types of layouts that can be a tile in shared memory."""
 
 
@@ -84,14 +86,14 @@ def extents_of(layout: Any, axes: Sequence[str] | None = None) -> tuple[int, ...
         >>> extents_of(nvmma_shared((8, 64), 128, 16)), extents_of(CuteLayout((8, (4, 16)), (64, (16, 1))))
         ((8, 64), (8, 64))
     """
-    if isinstance(layout, CuteLayout | ComposedLayout):
+    if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         return cute_extents(layout)
     if isinstance(layout, PaddedShared):
         layout = layout.linear
-    outputs = _outputs(layout)
+    outputs = layout.out_dims
     if _is_inverse(layout):
         return tuple([outputs[f"dim{place}"] or 0 for place in range(len(outputs))])
-    inputs = _inputs(layout)
+    inputs = layout.in_dims
     return tuple([inputs[name] for name in _ordered(inputs, axes)])
 
 
@@ -115,12 +117,14 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
         return layout.addresses()[offsets(layout.linear, tile, axes)]
     if layout.size != math.prod(tile) and not _is_inverse(layout):
         raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
-    if isinstance(layout, CuteLayout | ComposedLayout):
+    if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         check_modes(layout, tile)
         return np.asarray(layout.table(), dtype=np.int64).reshape(tile, order="F")
     if _is_inverse(layout):
+        if axes is not None:
+            raise CHECK.malformed("axes", "must be None where the outputs of smem name the dimensions", axes)
         return _inverted(layout, tile)
-    inputs = _inputs(layout)
+    inputs = layout.in_dims
     ordered = _ordered(inputs, axes)
     extents = [inputs[name] for name in ordered]
     ends = {1, *accumulate(extents, mul)}
@@ -146,17 +150,6 @@ def check_modes(layout: CuteLayout | ComposedLayout, tile: tuple[int, ...]) -> N
         raise CHECK.malformed("smem", f"must have modes of the tile's extents {tile}, or one mode", extents, hint)
 
 
-def _inputs(layout: Any) -> dict[str, int]:
-    """Input axes, fastest first: name -> extent."""
-    return dict(layout.in_dims) if hasattr(layout, "in_dims") else dict(layout.source.axes)
-
-
-def _outputs(layout: Any) -> dict[str, int | None]:
-    """Outputs, fastest first: name -> extent, None or 0 where there is none."""
-    found = layout.out_dims if hasattr(layout, "out_dims") else dict(layout.target.axes)
-    return dict(found) if isinstance(found, Mapping) else dict.fromkeys(found)
-
-
 def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str, ...]:
     """The names of the axes, those of dimension 0 first."""
     if axes is not None:
@@ -172,14 +165,14 @@ def _is_inverse(layout: Any) -> bool:
     """Whether the layout takes offsets to tile coordinates."""
     if isinstance(layout, CuteLayout | ComposedLayout | PaddedShared):
         return False
-    outputs = _outputs(layout)
+    outputs = layout.out_dims
     named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
-    return named and bool(outputs) and _OFFSET in _inputs(layout)
+    return named and bool(outputs) and _OFFSET in layout.in_dims
 
 
 def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
     """Return the offset that holds each coordinate."""
-    inputs, outputs = _inputs(layout), _outputs(layout)
+    inputs, outputs = layout.in_dims, layout.out_dims
     wide = {name: extent for name, extent in inputs.items() if name != _OFFSET and extent != 1}
     if wide:
         raise CHECK.malformed("smem", "must be the layout of one block: of its inputs only offset may have parts", wide)
@@ -206,7 +199,7 @@ def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
 
 def _columns(layout: Any) -> list[IntArray]:
     """Return the values of each output at every flat coordinate."""
-    outputs = _outputs(layout)
+    outputs = layout.out_dims
     table = np.asarray(layout.table())
     if table.ndim == 2:
         return list(table.T)
@@ -222,13 +215,16 @@ def _columns(layout: Any) -> list[IntArray]:
 
 
 def _values(layout: Any) -> IntArray:
-    """Return the offset at every flat coordinate: the only output of more than one value, or the one named offset."""
-    outputs = {name: extent for name, extent in _outputs(layout).items() if extent != 1}
-    names = list(_outputs(layout))
-    if len(outputs) > 1 and _OFFSET not in outputs:
-        raise CHECK.malformed("smem", f"must have one output, or one of the name {_OFFSET}", list(outputs))
-    wanted = _OFFSET if _OFFSET in names or not outputs else next(iter(outputs))
-    column = _columns(layout)[names.index(wanted) if wanted in names else 0]
+    """Return the offset at every flat coordinate: the only output of more than one value."""
+    names = list(layout.out_dims)
+    moving = [name for name, extent in layout.out_dims.items() if extent != 1]
+    if len(moving) > 1:
+        raise CHECK.malformed("smem", "must have one output, the offset", moving)
+    if moving and _DIMENSION.fullmatch(moving[0]):
+        raise CHECK.malformed(
+            "smem", "must take coordinates to offsets, or an input offset to coordinates", str(layout)[:80]
+        )
+    column = _columns(layout)[names.index(moving[0]) if moving else 0]
     if column.dtype == object or (column.size and int(column.min()) < 0):
         raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", int(column.min()))
     return column

@@ -215,6 +215,33 @@ def test_what_is_not_a_layout_of_the_tile(smem, words):
     assert caught.value.diagnostic.code == "LA376"
 
 
+@pytest.mark.parametrize(
+    ("smem", "words"),
+    [
+        ("F2[dim0=(1,0)(2,0)(4,0), dim1=(0,1)(8,0)(16,0) -> offset:32, block:2]", "must have one output, the offset"),
+        ("Z[row:8=(8,0), col:8=(1,1) -> offset, bank%4]", "must have one output, the offset"),
+        ("F2[x=(1,0)(2,0)(4,0), y=(0,1)(0,2)(0,4) -> offset:8, partition:8]", "must have one output, the offset"),
+    ],
+)
+def test_no_part_of_a_value_is_dropped(smem, words):
+    with pytest.raises(la.MalformedError, match=words):
+        TensorMapProblem.of(TENSOR, (8, 8), smem)
+
+
+def test_where_values_lie_in_registers_is_not_where_they_lie_in_memory():
+    with pytest.raises(la.MalformedError, match="must take coordinates to offsets"):
+        TensorMapProblem.of(la.Tensor((64,)), (8,), "F2[register=(1), lane=(2)(4) -> dim0:8]")
+
+
+def test_axes_name_leaves_and_are_not_ignored():
+    turned = TensorMapProblem.of(TENSOR, (8, 8), "(8,8):(1,8)", axes=("c1", "c0"))
+    assert turned.smem_modes == (((8, 8),), ((8, 1),))
+    with pytest.raises(la.MalformedError, match="must be None where the outputs"):
+        TensorMapProblem.of(TENSOR, (64, 64), nvmma_shared((64, 64), 128, 16), axes=("offset", "block"))
+    with pytest.raises(la.MalformedError, match="axes"):
+        TensorMapProblem.of(TENSOR, (8, 8), "(8,8):(1,8)", axes=("x", "y"))
+
+
 def test_copies_in_shared_memory_are_not_a_place():
     twice = la.LinearLayout.from_bases({"offset": [(0, 1), (0, 1), (1, 0)]}, {"dim0": 2, "dim1": 2})
     with pytest.raises(la.MalformedError, match="must hold every element once, not \\[0, 3\\]"):
