@@ -1,8 +1,8 @@
 """Named power-of-two axes, points of their product packed into one integer, and the checks of both.
 
-Main definitions: ``AxisBits``, ``fields``, ``resized``, ``misfit``, ``pack``, ``unpack``; the checks ``log2``,
-``place``, ``selected``, ``packed_point``; the steps on packed integers ``field``, ``insert``, ``gather``, ``moves``,
-``move``.
+Main definitions: ``AxisBits``, ``fields``, ``resized``, ``misfit``, ``summed``, ``pack``, ``unpack``; the checks
+``log2``, ``place``, ``selected``, ``packed_point``; the steps on packed integers ``field``, ``insert``, ``gather``,
+``moves``, ``move``.
 
 Notation: the first axis sits in the low bits. A *place* is the pair (lowest bit, bits) of one axis.
 """
@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 
 from layoutalg.ground import limits
-from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import shown
+from layoutalg.ground.check import Checker, refuse
+from layoutalg.ground.errors import AdmissibilityError, shown
 
 AxisBits: TypeAlias = tuple[tuple[str, int], ...]
 """Axis names with their number of bits, minor to major."""
@@ -92,6 +92,44 @@ def misfit(room: AxisBits, given: AxisBits) -> str | None:
     """
     sizes, bits = dict(room), dict(given)
     return next((n for n in (*sizes, *bits) if n not in sizes or n not in bits or bits[n] > sizes[n]), None)
+
+
+def summed(inner: object, outer: object, left: AxisBits, right: AxisBits, side: str) -> AxisBits:
+    """Return the union of two ordered sets of axes with added bits, in an order that agrees with both.
+
+    Args:
+        inner: What has the axes ``left``, for the refusal.
+        outer: What has the axes ``right``.
+        left: Axes.
+        right: Axes.
+        side: Which axes these are, for the refusal.
+
+    Raises: AdmissibilityError: LA242. MalformedError: LA200.
+    """
+    if left == right:
+        return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
+
+    def conflict(name: str, other: str) -> AdmissibilityError:
+        because = f"one has {side} axis {name!r} before {other!r}, the other after it"
+        what = "the linear layouts order their axes differently"
+        return refuse("LA242", what, because, {"axis": name, "other": other}, inner, outer)
+
+    first, second = dict(left), dict(right)
+    order: list[str] = []
+    rest = [name for name, _ in right]
+    for name, _ in left:
+        if name in second:
+            if name not in rest:
+                raise conflict(name, next(other for other, _ in left if other in second and other in order))
+            cut = rest.index(name)
+            for passed in rest[:cut]:
+                if passed in first:
+                    raise conflict(name, passed)
+            order += rest[:cut]
+            rest = rest[cut + 1 :]
+        order.append(name)
+    total = ((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
+    return tuple((name, width(bits, f"{side} axis {name}")) for name, bits in total)
 
 
 def unpack(value: int, axes: AxisBits) -> dict[str, int]:

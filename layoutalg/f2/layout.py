@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,10 +31,12 @@ from layoutalg.f2.axes import (
     moves,
     pack,
     pack_offset,
+    summed,
     unpack,
     width,
 )
 from layoutalg.f2.axes import fields_check as check
+from layoutalg.f2.evaluate import values_at, values_by_axis
 from layoutalg.ground import memory
 from layoutalg.ground.axes import Coordinate, coordinates
 from layoutalg.ground.cache import kept
@@ -45,7 +46,6 @@ from layoutalg.ground.layout import Layout
 from layoutalg.ground.operators import composes
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
-PACKED_BITS = 63
 SMALL_BITS = 64
 _domain = Checker("LA204", "the coordinate is not in the domain of the layout")
 
@@ -205,7 +205,7 @@ class LinearLayout(Layout):
             if isinstance(index, int):
                 return self.constant ^ matrix.apply(self.columns, index)
             memory.reserve("the values of a linear layout", index.size, 32)
-            return _evaluate([(index, self.in_bits)], self.columns, self.constant, self.out_bits, index.shape)
+            return values_at([(index, self.in_bits)], self.columns, self.constant, self.out_bits, index.shape)
         packed = 0
         for name, low, bits in fields(self.in_axes):
             value = coords.get(name)
@@ -215,25 +215,10 @@ class LinearLayout(Layout):
         else:
             if len(coords) == len(self.in_axes):
                 return unpack(self.constant ^ matrix.apply(self.columns, packed), self.out_axes)
-        return self._apply_arrays(coords)
-
-    def _apply_arrays(self, coords: Mapping[str, object]) -> dict[str, Coordinate]:
-        """Return the value of every output axis for coordinates that are not all plain integers inside the axes."""
         values, shape = coordinates(tuple(self.in_dims.items()), coords, _domain)
         inputs = list(zip(values, (bits for _, bits in self.in_axes), strict=True))
-        memory.reserve("the values of a linear layout", prod(shape or ()), 8 * (len(self.out_axes) + 3))
-        answer: dict[str, Coordinate] = {}
-        whole = None
-        if self.out_bits <= PACKED_BITS:
-            whole = _evaluate(inputs, self.columns, self.constant, self.out_bits, shape or ())
-        for name, low, bits in fields(self.out_axes):
-            if whole is None:
-                constant, *columns = (value >> low & ((1 << bits) - 1) for value in (self.constant, *self.columns))
-                part = _evaluate(inputs, columns, constant, bits, shape or ())
-            else:
-                part = np.asarray(whole >> low & ((1 << bits) - 1))
-            answer[name] = int(part[()]) if shape is None else part
-        return answer
+        found = values_by_axis(inputs, self.columns, self.constant, self.out_axes, shape or ())
+        return found if shape is not None else {name: int(part[()]) for name, part in found.items()}
 
     def __call__(self, /, **coords: int) -> dict[str, Coordinate]:
         """Evaluate at one point, axes by name; see ``apply``."""
@@ -288,8 +273,8 @@ class LinearLayout(Layout):
         """Return the direct sum, ``self`` in the low bits; see ``layoutalg.f2.direct_sum``."""
         if not isinstance(outer, LinearLayout):
             return NotImplemented
-        inputs = _summed(self, outer, self.in_axes, outer.in_axes, "input")
-        outputs = _summed(self, outer, self.out_axes, outer.out_axes, "output")
+        inputs = summed(self, outer, self.in_axes, outer.in_axes, "input")
+        outputs = summed(self, outer, self.out_axes, outer.out_axes, "output")
         low = moves(self.out_axes, outputs)
         high = moves(outer.out_axes, outputs, dict(self.out_axes))
         low_columns = {name: self.columns[at : at + bits] for name, at, bits in fields(self.in_axes)}
@@ -374,55 +359,6 @@ class LinearLayout(Layout):
 
 
 composes(LinearLayout, LinearLayout)(LinearLayout.__matmul__)
-
-
-def _evaluate(
-    inputs: Sequence[tuple[Coordinate, int]],
-    columns: Sequence[int],
-    constant: int,
-    out_bits: int,
-    shape: tuple[int, ...],
-) -> npt.NDArray[Any]:
-    """Return the values of a map at arrays of (coordinates, their number of bits) that broadcast to ``shape``."""
-    kind = np.int64 if out_bits <= PACKED_BITS else object
-    answer = np.full(shape, constant, dtype=kind)
-    column = iter(columns)
-    for values, bits in inputs:
-        array = np.asarray(values)
-        for bit in range(bits):
-            image = next(column)
-            if image:
-                # an in-place xor keeps the shape of ``answer``; the operand broadcasts
-                answer ^= (array >> bit & 1).astype(kind, copy=False) * image
-    return answer
-
-
-def _summed(inner: LinearLayout, outer: LinearLayout, left: AxisBits, right: AxisBits, side: str) -> AxisBits:
-    """Return the union of two ordered sets of axes with added bits, in an order that agrees with both."""
-    if left == right:
-        return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
-
-    def conflict(name: str, other: str) -> AdmissibilityError:
-        because = f"one has {side} axis {name!r} before {other!r}, the other after it"
-        what = "the linear layouts order their axes differently"
-        return refuse("LA242", what, because, {"axis": name, "other": other}, inner, outer)
-
-    first, second = dict(left), dict(right)
-    order: list[str] = []
-    rest = [name for name, _ in right]
-    for name, _ in left:
-        if name in second:
-            if name not in rest:
-                raise conflict(name, next(other for other, _ in left if other in second and other in order))
-            cut = rest.index(name)
-            for passed in rest[:cut]:
-                if passed in first:
-                    raise conflict(name, passed)
-            order += rest[:cut]
-            rest = rest[cut + 1 :]
-        order.append(name)
-    total = ((name, first.get(name, 0) + second.get(name, 0)) for name in (*order, *rest))
-    return tuple((name, width(bits, f"{side} axis {name}")) for name, bits in total)
 
 
 _new, _set = object.__new__, object.__setattr__

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import gcd
-from typing import TypeAlias, overload
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ import numpy.typing as npt
 Flat: TypeAlias = tuple[tuple[int, int], ...]
 Stride: TypeAlias = int | tuple[int, ...]
 Digits: TypeAlias = tuple[tuple[int, Stride], ...]
+AnyStride = TypeVar("AnyStride", bound=Stride)
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -185,7 +186,7 @@ def shared_bits(modes: Iterable[tuple[int, Stride]]) -> frozenset[int]:
     return frozenset(weight for _, stride in modes if isinstance(stride, tuple) for weight in stride)
 
 
-def placed(modes: Iterable[tuple[int, Stride]]) -> Iterator[tuple[int, int, Stride]]:
+def placed(modes: Iterable[tuple[int, AnyStride]]) -> Iterator[tuple[int, int, AnyStride]]:
     """Yield (weight in the source, extent, stride) of every digit.
 
     Example:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from layoutalg.ground import clock
+from layoutalg.ground.digits import merge, placed
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 
 
@@ -61,18 +62,7 @@ class Frame:
 
 def coalesced_modes(modes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int]]:
     """Return the ``(extent, place, stride)`` digits of one tile dimension, merging those that continue each other."""
-    digits: list[tuple[int, int, int]] = []
-    place = 1
-    for extent, stride in modes:
-        if extent == 1:
-            continue
-        if digits and digits[-1][0] * digits[-1][2] == stride:
-            last = digits[-1]
-            digits[-1] = (last[0] * extent, last[1], last[2])
-        else:
-            digits.append((extent, place, stride))
-        place *= extent
-    return digits
+    return [(extent, place, stride) for place, extent, stride in placed(merge(modes))]
 
 
 def plain_frame(problem: TensorMapProblem) -> Frame:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 
+from layoutalg import f2, hierarchy
 from layoutalg.f2 import LinearLayout, matrix, parse_linear
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 
@@ -202,3 +204,9 @@ def test_a_24_bit_inverse_is_exact() -> None:
 def test_matrices_that_are_not_square_are_refused() -> None:
     with pytest.raises(AdmissibilityError, match="not square"):
         matrix.inverse((1, 4))
+
+
+def test_the_packages_show_their_public_names_and_nothing_else() -> None:
+    for package in (f2, hierarchy):
+        assert dir(package) == sorted(set(package.__all__))
+        assert not any(inspect.ismodule(getattr(package, name)) for name in package.__all__)
