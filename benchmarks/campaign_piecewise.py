@@ -33,7 +33,7 @@ from layoutalg.piecewise import (
     lexmax,
     lexmin,
     padded,
-    tiled,
+    split,
 )
 
 Point = tuple[int, ...]
@@ -569,7 +569,7 @@ def ragged(rng: random.Random) -> str:
     layout = one.layout()
     at = "ij".index(axis)
     parts = full_and_partial_tiles(layout, axis, tile)
-    whole = tiled(layout, axis, tile)
+    whole = split(layout, axis, tile)
     for n in sizes(rng, 2):
         table = one.table(n)
         groups: dict[Point, set[int]] = {}

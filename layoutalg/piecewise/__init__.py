@@ -10,9 +10,8 @@ from layoutalg.piecewise.build import (
     lexmax,
     lexmin,
     padded,
-    tiled,
+    split,
 )
-from layoutalg.piecewise.compose import compose
 from layoutalg.piecewise.counts import PointCount
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.sets import PointSet
@@ -25,13 +24,12 @@ __all__ = [
     "addresses",
     "banks",
     "common_values",
-    "compose",
     "from_pieces",
     "full_and_partial_tiles",
     "lexmax",
     "lexmin",
     "padded",
-    "tiled",
+    "split",
 ]
 
 

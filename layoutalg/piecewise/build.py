@@ -1,6 +1,6 @@
 """Layouts from pieces, ragged domains cut into full and partial tiles, padding, bank maps, least points.
 
-Main definitions: ``from_pieces``, ``full_and_partial_tiles``, ``Tiles``, ``tiled``, ``padded``, ``addresses``,
+Main definitions: ``from_pieces``, ``full_and_partial_tiles``, ``Tiles``, ``split``, ``padded``, ``addresses``,
 ``banks``, ``common_values``, ``lexmin``, ``lexmax``.
 """
 
@@ -115,13 +115,13 @@ class Tiles:
     partial_domain: PointSet
 
 
-def tiled(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
+def split(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
     """Return the layout with one axis as two digits, ``axis = tile * axis_tile + axis_in``.
 
     Raises: MalformedError: LA785.
 
     Example:
-        >>> tiled(PiecewiseLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4)(i_tile=2, i_in=1, N=12)
+        >>> split(PiecewiseLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4)(i_tile=2, i_in=1, N=12)
         {'y0': 9}
     """
     digits = _digits(layout, axis, tile)

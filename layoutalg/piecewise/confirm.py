@@ -88,10 +88,10 @@ def function_like(
     found = read(text)
     inputs = max([found.inputs, *(meaning.inputs for meaning in near)])
     cloud = together((found, inputs), *((meaning, inputs) for meaning in near), width=inputs, also=also)
-    values, covered, torn = found.values(cloud.given(found), cloud.places)
+    values, covered, clash = found.values(cloud.given(found), cloud.places)
     expected, defined = wanted(cloud)
     same("defined or not", covered, defined, cloud)
-    same("two values", torn, np.zeros_like(torn), cloud)
+    same("two values", clash, np.zeros_like(clash), cloud)
     for value, other in zip(values, expected, strict=True):
         same("another value", np.where(covered, value, 0), np.where(covered, other, 0), cloud)
     return how(cloud)
@@ -112,8 +112,8 @@ def function_of(
     if all(clause.by_values(meant.inputs) for clause in meant.clauses):
 
         def wanted(cloud: Cloud) -> Values:
-            values, covered, torn = meant.values(cloud.given(meant), cloud.places)
-            same("two values", torn & allowed(cloud), np.zeros_like(torn), cloud)
+            values, covered, clash = meant.values(cloud.given(meant), cloud.places)
+            same("two values", clash & allowed(cloud), np.zeros_like(clash), cloud)
             shape = cloud.shape
             return [np.broadcast_to(value, shape) for value in values], np.broadcast_to(covered & allowed(cloud), shape)
 
@@ -253,9 +253,9 @@ def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
     images = picked(cloud, covered, values)
     if images.count:
         start = picked(cloud, covered, cloud.places).places
-        back, inside, torn = found.values(images.given(found), images.places)
+        back, inside, clash = found.values(images.given(found), images.places)
         true = np.ones(images.shape, dtype=bool)
-        same("a value without a point", np.broadcast_to(inside & ~torn, true.shape), true, images)
+        same("a value without a point", np.broadcast_to(inside & ~clash, true.shape), true, images)
         back = [np.broadcast_to(line, true.shape) for line in back]
         if least:
             there, defined = valued(function, Cloud(images.params, tuple(back), images.count, False))

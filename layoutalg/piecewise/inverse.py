@@ -45,7 +45,7 @@ def digits_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> st
 
 
 def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
-    """Return the inverse of a layout of one piece as ISL text; None where an output is no chain of digits.
+    """Return the inverse of a layout of one piece as ISL text; None where an output is not a chain of digits.
 
     Args:
         text: Canonical text of a function.

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from layoutalg.ground import axes as named
 from layoutalg.ground import clock, limits, memory
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
+from layoutalg.ground.operators import composes
 from layoutalg.piecewise import box, functions, reading, regions, sympy_form
 from layoutalg.piecewise.algebra import Algebra
 from layoutalg.piecewise.explicit import EMPTY
@@ -305,7 +306,7 @@ class PiecewiseLayout(Algebra):
 
     def _outside(self, known: Mapping[str, int]) -> MalformedError:
         because = f"{known} contradicts {self.given}"
-        return malformed("LA787", "these parameter values are outside the context", self.text, because, dict(known))
+        return malformed("LA787", "these parameter values contradict what is given", self.text, because, dict(known))
 
     def _evaluate(
         self, coords: Mapping[str, Numbers], values: Mapping[str, int]
@@ -342,3 +343,36 @@ class PiecewiseLayout(Algebra):
             for place, answer in enumerate(answers):
                 table[start:stop, place] = answer
         return table
+
+
+@composes(PiecewiseLayout, PiecewiseLayout)
+def composed(outer: PiecewiseLayout, inner: PiecewiseLayout) -> PiecewiseLayout:
+    """Return ``outer`` after ``inner``, on the points of ``inner``; ``PiecewiseLayout.after`` restricts instead.
+
+    Mathematically: outputs meet axes by position; a single output that meets several axes of a total layout, or none,
+    is their flat index.
+
+    Raises: AdmissibilityError: LA650, LA651. BudgetError: LA222.
+
+    Example:
+        >>> f = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")
+        >>> print(f @ PiecewiseLayout("{ [i] -> [4i + 1] : 0 <= i < 8 }"))
+        { [i] -> [(8 + i)] : 0 <= i <= 7 }
+    """
+    link = box.link(outer.text, len(outer.axes), inner.text, len(inner.outputs))
+    found = functions.composed(outer.text, link, inner.text)
+    if isinstance(found, str):
+        return outer.made_with(inner, found)
+    point = dict(zip(inner.axes, found[1], strict=True))
+    params = {**dict.fromkeys(inner.params, 0), **found[0]}
+    value = tuple(inner(**point, **{name: int(str(params[name])) for name in inner.params}).values())
+    at = {**found[0], **point}
+    raise AdmissibilityError(
+        Diagnostic(
+            code="LA651",
+            what="the right operand leaves the domain of the left operand",
+            where=(outer.text[:200], f"after {inner.text[:200]}"),
+            because=f"at {at} it has the value {value}, which no guard of the left operand admits",
+            witness={"at": at, "value": value},
+        )
+    )

@@ -52,7 +52,7 @@ class Meaning:
         Raises: UnreadError: an output that is given by a condition only.
         """
         shape = shape_of(params, inputs)
-        covered, torn = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        covered, clash = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         answers: list[Array] = [np.zeros(shape, dtype=object) for _ in range(self.outputs)]
         for clause in self.clauses:
             known = atoms_at(clause, params, inputs, self.inputs)
@@ -64,10 +64,10 @@ class Meaning:
             for answer, place in zip(answers, clause.places[self.inputs :], strict=True):
                 total, whole = exact(place, known, shape)
                 inside = inside & whole
-                torn |= inside & covered & (answer != total)
+                clash |= inside & covered & (answer != total)
                 answer[inside] = np.asarray(total, dtype=object)[inside]
             covered |= inside
-        return answers, covered, torn
+        return answers, covered, clash
 
     def box(self, params: Mapping[str, int], places: int | None = None) -> list[Span] | None:
         """Return, per place, inclusive bounds of all points of a set (pairs of a map); None where it is empty.

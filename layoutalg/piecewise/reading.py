@@ -75,10 +75,16 @@ def _context(context: islpy.Context, text: str, params: Sequence[str]) -> islpy.
     """Read constraints on parameters."""
     known = _parse(context, islpy.Set.read_from_str, _conditions(text, params), "parameter set")
     if not known.is_params():
-        raise malformed("LA780", "the context must constrain parameters only", text, "it has axes of its own")
+        raise malformed("LA780", "what is given must constrain parameters only", text, "it has axes of its own")
     if known.is_empty():
-        because = "no parameter values satisfy the context"
-        raise malformed("LA784", "the context is inconsistent", text, because, {"context": text.strip()})
+        because = "no parameter values satisfy it"
+        raise malformed(
+            "LA784",
+            "the constraints given on the parameters contradict themselves",
+            text,
+            because,
+            {"given": text.strip()},
+        )
     return known  # type: ignore[no-any-return]
 
 
@@ -113,7 +119,7 @@ def _set_text(points: islpy.Set, plain: bool = False) -> str:
 
 
 def read_function(text: object, given: str = "", operations: int | None = None) -> Reading:
-    """Read a partial function with parameters; its domain is cut down to the context.
+    """Read a partial function with parameters; its domain is cut down to what is given.
 
     Args:
         text: ISL map text; pieces may overlap only where they agree.

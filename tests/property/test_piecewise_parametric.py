@@ -25,7 +25,7 @@ from layoutalg.piecewise import (
     lexmax,
     lexmin,
     padded,
-    tiled,
+    split,
 )
 
 Point = tuple[int, ...]
@@ -142,7 +142,7 @@ def test_full_and_partial_tiles_cut_the_domain_exactly(case: Case, tile: int, ax
             assert 0 <= digits[at + 1] < tile
             seen[(joined, digits[2]) if at == 0 else (digits[0], joined)] = value
     assert seen == case.table
-    assert len(listed(tiled(case.layout, axis, tile), N=case.n)) == len(case.table)
+    assert len(listed(split(case.layout, axis, tile), N=case.n)) == len(case.table)
 
 
 @settings(max_examples=20, deadline=None)

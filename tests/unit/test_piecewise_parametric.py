@@ -21,7 +21,7 @@ from layoutalg.piecewise import (
     lexmax,
     lexmin,
     padded,
-    tiled,
+    split,
 )
 from layoutalg.piecewise.inverse import chain_inverse
 
@@ -162,7 +162,7 @@ def test_quotients_bind_as_in_python() -> None:
         (lambda: from_pieces(("i",), []), "LA785"),
         (lambda: from_pieces(("i",), 5), "LA785"),  # type: ignore[arg-type]
         (lambda: from_pieces(5, [("", "i")]), "LA785"),  # type: ignore[arg-type]
-        (lambda: tiled(None, "i", 4), "LA785"),  # type: ignore[arg-type]
+        (lambda: split(None, "i", 4), "LA785"),  # type: ignore[arg-type]
         (lambda: padded(None, 4, 1), "LA785"),  # type: ignore[arg-type]
         (lambda: LINE.after(3), "LA785"),  # type: ignore[arg-type]
         (lambda: from_pieces(("i", "i"), [("", "i")]), "LA785"),
@@ -173,9 +173,9 @@ def test_quotients_bind_as_in_python() -> None:
         (lambda: from_pieces(("i",), [("i <= N", "i"), ("N <= i", "i")], ("N",)), "LA783"),
         (lambda: from_pieces(("i",), [("i < 3", "i*i")]), "LA781"),
         (lambda: from_pieces(("i",), [("i < 3 }; { [i]", "i")]), "LA780"),
-        (lambda: tiled(LINE, "k", 4), "LA785"),
-        (lambda: tiled(LINE, "i", 0), "LA785"),
-        (lambda: tiled(PiecewiseLayout("{ [i, i_tile] -> [i] }"), "i", 4), "LA785"),
+        (lambda: split(LINE, "k", 4), "LA785"),
+        (lambda: split(LINE, "i", 0), "LA785"),
+        (lambda: split(PiecewiseLayout("{ [i, i_tile] -> [i] }"), "i", 4), "LA785"),
         (lambda: full_and_partial_tiles(LINE, "i", True), "LA785"),
         (lambda: padded(TILES, 4, 1), "LA785"),
         (lambda: padded(LINE, 4, -1), "LA785"),
