@@ -22,9 +22,10 @@ from layoutalg.targets.layouts.tile import (
     Vector,
     cga_bases,
     check_level,
+    choice,
     flag,
-    integer,
     malformed,
+    matrix_shape,
     power,
     powers,
     vectors,
@@ -73,16 +74,14 @@ def mfma_accumulator(
 
     Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``AMDMFMALayout``.
     """
-    sizes = _matrix_shape(shape)
+    sizes = matrix_shape(shape)
     rank = len(sizes)
     m, n = _mfma_tile(tile)
     swapped = flag(transposed, "transposed")
     if (m, n) == (64, 4) and not swapped:
         turn = (Repair("transpose the result", "transposed = True"),)
         raise malformed("transposed", "must be True for the (64, 4) tile", swapped, "LA701", CALCULATOR, turn)
-    bits = power(result_bits, "result_bits")
-    if bits not in (32, 64):
-        raise malformed("result_bits", "must be 32 or 64", bits, "LA701", CALCULATOR)
+    bits = choice(result_bits, "result_bits", (32, 64), CALCULATOR)
     if bits == 64 and (m, n) != (16, 16):
         turn = (Repair("use the tile of the f64 instruction", "tile = (16, 16)"),)
         raise malformed("tile", "must be (16, 16) for 64-bit results", (m, n), "LA701", CALCULATOR, turn)
@@ -135,7 +134,7 @@ def mfma_operand(
 
     Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``DotOperandLayout`` of ``AMDMFMALayout``.
     """
-    sizes = _matrix_shape(shape)
+    sizes = matrix_shape(shape)
     rank = len(sizes)
     inner = inner_dim(operand, rank)
     outer = rank - 2 if operand == "A" else rank - 1
@@ -186,9 +185,9 @@ def wmma_accumulator(
 
     Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``AMDWMMALayout``.
     """
-    sizes = _matrix_shape(shape)
+    sizes = matrix_shape(shape)
     rank = len(sizes)
-    generation = _version(version)
+    generation = choice(version, "version", (1, 2, 3), CALCULATOR)
     m, _ = wmma_tile(tile, generation)
     rows, columns = rank - 2, rank - 1
     tall, wide = (columns, rows) if flag(transposed, "transposed") else (rows, columns)
@@ -236,11 +235,11 @@ def wmma_operand(
 
     Source: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 ``DotOperandLayout`` of ``AMDWMMALayout``.
     """
-    sizes = _matrix_shape(shape)
+    sizes = matrix_shape(shape)
     rank = len(sizes)
     inner = inner_dim(operand, rank)
     outer = rank - 2 if operand == "A" else rank - 1
-    generation = _version(version)
+    generation = choice(version, "version", (1, 2, 3), CALCULATOR)
     m, n, k = powers(instruction, "instruction", 3)
     rows, columns = wmma_tile((m, n), generation)
     if flag(transposed, "transposed"):
@@ -283,13 +282,6 @@ def wave_level(register_bases: object, warp_bases: object, rank: int) -> dict[st
     return level
 
 
-def _matrix_shape(shape: object) -> tuple[int, ...]:
-    sizes = powers(shape, "shape")
-    if len(sizes) not in (2, 3):
-        raise malformed("shape", "must have two dimensions, or three with a batch first", sizes)
-    return sizes
-
-
 def _mfma_tile(tile: object) -> tuple[int, int]:
     found = powers(tile, "tile", 2)
     if found not in MFMA_TILES:
@@ -299,12 +291,6 @@ def _mfma_tile(tile: object) -> tuple[int, int]:
 
 def _tiles(tiles_per_warp: object, rank: int) -> tuple[int, ...]:
     return (1,) * rank if tiles_per_warp is None else powers(tiles_per_warp, "tiles_per_warp", rank)
-
-
-def _version(version: object) -> int:
-    if integer(version, "version") not in (1, 2, 3):
-        raise malformed("version", "must be 1, 2 or 3", version, "LA701", CALCULATOR)
-    return integer(version, "version")
 
 
 def wmma_tile(tile: object, version: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from types import MappingProxyType
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.layouts.tile import Tile, malformed
+from layoutalg.targets.layouts.tile import Tile, entry, malformed
 
 CALCULATOR = "AMD matrix instruction calculator 1.3.2"
 GFX950_SOURCE = "AMD, Introduction to Matrix Core Programming on AMD CDNA3 and CDNA4 architecture, sections 5.4 and 5.5"
@@ -237,11 +237,10 @@ def wmma_fragment(name: str, operand: str, arch: str = "gfx1100") -> LinearLayou
 
 
 def _instruction(table: Mapping[str, Mapping[str, MatrixInstruction]], name: object, arch: object) -> MatrixInstruction:
-    if not isinstance(arch, str) or arch not in table:
-        raise malformed("arch", f"must be one of {sorted(table)}", arch, "LA701", CALCULATOR)
-    if not isinstance(name, str) or name not in table[arch]:
+    known = entry(arch, "arch", table, CALCULATOR)
+    if not isinstance(name, str) or name not in known:
         raise malformed("name", f"must be a dense matrix instruction of {arch}", name, "LA701", CALCULATOR)
-    return table[arch][name]
+    return known[name]
 
 
 def _operand(operand: object) -> None:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.targets.layouts.shared import phased_shared
-from layoutalg.targets.layouts.tile import Tile, dims, integer, malformed, power
+from layoutalg.targets.layouts.tile import Tile, choice, dims, entry, integer, malformed, power
 
 READ_SOURCE = "AMD CDNA4 ISA, DS_READ_B64_TR_B16, _B8, _B4; Triton 3.9.0 for gfx1250"
 PARTITION_SOURCE = "Triton 3.9.0 PartitionedSharedLayout (gfx1250)"
@@ -145,12 +145,8 @@ def transposed_read(element_bits: int, arch: str = "gfx950") -> LinearLayout:
 
     Source: AMD CDNA4 ISA (DS_READ_B64_TR_B16, _B8, _B4); gfx1250 from the addresses Triton 3.9.0 compiles.
     """
-    bits = power(element_bits, "element_bits")
-    if not isinstance(arch, str) or arch not in READS:
-        raise malformed("arch", f"must be one of {tuple(READS)}", arch, "LA701", READ_SOURCE)
-    known = READS[arch]
-    if bits not in known:
-        raise malformed("element_bits", f"must be one of {tuple(known)} on {arch}", bits, "LA701", READ_SOURCE)
+    known = entry(arch, "arch", READS, READ_SOURCE)
+    bits = choice(element_bits, "element_bits", tuple(known), READ_SOURCE)
     slots, lanes, registers = known[bits]
     lane = (*((1 << bit, 0) for bit in range(slots.bit_length() - 1)), *((0, source) for source in lanes))
     held = tuple((0, source) for source in registers)

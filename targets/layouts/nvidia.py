@@ -20,7 +20,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, Repair, RepresentabilityError
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
-from layoutalg.targets.layouts.tile import Tile, cga_bases, flag, integer, malformed, power, powers
+from layoutalg.targets.layouts.tile import Tile, cga_bases, choice, flag, malformed, matrix_shape, power, powers
 from layoutalg.targets.nvidia.wgmma import shapes as wgmma_shapes
 
 MMA_SOURCE = "PTX ISA 9.1 section 9.7.14.5 (matrix fragments for mma)"
@@ -57,7 +57,7 @@ def mma_accumulator(
 
     Source: PTX ISA 9.1 section 9.7.14.5 (m16n8k16 and m8n8k4 accumulators); Triton 3.9.0 ``NVMMADistributedLayout`` 2.
     """
-    sizes = _matrix_shape(shape)
+    sizes = matrix_shape(shape)
     rank = len(sizes)
     m, n = _mma_shape(instruction, rank)
     tile = core(Tile.start(_backwards(rank)), rank - 1, rank - 2, 2, m, n)
@@ -97,7 +97,7 @@ def mma_operand(
 
     Source: PTX ISA 9.1 section 9.7.14.5; Triton 3.9.0 ``DotOperandLayout`` of ``NVMMADistributedLayout`` version 2.
     """
-    sizes = _matrix_shape(shape)
+    sizes = matrix_shape(shape)
     rank = len(sizes)
     inner = inner_dim(operand, rank)
     width = power(k_width, "k_width")
@@ -132,8 +132,8 @@ def wgmma_accumulator(
 
     Source: PTX ISA 9.1 section 9.7.15.5.1; Triton 3.9.0 ``NVMMADistributedLayout`` version 3.
     """
-    sizes = _flat_shape(shape)
-    columns = _wgmma_columns(n)
+    sizes = powers(shape, "shape", 2)
+    columns = choice(n, "n", wgmma_shapes.N_VALUES, WGMMA_SOURCE)
     if columns & (columns - 1):
         raise RepresentabilityError(
             Diagnostic(
@@ -187,7 +187,7 @@ def wgmma_operand(
                 source=WGMMA_SOURCE,
             )
         )
-    sizes = _flat_shape(shape)
+    sizes = powers(shape, "shape", 2)
     width = power(k_width, "k_width")
     tile = core(Tile.start((1, 0)), 1, 0, width, 16, 8 * width)
     return _operand_warps(tile, _warpgroup(warps_per_cta), inner, (0, 1)).fit(sizes, operand_cga(cga, inner, 2))
@@ -209,7 +209,7 @@ def wgmma_fragment(n: int) -> PiecewiseLayout:
 
     Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
-    blocks = _wgmma_columns(n) // 8
+    blocks = choice(n, "n", wgmma_shapes.N_VALUES, WGMMA_SOURCE) // 8
     return PiecewiseLayout(
         "{ [v0, v1, v2, q, g, w] -> [row = g + 8v1 + 16w, col = v0 + 2q + 8v2] : 0 <= v0 < 2 and 0 <= v1 < 2 "
         f"and 0 <= v2 < {blocks} and 0 <= q < 4 and 0 <= g < 8 and 0 <= w < 4 }}"
@@ -238,7 +238,7 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
 
     Source: PTX ISA 9.1 section 9.7.14.5.15 and 9.7.14.5.16.
     """
-    count = _matrices(matrices)
+    count = choice(matrices, "matrices", (1, 2, 4), LDMATRIX_SOURCE)
     bits = power(element_bits, "element_bits")
     swap = flag(transposed, "transposed")
     if bits not in (8, 16, 32) or (swap and bits != 16):
@@ -267,7 +267,7 @@ def ldmatrix_rows(matrices: int) -> LinearLayout:
 
     Source: PTX ISA 9.1 section 9.7.14.5.15 (addresses of threads 0-7, 8-15, 16-23, 24-31).
     """
-    count = _matrices(matrices)
+    count = choice(matrices, "matrices", (1, 2, 4), LDMATRIX_SOURCE)
     tile = Tile.start((0, 1), ("lane",)).grow("lane", 0, 8).grow("lane", 1, count)
     return LinearLayout.from_bases(tile.bases, (("row", 8), ("matrix", count)))
 
@@ -293,20 +293,6 @@ def _backwards(rank: int) -> tuple[int, ...]:
     return tuple(range(rank - 1, -1, -1))
 
 
-def _matrix_shape(shape: object) -> tuple[int, ...]:
-    sizes = powers(shape, "shape")
-    if len(sizes) not in (2, 3):
-        raise malformed("shape", "must have two dimensions, or three with a batch first", sizes)
-    return sizes
-
-
-def _flat_shape(shape: object) -> tuple[int, ...]:
-    sizes = powers(shape, "shape")
-    if len(sizes) != 2:
-        raise malformed("shape", "must have two dimensions", sizes)
-    return sizes
-
-
 def _mma_shape(instruction: object, rank: int) -> tuple[int, int]:
     """Return (M, N) of an instruction shape, also from (M, N, K) and, for a tensor with a batch, (1, M, N)."""
     found = powers(instruction, "instruction")
@@ -325,17 +311,3 @@ def _warpgroup(warps_per_cta: object) -> tuple[int, ...]:
         four = (Repair("take a whole warpgroup", f"warps_per_cta = {(4, warps[1])}"),)
         raise malformed("warps_per_cta[0]", rule, warps[0], "LA701", WGMMA_SOURCE, four)
     return warps
-
-
-def _wgmma_columns(n: object) -> int:
-    columns = integer(n, "n")
-    if columns not in wgmma_shapes.N_VALUES:
-        raise malformed("n", "must be a multiple of 8 in 8..256", columns, "LA701", WGMMA_SOURCE)
-    return columns
-
-
-def _matrices(matrices: object) -> int:
-    count = integer(matrices, "matrices")
-    if count not in (1, 2, 4):
-        raise malformed("matrices", "must be 1, 2 or 4", count, "LA701", LDMATRIX_SOURCE)
-    return count

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.layouts.nvidia import MMA_SOURCE, core
-from layoutalg.targets.layouts.tile import Tile, malformed
+from layoutalg.targets.layouts.tile import Tile, entry, malformed
 
 ELEMENT_BITS: Mapping[str, int] = MappingProxyType(
     {
@@ -121,11 +121,9 @@ def mma_fragment(name: str, operand: str) -> LinearLayout:
     Source: PTX ISA 9.1 section 9.7.14.5. Evidence: every instruction of ``MMA`` ran on an H200
     (``tests/data/measured/fragments_dev.npz``).
     """
-    if not isinstance(name, str) or name not in MMA:
-        raise malformed("name", f"must be one of {sorted(MMA)}", name, "LA701", MMA_SOURCE)
+    shape = entry(name, "name", MMA, MMA_SOURCE)
     if operand not in ("A", "B", "C", "D"):
         raise malformed("operand", "must be 'A', 'B', 'C' or 'D'", operand)
-    shape = MMA[name]
     names, fast = {"A": (("row", "k"), 1), "B": (("k", "col"), 0)}.get(operand, (("row", "col"), 1))
     extent = {"row": shape.m, "col": shape.n, "k": shape.k}
     width = 2 if operand in ("C", "D") else max(1, 32 // ELEMENT_BITS[shape.operand])

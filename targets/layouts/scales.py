@@ -20,7 +20,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.amd import wave_level, wmma_tile
 from layoutalg.targets.layouts.amd_instructions import GFX950_SOURCE, WAVE64
 from layoutalg.targets.layouts.blocked import operand_cga
-from layoutalg.targets.layouts.tile import Tile, Vector, cga_bases, flag, malformed, power, powers
+from layoutalg.targets.layouts.tile import Tile, Vector, cga_bases, choice, flag, malformed, powers
 
 WMMA_SCALE_SOURCE = "Triton 3.9.0 get_amd_wmma_scale_layout (gfx1250 scaled WMMA)"
 MFMA_SCALE_TILES = ((32, 32), (16, 16))
@@ -110,9 +110,7 @@ def wmma_scale(
     m, n = wmma_tile(tile, 3)
     if flag(transposed, "transposed"):
         m, n = n, m
-    group = power(scale_group, "scale_group")
-    if group not in (16, 32):
-        raise malformed("scale_group", "must be 16 or 32", group, "LA701", WMMA_SCALE_SOURCE)
+    group = choice(scale_group, "scale_group", (16, 32), WMMA_SCALE_SOURCE)
     along_rows = (m, n)[outer] == 32
 
     def rows_only(images: Sequence[Vector]) -> tuple[Vector, ...]:

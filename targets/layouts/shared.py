@@ -19,8 +19,8 @@ from layoutalg.targets.layouts.tile import (
     Tile,
     Vector,
     cga_bases,
+    choice,
     flag,
-    integer,
     malformed,
     permutation,
     power,
@@ -134,11 +134,8 @@ def nvmma_shared(
     """
     sizes = powers(shape, "shape")
     rank = len(sizes)
-    swizzle, bits = integer(swizzle_bytes, "swizzle_bytes"), power(element_bits, "element_bits")
-    if swizzle not in (0, 32, 64, 128):
-        raise malformed("swizzle_bytes", "must be 0, 32, 64 or 128", swizzle, "LA701", SWIZZLE_SOURCE)
-    if bits not in (8, 16, 32, 64):
-        raise malformed("element_bits", "must be 8, 16, 32 or 64", bits, "LA701", SWIZZLE_SOURCE)
+    swizzle = choice(swizzle_bytes, "swizzle_bytes", (0, 32, 64, 128), SWIZZLE_SOURCE)
+    bits = choice(element_bits, "element_bits", (8, 16, 32, 64), SWIZZLE_SOURCE)
     padded = flag(fp4_padded, "fp4_padded")
     if padded and (swizzle, bits) != (128, 8):
         raise malformed(

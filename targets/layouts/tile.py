@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedErr
 from layoutalg.ground.kinds import checked_kinds
 
 Vector: TypeAlias = tuple[int, ...]
+Entry = TypeVar("Entry")
 Bases: TypeAlias = tuple[tuple[str, tuple[Vector, ...]], ...]
 
 THREAD_AXES = ("register", "lane", "warp")
@@ -80,6 +81,29 @@ def powers(values: object, argument: str, rank: int | None = None) -> tuple[int,
     if rank is not None and len(values) != rank:
         raise malformed(argument, f"must have {rank} entries, one per tensor dimension", values)
     return tuple(power(value, f"{argument}[{index}]") for index, value in enumerate(values))
+
+
+def choice(value: object, argument: str, allowed: Sequence[int], source: str) -> int:
+    """Return one of the integers that an instruction takes."""
+    number = integer(value, argument)
+    if number not in allowed:
+        raise malformed(argument, f"must be one of {tuple(allowed)}", number, "LA701", source)
+    return number
+
+
+def entry(name: object, argument: str, table: Mapping[str, Entry], source: str) -> Entry:
+    """Return what a table of instructions or architectures holds under a name."""
+    if not isinstance(name, str) or name not in table:
+        raise malformed(argument, f"must be one of {sorted(table)}", name, "LA701", source)
+    return table[name]
+
+
+def matrix_shape(shape: object) -> tuple[int, ...]:
+    """Return the shape of a matrix, or of a batch of matrices."""
+    sizes = powers(shape, "shape")
+    if len(sizes) not in (2, 3):
+        raise malformed("shape", "must have two dimensions, or three with a batch first", sizes)
+    return sizes
 
 
 def permutation(values: object, argument: str, rank: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic, Repair, Repr
 from layoutalg.targets.layouts.tile import (
     Vector,
     cga_bases,
+    choice,
     dims,
     extents,
     flag,
@@ -143,11 +144,8 @@ def tensor_memory(
     """
     sizes = powers(shape, "shape", 2)
     rows, width = powers(block, "block", 2)
-    if rows not in (64, 128):
-        raise malformed("block[0]", "must be 64 or 128", rows, "LA701", TMEM_SOURCE)
-    stride = power(column_stride, "column_stride")
-    if stride > 4:
-        raise malformed("column_stride", "must be 1, 2 or 4", stride, "LA701", TMEM_SOURCE)
+    choice(rows, "block[0]", (64, 128), TMEM_SOURCE)
+    stride = choice(column_stride, "column_stride", (1, 2, 4), TMEM_SOURCE)
     if flag(fp4_padded, "fp4_padded"):
         if stride != 1:
             raise malformed("column_stride", "must be 1 with fp4_padded", stride, "LA701", TMEM_SOURCE)
