@@ -21,31 +21,11 @@ from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
 
 __all__ = [
-    "CompileError",
-    "DeviceInfo",
-    "DeviceTensor",
-    "Difference",
-    "KernelSource",
-    "Operand",
-    "ProductReport",
-    "ValidationReport",
-    "WgmmaTiles",
-    "default_origins",
-    "device",
-    "load_kernel",
-    "load_tile",
-    "matmul_kernel",
-    "place_map",
-    "product_kernel",
-    "shared_image",
-    "store_kernel",
-    "store_memory",
-    "store_tile",
-    "to_cubin",
-    "validate",
-    "validate_product",
-    "wgmma_tiles",
-]
+    "CompileError", "DeviceInfo", "DeviceTensor", "Difference", "KernelSource", "Operand", "ProductReport",
+    "ValidationReport", "WgmmaTiles", "default_origins", "device", "load_kernel", "load_tile", "matmul_kernel",
+    "place_map", "product_kernel", "shared_image", "store_kernel", "store_memory", "store_tile", "to_cubin", "validate",
+    "validate_product", "wgmma_tiles",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -14,12 +14,6 @@ from layoutalg.synth.wgmma.plan import synthesize_wgmma
 from layoutalg.synth.wgmma.refusal import InadmissibleOperandError
 
 __all__ = [
-    "InadmissibleOperandError",
-    "InstructionTile",
-    "OperandPlan",
-    "OperandProblem",
-    "canonical_modes",
-    "canonical_operand",
-    "canonical_swizzle",
-    "synthesize_wgmma",
-]
+    "InadmissibleOperandError", "InstructionTile", "OperandPlan", "OperandProblem", "canonical_modes",
+    "canonical_operand", "canonical_swizzle", "synthesize_wgmma",
+]  # fmt: skip

@@ -34,28 +34,8 @@ from layoutalg.targets.nvidia.wgmma.shapes import (
 )
 
 __all__ = [
-    "ACCUMULATORS",
-    "ADDRESS_LIMIT_BYTES",
-    "ARCH",
-    "DTYPES",
-    "INSTRUCTION_K",
-    "INSTRUCTION_M",
-    "MAJORS",
-    "N_VALUES",
-    "SWIZZLES",
-    "UNIT_BYTES",
-    "MatrixDescriptor",
-    "ReadPattern",
-    "accumulator_coordinates",
-    "checked_major",
-    "decode",
-    "has_wgmma",
-    "instruction_rows",
-    "operand_evidence",
-    "operand_offsets",
-    "read_pattern",
-    "require_wgmma",
-    "swizzle_phase",
-    "swizzle_rows",
-    "unread_fields",
-]
+    "ACCUMULATORS", "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "INSTRUCTION_K", "INSTRUCTION_M", "MAJORS", "N_VALUES",
+    "SWIZZLES", "UNIT_BYTES", "MatrixDescriptor", "ReadPattern", "accumulator_coordinates", "checked_major", "decode",
+    "has_wgmma", "instruction_rows", "operand_evidence", "operand_offsets", "read_pattern", "require_wgmma",
+    "swizzle_phase", "swizzle_rows", "unread_fields",
+]  # fmt: skip
