@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.digits import table
 from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
 from layoutalg.ground.memory import reserve
@@ -194,14 +195,9 @@ class TensorMapProblem(Statement):
     def linear_offsets(self) -> npt.NDArray[np.int64]:
         """Return the shared element offset of every tile element before the swizzle; shape ``tile``."""
         reserve("the shared addresses of a tile", math.prod(self.tile), 8 * _ADDRESS_ARRAYS)
-        total = np.zeros((1,) * self.rank, dtype=np.int64)
-        for dim, modes in enumerate(self.smem_modes):
-            axis = np.zeros(1, dtype=np.int64)
-            for extent, stride in modes:  # fastest first: the digit under construction varies slower than those before
-                axis = (np.arange(extent, dtype=np.int64)[:, None] * stride + axis[None, :]).reshape(-1)
-            shape = [1] * self.rank
-            shape[dim] = axis.size
-            total = total + axis.reshape(shape)
+        total = np.zeros((), dtype=np.int64)
+        for modes in self.smem_modes:
+            total = total[..., None] + table(modes)
         return total
 
     def addresses(self) -> npt.NDArray[np.int64]:

@@ -8,8 +8,11 @@ box could be built and are consulted only when the search came back empty.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from layoutalg.ground.digits import span, table
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, Repair
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.axes import Frame, plain_frame
@@ -66,55 +69,38 @@ class InadmissibleError(InfeasibleError, ValueError):
 
 def hard_violations(problem: TensorMapProblem) -> list[Violation]:
     """Return the rules that the problem breaks whatever box is chosen."""
-    found = [
-        *_target(problem),
-        *_base(problem),
-        *_fill(problem),
-        *(_capacity(problem) or _injective(problem)),
-        *_below(problem),
-    ]
+    found = [*_target(problem), *(list(_capacity(problem)) or _injective(problem)), *_below(problem)]
     return [*found, *_store_overlap(problem)] if problem.direction == "store" else found
 
 
-def _target(problem: TensorMapProblem) -> list[Violation]:
-    if hardware.is_measured(problem.arch):
-        return []
-    text = f"no {problem.arch} device was measured, so neither its descriptor bytes nor its copy engine are known here"
-    return [Violation("ARCH_UNMEASURED", text, "arch")]
-
-
-def _base(problem: TensorMapProblem) -> list[Violation]:
+def _target(problem: TensorMapProblem) -> Iterator[Violation]:
+    """What the target's rules say of the architecture, the base and the fill."""
+    if not hardware.is_measured(problem.arch):
+        text = f"no {problem.arch} device was measured, so its descriptor bytes and its copy engine are not known here"
+        yield Violation("ARCH_UNMEASURED", text, "arch")
     first = problem.base_elem_offset * problem.element_bytes
     if problem.base_align_bytes % ALIGN:
         text = f"the base is known to be aligned to {problem.base_align_bytes} bytes; a map needs {ALIGN}"
-        return [Violation("BASE_ALIGN", text, "global.base_align_bytes")]
-    if first % ALIGN:
+        yield Violation("BASE_ALIGN", text, "global.base_align_bytes")
+    elif first % ALIGN:
         text = f"the tile at the origin 0 starts {first} bytes from the base, not a multiple of {ALIGN}"
-        return [Violation("BASE_ALIGN", text, "base_elem_offset")]
-    return []
-
-
-def _fill(problem: TensorMapProblem) -> list[Violation]:
+        yield Violation("BASE_ALIGN", text, "base_elem_offset")
     if problem.direction == "load" and problem.oob_fill == "NAN" and problem.dtype not in hardware.FLOAT_DTYPES:
-        return [Violation("OOB_NAN", f"NaN fill needs a float type, which {problem.dtype} is not", "oob_fill")]
-    return []
+        yield Violation("OOB_NAN", f"NaN fill needs a float type, which {problem.dtype} is not", "oob_fill")
 
 
-def _capacity(problem: TensorMapProblem) -> list[Violation]:
-    modes = [mode for modes in problem.smem_modes for mode in modes]
-    total = (1 + sum((extent - 1) * stride for extent, stride in modes)) * problem.element_bytes
-    if total <= limits.MAX_SMEM_BYTES:
-        return []
-    text = f"the tile reaches over {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
-    return [Violation("SMEM_CAP", text, "smem.modes")]
+def _capacity(problem: TensorMapProblem) -> Iterator[Violation]:
+    last = sum(span(modes)[1] for modes in problem.smem_modes)
+    total = (1 + last) * problem.element_bytes
+    if total > limits.MAX_SMEM_BYTES:
+        text = f"the tile reaches over {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
+        yield Violation("SMEM_CAP", text, "smem.modes")
 
 
-def _injective(problem: TensorMapProblem) -> list[Violation]:
-    modes = [mode for modes in problem.smem_modes for mode in modes]
-    if _collision_free(modes):
-        return []
-    text = "two tile elements share one shared-memory address, so the tile cannot hold both"
-    return [Violation("SMEM_INJECTIVE", text, "smem.modes")]
+def _injective(problem: TensorMapProblem) -> Iterator[Violation]:
+    if not _collision_free([mode for modes in problem.smem_modes for mode in modes]):
+        text = "two tile elements share one shared-memory address, so the tile cannot hold both"
+        yield Violation("SMEM_INJECTIVE", text, "smem.modes")
 
 
 def _collision_free(modes: list[tuple[int, int]]) -> bool:
@@ -126,81 +112,46 @@ def _collision_free(modes: list[tuple[int, int]]) -> bool:
         reach += stride * (extent - 1)
     if simple:
         return True
-    values = np.zeros(1, dtype=np.int64)
-    for stride, extent in kept:
-        values = (values[:, None] + np.arange(extent, dtype=np.int64) * stride).reshape(-1)
-    values.sort()
+    values = np.sort(table(tuple((extent, stride) for stride, extent in kept)))
     return not bool((values[1:] == values[:-1]).any())
 
 
-def _below(problem: TensorMapProblem) -> list[Violation]:
+def _below(problem: TensorMapProblem) -> Iterator[Violation]:
     """An element in bounds before the tensor's base is one of foreign memory."""
     if min(problem.global_strides) >= 0:
-        return []
-    ends = [
-        (sight.lowest * stride, sight.highest * stride)
-        for sight, stride in zip(sights(problem), problem.global_strides, strict=True)
-    ]
-    lowest = (problem.base_elem_offset + sum(map(min, ends))) * problem.element_bytes
-    return [
-        Violation(
-            "STRIDE_RANGE",
-            f"stride {stride} of dimension {dim} is negative: its elements in bounds begin {-lowest} bytes before the "
-            "base, and a map walks upwards from an address at or after it",
-            "global.stride",
-            dim,
-        )
-        for dim, stride in enumerate(problem.global_strides)
-        if stride < 0 and lowest < 0
-    ]
+        return
+    seen = zip(sights(problem), problem.global_strides, strict=True)
+    lowest = problem.base_elem_offset + sum(min(sight.lowest * step, sight.highest * step) for sight, step in seen)
+    for dim, stride in enumerate(problem.global_strides):
+        if stride < 0 and lowest < 0:
+            text = (
+                f"stride {stride} of dimension {dim} is negative: its elements in bounds begin "
+                f"{-lowest * problem.element_bytes} bytes before the base, and a map walks upwards from an address at "
+                "or after it"
+            )
+            yield Violation("STRIDE_RANGE", text, "global.stride", dim)
 
 
-def _store_overlap(problem: TensorMapProblem) -> list[Violation]:
+def _store_overlap(problem: TensorMapProblem) -> Iterator[Violation]:
     reaches = [  # no two elements in bounds are farther apart than the bounds
         (min(extent, (high - low - 1) // step + 1), step * abs(stride))
         for extent, step, stride, (low, high) in zip(
             problem.tile, problem.element_strides, problem.global_strides, problem.bounds, strict=True
         )
     ]
-    if _collision_free(reaches):
-        return []
-    text = "two tile elements have one global address, so a store would race with itself"
-    return [Violation("STORE_OVERLAP", text, "global.stride")]
-
-
-def _store_chunk(problem: TensorMapProblem) -> list[Violation]:
-    found = []
-    for dim, stride in enumerate(problem.global_strides):
-        low, high = problem.bounds[dim]
-        length = (high - low) * problem.element_bytes
-        if stride == 1 and problem.tile[dim] > 1 and length % limits.STORE_CHUNK_BYTES:
-            text = (
-                f"rows of {length} bytes: a store writes whole {limits.STORE_CHUNK_BYTES}-byte chunks, so the last "
-                "one would write past the row"
-            )
-            found.append(Violation("STORE_CHUNK", text, "bounds", dim))
-    return found
-
-
-def _store_start(problem: TensorMapProblem) -> list[Violation]:
-    """A store with a negative start coordinate raises an illegal instruction."""
-    return [
-        Violation(
-            "STORE",
-            f"dimension {dim}: the bounds begin at {low}, so the tile origin 0 would be a negative start coordinate",
-            "bounds",
-            dim,
-        )
-        for dim, ((low, _), multiple) in enumerate(zip(problem.bounds, problem.origin_multiple, strict=True))
-        if low > 0 and multiple == 0
-    ]
+    if not _collision_free(reaches):
+        text = "two tile elements have one global address, so a store would race with itself"
+        yield Violation("STORE_OVERLAP", text, "global.stride")
 
 
 def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     """Return what keeps every box from being built."""
     frame = plain_frame(problem)
-    found = [*_store_chunk(problem), *_store_start(problem)] if problem.direction == "store" else []
-    found += [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame), *_ranks(frame)]
+    found = list(_stores(problem)) if problem.direction == "store" else []
+    found += [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame)]
+    if len(frame.axes) > limits.MAX_RANK:
+        text = f"{len(frame.axes)} dimensions move and no folding of them leaves a box that works"
+        found.append(Violation("RANK", f"{text}; a map has at most {limits.MAX_RANK}", "global.shape"))
     if not hardware.swizzle_supported(problem.swizzle, problem.arch):
         text = f"swizzle {problem.swizzle} does not exist on {problem.arch}"
         found.insert(0, Violation("ARCH_ATOM", text, "smem.swizzle"))
@@ -212,129 +163,119 @@ def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     return found
 
 
-def _inner(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
+def _stores(problem: TensorMapProblem) -> Iterator[Violation]:
+    """A store writes whole chunks, and with a negative start coordinate raises an illegal instruction."""
+    chunk = limits.STORE_CHUNK_BYTES
+    for dim, (low, high) in enumerate(problem.bounds):
+        length = (high - low) * problem.element_bytes
+        if problem.global_strides[dim] == 1 and problem.tile[dim] > 1 and length % chunk:
+            text = f"rows of {length} bytes: a store writes whole {chunk}-byte chunks, so the last one would write past"
+            yield Violation("STORE_CHUNK", f"{text} the row", "bounds", dim)
+    for dim, (low, _) in enumerate(problem.bounds):
+        if low > 0 and problem.origin_multiple[dim] == 0:
+            text = f"the bounds begin at {low}, so the tile origin 0 would be a negative start coordinate"
+            yield Violation("STORE", f"dimension {dim}: {text}", "bounds", dim)
+
+
+def _inner(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
     """The contiguous run of shared memory must be one of global memory, in whole 16-byte chunks."""
     size = problem.element_bytes
     if not frame.digits:
         text = f"one element of {size} bytes a box; the inner box needs a multiple of {ALIGN} bytes"
-        return [Violation("BOX_INNER_16B", text, "tile")]
+        yield Violation("BOX_INNER_16B", text, "tile")
+        return
     first = frame.digits[0]
-    unit = frame.axes[first.axis].unit * first.place
+    axis = frame.axes[first.axis]
     if first.stride != 1:
         text = f"the closest shared-memory neighbours are {first.stride} elements apart; a box writes them side by side"
-        return [Violation("SMEM_DENSE", text, "smem.modes")]
-    if unit != 1:
-        text = (
-            f"neighbours in shared memory are {unit} elements apart in global memory; the inner dimension of a map "
-            "has stride 1"
-        )
-        return [Violation("INNER_CONTIGUOUS", text, "smem.modes")]
-    found = []
+        yield Violation("SMEM_DENSE", text, "smem.modes")
+        return
+    if axis.unit * first.place != 1:
+        text = f"neighbours in shared memory are {axis.unit * first.place} elements apart in global memory; the inner"
+        yield Violation("INNER_CONTIGUOUS", f"{text} dimension of a map has stride 1", "smem.modes")
+        return
     if first.extent * size % ALIGN:
         text = f"the inner box is {first.extent} x {size} = {first.extent * size} bytes, not a multiple of {ALIGN}"
-        found.append(Violation("BOX_INNER_16B", text, "tile"))
-    axis = frame.axes[first.axis]
+        yield Violation("BOX_INNER_16B", text, "tile")
     if any(step * size % ALIGN for step in axis.steps) or axis.shift * size % ALIGN:
         steps = ", ".join(str(step * size) for step in axis.steps)
         text = f"tile origins move the inner start coordinate by {steps} bytes; the engine needs multiples of {ALIGN}"
-        found.append(Violation("INNER_START", text, "origin_multiple"))
-    return found
+        yield Violation("INNER_START", text, "origin_multiple")
 
 
-def _cuts(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
+def _cuts(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
     """A row wider than the span needs the inner dimension cut at the span; say what forbids the cut."""
     if not frame.digits or problem.swizzle == "NONE" or frame.digits[0].stride != 1:
-        return []
-    first, size = frame.digits[0], problem.element_bytes
-    span = hardware.swizzle_span_bytes(problem.swizzle) // size
-    inner = [digit for digit in frame.digits if digit.axis == first.axis]
-    axis = frame.axes[first.axis]
-    if axis.unit != 1 or max(digit.place * digit.extent for digit in inner) <= span:
-        return []
-    found = []
-    if axis.extent % span:
-        text = (
-            f"a tile row wider than the {span * size}-byte span needs the inner dimension in whole spans of {span} "
-            f"elements, and its extent in bounds is {axis.extent}"
-        )
-        found.append(Violation("CUT_EXTENT", text, "bounds"))
-    if any(step % span for step in axis.steps) or axis.shift % span:
-        text = (
-            f"a tile row wider than the {span * size}-byte span needs tile origins at multiples of {span} elements; "
-            f"they move by {', '.join(map(str, axis.steps)) or axis.shift}"
-        )
-        found.append(Violation("CUT_ORIGIN", text, "origin_multiple"))
-    return found
+        return
+    size = problem.element_bytes
+    width = hardware.swizzle_span_bytes(problem.swizzle) // size
+    inner = [digit for digit in frame.digits if digit.axis == frame.digits[0].axis]
+    axis = frame.axes[inner[0].axis]
+    if axis.unit != 1 or max(digit.place * digit.extent for digit in inner) <= width:
+        return
+    text = f"a tile row wider than the {width * size}-byte span needs"
+    if axis.extent % width:
+        text = f"{text} the inner dimension in whole spans of {width} elements, and its extent in bounds is"
+        yield Violation("CUT_EXTENT", f"{text} {axis.extent}", "bounds")
+    if any(step % width for step in axis.steps) or axis.shift % width:
+        moves = ", ".join(map(str, axis.steps)) or axis.shift
+        text = f"a tile row wider than the {width * size}-byte span needs tile origins at multiples of {width} elements"
+        yield Violation("CUT_ORIGIN", f"{text}; they move by {moves}", "origin_multiple")
 
 
-def _strides(problem: TensorMapProblem) -> list[Violation]:
-    found = []
+def _strides(problem: TensorMapProblem) -> Iterator[Violation]:
     size = problem.element_bytes
     first = next(iter(tile_atoms(problem)), None)
     for dim, stride in enumerate(problem.global_strides):
         low, high = problem.bounds[dim]
+        step, pitch = problem.element_strides[dim], stride * size
         if high - low == 1 and problem.tile[dim] == 1:
             continue
         if stride == 1 and (first is None or first.step != 1 or first.dim == dim):
             continue  # the inner dimension, or what should be
-        moves = problem.origin_multiple[dim], problem.element_strides[dim] if problem.tile[dim] > 1 else 0
-        if any(stride * move * size % ALIGN for move in moves):
-            text = (
-                f"dimension {dim} has a pitch of {stride} x {size} = {stride * size} bytes, not a multiple of {ALIGN}"
-            )
-            found.append(Violation("STRIDE_ALIGN", text, "global.stride", dim))
-        if stride * size >= limits.STRIDE_LIMIT_BYTES:
-            text = f"dimension {dim} has a pitch of {stride * size} bytes; the limit is 2^40"
-            found.append(Violation("STRIDE_RANGE", text, "global.stride", dim))
+        moves = problem.origin_multiple[dim], step if problem.tile[dim] > 1 else 0
+        if any(pitch * move % ALIGN for move in moves):
+            text = f"dimension {dim} has a pitch of {stride} x {size} = {pitch} bytes, not a multiple of {ALIGN}"
+            yield Violation("STRIDE_ALIGN", text, "global.stride", dim)
+        if pitch >= limits.STRIDE_LIMIT_BYTES:
+            text = f"dimension {dim} has a pitch of {pitch} bytes; the limit is 2^40"
+            yield Violation("STRIDE_RANGE", text, "global.stride", dim)
         if high - low > limits.MAX_DIM:
             text = f"dimension {dim} has {high - low} elements; the engine takes at most 2^31"
-            found.append(Violation("DIM_RANGE", text, "global.shape", dim))
-        step = problem.element_strides[dim]
+            yield Violation("DIM_RANGE", text, "global.shape", dim)
         if step > limits.MAX_ELEMENT_STRIDE and problem.origin_multiple[dim] % step:
             text = f"dimension {dim} steps by {step} elements; the limit is {limits.MAX_ELEMENT_STRIDE}"
-            found.append(Violation("ELEM_STRIDE", text, "element_strides", dim))
-    return found
+            yield Violation("ELEM_STRIDE", text, "element_strides", dim)
 
 
-def _shared(problem: TensorMapProblem, frame: Frame) -> list[Violation]:
+def _shared(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
     """Where shared memory stops being dense, what lies beyond becomes issues, and those need aligned starts."""
-    size = problem.element_bytes
+    size, plain = problem.element_bytes, problem.swizzle == "NONE"
     if not frame.digits or frame.digits[0].stride != 1:
-        return []
-    first = frame.digits[0]
-    span = hardware.swizzle_span_bytes(problem.swizzle) // size if problem.swizzle != "NONE" else first.extent
-    if first.extent > span and first.extent % span:
+        return
+    extent = frame.digits[0].extent
+    width = extent if plain else hardware.swizzle_span_bytes(problem.swizzle) // size
+    if extent > width and extent % width:
         text = (
-            f"rows of {first.extent * size} bytes under the {problem.swizzle} swizzle of span {span * size} bytes: a "
-            "box row is at most one span, and the row is not a whole number of spans"
+            f"rows of {extent * size} bytes under the {problem.swizzle} swizzle of span {width * size} bytes: a box "
+            "row is at most one span, and the row is not a whole number of spans"
         )
-        return [Violation("SWIZZLE_INNER", text, "smem.modes")]
-    filled = max(first.extent, span)
+        yield Violation("SWIZZLE_INNER", text, "smem.modes")
+        return
+    filled = max(extent, width)
     for digit in frame.digits[1:]:
         if digit.stride == filled:
             filled = digit.stride * digit.extent
             continue
-        beyond = [d for d in frame.digits if d.stride >= digit.stride]
-        misaligned = [d for d in beyond if d.stride * size % limits.SMEM_DESTINATION_ALIGN_BYTES]
-        if not misaligned:
-            return []
-        kind = "leaves a gap" if digit.stride > filled else "interleaves"
-        text = (
-            f"the shared-memory stride {digit.stride} {kind}: a box fills {filled} elements before it. Rows of their "
-            f"own issues would start {misaligned[0].stride * size} bytes apart, and a start needs a multiple of "
-            f"{limits.SMEM_DESTINATION_ALIGN_BYTES}"
-        )
-        rule = "SWIZZLE_PITCH" if problem.swizzle != "NONE" and digit.stride < filled else "SMEM_DENSE"
-        return [Violation(rule, text, "smem.modes")]
-    return []
-
-
-def _ranks(frame: Frame) -> list[Violation]:
-    found = []
-    if len(frame.axes) > limits.MAX_RANK:
-        text = (
-            f"{len(frame.axes)} dimensions move and no folding of them leaves a box that works; a map has at most "
-            f"{limits.MAX_RANK}"
-        )
-        found.append(Violation("RANK", text, "global.shape"))
-    return found
+        starts = [d.stride * size for d in frame.digits if d.stride >= digit.stride]
+        misaligned = [start for start in starts if start % limits.SMEM_DESTINATION_ALIGN_BYTES]
+        if misaligned:
+            where = "behind a gap: a box fills only" if digit.stride > filled else "inside what a box fills:"
+            text = (
+                f"the shared-memory stride {digit.stride} leads {where} {filled} elements. Copies of their own would "
+                f"start {misaligned[0]} bytes apart, and a start needs a multiple of "
+                f"{limits.SMEM_DESTINATION_ALIGN_BYTES}"
+            )
+            rule = "SMEM_DENSE" if plain or digit.stride >= filled else "SWIZZLE_PITCH"
+            yield Violation(rule, text, "smem.modes")
+        return

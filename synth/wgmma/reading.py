@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.digits import table
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -22,13 +23,8 @@ def axis_bytes(problem: OperandProblem) -> tuple[Table, Table]:
         >>> axis_bytes(OperandProblem("B", (8, 16), (((2, 1), (4, 32)), ((16, 2),))))[0].tolist()
         [0, 2, 64, 66, 128, 130, 192, 194]
     """
-    axes = []
-    for modes in problem.smem_modes:
-        axis = np.zeros(1, dtype=np.int64)
-        for extent, stride in modes:  # a later digit varies slower than all before it
-            axis = (2 * stride * np.arange(extent, dtype=np.int64)[:, None] + axis[None, :]).reshape(-1)
-        axes.append(axis)
-    return axes[0], axes[1]
+    mn, k = (2 * table(modes) for modes in problem.smem_modes)
+    return mn, k
 
 
 def linear_addresses(problem: OperandProblem) -> Table:
