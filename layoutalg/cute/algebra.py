@@ -209,7 +209,6 @@ def coalesce(layout: AnyLayout, profile: IntTuple | None = None) -> AnyLayout:
         (2,6):(1,2)
 
     Laws: idempotent; keeps ``table``.
-    Source: CuTe ``coalesce``.
     """
     if profile is None and isinstance(layout, CuteLayout) and len(layout._flat) <= NARROW:
         return _coalesced(layout)  # type: ignore[return-value]
@@ -234,13 +233,15 @@ def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
     if isinstance(profile, int):
         return from_flat(merge(layout.flat))
     if isinstance(layout.shape, int) or len(profile) != layout.rank:
+        because = f"a profile with {len(profile)} modes cannot hold " + (
+            "an int shape" if isinstance(layout.shape, int) else f"{layout.rank} modes"
+        )
         raise MalformedError(
             Diagnostic(
-                code="LA109",
-                what="the profile does not match the layout",
-                where=(f"coalesce({layout}, {inttuple.shape_text(profile)})",),
-                because=f"a profile with {len(profile)} modes cannot hold "
-                + ("an int shape" if isinstance(layout.shape, int) else f"{layout.rank} modes"),
+                "LA109",
+                "the profile does not match the layout",
+                (f"coalesce({layout}, {inttuple.shape_text(profile)})",),
+                because,
             )
         )
     return make_layout(*[_coalesce_by(layout[position], entry) for position, entry in enumerate(profile)])

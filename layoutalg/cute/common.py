@@ -41,8 +41,6 @@ def nullspace(layout: Cute) -> CuteLayout:
         (4,3):(1,8)
         >>> print(nullspace(CuteLayout(4)))
         1:0
-
-    Source: CuTe ``nullspace``.
     """
     own = bottom(composed(layout, "nullspace"))
     if own.size == 0:
@@ -81,7 +79,6 @@ def max_common_layout(a: Cute, b: Cute) -> CuteLayout:
         4:1
 
     Laws: composition(a, R) and composition(b, R) are the identity.
-    Source: CuTe ``max_common_layout``.
     """
     a = strided_form(composed(a, "max_common_layout", "a"), "max_common_layout")
     b = strided_form(composed(b, "max_common_layout", "b"), "max_common_layout")
@@ -181,8 +178,6 @@ def max_common_vector(a: Cute, b: Cute) -> int:
     Example:
         >>> max_common_vector(CuteLayout((4, 8), (8, 1)), CuteLayout((4, 4), (16, 1)))
         4
-
-    Source: CuTe ``max_common_vector``.
     """
     return max_common_layout(a, b).size
 
@@ -210,7 +205,6 @@ def domain_distribute(shape: IntTuple, count: int, *, convention: Convention = S
         2:15
 
     Laws: zipped_divide(CuteLayout(shape), R) exists.
-    Source: CuTe ``domain_distribute``.
     """
     if convention is not STRICT:
         return by_convention(convention, domain_distribute, shape, count)

@@ -75,7 +75,6 @@ def complement(layout: Cute, cosize: IntTuple | None = None, *, convention: Conv
         6:4
 
     Laws: the offsets of L and C only share 0; size(C) * size(filter(L)) = n.
-    Source: CuTe ``complement``.
     """
     if convention is not STRICT:
         return by_convention(convention, complement, layout, cosize)

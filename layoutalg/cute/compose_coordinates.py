@@ -154,12 +154,10 @@ def _by_table(layout: CuteLayout, modes: Modes, domain: IntTuple, where: str) ->
     """Decide from the table where strides move several modes at once and jumps may cancel."""
     size = CuteLayout(domain).size
     if size > CUTE_POINTS:
+        because = f"strides move several modes of {layout} at once; {size} entries, the limit is {CUTE_POINTS}"
         raise BudgetError(
             Diagnostic(
-                code="LA173",
-                what="whether the layout at these coordinates is a CuTe layout was not decided",
-                where=(where,),
-                because=f"strides move several modes of {layout} at once; {size} entries, the limit is {CUTE_POINTS}",
+                "LA173", "whether the layout at these coordinates is a CuTe layout was not decided", (where,), because
             )
         )
     values = np.zeros(size, dtype=np.int64)
@@ -176,14 +174,10 @@ def _by_table(layout: CuteLayout, modes: Modes, domain: IntTuple, where: str) ->
     wrong = np.flatnonzero(total != values)
     if wrong.size:
         first = int(wrong[0])
+        because = "mode by mode the strides give another function"
+        witness = {"coordinate": first, "composition": int(values[first]), "layout": int(total[first])}
         raise RepresentabilityError(
-            Diagnostic(
-                code="LA172",
-                what="the layout at these coordinates is not a CuTe layout",
-                where=(where,),
-                because="mode by mode the strides give another function",
-                witness={"coordinate": first, "composition": int(values[first]), "layout": int(total[first])},
-            )
+            Diagnostic("LA172", "the layout at these coordinates is not a CuTe layout", (where,), because, witness)
         )
     return runs
 
@@ -208,14 +202,8 @@ def _mode(layout: CuteLayout, path: Path, where: str) -> CuteLayout:
     mode = layout
     for step in path:
         if isinstance(mode.shape, int) or step >= mode.rank:
-            raise MalformedError(
-                Diagnostic(
-                    code="LA171",
-                    what="the coordinates do not fit the layout",
-                    where=(where,),
-                    because=f"{layout} has no mode at E{shape_text(path)}",
-                )
-            )
+            because = f"{layout} has no mode at E{shape_text(path)}"
+            raise MalformedError(Diagnostic("LA171", "the coordinates do not fit the layout", (where,), because))
         mode = mode[step]
     return mode
 
@@ -241,13 +229,10 @@ def _clash(parts: list[Flat], low: int, high: int, extent: int, step: int, where
         if actual != added:
             witness |= {"coordinate": index, "composition": actual, "layout": added}
             break
+    because = (
+        f"along the mode {extent}:{step} one part of the value ends a digit at index {low} and another at "
+        f"{high}, which is not a multiple of it"
+    )
     return RepresentabilityError(
-        Diagnostic(
-            code="LA172",
-            what="the composition is not a coordinate layout",
-            where=(where,),
-            because=f"along the mode {extent}:{step} one part of the value ends a digit at index {low} and another at "
-            f"{high}, which is not a multiple of it",
-            witness=witness,
-        )
+        Diagnostic("LA172", "the composition is not a coordinate layout", (where,), because, witness)
     )

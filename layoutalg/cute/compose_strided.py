@@ -103,14 +103,15 @@ def after_narrow(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
         except GaveUpError as error:
             raise gave_up(outer, inner, f"mode {extent}:{step} has more than {PREFIX} entries") from error
         if isinstance(run, Broken):
+            because = f"mode {position} of the right operand, {extent}:{step}, is not strided there: {run.because}"
+            witness = {"coordinate": run.index * place, "composition": run.actual, "layout": run.expected}
             raise RepresentabilityError(
                 Diagnostic(
-                    code="LA121",
-                    what="the composition is not a CuTe layout",
-                    where=where_of(outer, inner),
-                    because=f"mode {position} of the right operand, {extent}:{step}, is not strided there: "
-                    f"{run.because}",
-                    witness={"coordinate": run.index * place, "composition": run.actual, "layout": run.expected},
+                    "LA121",
+                    "the composition is not a CuTe layout",
+                    where_of(outer, inner),
+                    because,
+                    witness,
                     source=WIDER,
                 )
             )
@@ -136,14 +137,14 @@ def _leaves(outer: CuteLayout, inner: CuteLayout) -> AdmissibilityError:
     first = first_outside(inner.flat, outer.size)
     coordinate = 0 if first is None else first
     value = evaluate(inner.flat, coordinate)
+    because = (
+        f"the right operand has the value {value} at coordinate {coordinate}, "
+        f"the left operand is defined on [0, {outer.size})"
+    )
+    witness = {"coordinate": coordinate, "value": value, "size": outer.size}
     return AdmissibilityError(
         Diagnostic(
-            code="LA120",
-            what="the right operand leaves the domain of the left operand",
-            where=where_of(outer, inner),
-            because=f"the right operand has the value {value} at coordinate {coordinate}, "
-            f"the left operand is defined on [0, {outer.size})",
-            witness={"coordinate": coordinate, "value": value, "size": outer.size},
+            "LA120", "the right operand leaves the domain of the left operand", where_of(outer, inner), because, witness
         )
     )
 
@@ -173,19 +174,18 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
     if inner.size <= PREFIX:
         actual = evaluate_many(merged, table(inner.flat))
         coordinate = int((actual != table(flat)).argmax())
+    because = (
+        f"the modes of the right operand carry into each other in {outer}: "
+        f"mode by mode one would get {joined(flat)}, which is another function"
+    )
+    witness = {
+        "coordinate": coordinate,
+        "composition": evaluate(merged, evaluate(inner.flat, coordinate)),
+        "layout": evaluate(flat, coordinate),
+    }
     raise RepresentabilityError(
         Diagnostic(
-            code="LA122",
-            what="the composition is not a CuTe layout",
-            where=where_of(outer, inner),
-            because=f"the modes of the right operand carry into each other in {outer}: "
-            f"mode by mode one would get {joined(flat)}, which is another function",
-            witness={
-                "coordinate": coordinate,
-                "composition": evaluate(merged, evaluate(inner.flat, coordinate)),
-                "layout": evaluate(flat, coordinate),
-            },
-            source=WIDER,
+            "LA122", "the composition is not a CuTe layout", where_of(outer, inner), because, witness, source=WIDER
         )
     )
 
@@ -197,11 +197,7 @@ def joined(flat: Flat) -> str:
 
 def gave_up(outer: CuteLayout, inner: CuteLayout | ComposedLayout, because: str) -> BudgetError:
     """Return the refusal of a composition that was not decided."""
+    because = f"{because}, and the limit is {PREFIX} points"
     return BudgetError(
-        Diagnostic(
-            code="LA125",
-            what="whether the composition is a CuTe layout was not decided",
-            where=where_of(outer, inner),
-            because=f"{because}, and the limit is {PREFIX} points",
-        )
+        Diagnostic("LA125", "whether the composition is a CuTe layout was not decided", where_of(outer, inner), because)
     )

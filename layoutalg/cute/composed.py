@@ -72,13 +72,16 @@ class ComposedLayout(LeafAxes):
         if not isinstance(inner, CuteLayout | ComposedLayout):
             raise malformed("inner", "must be a CuteLayout or a ComposedLayout", inner, "LA113")
         if outer.unit == "byte":
+            because = (
+                "which element bits it moves depends on the element width; "
+                "outer.recast_elements(element_bytes) fixes the width and gives the swizzle of element offsets"
+            )
             raise AdmissibilityError(
                 Diagnostic(
-                    code="LA112",
-                    what="a swizzle of byte addresses cannot follow a layout of element offsets",
-                    where=(f"{outer} o {start} o {inner}",),
-                    because="which element bits it moves depends on the element width; "
-                    "outer.recast_elements(element_bytes) fixes the width and gives the swizzle of element offsets",
+                    "LA112",
+                    "a swizzle of byte addresses cannot follow a layout of element offsets",
+                    (f"{outer} o {start} o {inner}",),
+                    because,
                 )
             )
         if isinstance(inner, ComposedLayout):
@@ -166,14 +169,8 @@ class ComposedLayout(LeafAxes):
         return int(self._moved(-bottom).min()), int(self._moved(top).max())
 
     def _gave_up(self, because: str) -> BudgetError:
-        return BudgetError(
-            Diagnostic(
-                code="LA114",
-                what="the span of the layout was not decided",
-                where=(str(self),),
-                because=f"{because}, the limit is {CUTE_POINTS}",
-            )
-        )
+        because = f"{because}, the limit is {CUTE_POINTS}"
+        return BudgetError(Diagnostic("LA114", "the span of the layout was not decided", (str(self),), because))
 
     def __call__(self, *coord: IntTuple) -> int:
         """Return the value at one coordinate, read as by ``CuteLayout``."""

@@ -1,4 +1,4 @@
-"""Composition, exact or refused: the one door for every pair of CuTe layouts, swizzles, tilers and coordinates.
+"""Composition, exact or refused, of every pair of CuTe layouts, swizzles, tilers and coordinates.
 
 Main definitions: ``composition``, ``after``.
 
@@ -179,16 +179,11 @@ def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
     if not isinstance(run, Broken) and len(run) < 2:
         factor = run[0][1] if run else 1  # an empty run: 0 is the only value
     if factor <= 0 or (factor & (factor - 1) and inner.period > 1):
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA124",
-                what=NO_FORM,
-                where=where_of(outer, inner),
-                because=f"the left operand, {joined(merged)} in normal form, does not multiply by a power of two "
-                f"on the values 0 to {high} of the right operand, and no other swizzle fits",
-                source=WIDER,
-            )
+        because = (
+            f"the left operand, {joined(merged)} in normal form, does not multiply by a power of two "
+            f"on the values 0 to {high} of the right operand, and no other swizzle fits"
         )
+        raise RepresentabilityError(Diagnostic("LA124", NO_FORM, where_of(outer, inner), because, source=WIDER))
     low = factor.bit_length() - 1
     scaled = unflatten(tuple([stride * factor for _, stride in inner.base.flat]), inner.shape)
     stages = [(_raised(swizzle, low), offset * factor) for swizzle, offset in inner.stages]
@@ -238,14 +233,11 @@ def require_inside(outer: Cute, inner: Cute, where: str) -> None:
         return
     low, high = inner.value_range() if isinstance(inner, ComposedLayout) else span(inner.flat)
     if low < 0 or high >= outer.size:
+        because = (
+            f"the right operand takes values from {low} to {high}, the left operand is defined on [0, {outer.size})"
+        )
         raise AdmissibilityError(
-            Diagnostic(
-                code="LA120",
-                what="the right operand leaves the domain of the left operand",
-                where=(where,),
-                because=f"the right operand takes values from {low} to {high}, "
-                f"the left operand is defined on [0, {outer.size})",
-            )
+            Diagnostic("LA120", "the right operand leaves the domain of the left operand", (where,), because)
         )
 
 
@@ -259,15 +251,10 @@ def _product(outer: Swizzle, inner: Swizzle) -> Swizzle:
         return found
     reach = max(outer.period, inner.period).bit_length() - 1
     bit = next(position for position in range(reach - 1, -1, -1) if outer(inner(1 << position)) != 1 << position)
+    because = "its off-diagonal part is not one run of bits on one diagonal"
+    witness = {"x": 1 << bit, "value": outer(inner(1 << bit))}
     raise RepresentabilityError(
-        Diagnostic(
-            code="LA640",
-            what="the product of the swizzles is not a swizzle",
-            where=(where,),
-            because="its off-diagonal part is not one run of bits on one diagonal",
-            witness={"x": 1 << bit, "value": outer(inner(1 << bit))},
-            source=WIDER,
-        )
+        Diagnostic("LA640", "the product of the swizzles is not a swizzle", (where,), because, witness, source=WIDER)
     )
 
 
@@ -279,14 +266,10 @@ def _after_swizzle(outer: Cute, inner: Swizzle) -> Cute:
         raise AdmissibilityError(Diagnostic("LA642", what, (where,), "coordinates count elements"))
     leaving = first_leaving(inner, outer.size, outer.size)
     if leaving is not None:
+        because = f"{inner} maps coordinate {leaving} to {inner(leaving)}, the layout has {outer.size} points"
+        witness = {"coordinate": leaving, "value": inner(leaving), "size": outer.size}
         raise AdmissibilityError(
-            Diagnostic(
-                code="LA641",
-                what="the swizzle leads out of the domain of the layout",
-                where=(where,),
-                because=f"{inner} maps coordinate {leaving} to {inner(leaving)}, the layout has {outer.size} points",
-                witness={"coordinate": leaving, "value": inner(leaving), "size": outer.size},
-            )
+            Diagnostic("LA641", "the swizzle leads out of the domain of the layout", (where,), because, witness)
         )
     if inner.bits == 0 or outer.size == 0:
         return outer

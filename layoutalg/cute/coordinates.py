@@ -7,7 +7,8 @@ Notation: ``(4,8):(E1,E0)`` maps (i, j) to (j, i). Where the strides do not show
 
 Main statements: a coordinate layout is one integer layout per leaf of its value (a component).
 
-References: CuTe documentation of NVIDIA CUTLASS, "CuTe TMA tensors" (arithmetic tuples, basis strides).
+References: CuTe documentation of NVIDIA CUTLASS, "CuTe TMA tensors" (arithmetic tuples, basis strides); CuTe
+``make_identity_layout``.
 """
 
 from __future__ import annotations
@@ -186,8 +187,6 @@ def make_identity_layout(shape: IntTuple) -> CoordinateLayout:
         (4,(2,3)):(E0,(E(1,0),E(1,1)))
         >>> make_identity_layout((4, (2, 3)))(13)
         (1, (1, 1))
-
-    Source: CuTe ``make_identity_layout``.
     """
     shape = validate(shape, "shape")
     return CoordinateLayout(shape, graft(iter([E(*path) for path in leaf_paths(shape, ())]), shape), shape)

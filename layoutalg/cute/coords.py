@@ -61,8 +61,6 @@ def crd2idx(
     Example:
         >>> crd2idx((1, 5), (4, 8), (8, 1)), crd2idx((1, 5), (4, 8)), crd2idx(21, (4, 8), (8, 1))
         (13, 21, 13)
-
-    Source: CuTe ``crd2idx``.
     """
     if convention is not STRICT:
         return by_convention(convention, crd2idx, coord, shape, stride)
@@ -128,7 +126,6 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
         (((1, 1), 5), 23)
 
     Laws: crd2crd(crd2crd(c, S, T), T, S) = c for natural coordinates c.
-    Source: CuTe ``crd2crd``.
     """
     first, second = extents(source, "source"), extents(target, "target")
     if product(first) != product(second):

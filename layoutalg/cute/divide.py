@@ -76,7 +76,6 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = 
         (4,(2,4)):(1,(4,10))
 
     Laws: the table of the result is that of the layout, reordered by (T, C).
-    Source: CuTe ``logical_divide``.
     """
     return _call(layout, tiler, convention, logical_divide)
 
@@ -101,7 +100,6 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = S
         ((2,3),(2,2,5)):((1,4),(2,12,24))
 
     Laws: slicing mode 1 gives one tile, slicing mode 0 the same element of every tile.
-    Source: CuTe ``zipped_divide``.
     """
     return _call(layout, tiler, convention, zipped_divide)
 
@@ -114,8 +112,6 @@ def tiled_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = ST
     Example:
         >>> print(tiled_divide(CuteLayout((4, 6, 5)), (2, 3)))
         ((2,3),2,2,5):((1,4),2,12,24)
-
-    Source: CuTe ``tiled_divide``.
     """
     return _call(layout, tiler, convention, tiled_divide)
 
@@ -128,8 +124,6 @@ def flat_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STR
     Example:
         >>> print(flat_divide(CuteLayout((4, 6, 5)), (2, 3)))
         (2,3,2,2,5):(1,4,2,12,24)
-
-    Source: CuTe ``flat_divide``.
     """
     return _call(layout, tiler, convention, flat_divide)
 

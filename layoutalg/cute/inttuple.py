@@ -7,11 +7,12 @@ Main definitions: ``IntTuple``, ``validate``, ``extents``, ``flatten``, ``unflat
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
 runs fastest.
 
-Implementation notes: ``validate`` is the only door for foreign values; it bounds depth and number of leaves first, so
+Implementation notes: foreign values pass ``validate`` alone; it bounds depth and number of leaves first, so
 that every recursion below it is shallow. Values are Python ints; the signed 64-bit range is enforced where values
 enter.
 
-References: CuTe documentation of NVIDIA CUTLASS, "Layouts" and "Layout algebra".
+References: CuTe documentation of NVIDIA CUTLASS, "Layouts" and "Layout algebra"; CuTe ``ceil_div``, ``product_each``,
+``compatible``.
 """
 
 from __future__ import annotations
@@ -116,11 +117,8 @@ def extents(value: object, argument: str = "shape") -> IntTuple:
 def _count(argument: str, seen: list[int]) -> None:
     seen[0] += 1
     if seen[0] > TUPLE_MODES:
-        raise MalformedError(
-            Diagnostic(
-                code="LA100", what=f"{argument} is malformed", because=f"{argument} has more than {TUPLE_MODES} modes"
-            )
-        )
+        because = f"{argument} has more than {TUPLE_MODES} modes"
+        raise MalformedError(Diagnostic("LA100", f"{argument} is malformed", because=because))
 
 
 def flatten(value: IntTuple) -> tuple[int, ...]:
@@ -263,8 +261,6 @@ def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
     Example:
         >>> ceil_div(10, 4), ceil_div((6, 4), 4), ceil_div((6, 4), 12), ceil_div((6, 4), (4, 2))
         (3, (2, 4), (1, 2), (2, 2))
-
-    Source: CuTe ``ceil_div``.
     """
     shape = validate(shape, "shape")
     divisor = validate(divisor, "divisor")
@@ -301,8 +297,6 @@ def product_each(shape: IntTuple) -> tuple[int, ...]:
     Example:
         >>> product_each(((2, 3), 4)), product_each(6)
         ((6, 4), (6,))
-
-    Source: CuTe ``product_each``.
     """
     shape = extents(shape)
     return (shape,) if isinstance(shape, int) else tuple([product(entry) for entry in shape])
@@ -320,8 +314,6 @@ def compatible(coarse: IntTuple, fine: IntTuple) -> bool:
     Example:
         >>> compatible((6, 4), ((2, 3), 4)), compatible(24, (6, 4)), compatible((6, 4), 24)
         (True, True, False)
-
-    Source: CuTe ``compatible``.
     """
     return _compatible(extents(coarse, "coarse"), extents(fine, "fine"))
 

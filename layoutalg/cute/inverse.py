@@ -75,7 +75,6 @@ def right_inverse(layout: Cute | CoordinateLayout) -> Cute:
         (4,(2,3)):(1,(4,8))
 
     Laws: composition(L, R) is the identity on [0, size(R)).
-    Source: CuTe ``right_inverse``.
     """
     if isinstance(layout, CuteLayout):
         return right_strided(layout)
@@ -220,13 +219,9 @@ def _left_of_composed(layout: ComposedLayout) -> Cute:
     """Return R on an interval [0, n) that holds every value; offsets that the layout leaves out get some number."""
     low, high = layout.value_range()
     if low < 0:
+        because = f"its least value is {low}, an inverse is defined from 0 on"
         raise AdmissibilityError(
-            Diagnostic(
-                code="LA649",
-                what="the layout has a negative value",
-                where=(f"left_inverse({layout})",),
-                because=f"its least value is {low}, an inverse is defined from 0 on",
-            )
+            Diagnostic("LA649", "the layout has a negative value", (f"left_inverse({layout})",), because)
         )
     form = left_affine(layout)
     if form is not None:
@@ -298,14 +293,8 @@ def _first_outside(undo: ComposedLayout, bound: int) -> int:
     outside = np.flatnonzero((values < 0) | (values >= bound))
     if outside.size:
         return int(outside[0])
-    raise BudgetError(
-        Diagnostic(
-            code="LA648",
-            what="how far the inverse reaches was not decided",
-            where=(str(undo),),
-            because=f"it stays inside [0, {bound}) on the first {len(values)} offsets, where the search stops",
-        )
-    )
+    because = f"it stays inside [0, {bound}) on the first {len(values)} offsets, where the search stops"
+    raise BudgetError(Diagnostic("LA648", "how far the inverse reaches was not decided", (str(undo),), because))
 
 
 @inverse.register
@@ -360,13 +349,10 @@ def _not_onto(
     layout: Cute | CoordinateLayout, because: str, coordinate: int | None, value: int | None
 ) -> AdmissibilityError:
     known = {"coordinate": coordinate, "value": value}
+    witness = {key: entry for key, entry in known.items() if entry is not None} or None
     return AdmissibilityError(
         Diagnostic(
-            code="LA135",
-            what="the layout is not a bijection onto [0, size)",
-            where=(f"({layout}).inverse()",),
-            because=because,
-            witness={key: entry for key, entry in known.items() if entry is not None} or None,
+            "LA135", "the layout is not a bijection onto [0, size)", (f"({layout}).inverse()",), because, witness
         )
     )
 
@@ -378,23 +364,20 @@ def _require_points(layout: Cute, name: str) -> None:
 
 
 def _no_form(name: str, layout: ComposedLayout) -> RepresentabilityError:
+    because = "no swizzle leaves a strided layout"
     return RepresentabilityError(
         Diagnostic(
-            code="LA643",
-            what="the inverse is not shape:stride behind at most one swizzle",
-            where=(f"{name}({layout})",),
-            because="no swizzle leaves a strided layout",
+            "LA643",
+            "the inverse is not shape:stride behind at most one swizzle",
+            (f"{name}({layout})",),
+            because,
             source=f"layoutalg.{name}(layout, widen=True), which gives it in a wider family",
         )
     )
 
 
 def _gave_up(name: str, layout: ComposedLayout, because: str) -> BudgetError:
+    because = f"{because}, the limit is {CUTE_POINTS}"
     return BudgetError(
-        Diagnostic(
-            code="LA644",
-            what="whether the inverse has a CuTe form was not decided",
-            where=(f"{name}({layout})",),
-            because=f"{because}, the limit is {CUTE_POINTS}",
-        )
+        Diagnostic("LA644", "whether the inverse has a CuTe form was not decided", (f"{name}({layout})",), because)
     )

@@ -34,14 +34,8 @@ def right_strided(layout: CuteLayout) -> CuteLayout:
 @lru_cache(RECENT)
 def _right(layout: CuteLayout) -> CuteLayout:
     if layout.size == 0:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA131",
-                what="the layout is empty",
-                where=(f"right_inverse({layout})",),
-                because="an empty layout does not even reach offset 0",
-            )
-        )
+        because = "an empty layout does not even reach offset 0"
+        raise AdmissibilityError(Diagnostic("LA131", "the layout is empty", (f"right_inverse({layout})",), because))
     chain: dict[int, tuple[int, int]] = {}
     weight = 1
     for extent, stride in merge(layout.flat):

@@ -142,12 +142,13 @@ class CuteLayout(LeafAxes, _Hashed):
         else:
             stride = validate(stride, "stride")
             if not congruent(shape, stride):
+                because = "every extent needs exactly one stride at the same place"
                 raise MalformedError(
                     Diagnostic(
-                        code="LA101",
-                        what="shape and stride nest differently",
-                        where=(f"{_bounded(shape)}:{_bounded(stride)}",),
-                        because="every extent needs exactly one stride at the same place",
+                        "LA101",
+                        "shape and stride nest differently",
+                        (f"{_bounded(shape)}:{_bounded(stride)}",),
+                        because,
                     )
                 )
         flat = tuple(zip(extents, flatten(stride), strict=True))
@@ -350,12 +351,8 @@ def _check_size(shape: IntTuple, extents: tuple[int, ...]) -> int:
     for extent in extents:
         size *= extent
     if size >= INT_LIMIT:
+        because = f"the extents multiply to {size}, the limit is 2^63 - 1"
         raise MalformedError(
-            Diagnostic(
-                code="LA102",
-                what="the size leaves the signed 64-bit range",
-                where=(_bounded(shape),),
-                because=f"the extents multiply to {size}, the limit is 2^63 - 1",
-            )
+            Diagnostic("LA102", "the size leaves the signed 64-bit range", (_bounded(shape),), because)
         )
     return size

@@ -56,19 +56,11 @@ def parse_cute(text: str) -> CuteValue:
         Swizzle(3, 4, 3, 'byte')
     """
     if not isinstance(text, str):
-        raise MalformedError(
-            Diagnostic(
-                code="LA190", what="the notation is malformed", because=f"text must be a str, not {type(text).__name__}"
-            )
-        )
+        because = f"text must be a str, not {type(text).__name__}"
+        raise MalformedError(Diagnostic("LA190", "the notation is malformed", because=because))
     if len(text) > NOTATION_CHARACTERS:
-        raise MalformedError(
-            Diagnostic(
-                code="LA191",
-                what="the notation is too long",
-                because=f"{len(text)} characters, the limit is {NOTATION_CHARACTERS}",
-            )
-        )
+        because = f"{len(text)} characters, the limit is {NOTATION_CHARACTERS}"
+        raise MalformedError(Diagnostic("LA191", "the notation is too long", because=because))
     reader = _Reader(text)
     value = reader.value()
     reader.end()
@@ -87,10 +79,10 @@ class _Reader:
         """Raise the error at a place, the cursor by default."""
         raise MalformedError(
             Diagnostic(
-                code=code,
-                what="the notation is malformed" if code == "LA190" else "the notation exceeds a limit",
-                where=(self.caret(self.at if at is None else at),),
-                because=because,
+                code,
+                "the notation is malformed" if code == "LA190" else "the notation exceeds a limit",
+                (self.caret(self.at if at is None else at),),
+                because,
             )
         )
 

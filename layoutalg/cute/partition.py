@@ -50,7 +50,6 @@ def local_tile(layout: Cute, tiler: Tiler, coord: Coord, keep: Coord = None) -> 
         1040 + (16,8):(1,64)
 
     Laws: the tiles of all coordinates hold every element once.
-    Source: CuTe ``local_tile``.
     """
     where = f"local_tile({composed(layout, 'local_tile')}, {tiler_text(tiler)}, {tiler_text(coord)})"
     if keep is not None:
@@ -115,7 +114,6 @@ def local_partition(layout: Cute, threads: Cute, index: int) -> ComposedLayout:
         129 + (8,8):(8,256)
 
     Laws: the partitions of all threads hold every element once.
-    Source: CuTe ``local_partition``.
     """
     number = integer(index, "index", "LA177")
     threads = strided_form(composed(threads, "local_partition", "threads"), "local_partition")

@@ -359,11 +359,7 @@ def _grow(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
     for extent, step in leaves[:-1]:
         if extent == 0:
             raise AdmissibilityError(
-                Diagnostic(
-                    code="LA105",
-                    what="the coordinate lies outside the domain",
-                    because=f"{shape_text(shape)} is empty",
-                )
+                Diagnostic("LA105", "the coordinate lies outside the domain", because=f"{shape_text(shape)} is empty")
             )
         coord, digit = divmod(coord, extent)
         total += digit * step

@@ -9,7 +9,7 @@ give disjoint copies.
 
 Notation: ``A * T``; a tiler in angle brackets works mode by mode.
 
-References: J. Cecka, arXiv:2603.02298; CuTe ``logical_product``, ``blocked_product``, ``raked_product``.
+References: J. Cecka, arXiv:2603.02298; CuTe's products of these names.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ def logical_product(block: Under, tiler: Tiler, *, convention: Convention = STRI
         (3,2):(1,3)
 
     Laws: the copies have disjoint offsets where the tiler is injective; copy 0 is the block.
-    Source: CuTe ``logical_product``.
     """
     return _call(block, tiler, convention, logical_product)
 
@@ -95,8 +94,6 @@ def zipped_product(block: Under, tiler: Tiler, *, convention: Convention = STRIC
     Example:
         >>> print(zipped_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))
         ((2,5),(3,4)):((5,1),(10,30))
-
-    Source: CuTe ``zipped_product``.
     """
     return _call(block, tiler, convention, zipped_product)
 
@@ -107,8 +104,6 @@ def tiled_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT
     Example:
         >>> print(tiled_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))
         ((2,5),3,4):((5,1),10,30)
-
-    Source: CuTe ``tiled_product``.
     """
     return _call(block, tiler, convention, tiled_product)
 
@@ -119,8 +114,6 @@ def flat_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT)
     Example:
         >>> print(flat_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))
         (2,5,3,4):(5,1,10,30)
-
-    Source: CuTe ``flat_product``.
     """
     return _call(block, tiler, convention, flat_product)
 
@@ -148,7 +141,6 @@ def blocked_product(block: Under, tiler: CuteLayout | int, *, convention: Conven
         ((2,3),(5,4)):((5,10),(1,30))
 
     Laws: same offsets as ``logical_product``.
-    Source: CuTe ``blocked_product``.
     """
     return _zipped_by_mode(block, tiler, convention, blocked_product)
 
@@ -169,7 +161,6 @@ def raked_product(block: Under, tiler: CuteLayout | int, *, convention: Conventi
         ((2,4),3):((12,1),4)
 
     Laws: same offsets as ``logical_product``.
-    Source: CuTe ``raked_product``.
     """
     return _zipped_by_mode(block, tiler, convention, raked_product)
 

@@ -60,7 +60,6 @@ def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cut
         Sw<3,3,3> o 0 o (8,32):(32,1)
 
     Laws: downcast(upcast(L, N), N) has the offsets of L.
-    Source: CuTe ``upcast``.
     """
     if convention is not STRICT:
         return by_convention(convention, upcast, layout, factor)
@@ -164,14 +163,9 @@ def away_from_zero(stride: int, count: int) -> int:
 
 
 def _partial(where: str, count: int, because: str, offset: int) -> RepresentabilityError:
+    witness = {"offset": offset, "factor": count}
     return RepresentabilityError(
-        Diagnostic(
-            code="LA161",
-            what=f"a wide element of {count} would be only partly covered",
-            where=(where,),
-            because=because,
-            witness={"offset": offset, "factor": count},
-        )
+        Diagnostic("LA161", f"a wide element of {count} would be only partly covered", (where,), because, witness)
     )
 
 
@@ -201,7 +195,6 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
         (8,4):(1,16)
 
     Laws: upcast(downcast(L, N), N) = L up to the strides of extent-1 modes.
-    Source: CuTe ``downcast``.
     """
     if convention is not STRICT:
         return by_convention(convention, downcast, layout, factor)
@@ -240,12 +233,13 @@ def _widened(layout: CuteLayout, where: str) -> int:
         return (marked or single)[0]
     if layout.size == 0:
         return 0
+    because = f"{layout} has no mode of stride 1 and none of extent 1 that could run through the old element"
     raise RepresentabilityError(
         Diagnostic(
-            code="LA162",
-            what="no mode can take the new elements",
-            where=(where,),
-            because=f"{layout} has no mode of stride 1 and none of extent 1 that could run through the old element",
+            "LA162",
+            "no mode can take the new elements",
+            (where,),
+            because,
             source="append(layout) adds a mode 1:0 that can",
         )
     )
@@ -274,8 +268,6 @@ def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention
         (32,8):(1,32)
         >>> print(recast(CuteLayout((8, 3), (1, 8)), 6, 8))
         (6,3):(1,6)
-
-    Source: CuTe ``recast_layout``.
     """
     old, new = checked_factor(old_bits, "old_bits"), checked_factor(new_bits, "new_bits")
     common = gcd(old, new)
@@ -303,8 +295,6 @@ def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
         >>> from layoutalg.cute.swizzle import Swizzle
         >>> max_alignment(ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout((8, 64), (64, 1))))
         8
-
-    Source: CuTe ``max_alignment``.
     """
     if composed(layout, "max_alignment").size == 0:
         raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would do")

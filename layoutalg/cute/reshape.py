@@ -34,7 +34,6 @@ def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
         (2,(3,5),7):(1,(2,6),30)
 
     Laws: same function of the 1-D coordinate.
-    Source: CuTe ``group``.
     """
 
     def grouped(base: CuteLayout) -> CuteLayout:
@@ -53,8 +52,6 @@ def select(layout: AnyLayout, *modes: int) -> AnyLayout:
     Example:
         >>> print(select(CuteLayout((2, 3, 5)), 2, 0))
         (5,2):(6,1)
-
-    Source: CuTe ``select``.
     """
     chosen = [integer(mode, "mode", "LA107") for mode in modes]
     if len(set(chosen)) != len(chosen):
@@ -70,8 +67,6 @@ def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
     Example:
         >>> print(take(CuteLayout((2, 3, 5)), 1, 3))
         (3,5):(2,6)
-
-    Source: CuTe ``take``.
     """
 
     def taken(base: CuteLayout) -> CuteLayout:
@@ -94,8 +89,6 @@ def append(layout: Under, mode: CuteLayout | None = None, rank: int | None = Non
     Example:
         >>> print(append(CuteLayout((4, 8)), CuteLayout(2, 32)), append(CuteLayout(4), rank=3))
         (4,8,2):(1,4,32) (4,1,1):(1,0,0)
-
-    Source: CuTe ``append``.
     """
 
     def appended(base: CuteLayout) -> CuteLayout:
@@ -113,8 +106,6 @@ def prepend(layout: Under, mode: CuteLayout | None = None, rank: int | None = No
     Example:
         >>> print(prepend(CuteLayout((4, 8)), CuteLayout(2, 32)))
         (2,4,8):(32,1,4)
-
-    Source: CuTe ``prepend``.
     """
 
     def prepended(base: CuteLayout) -> CuteLayout:
@@ -132,8 +123,6 @@ def replace(layout: Under, position: int, mode: CuteLayout) -> Under:
     Example:
         >>> print(replace(CuteLayout((4, 8)), 1, CuteLayout((2, 2), (4, 16))))
         (4,(2,2)):(1,(4,16))
-
-    Source: CuTe ``replace``.
     """
     if not isinstance(mode, CuteLayout):
         raise malformed("mode", "must be a CuteLayout", mode, "LA155")
@@ -157,7 +146,6 @@ def unflatten(layout: AnyLayout, profile: IntTuple) -> AnyLayout:
         (2,(3,5)):(1,(2,6))
 
     Laws: same function of the 1-D coordinate; ``flatten`` undoes it.
-    Source: CuTe ``unflatten``.
     """
     nested = validate(profile, "profile")
 

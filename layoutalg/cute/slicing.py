@@ -83,8 +83,6 @@ def dice(coord: Coord, layout: Under) -> Under:
         >>> layout = CuteLayout((4, (2, 3)), (6, (3, 1)))
         >>> print(dice((1, None), layout), dice((None, (None, 2)), layout), dice(5, layout))
         (4):(6) (3):(1) (4,(2,3)):(6,(3,1))
-
-    Source: CuTe ``dice``.
     """
 
     def diced(base: CuteLayout) -> CuteLayout:
@@ -108,8 +106,6 @@ def slice_and_offset(coord: Coord, layout: Cute) -> ComposedLayout:
         >>> from layoutalg.cute.swizzle import Swizzle
         >>> print(slice_and_offset((None, 1), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 4)))))
         Sw<1,0,1> o 2 o (2):(1)
-
-    Source: CuTe ``slice_and_offset``.
     """
     base = bottom(composed(layout, "slice_and_offset"))
     offset = _fixed(coord, base, f"slice({coord_text(coord)}, {layout})", 0)
@@ -140,8 +136,6 @@ def domain_offset(coord: IntTuple, layout: Cute, *, convention: Convention = STR
         10 + (3,6):(8,1)
         >>> print(domain_offset((1, 2), CuteLayout((4, 8), (8, 1)), convention="cute_cpp"))
         10 + (4,8):(8,1)
-
-    Source: CuTe ``domain_offset``.
     """
     if convention is not STRICT:
         return by_convention(convention, domain_offset, coord, layout)
@@ -180,14 +174,8 @@ def _fixed(coord: Coord, layout: CuteLayout, where: str, level: int) -> int:
     if isinstance(coord, tuple):
         if isinstance(layout.shape, int) or len(coord) != layout.rank or level >= TUPLE_DEPTH:
             modes = "no modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
-            raise MalformedError(
-                Diagnostic(
-                    code="LA156",
-                    what="the coordinate does not fit the layout",
-                    where=(where,),
-                    because=f"{coord_text(coord)} has {len(coord)} entries, {shape_text(layout.shape)} has {modes}",
-                )
-            )
+            because = f"{coord_text(coord)} has {len(coord)} entries, {shape_text(layout.shape)} has {modes}"
+            raise MalformedError(Diagnostic("LA156", "the coordinate does not fit the layout", (where,), because))
         return sum([_fixed(entry, layout[position], where, level + 1) for position, entry in enumerate(coord)])
     value = integer(coord, "coordinate", "LA156")
     if not 0 <= value < layout.size:

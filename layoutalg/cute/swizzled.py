@@ -73,13 +73,9 @@ def strided_form(layout: Cute, operation: str) -> CuteLayout:
     if isinstance(form, CuteLayout):
         return form
     because = f"it starts at {form(0)}" if len(form.stages) == 1 and not form.outer.bits else "its swizzle acts on it"
+    because = f"{form} is not shape:stride, {because}; its .base is"
     raise RepresentabilityError(
-        Diagnostic(
-            code="LA136",
-            what="the operation is defined for shape:stride alone",
-            where=(f"{operation}({layout})",),
-            because=f"{form} is not shape:stride, {because}; its .base is",
-        )
+        Diagnostic("LA136", "the operation is defined for shape:stride alone", (f"{operation}({layout})",), because)
     )
 
 

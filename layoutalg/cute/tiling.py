@@ -56,8 +56,6 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteL
         (3,4,5):(20,1,4)
         >>> print(make_ordered_layout((3, (2, 2)), (1, 0)))
         (3,(2,2)):(4,(1,2))
-
-    Source: CuTe ``make_ordered_layout``.
     """
     shape = validate(shape, "shape")
     if order is None:
@@ -94,15 +92,10 @@ def _pair(shape: IntTuple, order: IntTuple, modes: list[tuple[int, int, IntTuple
         modes.append((order, len(modes), shape))
         return
     if isinstance(shape, int) or len(shape) != len(order):
-        raise MalformedError(
-            Diagnostic(
-                code="LA153",
-                what="the order does not fit the shape",
-                where=(where,),
-                because=f"{shape_text(order)} has {len(order)} numbers, {shape_text(shape)} has "
-                + ("no modes" if isinstance(shape, int) else f"{len(shape)} modes"),
-            )
+        because = f"{shape_text(order)} has {len(order)} numbers, {shape_text(shape)} has " + (
+            "no modes" if isinstance(shape, int) else f"{len(shape)} modes"
         )
+        raise MalformedError(Diagnostic("LA153", "the order does not fit the shape", (where,), because))
     for extent, entry in zip(shape, order, strict=True):
         _pair(extent, entry, modes, where)
 
@@ -124,7 +117,6 @@ def make_layout_like(layout: Cute) -> CuteLayout:
         (2,3,4,5):(0,4,1,0)
 
     Laws: idempotent; the modes of a compact layout stay as they are.
-    Source: CuTe ``make_layout_like``.
     """
     layout = bottom(composed(layout, "make_layout_like"))
     strides = [0] * len(layout.flat)
@@ -169,8 +161,6 @@ def tile_to_shape(
         (128,(64,2)):(64,(1,8192))
         >>> print(tile_to_shape(CuteLayout((8, 64), (64, 1)), (100, 64), convention="cute_cpp"))
         (104,64):(64,1)
-
-    Source: CuTe ``tile_to_shape``.
     """
     if convention is not STRICT:
         return by_convention(convention, tile_to_shape, tile, shape, order)
