@@ -108,78 +108,63 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout) -> None:
         )
 
 
-def _walk(inner: IntegerLayout, axes: Sequence[int], where: tuple[str, ...]) -> list[Any]:
-    """Return coordinate arrays over the given axes, zero elsewhere, or refuse by budget."""
-    points = math.prod(inner.extents[axis] for axis in axes)
-    if points > WALK_POINTS:
+def _swept(layout: IntegerLayout, axes: Sequence[int], where: tuple[str, ...]) -> list[npt.NDArray[Any]]:
+    """Return each output over the box of some axes, by its flat index, with zero on the others; refuse long sweeps."""
+    part = IntegerLayout(
+        tuple(layout.inputs[axis] for axis in axes),
+        layout.outputs,
+        tuple(tuple(row[axis] for axis in axes) for row in layout.matrix),
+        layout.offset,
+    )
+    if part.size > WALK_POINTS:
         raise BudgetError(
             Diagnostic(
                 code="LA734",
                 what="too many points to decide",
                 where=where,
-                because=f"the axes that wrap hold {points} points, the limit is {WALK_POINTS}",
-                witness={"points": points, "limit": WALK_POINTS},
+                because=f"the axes that wrap hold {part.size} points, the limit is {WALK_POINTS}",
+                witness={"points": part.size, "limit": WALK_POINTS},
             )
         )
-    return list(grid([extent if axis in axes else 1 for axis, extent in enumerate(inner.extents)]))
+    return [value.reshape(-1) for value in part._arrays(grid(part.extents), part.extents[::-1])]
 
 
-def _first(inner: IntegerLayout, axes: Sequence[int], bad: npt.NDArray[Any]) -> Vector | None:
-    """Return the first point where an array over ``_walk`` is true."""
-    flat = bad.reshape(-1)
-    place = int(flat.argmax()) if flat.size else 0
-    if not flat.size or not flat[place]:
+def _first(layout: IntegerLayout, axes: Sequence[int], bad: npt.NDArray[np.bool_]) -> Vector | None:
+    """Return the first point where an array over the box of some axes is true."""
+    place = int(bad.argmax()) if bad.size else 0
+    if not bad.size or not bad[place]:
         return None
-    point = []
-    for axis, extent in enumerate(inner.extents):
-        place, digit = divmod(place, extent if axis in axes else 1)
-        point.append(digit)
+    point = [0] * len(layout.inputs)
+    for axis in axes:
+        place, point[axis] = divmod(place, layout.extents[axis])
     return tuple(point)
 
 
 def _first_value_at_least(inner: IntegerLayout, place: int, limit: int) -> Vector | None:
-    axes = [axis for axis, a in enumerate(inner.matrix[place]) if a and inner.extents[axis] > 1]
-    points = _walk(inner, axes, (str(inner),))
-    shape = tuple(inner.extents[axis] if axis in axes else 1 for axis in range(len(inner.extents)))[::-1]
-    values = inner._arrays(points, shape)[place]
-    return _first(inner, axes, np.asarray(values >= limit))
+    axes = [axis for axis, a in enumerate(inner.forms[place][0]) if a]
+    return _first(inner, axes, np.asarray(_swept(inner, axes, (str(inner),))[place] >= limit, dtype=bool))
 
 
-def _check_wraps(
-    outer: IntegerLayout,
-    inner: IntegerLayout,
-    places: Sequence[int],
-    candidate: IntegerLayout,
-) -> None:
+def _check_wraps(outer: IntegerLayout, inner: IntegerLayout, places: Sequence[int], candidate: IntegerLayout) -> None:
     """Refuse unless the candidate equals the composition everywhere."""
-    if not inner.size:
-        return
-    wrapping: set[int] = set()
     forms = inner.forms
+    wrapping: set[int] = set()
     for row, modulus in zip(outer.matrix, outer.moduli, strict=True):
         for a, place in zip(row, places, strict=True):
             turn = a * forms[place][2]
             # a whole turn of an inner output that wraps must be invisible to the outer one
             if turn % modulus if modulus else turn:
                 wrapping.add(place)
-    if not wrapping:
+    if not wrapping or not inner.size:
         return
-    axes = [
-        axis
-        for axis, extent in enumerate(inner.extents)
-        if extent > 1 and any(inner.matrix[place][axis] for place in wrapping)
-    ]
+    axes = [axis for axis in range(len(inner.inputs)) if any(forms[place][0][axis] for place in wrapping)]
     where = (str(outer), f"after {inner}")
-    points = _walk(inner, axes, where)
-    count = math.prod(inner.extents[axis] for axis in axes)
-    memory.reserve(f"{outer} after {inner}", count, inner.bytes_per_point + 2 * outer.bytes_per_point)
-    shape = tuple(inner.extents[axis] if axis in axes else 1 for axis in range(len(inner.extents)))[::-1]
-    middle = inner._arrays(points, shape)
-    wanted = outer._arrays([middle[place] for place in places], shape)
-    found = candidate._arrays(points, shape)
-    bad = np.zeros(shape, dtype=bool)
-    for w, f in zip(wanted, found, strict=True):
-        bad |= np.asarray(w != f, dtype=bool)
+    count = math.prod([inner.extents[axis] for axis in axes])
+    memory.reserve(f"{outer} after {inner}", min(count, WALK_POINTS), inner.bytes_per_point + 2 * outer.bytes_per_point)
+    middle, found = _swept(inner, axes, where), _swept(candidate, axes, where)
+    bad = np.zeros(count, dtype=bool)
+    for wanted, value in zip(outer._arrays([middle[place] for place in places], bad.shape), found, strict=True):
+        bad |= np.asarray(wanted != value, dtype=bool)
     point = _first(inner, axes, bad)
     if point is None:
         return

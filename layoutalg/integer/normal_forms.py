@@ -1,7 +1,7 @@
 """Hermite and Smith normal forms of integer matrices, with their transforms.
 
 Main definitions: ``hnf``, ``Hermite``, ``snf``, ``Smith``, ``hermite_basis``, ``determinant``, ``is_unimodular``,
-``unimodular_inverse``, ``bezout``, ``Work``.
+``bezout``, ``Work``.
 
 Main statements: ``U A = H`` with U unimodular, and H depends only on the lattice of the rows; ``U A V = D`` with U and
 V unimodular, and D is unique.
@@ -23,7 +23,7 @@ from operator import add, mul, sub
 from typing import Any
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.integer.matrix import MAX_ENTRIES, Matrix, Vector, as_matrix, check, column_count, identity
 
 Rows = list[list[int]]
@@ -249,31 +249,6 @@ def is_unimodular(A: object) -> bool:
     """
     rows = as_matrix(A)
     return all(len(row) == len(rows) for row in rows) and determinant(rows) in (1, -1)
-
-
-def unimodular_inverse(A: object) -> Matrix:
-    """Return the integer inverse of a unimodular matrix.
-
-    Raises: AdmissibilityError: LA722. BudgetError: LA739.
-
-    Example:
-        >>> unimodular_inverse([[1, 5], [0, -1]])
-        ((1, 5), (0, -1))
-    """
-    rows = as_matrix(A)
-    square = all(len(row) == len(rows) for row in rows)
-    form = hnf(rows)
-    if square and identity(len(rows)) == form.H:
-        return form.U
-    found = determinant(rows) if square else "not square"
-    raise AdmissibilityError(
-        Diagnostic(
-            code="LA722",
-            what="the matrix has no integer inverse",
-            because=f"the determinant must be 1 or -1, it is {found}",
-            witness={"determinant": found},
-        )
-    )
 
 
 def _unit_rows(size: int) -> Rows:
