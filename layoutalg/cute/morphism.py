@@ -25,7 +25,7 @@ The definitions are theirs; evaluation, transposes, preimages and padded morphis
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,7 +43,7 @@ from layoutalg.cute.inttuple import (
     unflatten,
     validate,
 )
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.layout import CuteLayout, LeafAxes
 from layoutalg.cute.pointed import (
     SOURCE,
     Map,
@@ -60,16 +60,13 @@ from layoutalg.cute.pointed import (
     reindex,
     transpose,
 )
-from layoutalg.ground.axes import by_name
-from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
-from layoutalg.ground.layout import Layout
-from layoutalg.ground.operators import after, composes
+from layoutalg.ground.operators import composes
 
 
 @dataclass(frozen=True, slots=True)
-class Morphism(Layout):
+class Morphism(LeafAxes):
     """A morphism of nested tuples, or into a padded one: a layout that knows where its offsets live.
 
     Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T, injective away from the
@@ -114,16 +111,9 @@ class Morphism(Layout):
             object.__setattr__(self, "pitch", check_pitch(self.pitch, codomain))
         object.__setattr__(self, "map", check_map(self.map, flatten(domain), flatten(codomain)))
 
-    # --- where morphisms come from --------------------------------------------------------------------------------
-
     @classmethod
     def identity(cls, shape: IntTuple) -> Morphism:
-        """Return the identity of a nested tuple; its layout is compact column-major.
-
-        Example:
-            >>> print(Morphism.identity((4, (2, 2))).to_layout())
-            (4,(2,2)):(1,(4,8))
-        """
+        """Return the identity of a nested tuple; its layout is compact column-major."""
         return cls.reshape(shape, shape)
 
     @classmethod
@@ -196,12 +186,7 @@ class Morphism(Layout):
         return cls(layout.shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
 
     def padded(self) -> Morphism:
-        """Return the same layout with a pitch: the products of the extents before, where there is none yet.
-
-        Example:
-            >>> print(Morphism(2, (3, 2), (1,)).padded())
-            2 --(1)--> (3,2):(1,3)
-        """
+        """Return the same layout with a pitch: the products of the extents before, where there is none yet."""
         return Morphism(self.domain, self.codomain, self.map, unflatten(self.weights, self.codomain))
 
     def unpadded(self) -> Morphism:
@@ -220,8 +205,6 @@ class Morphism(Layout):
         """The morphism without pitch on the same tuples; a padded one is the offset map of its codomain after it."""
         return Morphism(self.domain, self.codomain, self.map)
 
-    # --- values ---------------------------------------------------------------------------------------------------
-
     @property
     def weights(self) -> tuple[int, ...]:
         """The offset of one step of each leaf of the codomain."""
@@ -234,9 +217,9 @@ class Morphism(Layout):
         return tuple([0 if entry is None else weights[entry] for entry in self.map])
 
     @property
-    def in_dims(self) -> dict[str, int]:
-        """The leaves of the domain, ``c0`` fastest."""
-        return {f"c{leaf}": extent for leaf, extent in enumerate(flatten(self.domain))}
+    def shape(self) -> IntTuple:  # type: ignore[override]
+        """The domain, whose leaves are the axes."""
+        return self.domain
 
     @property
     def out_dims(self) -> dict[str, int | None]:
@@ -247,11 +230,6 @@ class Morphism(Layout):
     def size(self) -> int:
         """Number of elements of the domain."""
         return product(self.domain)
-
-    @property
-    def rank(self) -> int:
-        """Number of top-level modes of the domain; 1 where it is an int."""
-        return rank(self.domain)
 
     def to_layout(self) -> CuteLayout:
         """Return |f|: shape S, the stride of a leaf is the weight of its image, 0 at the base point.
@@ -269,11 +247,6 @@ class Morphism(Layout):
         pitch the offset is the flat index of the image in the codomain.
 
         Raises: MalformedError: LA104. AdmissibilityError: LA105.
-
-        Example:
-            >>> f = Morphism((4, 8), (8, 3, 4), (2, 0))
-            >>> f(5), f(1, 1), f((1, 1))
-            (25, (1, 0, 1), (1, 0, 1))
         """
         point = validate(at[0] if len(at) == 1 else at, "coordinate")
         if isinstance(point, int):
@@ -299,17 +272,14 @@ class Morphism(Layout):
 
         Raises: MalformedError: LA100. AdmissibilityError: LA105.
         """
-        return self.to_layout()(integer(index, "coordinate"))
+        return self.to_layout().at(index)
 
     def apply(self, coords: Any) -> Any:
         """Return the offsets of many flat indices, of tuples of digit arrays, or of a mapping from the axes.
 
         Raises: MalformedError: LA104. AdmissibilityError: LA105. BudgetError: LA002.
         """
-        if not isinstance(coords, Mapping):
-            return self.to_layout().apply(coords)
-        digits = by_name(tuple(self.in_dims.items()), coords, Checker("LA104"), "coordinate")
-        return {"offset": CuteLayout(flatten(self.domain), self.strides).apply(tuple(digits))}
+        return self.to_layout().apply(coords)
 
     def table(self) -> IntArray:
         """Return the offsets of the flat indices 0, 1, ..., size - 1."""
@@ -345,23 +315,6 @@ class Morphism(Layout):
             rest -= digit * weights[place]
         return index if rest == 0 else None
 
-    # --- the category ---------------------------------------------------------------------------------------------
-
-    def __matmul__(self, inner: Any) -> Any:
-        """Return ``self`` after ``inner``; the middle tuples must be equal, nesting included.
-
-        Raises: AdmissibilityError: LA184, LA611.
-
-        Example:
-            >>> p = Morphism((6, 2), (6, 2), (0, 1), (1, 10))
-            >>> print((p @ Morphism(2, (6, 2), (1,))).to_layout())
-            2:10
-
-        Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
-        Source: arXiv:2601.05972, functoriality of the realisation.
-        """
-        return after(self, inner) if isinstance(inner, Layout) else NotImplemented
-
     @property
     def is_isomorphism(self) -> bool:
         """Whether every leaf is mapped and every leaf is hit; without a pitch |f| maps onto [0, size)."""
@@ -384,9 +337,7 @@ class Morphism(Layout):
 
         Raises: AdmissibilityError: LA187, LA611.
         """
-        if None in self.map:
-            because = f"position {self.map.index(None)} of the domain goes to the base point, which forgets its digit"
-            raise refused("LA187", "the inverse does not exist", because, f"({self}).left_inverse()")
+        self._require_total(self.map, "domain goes to the base point, which forgets its digit")
         return self.transpose()
 
     def right_inverse(self) -> Morphism:
@@ -395,10 +346,13 @@ class Morphism(Layout):
         Raises: AdmissibilityError: LA187, LA611.
         """
         answer = self.transpose()
-        if None in answer.map:
-            because = f"position {answer.map.index(None)} of the codomain is not hit, so no digit reaches it"
-            raise refused("LA187", "the inverse does not exist", because, f"({self}).right_inverse()")
+        self._require_total(answer.map, "codomain is not hit, so no digit reaches it")
         return answer
+
+    def _require_total(self, mapping: Map, problem: str) -> None:
+        if None in mapping:
+            because = f"position {mapping.index(None)} of the {problem}"
+            raise refused("LA187", "the inverse does not exist", because, str(self))
 
     def inverse(self) -> Morphism:
         """Return the inverse of a bijection onto [0, size); also ``~f``.
@@ -424,8 +378,6 @@ class Morphism(Layout):
         return self.transpose()
 
     __invert__ = inverse
-
-    # --- modes of the domain and of the codomain --------------------------------------------------------------------
 
     def flatten(self) -> Morphism:
         """Return the morphism of the flattened tuples, which are tuples of depth 1."""
@@ -544,8 +496,6 @@ class Morphism(Layout):
         """
         return composition(self, self.sorting())
 
-    # --- other forms of the same function ---------------------------------------------------------------------------
-
     def squeeze(self) -> Morphism:
         """Return f without the extents 1, both sides flat; the function of the flat index stays.
 
@@ -576,8 +526,6 @@ class Morphism(Layout):
             6 --(1)--> (7,6)
             >>> print(Morphism((2, 3, 2), (2, 3, 2), (0, 1, 2), (1, 2, 7)).coalesce())
             (6,2) --(0,1)--> (6,2):(1,7)
-
-        Source: arXiv:2601.05972, coalesce.
         """
         small = self.squeeze()
         extents, weights = list(flatten(small.codomain)), small.weights
@@ -611,8 +559,6 @@ class Morphism(Layout):
             (4,1) --(1,None)--> (6,4)
             >>> print(Morphism((2, 1), (3, 2, 1), (1, 2), (1, 5, 9)).standard_form())
             (2,1) --(0,None)--> (2):(5)
-
-        Source: arXiv:2601.05972, standard form.
         """
         return Morphism.from_layout(self.to_layout(), padded=self.pitch is not None)
 
@@ -624,8 +570,6 @@ class Morphism(Layout):
         weights = unflatten(self.weights, self.codomain)
         return Morphism(self.domain, (self.codomain, extent), self.map, (weights, pitch))
 
-    # --- complements, tiles, refinements ------------------------------------------------------------------------------
-
     def complement(self) -> Morphism:
         """Return the inclusion of the codomain's leaves that f does not hit, in order; its domain is flat.
 
@@ -635,8 +579,6 @@ class Morphism(Layout):
         Example:
             >>> print(Morphism(4, (2, (4, 3)), (1,)).complement())
             (2,3) --(0,2)--> (2,(4,3))
-
-        Source: arXiv:2601.05972, complements.
         """
         leaves, hit = flatten(self.codomain), set(self.map)
         free = tuple([leaf for leaf in range(len(leaves)) if leaf not in hit])
@@ -653,11 +595,6 @@ class Morphism(Layout):
             >>> f = Morphism.identity((4, (2, 3)))
             >>> print(f.logical_divide(Morphism(2, (4, (2, 3)), (1,))).to_layout())
             (2,(4,3)):(4,(1,8))
-            >>> p = Morphism((128, 64), (64, 128), (1, 0), (1, 72))
-            >>> print(p.logical_divide(Morphism(64, (128, 64), (1,))).to_layout())
-            (64,(128)):(1,(72))
-
-        Source: arXiv:2601.05972, logical division.
         """
         _check_tiler(tiler, "logical_divide", self.domain, "domain")
         return composition(self, tiler.concat(tiler.complement()))
@@ -671,40 +608,21 @@ class Morphism(Layout):
         Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
 
         Example:
-            >>> f = Morphism(4, (4, (3, 2)), (0,))
-            >>> print(f.logical_product(Morphism(2, (3, 2), (1,))).to_layout())
-            (4,2):(1,12)
             >>> p = Morphism((6, 2), (6, 2), (0, 1), (1, 10)).extend(3, 25)
             >>> print(p.logical_product(Morphism(3, (3,), (0,))).to_layout())
             ((6,2),3):((1,10),25)
-
-        Source: arXiv:2601.05972, logical products.
         """
         rest = self.complement()
         _check_tiler(tiler, "logical_product", rest.domain, "domain of the complement")
         return self.concat(composition(rest, tiler))
 
     def flat_divide(self, tiler: Morphism) -> Morphism:
-        """Return ``logical_divide`` with a flat domain.
-
-        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
-
-        Example:
-            >>> print(Morphism.identity((4, 2, 3)).flat_divide(Morphism((2,), (4, 2, 3), (1,))))
-            (2,4,3) --(1,0,2)--> (4,2,3)
-        """
+        """Return ``logical_divide`` with a flat domain; it raises as that does."""
         answer = self.logical_divide(tiler)
         return self._over(flatten(answer.domain), self.codomain, answer.map)
 
     def flat_product(self, tiler: Morphism) -> Morphism:
-        """Return ``logical_product`` with a flat domain.
-
-        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
-
-        Example:
-            >>> print(Morphism((4,), (4, 3, 2), (0,)).flat_product(Morphism((2,), (3, 2), (1,))))
-            (4,2) --(0,2)--> (4,3,2)
-        """
+        """Return ``logical_product`` with a flat domain; it raises as that does."""
         answer = self.logical_product(tiler)
         return self._over(flatten(answer.domain), self.codomain, answer.map)
 
@@ -714,16 +632,11 @@ class Morphism(Layout):
         Mathematically: for T' refining T the square S' -> T', S -> T commutes with both refinements as functions of the
         flat index; base-point leaves are not refined. A block under pitch w_j is compact in units of w_j.
 
-        Args:
-            refinement: An int or nested tuple of equal size in the place of each leaf of the codomain.
-
         Raises: AdmissibilityError: LA189.
 
         Example:
             >>> print(Morphism((6, 5), (4, 6), (1, None)).pullback((4, (2, 3))))
             ((2,3),5) --(1,2,None)--> (4,(2,3))
-
-        Source: arXiv:2601.05972, pullback along a refinement.
         """
         blocks = blocks_of(self.codomain, refinement)
         sources = [s if e is None else blocks[e] for s, e in zip(flatten(self.domain), self.map, strict=True)]
@@ -732,16 +645,11 @@ class Morphism(Layout):
     def pushforward(self, refinement: IntTuple) -> Morphism:
         """Return f over a refinement of its domain: each leaf of the codomain that is hit refines like its source.
 
-        Args:
-            refinement: An int or nested tuple of equal size in the place of each leaf of the domain.
-
         Raises: AdmissibilityError: LA189.
 
         Example:
             >>> print(Morphism((6, 5), (4, 6), (1, None)).pushforward(((2, 3), (5, 1))))
             ((2,3),(5,1)) --(1,2,None,None)--> (4,(2,3))
-
-        Source: arXiv:2601.05972, pushforward along a refinement.
         """
         blocks = blocks_of(self.domain, refinement)
         leaves = flatten(self.codomain)
@@ -763,9 +671,16 @@ class Morphism(Layout):
 
 @composes(Morphism, Morphism)
 def composition(outer: Morphism, inner: Morphism) -> Morphism:
-    """Return ``outer`` after ``inner``.
+    """Return ``outer`` after ``inner``, also ``outer @ inner``; the middle tuples are equal, nesting included.
 
     Raises: AdmissibilityError: LA184, LA611.
+
+    Example:
+        >>> print((Morphism((6, 2), (6, 2), (0, 1), (1, 10)) @ Morphism(2, (6, 2), (1,))).to_layout())
+        2:10
+
+    Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
+    Source: arXiv:2601.05972, functoriality of the realisation.
     """
     require_unpadded(inner, "nothing composes after a padded morphism")
     if inner.codomain != outer.domain:
