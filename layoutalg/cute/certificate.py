@@ -122,13 +122,8 @@ def check_functoriality(certificate: object) -> Proved | Refuted:
     Complexity: linear in the number of leaves.
     """
     if not isinstance(certificate, dict):
-        raise MalformedError(
-            Diagnostic(
-                code="LA606",
-                what="the certificate is malformed",
-                because=f"a certificate is a JSON object, not {type(certificate).__name__}",
-            )
-        )
+        because = f"a certificate is a JSON object, not {type(certificate).__name__}"
+        raise MalformedError(Diagnostic("LA606", "the certificate is malformed", because=because))
     try:
         leaves, enumerated = _check(certificate)
     except _Broken as broken:

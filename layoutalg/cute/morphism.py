@@ -35,6 +35,7 @@ from layoutalg.cute.inttuple import (
     IntTuple,
     compact_col_major,
     flatten,
+    graft,
     integer,
     malformed,
     product,
@@ -52,7 +53,6 @@ from layoutalg.cute.pointed import (
     check_map,
     check_pitch,
     check_positions,
-    graft,
     map_text,
     modes_of,
     prefix_products,
@@ -657,13 +657,13 @@ class Morphism(LeafAxes):
         return self._refined(blocks, [t if e is None else blocks[e] for t, e in zip(leaves, owner, strict=True)])
 
     def _refined(self, sources: Sequence[IntTuple], targets: Sequence[IntTuple]) -> Morphism:
-        codomain = graft(self.codomain, targets)
+        codomain = graft(iter(targets), self.codomain)
         pitch = None
         if self.pitch is not None:
             parts = zip(targets, self.weights, strict=True)
             inside = [weight * entry for part, weight in parts for entry in prefix_products(flatten(part))[:-1]]
             pitch = unflatten(tuple(inside), codomain)
-        return Morphism(graft(self.domain, sources), codomain, reindex(self.map, sources, targets), pitch)
+        return Morphism(graft(iter(sources), self.domain), codomain, reindex(self.map, sources, targets), pitch)
 
     def __str__(self) -> str:
         return f"{shape_text(self.domain)} --{map_text(self.map)}--> {_object(self)}"

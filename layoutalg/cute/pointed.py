@@ -1,7 +1,7 @@
 """Pointed maps between positions and nested tuples with blocks: what every morphism of layouts is made of.
 
 Main definitions: ``Map``, ``check_extents``, ``check_map``, ``check_pitch``, ``check_positions``, ``transpose``,
-``prefix_products``, ``blocks_of``, ``graft``, ``reindex``; and refusals that the operations on morphisms share.
+``prefix_products``, ``blocks_of``, ``reindex``; and refusals that the operations on morphisms share.
 
 Notation: a pointed map a from m positions to n positions is a tuple of length m with entries in [0, n) or None; None is
 the base point. Every map here is injective away from the base point: such maps are the partial injections.
@@ -14,7 +14,7 @@ References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, arXiv:2601.05972.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import accumulate
 from operator import mul
 from typing import TypeAlias
@@ -206,22 +206,6 @@ def _match(coarse: IntTuple, fine: IntTuple, blocks: list[IntTuple]) -> str:
     if isinstance(fine, int) or len(fine) != len(coarse):
         return f"{shape_text(fine)} does not have one entry for each entry of {shape_text(coarse)}"
     return next((text for pair in zip(coarse, fine, strict=True) if (text := _match(*pair, blocks))), "")
-
-
-def graft(profile: IntTuple, blocks: Iterable[IntTuple]) -> IntTuple:
-    """Return ``profile`` with its leaves replaced from left to right.
-
-    Example:
-        >>> graft((0, (0,)), (5, (2, 3)))
-        (5, ((2, 3),))
-    """
-    return _graft(profile, iter(blocks))
-
-
-def _graft(profile: IntTuple, blocks: Iterator[IntTuple]) -> IntTuple:
-    if isinstance(profile, int):
-        return next(blocks)
-    return tuple([_graft(entry, blocks) for entry in profile])
 
 
 def reindex(mapping: Map, domain: Iterable[IntTuple], codomain: Iterable[IntTuple]) -> Map:

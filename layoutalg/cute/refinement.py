@@ -14,14 +14,14 @@ References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, Categorical Foundat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from layoutalg.cute.composition import composition
-from layoutalg.cute.inttuple import IntTuple, flatten, product, shape_text
+from layoutalg.cute.inttuple import IntTuple, flatten, graft, product, shape_text
 from layoutalg.cute.morphism import Morphism, check_morphism, require_unpadded
 from layoutalg.cute.morphism import composition as composition_of
-from layoutalg.cute.pointed import SOURCE, check_extents, graft, prefix_products
+from layoutalg.cute.pointed import SOURCE, check_extents, prefix_products
 from layoutalg.ground.digits import first_outside
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, Repair
 
@@ -73,16 +73,10 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
     cuts = sorted({*prefix_products(flatten(left)), *prefix_products(flatten(right))})
     for low, high in pairwise(cuts):
         if high % low:
-            raise AdmissibilityError(
-                Diagnostic(
-                    code="LA600",
-                    what="the nested tuples have no mutual refinement",
-                    where=(f"mutual_refinement({shape_text(left)}, {shape_text(right)})",),
-                    because=f"modes end after {low} and after {high} elements, and {low} does not divide {high}",
-                    witness={"cuts": (low, high)},
-                    source=SOURCE,
-                )
-            )
+            because = f"modes end after {low} and after {high} elements, and {low} does not divide {high}"
+            where = (f"mutual_refinement({shape_text(left)}, {shape_text(right)})",)
+            what = "the nested tuples have no mutual refinement"
+            raise AdmissibilityError(Diagnostic("LA600", what, where, because, {"cuts": (low, high)}, source=SOURCE))
     return MutualRefinement(_cut(left, cuts), _cut(right, cuts))
 
 
@@ -97,7 +91,7 @@ def _cut(shape: IntTuple, cuts: list[int]) -> IntTuple:
             digits.append(cuts[position + 1] // cuts[position])
             position += 1
         blocks.append(digits[0] if len(digits) == 1 else tuple(digits))
-    return graft(shape, blocks)
+    return graft(iter(blocks), shape)
 
 
 def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False) -> Morphism:
@@ -131,16 +125,10 @@ def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False)
     f, g = inner.standard_form(), check_morphism(outer, "weak_composite").coalesce()
     first = first_outside(f.to_layout().flat, product(g.domain))
     if first is not None:
-        raise AdmissibilityError(
-            Diagnostic(
-                code="LA601",
-                what="the inner morphism leaves the domain of the outer one",
-                where=(f"weak_composite({inner}, {outer})",),
-                because=f"the inner value at {first} is {f(first)}, the outer domain has {product(g.domain)} elements",
-                witness={"coordinate": first, "value": f(first)},
-                source=SOURCE,
-            )
-        )
+        what = "the inner morphism leaves the domain of the outer one"
+        because = f"the inner value at {first} is {f(first)}, the outer domain has {product(g.domain)} elements"
+        where, witness = (f"weak_composite({inner}, {outer})",), {"coordinate": first, "value": f(first)}
+        raise AdmissibilityError(Diagnostic("LA601", what, where, because, witness, source=SOURCE))
     try:
         common = mutual_refinement(f.codomain, g.domain)
     except AdmissibilityError as error:
@@ -162,17 +150,8 @@ def _with_repair(error: AdmissibilityError, inner: Morphism, outer: Morphism) ->
         repairs: tuple[Repair, ...] = ()
     else:
         repairs = (Repair("compose the layouts", f"composition({outer.to_layout()}, {inner.to_layout()}) = {layout}"),)
-    return AdmissibilityError(
-        Diagnostic(
-            code="LA600",
-            what="the morphisms have no weak composite",
-            where=(f"weak_composite({inner}, {outer})",),
-            because=error.diagnostic.because,
-            witness=error.diagnostic.witness,
-            repairs=repairs,
-            source=SOURCE,
-        )
-    )
+    what, where = "the morphisms have no weak composite", (f"weak_composite({inner}, {outer})",)
+    return AdmissibilityError(replace(error.diagnostic, what=what, where=where, repairs=repairs))
 
 
 def find_isomorphism(first: IntTuple, second: IntTuple) -> Morphism | None:

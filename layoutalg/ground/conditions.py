@@ -32,11 +32,11 @@ KINDS = ("zero", "nonzero", "nonnegative", "integral")
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Condition:
-    """One condition on a term: that it is 0, is not 0, is at least 0, or is an integer.
+    """One condition on a polynomial: that it is 0, is not 0, is at least 0, or is an integer.
 
     Args:
         kind: ``"zero"``, ``"nonzero"``, ``"nonnegative"`` or ``"integral"``.
-        value: The term. It is brought to lowest terms, so that equal conditions usually compare equal.
+        value: The polynomial. It is brought to lowest terms, so that equal conditions usually compare equal.
 
     Raises: MalformedError: LA620.
 
@@ -130,7 +130,7 @@ def _factor(value: Polynomial) -> str:
 
 
 def _lowest(kind: Kind, value: Polynomial) -> Polynomial:
-    """Return an equivalent term in lowest terms: coprime integer coefficients, or coefficients in [0, 1)."""
+    """Return an equivalent polynomial in lowest terms: coprime integer coefficients, or coefficients in [0, 1)."""
     if kind == "integral":
         kept = [
             (monomial, coefficient % 1 if all(power > 0 for _, power in monomial) else coefficient)

@@ -24,15 +24,7 @@ from layoutalg.ground import clock, limits, solver
 from layoutalg.ground.cache import kept
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
-from layoutalg.ground.facts import (
-    Facts,
-    completed,
-    facts_of,
-    is_integral,
-    is_nonnegative,
-    is_positive,
-    never_integral,
-)
+from layoutalg.ground.facts import Facts, completed, facts_of, is_integral, is_nonnegative, is_positive, never_integral
 from layoutalg.ground.meter import WorkDoneError, metered
 from layoutalg.ground.polynomial import Polynomial, value_at
 
@@ -122,7 +114,7 @@ def decide_quickly(assumptions: Known, claim: Condition, steps: int = limits.DEC
     try:
         with metered(steps):
             return _decide_quickly(assumptions, claim)
-    except (WorkDoneError, MalformedError):  # too much work, or a term on the way beyond the limits of terms
+    except (WorkDoneError, MalformedError):  # too much work, or a polynomial on the way beyond its limits
         return None
 
 
@@ -283,7 +275,7 @@ def _contradicted(assumptions: Known, claim: Condition, wanted: bool) -> tuple[S
 
 
 class _Question:
-    """Assumptions and a claim in the terms of one session with z3.
+    """Assumptions and a claim as formulas of one session with z3.
 
     Args:
         assumptions: What is known.

@@ -1,14 +1,14 @@
-"""Intervals, congruences and solved equalities drawn from assumptions, and what they prove about terms.
+"""Intervals, congruences and solved equalities drawn from assumptions, and what they prove about polynomials.
 
 Main definitions: ``Facts``, ``facts_of``, ``is_nonnegative``, ``is_integral``, ``never_integral``.
 
 Main statements: each name has an interval [low, high] and a class r mod m. A polynomial is shown to be at least 0 by
 moving each name to the end of its interval and looking at signs, by its interval, or after a non-negative multiple of
-a known inequality was taken off. A term is shown to be an integer by writing each name as m n + r and dividing known
-integers out of its monomials. Every rule is sound; none is complete.
+a known inequality was taken off. A polynomial is shown to be an integer by writing each name as m n + r and dividing
+known integers out of its monomials. Every rule is sound; none is complete.
 
-Implementation notes: every search takes its steps from a meter; where they are used up, or a term on the way would pass
-a limit, the search ends without an answer. What was learned until then stays true.
+Implementation notes: every search takes its steps from a meter; where they are used up, or a polynomial would pass a
+limit, the search ends without an answer. What was learned until then stays true.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Facts:
     contradiction: bool = False
 
     def reduce(self, value: Polynomial) -> Polynomial:
-        """Return the term with solved names replaced, where that stays a term."""
+        """Return the polynomial with solved names replaced, where that stays one."""
         try:
             return value.replace(self.solved)
         except MalformedError:
             return value
 
     def by_class(self, value: Polynomial) -> Polynomial:
-        """Return the term with each name x of class r mod m written as m x + r, x now any integer."""
+        """Return the polynomial with each name x of class r mod m written as m x + r, x now any integer."""
         values: dict[str, Polynomial] = {}
         below = {name for monomial, _ in value.monomials for name, power in monomial if power < 0}
         for name in value.names:
@@ -80,7 +80,7 @@ def _learn_all(facts: Facts, open_conditions: list[Condition], signed: set[str])
         facts.nonnegative, facts.integral = [], []
         for entry in open_conditions:
             take(1 + len(facts.solved))
-            with suppress(MalformedError):  # beyond the limits of terms: nothing is learned
+            with suppress(MalformedError):  # beyond the limits of polynomials: nothing is learned
                 _learn(facts, entry.kind, facts.reduce(entry.value))
         for name, solution in list(facts.solved.items()):
             take()
@@ -128,7 +128,7 @@ def _learn(facts: Facts, kind: str, value: Polynomial) -> None:
 
 
 def _linear(value: Polynomial) -> tuple[str, Fraction, Fraction] | None:
-    """Return (x, a, b) where the term is a x + b."""
+    """Return (x, a, b) where the polynomial is a x + b."""
     name, slope, shift = "", Fraction(0), Fraction(0)
     for monomial, coefficient in value.monomials:
         if not monomial:
@@ -208,7 +208,7 @@ def _tighten(facts: Facts, name: str) -> None:
 
 
 def is_nonnegative(facts: Facts, value: Polynomial, depth: int = 2) -> bool:
-    """Return whether the term was shown to be at least 0 wherever the assumptions hold."""
+    """Return whether the polynomial was shown to be at least 0 wherever the assumptions hold."""
     above, below = facts.reduce(value).split()
     if not _positive(facts, below):
         return False
@@ -216,7 +216,7 @@ def is_nonnegative(facts: Facts, value: Polynomial, depth: int = 2) -> bool:
 
 
 def is_positive(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the term was shown to be above 0 wherever the assumptions hold."""
+    """Return whether the polynomial was shown to be above 0 wherever the assumptions hold."""
     above, below = facts.reduce(value).split()
     return _positive(facts, below) and _sign(facts, above - ONE, 2)
 
@@ -280,7 +280,7 @@ def _at_ends(facts: Facts, value: Polynomial) -> bool:
 
 
 def is_integral(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the term was shown to be an integer wherever the assumptions hold."""
+    """Return whether the polynomial was shown to be an integer wherever the assumptions hold."""
     take(len(value.monomials))
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value))
@@ -322,7 +322,7 @@ def _fractional(value: Polynomial) -> Polynomial:
 
 
 def never_integral(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the term was shown not to be an integer wherever the assumptions hold."""
+    """Return whether the polynomial was shown not to be an integer wherever the assumptions hold."""
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value)).constant
     if rest is not None and rest:

@@ -28,7 +28,7 @@ _meter: ContextVar[_Meter | None] = ContextVar("layoutalg_meter", default=None)
 def metered(steps: int) -> Iterator[None]:
     """Run a block that may take so many steps; a product of polynomials takes one per pair of monomials, or more.
 
-    Raises: WorkDoneError: the block wants more.
+    Raises: WorkDoneError: the block needs more.
     """
     token = _meter.set(_Meter(steps))
     try:
@@ -38,7 +38,7 @@ def metered(steps: int) -> Iterator[None]:
 
 
 def take(steps: int = 1) -> None:
-    """Take steps from the meter that holds here, if any, and ask the clock.
+    """Take steps from the meter that holds here, if any, and check the clock.
 
     Raises: WorkDoneError: The meter has no more. BudgetError: LA001.
     """

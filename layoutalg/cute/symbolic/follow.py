@@ -7,7 +7,7 @@ extent divides d, and fills the extent where d divides it and the filled part di
 add up without carry where the sum of their greatest values stays inside its extent.
 
 Implementation notes: each way through is a list of conditions. Ways with a condition that never holds are dropped; of
-the others the one whose open conditions ask for least is taken.
+the others the one with the least demanding open conditions is taken.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def quotient(value: Polynomial, divisor: Polynomial, ledger: Ledger) -> Polynomi
 
 
 def no_form(where: str, because: str) -> RepresentabilityError:
-    """Return the error for an answer that terms cannot hold."""
+    """Return the error for an answer that polynomials cannot hold."""
     return RepresentabilityError(
         Diagnostic(
             code="LA627",
@@ -133,13 +133,13 @@ def cheapest(ledger: Ledger, ways: Iterable[tuple[tuple[Condition, ...], object]
             break
     if best is None:
         if refused is None:
-            raise no_form(ledger.where, "no order of the modes has a form as terms")
+            raise no_form(ledger.where, "no order of the modes can be written with polynomials")
         raise refused
     return best[1], best[2]  # type: ignore[return-value]
 
 
 def _burden(entry: Condition) -> int:
-    """Return how much an open condition asks for: inequalities less than divisibility, tight corners much more."""
+    """Return how demanding an open condition is: inequalities less than divisibility, tight corners much more."""
     if entry.kind == "integral":
         above, below = entry.value.split()
         return 3 + 4 * max(0, _degree(below) - _degree(above))

@@ -1,4 +1,4 @@
-"""Offsets of symbolic coordinates: as a term where the digits resolve, else as an expression with floor and remainder.
+"""Offsets of symbolic coordinates: a polynomial where the digits resolve, else an expression with floor and remainder.
 
 Main definitions: ``offset_term``, ``offset_expression``.
 
@@ -52,13 +52,9 @@ class _Digits:
             self.inside(coord, product_of([extent for extent, _ in flat]))
             return self.split(coord, flat)
         if isinstance(shape, Polynomial) or isinstance(stride, Polynomial) or len(coord) != len(shape):
+            because = f"{text_of(coord)} has other modes than {text_of(shape)}"
             raise MalformedError(
-                Diagnostic(
-                    code="LA628",
-                    what="the coordinate does not fit the shape",
-                    where=(self.ledger.where,),
-                    because=f"{text_of(coord)} has other modes than {text_of(shape)}",
-                )
+                Diagnostic("LA628", "the coordinate does not fit the shape", (self.ledger.where,), because)
             )
         total = ZERO
         for entry, extent, step in zip(coord, shape, stride, strict=True):
@@ -128,7 +124,7 @@ class _Digits:
 
 
 def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) -> Polynomial:
-    """Return the offset as a term; the ledger gets the conditions that put the coordinate inside the domain.
+    """Return the offset as a polynomial; the ledger gets the conditions that put the coordinate inside the domain.
 
     Raises: MalformedError: LA628. RepresentabilityError: LA629.
     """

@@ -22,6 +22,7 @@ from layoutalg.cute.symbolic.index import offset_expression, offset_term
 from layoutalg.cute.symbolic.ledger import Ledger, Nested, alike, graft, leaves, nest_of, text_of
 from layoutalg.ground import clock, limits
 from layoutalg.ground.assumptions import Assumptions, SideCondition
+from layoutalg.ground.check import refuse
 from layoutalg.ground.conditions import Condition, at_least
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.operators import after
@@ -78,7 +79,8 @@ class SymbolicLayout:
     the coordinates of ``shape`` to the integers.
 
     Args:
-        shape: Extents: nested tuples of integers, text such as ``"M/64"``, terms or sympy expressions; each at least 1.
+        shape: Extents, each at least 1: nested tuples of integers, text such as ``"M/64"``, polynomials or sympy
+            expressions.
         stride: Strides, nested alike. Default: compact column-major. Elements.
         assumptions: ``Assumptions``, or conditions to make them from. Names are sizes of at least 1 unless listed as
             ``integers`` there.
@@ -112,14 +114,8 @@ class SymbolicLayout:
         extents = nest_of(shape, "shape")
         steps = _compact(extents) if stride is None else nest_of(stride, "stride")
         if not alike(extents, steps):
-            raise MalformedError(
-                Diagnostic(
-                    code="LA622",
-                    what="shape and stride nest differently",
-                    where=(f"{text_of(extents)}:{text_of(steps)}",),
-                    because="every extent needs exactly one stride at the same place",
-                )
-            )
+            where, because = f"{text_of(extents)}:{text_of(steps)}", "every extent needs one stride at the same place"
+            raise MalformedError(Diagnostic("LA622", "shape and stride nest differently", (where,), because))
         known = assumptions if isinstance(assumptions, Assumptions) else Assumptions(assumptions)
         carried = _carried(conditions)
         with clock.within(limits.SYMBOLIC_SECONDS):
@@ -159,7 +155,7 @@ class SymbolicLayout:
 
     @property
     def open_conditions(self) -> tuple[Condition, ...]:
-        """The side conditions that neither follow nor fail: the caller has to see to them."""
+        """The side conditions that neither follow nor fail: the caller must make sure of them."""
         return tuple([entry.condition for entry in self.conditions if entry.status is not True])
 
     def __getitem__(self, mode: int) -> SymbolicLayout:
@@ -190,10 +186,10 @@ class SymbolicLayout:
         return CuteLayout(int_nest(self.shape, values), int_nest(self.stride, values))
 
     def __call__(self, *coord: object, assumptions: Iterable[object] = ()) -> SymbolicValue:
-        """Return the offset at a coordinate as a term, with the side conditions that put it inside the domain.
+        """Return the offset at a coordinate as a polynomial, with the side conditions that put it inside the domain.
 
         Args:
-            coord: A 1-D coordinate, or one entry per mode, nested as far as wanted; terms. Names the layout does not
+            coord: A 1-D coordinate, or one entry per mode, nested as far as wanted. Names the layout does not
                 know are taken as any integer.
             assumptions: Further conditions, for example on the names of the coordinate.
 
@@ -216,7 +212,7 @@ class SymbolicLayout:
         conditions and all coordinates inside the domain; nothing is claimed outside.
 
         Args:
-            coord: As for a call; text, terms or sympy expressions.
+            coord: As for a call; text, polynomials or sympy expressions.
             assumptions: Further conditions, for example on the names of the coordinate.
 
         Raises: MalformedError: LA628.
@@ -291,7 +287,7 @@ def symbolic(
 
 
 def _carried(conditions: Iterable[SideCondition]) -> tuple[SideCondition, ...]:
-    """Return side conditions as a tuple, or refuse what are none."""
+    """Return side conditions as a tuple, or refuse other values."""
     if not isinstance(conditions, Iterable):
         raise malformed("conditions", "must be SideCondition values", conditions, "LA622")
     carried = tuple(conditions)
@@ -361,12 +357,4 @@ def _checked(
 
 
 def _fails(code: str, what: str, broken: Condition, sizes: Mapping[str, int], where: str) -> AdmissibilityError:
-    return AdmissibilityError(
-        Diagnostic(
-            code=code,
-            what=f"{what} fails at these sizes",
-            where=(where,),
-            because=f"{broken} is false",
-            witness=dict(sizes),
-        )
-    )
+    return refuse(code, f"{what} fails at these sizes", f"{broken} is false", sizes, where)

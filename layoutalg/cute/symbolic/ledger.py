@@ -1,4 +1,4 @@
-"""The conditions an operation asks for, kept while it runs.
+"""The conditions an operation needs, kept while it runs.
 
 Main definitions: ``Ledger``, ``Nested``, ``leaves``, ``graft``, ``nest_of``, ``text_of``.
 
@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from layoutalg.cute.inttuple import malformed
 from layoutalg.ground.assumptions import Assumptions, SideCondition, contradiction
+from layoutalg.ground.check import refuse
 from layoutalg.ground.conditions import Condition
 from layoutalg.ground.decide import decide, decide_quickly, find_sizes
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 from layoutalg.ground.polynomial import ONE, Polynomial
 from layoutalg.ground.polynomial_text import polynomial
@@ -62,7 +63,7 @@ class Ledger:
         decision = decide(self.known, claim)
         if decision.status is True:
             by_form = decide_quickly(Assumptions((), self.assumptions.integers), claim)
-            if by_form is None or not by_form[0]:  # what holds for all sizes is no side condition
+            if by_form is None or not by_form[0]:  # what holds for all sizes is not a side condition
                 self.entries[claim] = SideCondition(claim, True, decision.reason)
             return
         if decision.status is False:
@@ -78,15 +79,9 @@ class Ledger:
         sizes = find_sizes(self.known, claim, wanted=False)
         if sizes is None and decide(self.known, Condition("zero", ONE)).status is True:
             return contradiction(self.known)
-        return AdmissibilityError(
-            Diagnostic(
-                code="LA626",
-                what="a condition the operation needs is violated",
-                where=(self.where,),
-                because=f"{claim} holds for no sizes with {self.known}",
-                witness=None if sizes is None else dict(sizes),
-            )
-        )
+        because = f"{claim} holds for no sizes with {self.known}"
+        witness = None if sizes is None else dict(sizes)
+        return refuse("LA626", "a condition the operation needs is violated", because, witness, self.where)
 
 
 def leaves(value: Nested) -> tuple[Polynomial, ...]:
@@ -107,7 +102,7 @@ def graft(profile: Nested, parts: Iterable[Nested]) -> Nested:
 
 
 def nest_of(value: object, argument: str) -> Nested:
-    """Return ``value`` with every leaf read as a term.
+    """Return ``value`` with every leaf read as a polynomial.
 
     Raises: MalformedError: LA620, LA622.
     """

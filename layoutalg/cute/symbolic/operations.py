@@ -7,8 +7,8 @@ Main statements: for all sizes that meet the assumptions and side conditions of 
 the same function as the operation of ``layoutalg.cute`` on the operands at those sizes. A condition that never holds
 is refused, one that may hold is carried as open.
 
-Implementation notes: where several sets of conditions would do, the one whose open conditions ask for least is taken;
-it is sufficient, but not claimed to be the weakest condition possible.
+Implementation notes: where several sets of conditions would do, the one with the least demanding open conditions is
+taken; it is sufficient, but not claimed to be the weakest condition possible.
 
 References: J. Cecka, arXiv:2603.02298.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import ParamSpec, TypeAlias, TypeVar
 
 from layoutalg.cute import composition as concrete
@@ -302,9 +303,9 @@ def _ledger(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
     known, names = Assumptions(), frozenset[str]()
     entries: list[SideCondition] = []
     for operand in operands:
-        spoken = operand.symbols | operand.assumptions.names
-        known = _shared(known, operand.assumptions, (names, spoken))
-        names |= spoken
+        used = operand.symbols | operand.assumptions.names
+        known = _shared(known, operand.assumptions, (names, used))
+        names |= used
         entries += operand.conditions
     return Ledger(known, entries, where)
 
@@ -459,13 +460,6 @@ def _confirmed(error: AdmissibilityError, outer: Flat, inner: SymbolicLayout, le
         concrete(left, right)
     except LayoutError as refusal:
         diagnostic = error.diagnostic
-        return AdmissibilityError(
-            Diagnostic(
-                code=diagnostic.code,
-                what=diagnostic.what,
-                where=diagnostic.where,
-                because=f"{diagnostic.because}; composition({left}, {right}) is refused: {refusal.diagnostic.because}",
-                witness=sizes,
-            )
-        )
+        because = f"{diagnostic.because}; composition({left}, {right}) is refused: {refusal.diagnostic.because}"
+        return AdmissibilityError(replace(diagnostic, because=because, witness=sizes))
     return no_form(ledger.where, f"the ways known need more than holds: {error.diagnostic.because}")
