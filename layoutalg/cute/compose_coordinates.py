@@ -22,13 +22,13 @@ import numpy as np
 
 from layoutalg.cute.basis import Basis, Path
 from layoutalg.cute.compose_strided import after_strided
-from layoutalg.cute.composed import ComposedLayout, Cute
+from layoutalg.cute.composed import ComposedLayout, Cute, staged
 from layoutalg.cute.coordinates import CoordinateLayout
 from layoutalg.cute.inttuple import IntTuple, flatten, graft, shape_text
 from layoutalg.cute.layout import CuteLayout, from_runs
-from layoutalg.cute.operands import within
-from layoutalg.cute.swizzled import simplify
-from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, span, table
+from layoutalg.cute.operands import WIDER, within
+from layoutalg.cute.swizzled import simplify, tabled
+from layoutalg.ground.digits import Flat, evaluate, merge, span
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
 
@@ -109,36 +109,30 @@ def at_coordinates(layout: Cute, coordinates: CoordinateLayout) -> Cute:
         (4,2):(4,2)
     """
     if isinstance(layout, ComposedLayout):
-        base = at_coordinates(layout.base, coordinates)
-        return layout.rebase(base) if isinstance(base, CuteLayout) else base
+        return staged(layout.stages, at_coordinates(layout.base, coordinates))
     where = f"composition({layout}, {coordinates})"
-    modes = [(_mode(layout, path, where), part, path) for path, part in coordinates.components]
-    domain = coordinates.shape
+    modes = [(_mode(layout, path, where), part) for path, part in coordinates.components]
+    extents = flatten(coordinates.shape)
     try:
-        for mode, part, _ in modes:
+        for mode, part in modes:
             after_strided(mode, part)
-        runs = [_sum_run(modes, position, where) for position in range(len(flatten(domain)))]
+        runs = [_sum_run(modes, position, extent, where) for position, extent in enumerate(extents)]
     except RepresentabilityError as error:
         if all(len(entry.terms) < 2 for _, entry in coordinates.flat):
             raise within(error, where) from error
-        runs = _by_table(layout, modes, domain, where)  # moves that cross modes may cancel
+        return _by_table(modes, coordinates, where)  # moves that cross modes may cancel
     except LayoutError as error:
         raise within(error, where) from error
-    return from_runs(runs, domain)
+    return from_runs(runs, coordinates.shape)
 
 
-Modes: TypeAlias = list[tuple[CuteLayout, CuteLayout, Path]]
+Modes: TypeAlias = list[tuple[CuteLayout, CuteLayout]]
 
 
-def _sum_run(modes: Modes, position: int, where: str) -> Flat:
+def _sum_run(modes: Modes, position: int, extent: int, where: str) -> Flat:
     """Return the digits of one leaf of the domain: the parts of all modes along it, added."""
-    if not modes:
-        return ((1, 0),)
-    extent = modes[0][1].flat[position][0]
-    empty = modes[0][1].size == 0
-    parts = [
-        after_strided(mode, CuteLayout(extent, 0 if empty else part.flat[position][1])).flat for mode, part, _ in modes
-    ]
+    steps = [0 if part.size == 0 else part.flat[position][1] for _, part in modes]
+    parts = [after_strided(mode, CuteLayout(extent, step)).flat for (mode, _), step in zip(modes, steps, strict=True)]
     if extent <= 1:
         return ((extent, sum([run[0][1] for run in parts])),)
     ends = _common_ends(parts)
@@ -146,56 +140,25 @@ def _sum_run(modes: Modes, position: int, where: str) -> Flat:
         if high % low:
             raise _clash(parts, low, high, extent, 1, where)
     digits = [(high // low, sum([evaluate(run, low) for run in parts])) for low, high in pairwise([*ends, extent])]
-    merged = merge(tuple(digits))
-    return merged or ((1, 0),)
+    return merge(tuple(digits))
 
 
-def _by_table(layout: CuteLayout, modes: Modes, domain: IntTuple, where: str) -> list[Flat]:
+def _by_table(modes: Modes, coordinates: CoordinateLayout, where: str) -> Cute:
     """Decide from the table where strides move several modes at once and jumps may cancel."""
-    size = CuteLayout(domain).size
+    size = coordinates.size
     if size > CUTE_POINTS:
-        because = f"strides move several modes of {layout} at once; {size} entries, the limit is {CUTE_POINTS}"
-        raise BudgetError(
-            Diagnostic(
-                "LA173", "whether the layout at these coordinates is a CuTe layout was not decided", (where,), because
-            )
-        )
+        because = f"strides move several modes at once; {size} entries, the limit is {CUTE_POINTS}"
+        what = "whether the layout at these coordinates is a CuTe layout was not decided"
+        raise BudgetError(Diagnostic("LA173", what, (where,), because))
     values = np.zeros(size, dtype=np.int64)
-    for mode, part, _ in modes:
+    for mode, part in modes:
         values = values + mode.apply(part.table())
-    runs: list[Flat] = []
-    total = np.zeros(1, dtype=np.int64)
-    weight = 1
-    for extent in flatten(domain):
-        run = _digits(values[::weight][:extent])
-        runs.append(run)
-        total = np.add.outer(table(run), total).reshape(-1)
-        weight *= extent
-    wrong = np.flatnonzero(total != values)
-    if wrong.size:
-        first = int(wrong[0])
-        because = "mode by mode the strides give another function"
-        witness = {"coordinate": first, "composition": int(values[first]), "layout": int(total[first])}
-        raise RepresentabilityError(
-            Diagnostic("LA172", "the layout at these coordinates is not a CuTe layout", (where,), because, witness)
-        )
-    return runs
-
-
-def _digits(values: IntArray) -> Flat:
-    """Return the digits of a table as far as they can be read off; the caller compares the whole table."""
-    if len(values) == 1:
-        return ((1, 0),)
-    digits: list[tuple[int, int]] = []
-    while len(values) > 1:
-        slope = int(values[1])
-        off = np.flatnonzero(values != np.arange(len(values), dtype=np.int64) * slope)
-        count = int(off[0]) if off.size else len(values)
-        if len(values) % count:
-            count = len(values)
-        digits.append((count, slope))
-        values = values[::count]
-    return tuple(digits)
+    found = tabled(lambda: values, coordinates.shape)
+    if found is None:
+        because = "no strides, and no swizzle of strides, give this function"
+        what = "the layout at these coordinates is not a CuTe layout"
+        raise RepresentabilityError(Diagnostic("LA172", what, (where,), because, source=WIDER))
+    return found
 
 
 def _mode(layout: CuteLayout, path: Path, where: str) -> CuteLayout:

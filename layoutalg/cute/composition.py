@@ -186,12 +186,8 @@ def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
         raise RepresentabilityError(Diagnostic("LA124", NO_FORM, where_of(outer, inner), because, source=WIDER))
     low = factor.bit_length() - 1
     scaled = unflatten(tuple([stride * factor for _, stride in inner.base.flat]), inner.shape)
-    stages = [(_raised(swizzle, low), offset * factor) for swizzle, offset in inner.stages]
+    stages = [(swizzle.raised(low), offset * factor) for swizzle, offset in inner.stages]
     return _composed(tuple(stages), CuteLayout(inner.shape, scaled))
-
-
-def _raised(swizzle: Swizzle, low: int) -> Swizzle:
-    return Swizzle(swizzle.bits, swizzle.base + low, swizzle.shift) if swizzle.bits else swizzle
 
 
 def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:

@@ -22,7 +22,6 @@ from layoutalg.cute.conventions import STRICT, Convention, by_convention
 from layoutalg.cute.inttuple import integer, malformed, unflatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operands import composed, refusal
-from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.swizzled import simplify
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
@@ -84,16 +83,12 @@ def _wider(layout: Cute, count: int, where: str) -> Cute:
             if swizzle.bits and swizzle.base < low:
                 because = f"{swizzle} moves bit {swizzle.base}, which lies inside an element of {count}"
                 raise refusal("LA647", _NO_FORM, where, because)
-        stages = [(_raised(swizzle, -low), offset // count) for swizzle, offset in layout.stages]
+        stages = [(swizzle.raised(-low), offset // count) for swizzle, offset in layout.stages]
         return staged(stages, _wider_strided(layout.base, count, where))
     return _wider_strided(layout, count, where)
 
 
 _NO_FORM = "the layout has no exact form in elements of that width"
-
-
-def _raised(swizzle: Swizzle, low: int) -> Swizzle:
-    return Swizzle(swizzle.bits, swizzle.base + low, swizzle.shift) if swizzle.bits else swizzle
 
 
 def _require_power_of_two(layout: ComposedLayout, count: int, where: str) -> None:
@@ -205,7 +200,7 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
         return narrow
     _require_power_of_two(layout, count, where)
     low = count.bit_length() - 1
-    return staged([(_raised(swizzle, low), offset * count) for swizzle, offset in layout.stages], narrow)
+    return staged([(swizzle.raised(low), offset * count) for swizzle, offset in layout.stages], narrow)
 
 
 def _narrower(layout: CuteLayout, count: int, where: str) -> CuteLayout:

@@ -198,6 +198,19 @@ class Swizzle:
             raise _inexact(where, "the swizzle already acts on byte addresses")
         return Swizzle(self.bits, self.base + _width_bits(where, element_bytes), self.shift, "byte")
 
+    def raised(self, low: int) -> Swizzle:
+        """Return the same swizzle ``low`` bits further up: x 2^low goes to sw(x) 2^low.
+
+        Raises: MalformedError: LA110.
+
+        Example:
+            >>> print(Swizzle(3, 4, 3).raised(-1))
+            Sw<3,3,3>
+        """
+        return (
+            Swizzle(self.bits, self.base + integer(low, "low", "LA110"), self.shift, self.unit) if self.bits else self
+        )
+
     def inverse(self) -> Swizzle:
         """Return the inverse: the swizzle itself."""
         return self

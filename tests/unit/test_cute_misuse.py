@@ -229,6 +229,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
             "then": ((Swizzle(2, 0, 2),), "cute composed offset swizzle empty"),
             "__matmul__": ((T,), "cute composed offset swizzle empty"),
             "matrix_columns": ((3,), "np zero"),
+            "raised": ((2,), "np zero"),
             "recast_bytes": ((2,), "np"),
         },
     ),
