@@ -15,7 +15,7 @@ import mmap
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments
 from layoutalg.codegen.simulate import POISON
 from layoutalg.ground import clock, limits
-from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
+from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError, plain
 from layoutalg.ground.memory import reserve
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, check
@@ -107,28 +107,8 @@ class ValidationReport:
 
     def to_json(self) -> dict[str, object]:
         """Return the report as JSON-ready data."""
-        found = self.difference
-        return {
-            "schema": "layoutalg/validation/1",
-            "agrees": found is None,
-            "backend": self.backend,
-            "note": self.note,
-            "device": self.device,
-            "origins": [list(origin) for origin in self.origins],
-            "compared_bytes": self.compared_bytes,
-            "difference": None
-            if found is None
-            else {
-                "origin": list(found.origin),
-                "address": found.address,
-                "coordinate": None if found.coordinate is None else list(found.coordinate),
-                "expected": found.expected,
-                "got": found.got,
-                "reason": found.reason,
-            },
-            "cubin_bytes": self.cubin_bytes,
-            "seconds": self.seconds,
-        }
+        fields = {name: plain(entry) for name, entry in asdict(self).items()}
+        return {"schema": "layoutalg/validation/1", "agrees": self.difference is None, **fields}
 
 
 def validate(

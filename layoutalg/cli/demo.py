@@ -145,18 +145,8 @@ def _consumer(plan: TensorMapPlan, node: Reader) -> str:
 
 
 _HEADER = (
-    "tile",
-    "verdict",
-    "box",
-    "swizzle",
-    "issues",
-    "fill",
-    "proof",
-    "ms",
-    "cubin B",
-    "validated",
-    "wgmma reads it",
-)
+    "tile", "verdict", "box", "swizzle", "issues", "fill", "proof", "ms", "cubin B", "validated", "wgmma reads it",
+)  # fmt: skip
 
 
 def _print_table(rows: list[_Row], spent: float) -> None:

@@ -42,18 +42,10 @@ from layoutalg.targets.nvidia.tensormap.limits import (
 )
 
 COLUMNS: tuple[str, ...] = (
-    "dtype",
-    "rank",
-    "base_address",
-    *(f"dims[{i}]" for i in range(5)),
-    *(f"strides_bytes[{i}]" for i in range(4)),
-    *(f"box[{i}]" for i in range(5)),
-    *(f"element_strides[{i}]" for i in range(5)),
-    "interleave",
-    "swizzle",
-    "l2_promotion",
-    "oob_fill",
-)
+    "dtype", "rank", "base_address", *(f"dims[{i}]" for i in range(5)), *(f"strides_bytes[{i}]" for i in range(4)),
+    *(f"box[{i}]" for i in range(5)), *(f"element_strides[{i}]" for i in range(5)),
+    "interleave", "swizzle", "l2_promotion", "oob_fill",
+)  # fmt: skip
 _DIMS, _STRIDES, _BOX, _STEPS = slice(3, 8), slice(8, 12), slice(12, 17), slice(17, 22)
 _PLAIN = [entry for entry in DTYPES.values() if entry.format_code is not None]
 _ELEMENT_BYTES = np.array([entry.bits // 8 for entry in _PLAIN], np.int64)
@@ -82,24 +74,11 @@ def to_row(tm: TensorMap) -> list[int]:
     rank = tm.rank
     if rank > MAX_RANK:
         raise malformed("LA311", "a row holds at most 5 modes", f"dims has {rank} entries")
-    unused = [-1] * (5 - rank)
-    return [
-        DTYPES[tm.dtype].code,
-        rank,
-        tm.base_address,
-        *tm.dims,
-        *unused,
-        *tm.strides_bytes,
-        *[-1] * (4 - len(tm.strides_bytes)),
-        *tm.box,
-        *unused,
-        *tm.element_strides,
-        *unused,
-        INTERLEAVE_CODES[tm.interleave],
-        _SWIZZLE_CODES[tm.swizzle],
-        L2_PROMOTION_CODES[tm.l2_promotion],
-        OOB_FILL_CODES[tm.oob_fill],
-    ]
+    row = [DTYPES[tm.dtype].code, rank, tm.base_address]
+    for values, length in ((tm.dims, 5), (tm.strides_bytes, 4), (tm.box, 5), (tm.element_strides, 5)):
+        row += [*values, *[-1] * (length - len(values))]
+    names = (INTERLEAVE_CODES[tm.interleave], _SWIZZLE_CODES[tm.swizzle])
+    return [*row, *names, L2_PROMOTION_CODES[tm.l2_promotion], OOB_FILL_CODES[tm.oob_fill]]
 
 
 def from_row(row: npt.ArrayLike) -> TensorMap:

@@ -37,10 +37,6 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
     """Return ``value`` as an int; numpy integers count, booleans and floats do not.
 
     Raises: MalformedError: LA350.
-
-    Example:
-        >>> checked_integer("rows", 64)
-        64
     """
     if not isinstance(value, bool) and hasattr(type(value), "__index__"):
         try:
@@ -54,10 +50,6 @@ def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
     """Return a swizzle name of ``SWIZZLES``.
 
     Raises: MalformedError: LA354.
-
-    Example:
-        >>> checked_swizzle("128B")
-        '128B'
     """
     if not isinstance(name, str) or name not in SWIZZLES:
         because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {shown(name)}"

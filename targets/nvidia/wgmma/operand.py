@@ -64,10 +64,6 @@ def checked_major(major: object, where: str = "operand_offsets") -> str:
     """Return ``"K"`` or ``"MN"``.
 
     Raises: MalformedError: LA358.
-
-    Example:
-        >>> checked_major("MN")
-        'MN'
     """
     if not isinstance(major, str) or major not in MAJORS:
         raise malformed("LA358", "no such major", f"major must be 'K' or 'MN', not {shown(major)}", where)

@@ -26,7 +26,6 @@ INSTRUCTION_K = 16
 N_VALUES = tuple(range(8, 257, 8))
 THREADS = 128
 SHAPE_SOURCE = "PTX ISA 9.1 section 9.7.15 (matrix shape: m64nNk16 for .f16 and .bf16, N = 8..256 step 8)"
-FRAGMENT_SOURCE = "PTX ISA 9.1 section 9.7.15 (accumulator D register fragment); CUTLASS mma_traits_sm90_gmma.hpp"
 
 DTYPES = ("f16", "bf16")
 ACCUMULATORS: Mapping[str, tuple[str, ...]] = MappingProxyType({"f16": ("f16", "f32"), "bf16": ("f32",)})
