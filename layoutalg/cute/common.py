@@ -23,16 +23,13 @@ EVENTS = 4096
 
 
 def nullspace(layout: Cute) -> CuteLayout:
-    """Return the layout of the 1-D coordinates that the stride-0 modes reach.
+    """Return the coalesced layout of the 1-D coordinates that the stride-0 modes reach.
 
     Mathematically: R injective with L(R(i)) = 0 and size(R) = size(L) / size(filter(L)). It is all of the kernel where
     ``filter(L)`` takes 0 once; values that cancel between strides of both signs are not looked for.
 
     Args:
         layout: A layout that is not empty; of a swizzled one, the coordinates with the value of coordinate 0.
-
-    Returns:
-        Coalesced layout of 1-D coordinates.
 
     Raises: MalformedError: LA192. AdmissibilityError: LA165.
 
@@ -55,7 +52,7 @@ def nullspace(layout: Cute) -> CuteLayout:
 
 
 def max_common_layout(a: Cute, b: Cute) -> CuteLayout:
-    """Return R with a(R(i)) = b(R(i)) = i for all i < size(R), as long as it can be found.
+    """Return the coalesced R with a(R(i)) = b(R(i)) = i for all i < size(R), as long as it can be found.
 
     Mathematically: the strides 1, s, s t, ... are followed through the modes of b as far as a agrees; the last step may
     use a part of a mode. Where b is injective with strides >= 0, R is unique and the result is the longest; else a
@@ -64,9 +61,6 @@ def max_common_layout(a: Cute, b: Cute) -> CuteLayout:
     Args:
         a: A layout. Elements.
         b: A layout of 1-D coordinates in the same order. Elements.
-
-    Returns:
-        Coalesced layout of 1-D coordinates common to both.
 
     Raises: MalformedError: LA192. AdmissibilityError: LA165.
 
@@ -192,9 +186,6 @@ def domain_distribute(shape: IntTuple, count: int, *, convention: Convention = S
         shape: Extents >= 1.
         count: N >= 1.
         convention: ``"cute_cpp"`` returns what it found where that is fewer than N.
-
-    Returns:
-        Coalesced layout of 1-D coordinates of the shape.
 
     Raises: MalformedError: LA166, LA144. AdmissibilityError: LA167.
 

@@ -57,10 +57,9 @@ def complement(layout: Cute, cosize: IntTuple | None = None, *, convention: Conv
             shape, ``"cute_cpp"`` counts mode by mode as it comes, ``"pycute"`` takes the size of the shape. An integer
             bound means the same to all; the layout is checked under each.
 
-    Returns:
-        The complement, in increasing order of its offsets. Elements.
-
-    Raises: MalformedError: LA130, LA102, LA144, LA192. AdmissibilityError: LA131, LA132, LA133, LA134, LA148.
+    Raises:
+        MalformedError: LA130, LA102, LA144, LA192. AdmissibilityError: LA131 to LA134, LA148. RepresentabilityError:
+        LA136. BudgetError: LA114.
 
     Complexity: O(k log k) for k modes, no enumeration.
 

@@ -58,9 +58,6 @@ def logical_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = 
             larger than the layout and may have offsets outside it. ``"pycute"`` bounds the rest by the size and
             refuses by pycute's divisibility check only. Neither checks the function.
 
-    Returns:
-        The divided layout, of rank 2 for a layout or int tiler.
-
     Raises:
         MalformedError: LA141, LA144, LA192. AdmissibilityError: LA140, LA131 to LA134. RepresentabilityError: LA142,
         LA145. BudgetError: LA125.
@@ -92,8 +89,7 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = S
         tiler: As in ``logical_divide``; may nest.
         convention: As in ``logical_divide``; ``"cute_cpp"`` also refuses None.
 
-    Raises:
-        As ``logical_divide``; MalformedError: LA143, None under ``"cute_cpp"``.
+    Raises: As ``logical_divide``; MalformedError: LA143, None under ``"cute_cpp"``.
 
     Example:
         >>> print(zipped_divide(CuteLayout((4, 6, 5)), (2, 3)))

@@ -44,7 +44,7 @@ def right_inverse(layout: CuteLayout | CoordinateLayout) -> CuteLayout: ...
 @overload
 def right_inverse(layout: ComposedLayout) -> Cute: ...
 def right_inverse(layout: Cute | CoordinateLayout) -> Cute:
-    """Return R with layout(R(i)) = i for all i < size(R).
+    """Return the coalesced R from offsets to 1-D coordinates with layout(R(i)) = i for all i < size(R).
 
     Mathematically: a section of L over [0, size(R)), found by following the strides 1, s, s t, ... through the modes;
     modes that do not continue the chain are left out, so R may be as small as ``1:0``. Of a swizzled layout: that of
@@ -54,9 +54,6 @@ def right_inverse(layout: Cute | CoordinateLayout) -> Cute:
 
     Args:
         layout: Any layout that is not empty; stride-0 and negative modes are left out. Elements.
-
-    Returns:
-        Coalesced layout from offsets to 1-D coordinates.
 
     Raises: MalformedError: LA192. AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA644, LA648.
 

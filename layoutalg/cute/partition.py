@@ -38,8 +38,7 @@ def local_tile(layout: Cute, tiler: Tiler, coord: Coord, keep: Coord = None) -> 
         keep: None, or a tuple of ints and None with one entry per mode of ``tiler`` and of ``coord``: entries at None
             are taken out of both, as CuTe does with a projection.
 
-    Raises:
-        As ``zipped_divide`` and ``slice``; MalformedError: LA176, coord or keep does not fit the tiler.
+    Raises: As ``zipped_divide`` and ``slice``; MalformedError: LA176, coord or keep does not fit the tiler.
 
     Example:
         >>> print(local_tile(CuteLayout((64, 32)), (16, 8), (1, 2)))

@@ -57,9 +57,6 @@ def logical_product(block: Under, tiler: Tiler, *, convention: Convention = STRI
             checked as a function, and bound the places by the whole size of the block, stride-0 modes included.
             ``"pycute"`` also reads an int as a divide.
 
-    Returns:
-        The product, of rank 2 for a layout or int tiler. Elements.
-
     Raises:
         MalformedError: LA141, LA192. AdmissibilityError: LA131 to LA134, LA120, LA150. RepresentabilityError: LA151.
         BudgetError: LA125.
@@ -88,8 +85,7 @@ def zipped_product(block: Under, tiler: Tiler, *, convention: Convention = STRIC
         tiler: As in ``logical_product``; may nest.
         convention: As in ``logical_product``; ``"cute_cpp"`` also refuses None.
 
-    Raises:
-        As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, no such convention.
+    Raises: As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, no such convention.
 
     Example:
         >>> print(zipped_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))
@@ -130,11 +126,7 @@ def blocked_product(block: Under, tiler: CuteLayout | int, *, convention: Conven
         convention: As in ``logical_product``. pycute has neither product; ``"pycute"`` then only names how the copies
             are placed, and an int still means ``n:1``.
 
-    Returns:
-        Layout with max(rank(block), rank(tiler)) modes. Elements.
-
-    Raises:
-        As ``logical_product``.
+    Raises: As ``logical_product``.
 
     Example:
         >>> print(blocked_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))

@@ -31,7 +31,7 @@ def upcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT) 
 @overload
 def upcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
 def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
-    """Return the layout in elements that hold ``factor`` of the old ones.
+    """Return the layout, nested alike, in elements that hold ``factor`` of the old ones.
 
     Mathematically: U with N U(c) + r running over exactly the offsets of L, each as often as L takes it; mode k of U
     has its extent divided by the number of its old elements inside one new element.
@@ -41,9 +41,6 @@ def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cut
         factor: N >= 1.
         convention: ``"cute_cpp"`` rounds extents up (``3:1`` by 2 is ``2:1``, half an element too many) and refuses
             only where a stride and N do not divide one another; not of a swizzled layout.
-
-    Returns:
-        Layout with the nesting of ``layout``. New elements.
 
     Raises: MalformedError: LA160, LA144. RepresentabilityError: LA161. AdmissibilityError: LA161, LA647.
 
@@ -169,7 +166,7 @@ def downcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT
 @overload
 def downcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
 def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
-    """Return the layout in elements of which ``factor`` fit into an old one.
+    """Return the layout, nested alike, in elements of which ``factor`` fit into an old one.
 
     Mathematically: D with D(c) = N L(c') + r, where the digit of one mode k is N c'_k + r and all others are those of
     c'. Mode k is the first of stride 1 and extent above 1, or else the first of extent 1.
@@ -179,9 +176,6 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
         factor: N >= 1.
         convention: ``"cute_cpp"`` widens every mode of stride 1 or -1, and none where there is none; not of a swizzled
             layout.
-
-    Returns:
-        Layout with the nesting of ``layout``. New elements.
 
     Raises: MalformedError: LA160, LA102. RepresentabilityError: LA162. AdmissibilityError: LA647.
 
@@ -255,8 +249,7 @@ def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention
         new_bits: Width of an element of the result, >= 1. Bits.
         convention: As in ``upcast`` and ``downcast``.
 
-    Raises:
-        As ``upcast`` and ``downcast``; MalformedError: LA160 also for a width that is no integer >= 1.
+    Raises: As ``upcast`` and ``downcast``; MalformedError: LA160 also for a width that is no integer >= 1.
 
     Example:
         >>> print(recast(CuteLayout((64, 8), (1, 64)), 8, 16))

@@ -76,8 +76,7 @@ def dice(coord: Coord, layout: Under) -> Under:
         coord: As in ``slice``.
         layout: A layout. Of a swizzled one: the swizzles over the modes that are left, the others at 0.
 
-    Raises:
-        As ``slice``.
+    Raises: As ``slice``.
 
     Example:
         >>> layout = CuteLayout((4, (2, 3)), (6, (3, 1)))

@@ -46,9 +46,6 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteL
         order: One number per mode, nested at most as deep as the shape; only comparisons count. Default: from left to
             right.
 
-    Returns:
-        Compact layout of the shape. Elements.
-
     Raises: MalformedError: LA153. AdmissibilityError: LA154.
 
     Example:
@@ -148,9 +145,6 @@ def tile_to_shape(
         order: Order of the copies, one number per mode, as in ``make_ordered_layout``; default from left to right.
         convention: ``"cute_cpp"`` rounds up an extent that the tile does not divide, as CuTe C++ does for extents it
             only knows at run time, and the CuTe DSL always; and takes a swizzled tile as it comes.
-
-    Returns:
-        Layout with one mode per mode of ``shape``, of its extent (rounded up under ``"cute_cpp"``).
 
     Raises:
         MalformedError: LA153, LA144, LA192. AdmissibilityError: LA152, LA193, LA154, LA131 to LA134. BudgetError:
