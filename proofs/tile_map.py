@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.operand import plain
+from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
@@ -67,7 +67,8 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     if isinstance(smem, str):
         in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
         smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
-    layout = plain(smem)
+    found = normal(smem)
+    layout = smem if found is None else found
     if not isinstance(layout, SHARED_LAYOUTS):
         raise CHECK.malformed("smem", "must be a layout or the text of one", smem)
     return layout

@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from layoutalg import cute
 from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.lower import lowered
-from layoutalg.bridges.operand import FAMILIES, OFFSET_BITS, ONE_OF, AnyFamily, checked, plain
+from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, checked, lowered, normal
 from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
@@ -145,7 +144,7 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
         >>> logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(4, 1), widen=True).table().tolist()
         [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]
     """
-    whole = layout if isinstance(layout, Swizzle) else plain(layout)
+    whole = layout if isinstance(layout, Swizzle) else normal(layout)
     if not isinstance(whole, CuteLayout | ComposedLayout) or not isinstance(tile, CuteLayout):
         wrong = tile if isinstance(whole, CuteLayout | ComposedLayout) else layout
         because = f"a CuteLayout or ComposedLayout is divided by a CuteLayout, not {shown(wrong)}"
@@ -361,7 +360,7 @@ def _affine_table(values: npt.NDArray[Any]) -> LinearLayout | str:
 
 def _operand(operand: object) -> Any:
     """Return a layout or a swizzle, or refuse another value (LA652)."""
-    if type(operand) not in NAMES and not isinstance(plain(operand), FAMILIES):
+    if type(operand) not in NAMES and normal(operand) is None:
         because = f"an operand is a {ONE_OF} or Swizzle, not {shown(operand)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))
     return operand

@@ -1,6 +1,11 @@
 """Layout functions as integer constraints over mixed-radix digits: what ISL and SMT solvers are given.
 
-Main definitions: ``Sum`` (an integer affine expression), ``DigitSystem``, ``digit_system``, ``map_text``.
+Main definitions: ``Sum`` (an integer affine expression), ``DigitSystem``, ``digit_system``, ``map_text``; ``Joint``,
+``joint_digits``: common digits of two functions of one flat coordinate.
+
+Main statements: where the mixed-radix weights of both sides form one divisibility chain, the digits of the merged chain
+express the digits of either side as sums; x <-> digits is a bijection of the box, so nothing is lost. Where they do not
+(3 x 4 against 4 x 3), the digits of both sides are kept, tied by the one equation "same flat coordinate".
 
 Implementation notes: a coordinate is its digits, never a flat index with floor and modulo. A swizzle acts on the bits
 of the inner value; only the bits it reads or writes become variables (0 or 1), the runs between them stay whole. An xor
@@ -9,8 +14,9 @@ of bits is ``sum of the bits - 2 q`` with the carry ``q`` as a variable, which h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout, matrix
@@ -231,3 +237,86 @@ def map_text(system: DigitSystem, condition: str = "") -> str:
         return f"{{ [{names}] -> [out] : {' and '.join(facts)} }}"
     guard = f" : {' and '.join(facts)}" if facts else ""
     return f"{{ [{names}] -> [{system.value}]{guard} }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Digits that express the coordinates of two sides.
+
+    Args:
+        digits: The joint digits (name, extent).
+        weights: Weight of each joint digit in the flat coordinate; 0 for digits that only repeat it.
+        left: Each digit of the left side as a sum of joint digits.
+        right: Each digit of the right side.
+        equations: Sums that are zero on valid joint digits.
+    """
+
+    digits: tuple[tuple[str, int], ...]
+    weights: tuple[int, ...]
+    left: tuple[Sum, ...]
+    right: tuple[Sum, ...]
+    equations: tuple[Sum, ...]
+
+    def coordinate(self, point: Mapping[str, int]) -> int:
+        """Return the flat coordinate of joint digits."""
+        return sum(weight * point[name] for (name, _), weight in zip(self.digits, self.weights, strict=True))
+
+    def text(self, side: Sequence[Sum]) -> str:
+        """Return the ISL map from joint digits to the digits of one side."""
+        facts = [f"0 <= {name} < {extent}" for name, extent in self.digits]
+        facts += [f"{equation} = 0" for equation in self.equations]
+        guard = f" : {' and '.join(facts)}" if facts else ""
+        return f"{{ [{', '.join(name for name, _ in self.digits)}] -> [{', '.join(map(str, side))}]{guard} }}"
+
+
+def joint_digits(left: Sequence[int], right: Sequence[int]) -> Joint:
+    """Return common digits for two boxes of equal size.
+
+    Args:
+        left: Extents of one side, fastest first, each at least 1.
+        right: Extents of the other side, with the same product.
+
+    Example:
+        >>> joint = joint_digits((4, 6), (2, 12))
+        >>> joint.digits, [str(part) for part in joint.left]
+        ((('r0', 2), ('r1', 2), ('r2', 6)), ['1*r0 + 2*r1', '1*r2'])
+        >>> [str(part) for part in joint_digits((3, 4), (4, 3)).equations]
+        ['1*s0 + 3*s1 + -1*t0 + -4*t1']
+    """
+    merged = sorted({*_weights(left), *_weights(right)})
+    if all(high % low == 0 for low, high in pairwise(merged)):
+        digits = tuple((f"r{index}", high // low) for index, (low, high) in enumerate(pairwise(merged)))
+        weights = tuple(merged[:-1])
+        return Joint(digits, weights, _cut(left, digits, weights), _cut(right, digits, weights), ())
+    names = [f"s{index}" for index in range(len(left))], [f"t{index}" for index in range(len(right))]
+    digits = (*zip(names[0], left, strict=True), *zip(names[1], right, strict=True))
+    own = _weights(left)[:-1]
+    terms = [*zip(names[0], own, strict=True)]
+    terms += [(name, -weight) for name, weight in zip(names[1], _weights(right)[:-1], strict=True)]
+    return Joint(
+        digits,
+        (*own, *(0 for _ in right)),
+        tuple(Sum(((name, 1),)) for name in names[0]),
+        tuple(Sum(((name, 1),)) for name in names[1]),
+        (Sum(tuple(terms)),),
+    )
+
+
+def _weights(extents: Sequence[int]) -> list[int]:
+    """Return the weight of each digit in the flat coordinate, and the size."""
+    weights = [1]
+    for extent in extents:
+        weights.append(weights[-1] * extent)
+    return weights
+
+
+def _cut(extents: Sequence[int], digits: Sequence[tuple[str, int]], weights: Sequence[int]) -> tuple[Sum, ...]:
+    """Return each digit of a box as a sum of the joint digits that lie within it."""
+    return tuple(
+        Sum(
+            tuple(
+                (name, weight // low) for (name, _), weight in zip(digits, weights, strict=True) if low <= weight < high
+            )
+        )
+        for low, high in pairwise(_weights(extents))
+    )

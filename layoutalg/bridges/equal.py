@@ -2,48 +2,40 @@
 
 Main definitions: ``equivalent``, ``Budget``.
 
-Main statements: the coalesced form of a CuTe or integer layout (several outputs and moduli included), columns with
-constant of a map over F2, and the map of a hierarchical layout are complete normal forms: unequal forms are unequal
-functions, and a coordinate where they differ can be read off.
-
-Implementation notes: engines are asked from the cheapest to the dearest: normal form, numpy table (a sample beyond its
-limit), ISL on digits, z3 on digits. Each either decides or says why not. Nothing that a solver says is believed as it
-stands: a coordinate that an engine finds is evaluated on both layouts before it is reported, and equality found by ISL
-or z3 is compared at many coordinates, which the certificate counts. All engines together run under one clock.
+Implementation notes: the engines run from the cheapest to the most expensive: normal form (``forms``), numpy table (a
+sample beyond its limit), ISL on digits, z3 on digits. Each either decides or says why not. No answer of a solver is
+believed as it stands: a coordinate that an engine finds is evaluated on both layouts before it is reported, and
+equality found by ISL or z3 is compared at many coordinates, which the certificate counts. All engines together run
+under one clock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.digits import DigitSystem, digit_system, map_text
-from layoutalg.bridges.linear import linear_form, value_at
-from layoutalg.bridges.lower import excluded, lowered
-from layoutalg.bridges.operand import FAMILIES, ONE_OF, AnyFamily, Given, plain
+from layoutalg.bridges import smt
+from layoutalg.bridges.digits import DigitSystem, Joint, digit_system, joint_digits, map_text
+from layoutalg.bridges.forms import Answer, by_form, partial_tiles
+from layoutalg.bridges.normal import ONE_OF, AnyFamily, Given, lowered, normal
 from layoutalg.bridges.piecewise import to_piecewise
-from layoutalg.bridges.refine import Joint, joint_digits
 from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.cute.inttuple import integer
 from layoutalg.ground import clock, limits
-from layoutalg.ground.digits import merge
-from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, shown
-from layoutalg.ground.recognize import Departure
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import BudgetError, LayoutError, shown
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
-from layoutalg.integer import IntegerLayout, coalesced
-from layoutalg.integer.forms import residue_form
-from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout, compare
 
+check = Checker("LA240", "this question about equality is malformed")
 ENGINES = ("normal-form", "table", "isl", "smt")
 SOLVERS = ("isl", "smt")
 CHUNK = 2**16
-Stages: TypeAlias = list[tuple[Swizzle, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +58,10 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("table_points", "isl_operations", "smt_milliseconds"):
-            value = integer(getattr(self, name), name, "LA240")
+            value = check.integer(getattr(self, name), name)
             # ISL and z3 read a limit of 0 as no limit at all
             if value < (0 if name == "table_points" else 1):
-                raise _malformed(name, "must be positive", value)
+                raise check.malformed(name, "must be positive", value)
             object.__setattr__(self, name, value)
         object.__setattr__(self, "seconds", clock.checked_seconds(self.seconds))
 
@@ -103,6 +95,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     Raises: MalformedError: LA240.
 
     Example:
+        >>> from layoutalg.cute import CuteLayout
         >>> equivalent(CuteLayout((2, 4), (1, 2)), CuteLayout(8, 1))
         Proved(engine='normal-form', certificate={'coalesced': ((8, 1),), 'offset': 0})
         >>> equivalent(CuteLayout(4, 1), CuteLayout((2, 2), (1, 3))).witness
@@ -114,9 +107,9 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     """
     spend = _USUAL if budget is None else budget
     if not isinstance(spend, Budget):
-        raise _malformed("budget", "must be a Budget or None", budget)
+        raise check.malformed("budget", "must be a Budget or None", budget)
     f, g = _layout("f", f), _layout("g", g)
-    if not (_total(f) and _total(g)):
+    if not all(layout.is_total for layout in (f, g) if isinstance(layout, PiecewiseLayout)):
         return _partial_functions(f, g)
     if f.size != g.size:
         return Refuted("size", {"size of f": f.size, "size of g": g.size})
@@ -140,15 +133,11 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
 
 
 def _layout(name: str, value: object) -> AnyFamily:
-    """Return a layout, a tile behind an offset as a composed one, or refuse the argument (LA240)."""
-    found = plain(value)
-    if not isinstance(found, FAMILIES):
-        raise _malformed(name, f"must be a {ONE_OF}", value)
+    """Return a layout in its normal form, or refuse the argument (LA240)."""
+    found = normal(value)
+    if found is None:
+        raise check.malformed(name, f"must be a {ONE_OF}", value)
     return found
-
-
-def _total(layout: AnyFamily) -> bool:
-    return not isinstance(layout, PiecewiseLayout) or layout.is_total
 
 
 def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
@@ -170,18 +159,38 @@ def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
 
 def _asked(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Return the answer of one engine, confirmed by evaluating both layouts, or why it has none."""
-    answer = _partial(engine, f, g)
-    if answer is None:
+    if engine != "table" and (_is_tile(f) or _is_tile(g)):
+        if engine != "normal-form":
+            return "partial tiles are compared by normal form and by table"
+        answer = partial_tiles(f, g)
+    else:
         answer = _RUN[engine](lowered(f), lowered(g), budget)
-    if isinstance(answer, Refuted):
-        # the engines saw the lowered forms, the witness must hold on the layouts themselves
-        return _refuted(engine, f, g, cast(int, answer.witness["coordinate"]))
     if isinstance(answer, Proved) and engine in SOLVERS:
         at, count = _sampled_difference(f, g)
-        if at is not None:
-            return _refuted(engine, f, g, at)
-        return Proved(engine, {**answer.certificate, "confirmed": f"{count} of {shown(f.size)} coordinates"})
-    return answer
+        if at is None:
+            return Proved(engine, {**answer.certificate, "confirmed": f"{count} of {shown(f.size)} coordinates"})
+        answer = at
+    if not isinstance(answer, int):
+        return answer
+    # the engines saw the lowered forms, the witness must hold on the layouts themselves
+    left, right = _value(f, answer), _value(g, answer)
+    if left == right:
+        return f"its counterexample {answer} does not hold: both values are {left}"
+    return Refuted(engine, {"coordinate": answer, "f": left, "g": right})
+
+
+def _is_tile(layout: AnyFamily) -> bool:
+    return isinstance(layout, HierarchicalLayout) and not layout.is_total
+
+
+def _value(layout: AnyFamily, coordinate: int) -> int | tuple[int, ...] | None:
+    if isinstance(layout, HierarchicalLayout) and not layout.holds(coordinate):
+        return None
+    return layout.at(coordinate)
+
+
+def _outputs(layout: AnyFamily) -> int:
+    return len(layout.out_dims) if isinstance(layout, PiecewiseLayout | IntegerLayout) else 1
 
 
 def _sampled_difference(f: AnyFamily, g: AnyFamily) -> tuple[int | None, int]:
@@ -195,176 +204,17 @@ def _different(f: AnyFamily, g: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArr
     """Return at which coordinates the values differ; no value differs from every value."""
     left, right = values_at(f, index), values_at(g, index)
     answer = np.atleast_1d(np.asarray(left != right, dtype=bool).any(axis=1))
-    tiles = [isinstance(layout, HierarchicalLayout) and bool(layout.guards) for layout in (f, g)]
-    if tiles[0] != tiles[1]:  # -1 stands for no value, and may be a value of the other one
-        answer |= np.asarray((left if tiles[0] else right)[:, 0] < 0, dtype=bool)
+    if _is_tile(f) != _is_tile(g):  # -1 stands for no value, and may be a value of the other one
+        answer |= np.asarray((left if _is_tile(f) else right)[:, 0] < 0, dtype=bool)
     return answer
 
 
-def _refuted(engine: str, f: AnyFamily, g: AnyFamily, coordinate: int) -> Refuted | str:
-    """Return the refutation at a coordinate after looking at both values."""
-    left, right = _values(f, coordinate), _values(g, coordinate)
-    if left == right:
-        return f"its counterexample {coordinate} does not hold up: both are {left}"
-    return Refuted(engine, {"coordinate": coordinate, "f": left, "g": right})
-
-
-def _outputs(layout: AnyFamily) -> int:
-    return len(layout.out_dims) if isinstance(layout, PiecewiseLayout | IntegerLayout) else 1
-
-
-def _values(layout: AnyFamily, coordinate: int) -> int | tuple[int, ...] | None:
-    if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
-        return layout.at(coordinate)
-    if isinstance(layout, HierarchicalLayout) and not layout.holds(coordinate):
-        return None
-    return value_at(layout, coordinate)
-
-
-def _partial(engine: str, f: AnyFamily, g: AnyFamily) -> Verdict | str | None:
-    """Decide a pair with a partial tile where algebra does; None where the engine is to be run."""
-    tiles = [layout for layout in (f, g) if isinstance(layout, HierarchicalLayout) and layout.guards]
-    if not tiles or engine == "table":
-        return None
-    if engine != "normal-form":
-        return "partial tiles are compared by normal form and by table"
-    if (
-        isinstance(f, HierarchicalLayout)
-        and isinstance(g, HierarchicalLayout)
-        and (f.map, f.guards) == (g.map, g.guards)
-    ):
-        return Proved("normal-form", {"map": f.map, "guards": f.guards})
-    for tile in tiles:
-        at = excluded(tile)
-        if at is not None and _values(f, at) != _values(g, at):
-            return _refuted(engine, f, g, at)
-    return "the guards differ, or the maps under equal guards"
-
-
-def _normal_form(f: AnyFamily, g: AnyFamily, _: Budget) -> Verdict | str:
-    """Compare normal forms: strided under common swizzles, then F2."""
-    if isinstance(f, PiecewiseLayout) or isinstance(g, PiecewiseLayout):
-        return "a piecewise layout has no normal form"
-    if isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout) and f.map == g.map:
-        return Proved("normal-form", {"map": f.map})
-    if isinstance(f, IntegerLayout) or isinstance(g, IntegerLayout):
-        found = _modular(f, g)
-        if found is not None:
-            return found
-        if _outputs(f) != 1:
-            return "the moduli differ and wrap"
-    answer = _strided(f, g)
-    if answer is not None:
-        return answer
-    if f.size & (f.size - 1):
-        return "swizzles differ and the size is not a power of two"
-    try:
-        left, right = linear_form(f), linear_form(g)
-    except BudgetError as error:
-        return error.diagnostic.because
-    if not isinstance(left, Departure) and left == right:
-        return Proved("normal-form", {"columns": left[0], "constant": left[1]})
-    # an affine map is fixed by 0 and the unit coordinates, and a departure breaks a relation among four coordinates
-    suspects = {0, *(1 << bit for bit in range(f.size.bit_length() - 1))}
-    for form in (left, right):
-        if isinstance(form, Departure):
-            top = 1 << (form.coordinate.bit_length() - 1)
-            suspects |= {form.coordinate, top, form.coordinate ^ top}
-    for coordinate in sorted(suspects):
-        if value_at(f, coordinate) != value_at(g, coordinate):
-            return _refuted("normal-form", f, g, coordinate)
-    return "neither layout is affine over F2"
-
-
-def _modular(f: AnyFamily, g: AnyFamily) -> Verdict | str | None:
-    """Compare coalesced forms over the integers where both sides have the same moduli; else None."""
-    sides = [_lifted(layout) for layout in (f, g)]
-    if sides[0] is None or sides[1] is None or sides[0].moduli != sides[1].moduli:
-        return None
-    if sides[0].offset != sides[1].offset:
-        return _refuted("normal-form", f, g, 0)
-    left, right = coalesced(sides[0]), coalesced(sides[1])
-    if left == right:
-        return Proved("normal-form", {"coalesced": left, "offset": sides[0].offset, "moduli": sides[0].moduli})
-    position = 1
-    for (extent_f, stride_f), (extent_g, stride_g) in zip(left, right, strict=False):
-        if stride_f != stride_g:
-            break
-        position *= min(extent_f, extent_g)
-        if extent_f != extent_g:
-            break
-    return _refuted("normal-form", f, g, position)
-
-
-def _lifted(layout: AnyFamily) -> IntegerLayout | None:
-    """Return an integer or strided layout over Z wherever a modulus does not wrap; None for the other families."""
-    if isinstance(layout, CuteLayout | ComposedLayout):
-        if isinstance(layout, ComposedLayout) and any(swizzle.bits for swizzle, _ in layout.stages):
-            return None
-        offset = sum(offset for _, offset in layout.stages) if isinstance(layout, ComposedLayout) else 0
-        modes = _modes(layout)
-        inputs = [(f"c{place}", extent) for place, (extent, _) in enumerate(modes)]
-        return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], offset)
-    if not isinstance(layout, IntegerLayout):
-        return None
-    outputs, rows, constants = [], [], []
-    for (name, modulus), row, constant in zip(layout.outputs, layout.matrix, layout.offset, strict=True):
-        form = residue_form(row, constant, modulus, layout.extents)
-        outputs.append((name, 0 if form else modulus))
-        rows.append(form[0] if form else row)
-        constants.append(form[1] if form else constant)
-    return IntegerLayout(layout.inputs, tuple(outputs), tuple(rows), tuple(constants))
-
-
-def _strided(f: AnyFamily, g: AnyFamily) -> Verdict | str | None:
-    """Decide where both are strided once the swizzles they share on the outside are stripped; else None."""
-    if not isinstance(f, (CuteLayout, ComposedLayout)) or not isinstance(g, (CuteLayout, ComposedLayout)):
-        return None
-    left, right = _stages(f), _stages(g)
-    # a swizzle is a bijection, and so is adding an offset
-    while left and right and left[0] == right[0]:
-        del left[0], right[0]
-    if any(swizzle.bits for swizzle, _ in (*left, *right)):
-        return None
-    offset_f, offset_g = sum(offset for _, offset in left), sum(offset for _, offset in right)
-    modes_f, modes_g = _modes(f), _modes(g)
-    if (offset_f, modes_f) == (offset_g, modes_g):
-        return Proved("normal-form", {"coalesced": modes_f, "offset": offset_f})
-    if offset_f != offset_g:
-        return _refuted("normal-form", f, g, 0)
-    position = 1
-    for (extent_f, stride_f), (extent_g, stride_g) in zip(modes_f, modes_g, strict=False):
-        if stride_f != stride_g:
-            break
-        position *= min(extent_f, extent_g)
-        if extent_f != extent_g:
-            break
-    return _refuted("normal-form", f, g, position)
-
-
-def _stages(layout: CuteLayout | ComposedLayout) -> Stages:
-    """Return the (swizzle, offset) pairs, outermost first, with the identity swizzles inside folded into offsets."""
-    answer: Stages = []
-    for swizzle, offset in layout.stages if isinstance(layout, ComposedLayout) else ():
-        if swizzle.bits == 0 and answer:
-            # Sw o (a + (b + x)): the identity below passes its offset on
-            answer[-1] = (answer[-1][0], answer[-1][1] + offset)
-        else:
-            answer.append((swizzle, offset))
-    return answer
-
-
-def _modes(layout: CuteLayout | ComposedLayout) -> tuple[tuple[int, int], ...]:
-    return merge(layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat)
-
-
-def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
+def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     """Compare all values; of a domain that is too large a few, which often refutes."""
     if f.size > budget.table_points:
         at, count = _sampled_difference(f, g)
-        if at is not None:
-            return _refuted("table", f, g, at)
-        return f"{shown(f.size)} points are more than {budget.table_points}; {count} of them agree"
+        most = budget.table_points
+        return f"{shown(f.size)} points are more than {most}; {count} of them agree" if at is None else at
     step = max(1, CHUNK // max(1, _outputs(f)))
     for start in range(0, f.size, step):
         clock.check("equality of two tables")
@@ -374,7 +224,7 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
         except LayoutError as error:
             return error.diagnostic.because
         if different.any():
-            return _refuted("table", f, g, start + int(np.argmax(different)))
+            return start + int(np.argmax(different))
     return Proved("table", {"points": f.size})
 
 
@@ -393,49 +243,29 @@ def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, DigitSystem | PiecewiseLa
     return joint_digits(left_extents, right_extents), left, right
 
 
-def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
+def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     """Compare as maps on common digits."""
-    from layoutalg.piecewise import compare
-
-    try:
-        joint, left, right = _joint(f, g)
-    except BudgetError as error:
-        return error.diagnostic.because
+    joint, left, right = _joint(f, g)
     texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
-    links = [joint.text(joint.left), joint.text(joint.right)]
-    try:
-        point = compare.compared(texts[0], texts[1], (links[0], links[1]), budget.isl_operations).point
-    except BudgetError as error:
-        return error.diagnostic.because
+    links = joint.text(joint.left), joint.text(joint.right)
+    point = compare.compared(texts[0], texts[1], links, budget.isl_operations).point
     if point is None:
-        return Proved("isl", {"maps": tuple(texts), "digits": tuple(links)})
-    names = [name for name, _ in joint.digits]
-    return _refuted("isl", f, g, joint.coordinate(dict(zip(names, point, strict=True))))
+        return Proved("isl", {"maps": tuple(texts), "digits": links})
+    return joint.coordinate(dict(zip([name for name, _ in joint.digits], point, strict=True)))
 
 
-def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
-    """Ask z3 for a difference on common digits."""
-    from layoutalg.bridges import smt
-
-    try:
-        joint, left, right = _joint(f, g)
-        point = smt.first_difference(smt.Question(joint, left, right), budget.smt_milliseconds)
-    except BudgetError as error:
-        return error.diagnostic.because
+def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
+    """Compare on common digits with z3."""
+    joint, left, right = _joint(f, g)
+    point = smt.first_difference(smt.Question(joint, left, right), budget.smt_milliseconds)
     if point is None:
         return Proved("smt", {"solver": "z3", "logic": "QF_LIA", "digits": joint.digits})
-    return _refuted("smt", f, g, joint.coordinate(point))
+    return joint.coordinate(point)
 
 
-_RUN = {"normal-form": _normal_form, "table": _table, "isl": _isl, "smt": _smt}
-
-
-def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    return MalformedError(
-        Diagnostic(
-            code="LA240",
-            what="this question about equality is malformed",
-            where=(argument,),
-            because=f"{rule}, not {shown(actual)}",
-        )
-    )
+_RUN: dict[str, Callable[[AnyFamily, AnyFamily, Budget], Answer]] = {
+    "normal-form": lambda f, g, _: by_form(f, g),
+    "table": _table,
+    "isl": _isl,
+    "smt": _smt,
+}

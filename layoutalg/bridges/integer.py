@@ -17,9 +17,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.linear import to_linear, value_at
-from layoutalg.bridges.lower import lowered, one_piece, total
-from layoutalg.bridges.operand import CONFIRM_POINTS, AnyFamily, Given, checked, undecided
+from layoutalg.bridges.linear import to_linear
+from layoutalg.bridges.normal import CONFIRM_POINTS, AnyFamily, Given, checked, lowered, one_piece, total, undecided
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
@@ -164,7 +163,7 @@ def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: str) -
             if found is not None:
                 return found
     at = modes.coordinate
-    witness: dict[str, object] = {"coordinate": at, "value": value_at(layout, at), "strided": modes.forced}
+    witness: dict[str, object] = {"coordinate": at, "value": layout.at(at), "strided": modes.forced}
     raise _refused(where, f"f({at}) = {witness['value']}, strided it would be {modes.forced}; {moduli}", witness)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutalg import cute, f2, integer
 from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
-from layoutalg.bridges.operand import plain
+from layoutalg.bridges.normal import normal
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout
@@ -30,7 +30,7 @@ from layoutalg.ground.errors import (
 )
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, inverse
 from layoutalg.piecewise.runs import runs_text
 
 Cute: TypeAlias = "CuteLayout | ComposedLayout"
@@ -87,7 +87,7 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
 
 def _within(layout: object, name: str) -> Any:
     """Return the one-sided inverse that the family of the layout itself defines."""
-    found = plain(layout)
+    found = normal(layout)
     if isinstance(found, CuteLayout | ComposedLayout):
         return getattr(cute, name)(found)
     if isinstance(found, LinearLayout):
@@ -121,7 +121,7 @@ def widened_left(layout: object) -> Widened:
 
 
 def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None]) -> Widened:
-    given = plain(layout)
+    given = normal(layout)
     if not isinstance(given, CuteLayout | ComposedLayout):
         raise _malformed(name, layout, "CuteLayout or ComposedLayout")
     try:
@@ -145,8 +145,6 @@ def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None])
 
 def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
     """Return the left inverse of an injective layout: listed where its values are few or lie close together."""
-    from layoutalg.piecewise import inverse
-
     place = {value: index for index, value in enumerate(values)}
     top = max(values)
     if top < INVERTED:

@@ -1,6 +1,6 @@
 """Layouts as affine maps over F2: exact, or refused with a coordinate that shows why.
 
-Main definitions: ``to_linear``, ``linear_form``, ``value_at``.
+Main definitions: ``to_linear``, ``linear_form``.
 
 Main statements: whether a CuTe layout or a stack of swizzles over one is affine over F2 is decided by algebra, without
 enumeration (``layoutalg.f2.carry`` holds the lemma and its proof): with extents that are powers of two, offset o and
@@ -16,15 +16,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.lower import lowered, total
-from layoutalg.bridges.operand import (
+from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     AnyFamily,
     Given,
     LinearForm,
     checked,
-    flat_index,
+    lowered,
     one_output,
+    total,
     undecided,
 )
 from layoutalg.cute import ComposedLayout, CuteLayout
@@ -211,8 +211,8 @@ def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> Representabil
     """Return the refusal at a coordinate all of whose predecessors agree with an affine map."""
     x = 1 << (coordinate.bit_length() - 1)
     y = coordinate ^ x
-    value = value_at(layout, coordinate)
-    forced = value_at(layout, x) ^ value_at(layout, y) ^ value_at(layout, 0)
+    value, *others = (int(layout.at(index)) for index in (coordinate, x, y, 0))  # type: ignore[arg-type]
+    forced = others[0] ^ others[1] ^ others[2]
     return RepresentabilityError(
         Diagnostic(
             code="LA230",
@@ -223,28 +223,3 @@ def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> Representabil
             witness={"x": x, "y": y, "f(x^y)": value, "f(x)^f(y)^f(0)": forced},
         )
     )
-
-
-def value_at(layout: Given, index: int) -> int:
-    """Return the value at a flat coordinate: packed for a linear layout, the flat target of a hierarchical one, the
-    single output of a piecewise or integer one.
-
-    Args:
-        layout: A layout of one output.
-        index: In [0, size).
-
-    Raises: MalformedError: LA234.
-
-    Example:
-        >>> value_at(CuteLayout((2, 2), (1, 8)), 3)
-        9
-    """
-    layout = checked(layout, "value_at")
-    one_output(layout, "value_at")
-    index = flat_index(index, layout.size)
-    if isinstance(layout, LinearLayout | HierarchicalLayout):
-        return layout.at(index)
-    if isinstance(layout, PiecewiseLayout | IntegerLayout):
-        value = layout.at(index)
-        return value if isinstance(value, int) else value[0]
-    return layout(index)

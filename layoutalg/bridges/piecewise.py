@@ -12,12 +12,11 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.cute import recognize
 from layoutalg.bridges.digits import digit_system, map_text, stage_text
 from layoutalg.bridges.integer import to_integer
 from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.lower import lowered, total
-from layoutalg.bridges.operand import AnyFamily, Given, checked
-from layoutalg.bridges.strided import recognize
+from layoutalg.bridges.normal import AnyFamily, Given, checked, lowered, total
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
@@ -26,7 +25,7 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Rep
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.guarded import isl_text
-from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise import PiecewiseLayout, functions
 
 RUNS = 64
 """Most runs of a table, or bands of a stack of swizzles, that become pieces."""
@@ -314,8 +313,6 @@ def _modes(layout: CuteLayout) -> tuple[str, str, str]:
 
 def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
     """Return a stack of swizzles on the modes of its CuTe layout, every bit that meets another a floor modulo 2."""
-    from layoutalg.piecewise import functions
-
     names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
     text = functions.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")

@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from layoutalg.bridges.digits import DigitSystem, Sum
-from layoutalg.bridges.refine import Joint
+from layoutalg.bridges.digits import DigitSystem, Joint, Sum
 from layoutalg.ground import clock, solver
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise.layout import PiecewiseLayout
-from layoutalg.piecewise.pieces import Form, Piece
+from layoutalg.piecewise.pieces import Form, Piece, pieces
 
 check = Checker("LA744", "this question for z3 is malformed")
 
@@ -55,7 +54,7 @@ def first_difference(question: Question, milliseconds: int) -> dict[str, int] | 
 
     Example:
         >>> from layoutalg.bridges.digits import digit_system
-        >>> from layoutalg.bridges.refine import joint_digits
+        >>> from layoutalg.bridges.digits import joint_digits
         >>> from layoutalg.cute import CuteLayout
         >>> left, right = digit_system(CuteLayout((2, 2), (1, 2)), "f"), digit_system(CuteLayout(4, 1), "g")
         >>> first_difference(Question(joint_digits((2, 2), (4,)), left, right), 1000) is None
@@ -115,12 +114,12 @@ class _Writer:
             for equation in function.equations:
                 self.solver.add(self.sum(equation, own) == 0)
             return [self.sum(function.value, own)]
-        return self.pieces(_pieces(function.text), terms)
+        return self.either(pieces(function.text), terms)
 
-    def pieces(self, pieces: Sequence[Piece], digits: Sequence[Any]) -> list[Any]:
-        count = len(pieces[0].outputs)
+    def either(self, choices: Sequence[Piece], digits: Sequence[Any]) -> list[Any]:
+        count = len(choices[0].outputs)
         outputs = [self.number(0) for _ in range(count)]
-        for piece in pieces:
+        for piece in choices:
             clock.check("writing a question for z3")
             inside = self.z3.Or(
                 [
@@ -160,9 +159,3 @@ class _Writer:
         self.names[name] = floor = self.z3.Int(name, self.context)
         self.solver.add(floor * form.denominator <= total, total < (floor + 1) * form.denominator)
         return floor
-
-
-def _pieces(text: str) -> tuple[Piece, ...]:
-    from layoutalg.piecewise import pieces
-
-    return pieces.pieces(text)

@@ -1,6 +1,6 @@
-"""Values of a layout of any family at many flat coordinates, computed without solvers.
+"""Values of a layout of any family at flat coordinates, computed without solvers.
 
-Main definitions: ``values_at``, ``sampled_coordinates``.
+Main definitions: ``value_at``, ``values_at``, ``sampled_coordinates``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.operand import OFFSET_BITS, AnyFamily
-from layoutalg.f2 import LinearLayout
+from layoutalg.bridges.normal import OFFSET_BITS, AnyFamily, Given, check, checked, one_output
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 
 SPREAD = 61
 RANDOM = 1000
+
+
+def value_at(layout: Given, index: int) -> int:
+    """Return the value of a layout of one output at a flat coordinate, as its ``at`` does.
+
+    Args:
+        layout: A layout of one output.
+        index: In [0, size).
+
+    Raises: MalformedError: LA234.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> value_at(CuteLayout((2, 2), (1, 8)), 3)
+        9
+    """
+    found = checked(layout, "value_at")
+    one_output(found, "value_at")
+    value: int = found.at(check.integer(index, "index", 0, found.size))  # type: ignore[assignment]
+    return value
 
 
 def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -33,27 +52,17 @@ def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
         >>> values_at(CuteLayout((2, 2), (1, 8)), np.arange(4)).tolist()
         [[0], [1], [8], [9]]
     """
-    if isinstance(layout, LinearLayout):
-        return _packed(layout, index).reshape(len(index), 1)
+    if layout.size <= 2**OFFSET_BITS:
+        return np.asarray(layout.apply(index)).reshape(len(index), -1)
     if isinstance(layout, IntegerLayout | PiecewiseLayout):
         coords, rest = {}, index
         for name, extent in layout.inputs:
             coords[name], rest = rest % extent, rest // extent
         answers = [np.broadcast_to(np.asarray(a), (len(index),)) for a in layout.apply(coords).values()]
         return np.stack(answers, axis=-1) if answers else np.empty((len(index), 0), dtype=np.int64)
-    if isinstance(layout, HierarchicalLayout) and layout.size > 2**OFFSET_BITS:
-        found = [layout.at(int(i)) if layout.holds(int(i)) else -1 for i in index]
-        return np.array(found, dtype=object).reshape(len(index), 1)
-    return np.asarray(layout.apply(index)).reshape(len(index), 1)
-
-
-def _packed(layout: LinearLayout, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if max(layout.in_bits, layout.out_bits) > OFFSET_BITS:
-        return np.array([layout.at(int(i)) for i in index], dtype=object)
-    found = np.full(len(index), layout.constant, dtype=np.int64)
-    for bit, column in enumerate(layout.columns):
-        found ^= (index.astype(np.int64) >> bit & 1) * column
-    return found
+    holes = isinstance(layout, HierarchicalLayout) and not layout.is_total
+    found = [-1 if holes and not layout.holds(int(i)) else layout.at(int(i)) for i in index]  # type: ignore[union-attr]
+    return np.array(found, dtype=object).reshape(len(index), 1)
 
 
 def sampled_coordinates(size: int) -> npt.NDArray[Any]:

@@ -15,14 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.bridges.linear import linear_form, to_linear
-from layoutalg.bridges.lower import lowered, of_axes, total
-from layoutalg.bridges.operand import (
+from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     OFFSET_BITS,
     Given,
     checked,
+    lowered,
     malformed,
+    of_axes,
     one_output,
+    total,
     undecided,
 )
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle

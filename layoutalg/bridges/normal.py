@@ -1,38 +1,113 @@
-"""Layouts in a simpler family, wherever algebra alone shows that they belong there.
+"""What the bridges take: every layout in a normal form, and in a narrower family where algebra alone finds one.
 
-Main definitions: ``lowered``, ``one_piece``, ``excluded``, ``unwrapped``, ``total``, ``of_axes``.
+Main definitions: ``normal`` (by ``NORMAL``: source type -> normal form), ``checked``, ``lowered``, ``total``,
+``excluded``, ``one_piece``, ``of_axes``; the types ``AnyFamily`` and ``Given``; ``malformed``, ``undecided``.
 
 Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
-power of two, and a residue that does not
-wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``). An axis whose extent is a multiple of the
-period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic axes of any length unwrap as well. The form
-``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the residue of ``g a x + g b + r`` modulo ``g m``,
-which is how ISL writes residues whose terms have the common factor g.
+power of two, and a residue that does not wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``).
+An axis whose extent is a multiple of the period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic
+axes of any length unwrap as well. The form ``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the
+residue of ``g a x + g b + r`` modulo ``g m``, which is how ISL writes residues whose terms have the common factor g.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
-from layoutalg.bridges.operand import AnyFamily
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.mapping import unswizzled
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise.pieces import Form, pieces
 
-if TYPE_CHECKING:
-    from layoutalg.piecewise.pieces import Form
+AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
+AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout"
+Given: TypeAlias = "AnyFamily | CoordinateLayout | Morphism | Swizzle"
+LinearForm: TypeAlias = tuple[tuple[int, ...], int]
+Modes: TypeAlias = tuple[tuple[int, int], ...]
 
-Modes = tuple[tuple[int, int], ...]
+CONFIRM_POINTS = 2**20
+"""Most points that are compared one by one where algebra does not decide."""
+OFFSET_BITS = 62
+
+FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout, HierarchicalLayout)
+ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + f" or {FAMILIES[-1].__name__}"
+
+
+def _one_period(swizzle: Swizzle) -> ComposedLayout:
+    """Return a swizzle on one period, beyond which it repeats; one of byte addresses is refused (LA112)."""
+    return ComposedLayout(swizzle, 0, CuteLayout(swizzle.period, 1))
+
+
+def _outputs_of_leaves(layout: CoordinateLayout) -> IntegerLayout:
+    """Return one output per leaf of the value, on the leaves of the shape."""
+    inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(layout.flat))
+    rows = tuple(tuple(stride for _, stride in part.flat) for _, part in layout.components)
+    return IntegerLayout(inputs, tuple((name, 0) for name in layout.out_dims), rows, (0,) * len(rows))
+
+
+NORMAL: dict[type, Callable[[Any], AnyFamily]] = {
+    **dict.fromkeys(FAMILIES, lambda layout: layout),
+    Morphism: Morphism.to_layout,
+    CoordinateLayout: _outputs_of_leaves,
+    Swizzle: _one_period,
+}
+
+
+def normal(layout: object) -> AnyFamily | None:
+    """Return a layout in the family that the bridges read, None for any other value.
+
+    A morphism is its CuTe layout. A layout of coordinates is an integer layout with one output per leaf of the value. A
+    swizzle is read on one period, beyond which it repeats.
+
+    Raises: AdmissibilityError: LA112. RepresentabilityError: LA237.
+
+    Example:
+        >>> print(normal(Swizzle(1, 0, 1)), normal(3))
+        Sw<1,0,1> o 0 o 4:1 None
+    """
+    make = next((NORMAL[kind] for kind in type(layout).__mro__ if kind in NORMAL), None)
+    if make is None and type(layout).__name__ == "SymbolicLayout":  # its module is loaded by those who use it
+        because = "another family has numbers for them; .subs(sizes) gives these"
+        raise RepresentabilityError(
+            Diagnostic("LA237", "the sizes of this layout are symbolic", (str(layout),), because)
+        )
+    return None if make is None else make(layout)
+
+
+def checked(layout: object, where: str) -> AnyFamily:
+    """Return a layout in its normal form, or refuse the value (LA234)."""
+    found = normal(layout)
+    if found is None:
+        raise malformed(where[:80], f"must be a {ONE_OF}", layout)
+    return found
+
+
+def one_output(layout: AnyFamily, where: str) -> None:
+    """Refuse a piecewise or integer layout with several outputs or none (LA234); the others have one, flat, output."""
+    if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
+        raise malformed(where[:80], "must have one output", list(layout.out_dims))
+
+
+check = Checker("LA234", "this cannot be converted")
+malformed = check.malformed
+
+
+def undecided(layout: AnyFamily, because: str) -> BudgetError:
+    """Return the refusal of a question that was not decided (LA233)."""
+    because = f"{because}; {layout.size} points, the limit is {CONFIRM_POINTS}"
+    what = "whether the layout has this form was not decided"
+    return BudgetError(Diagnostic("LA233", what, (str(layout)[:200],), because, {"size": layout.size}))
 
 
 def excluded(layout: HierarchicalLayout) -> int | None:
@@ -104,10 +179,8 @@ def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
     """
     if ";" in layout.text:
         return None
-    from layoutalg.piecewise.pieces import pieces as numbers
-
-    pieces = numbers(layout.text)
-    forms = [_affine_or_residue(*output) for output in pieces[0].outputs] if len(pieces) == 1 else [None]
+    whole = pieces(layout.text)
+    forms = [_affine_or_residue(*output) for output in whole[0].outputs] if len(whole) == 1 else [None]
     read = [form for form in forms if form is not None]
     if len(read) != len(forms):
         return None
