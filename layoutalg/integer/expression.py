@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import ast
 import itertools
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,7 +25,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.axes import checked_axes
-from layoutalg.ground.check import Checker
+from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
@@ -38,6 +39,17 @@ Number: TypeAlias = "int | npt.NDArray[Any]"
 CHECK_POINTS = 2**20
 CHUNK = 2**14
 check = Checker("LA737", "this is not an index expression")
+_SIGNED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+_OPERATIONS = _SIGNED | {
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+}
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -291,11 +303,10 @@ def _number(name: object, value: object) -> Number:
     """Return a value as a Python integer or an array of them, which cannot overflow, or refuse it."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         return int(value)
-    if isinstance(value, np.ndarray) and (
-        value.dtype.kind in "iu" or (value.dtype.kind == "O" and set(map(type, value.flat)) <= {int})
-    ):
-        return value.astype(object)
-    raise check.malformed(f"values[{name!r}]", "must be an integer or an array of integers", value)
+    array = integers(value, f"values[{name!r}]") if isinstance(value, np.ndarray) else None
+    if array is None:
+        raise check.malformed(f"values[{name!r}]", "must be an integer or an array of integers", value)
+    return array.astype(object)
 
 
 def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
@@ -306,26 +317,12 @@ def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
             return values[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_walk(operand, values, text)
-        case ast.BinOp(left=left, op=op, right=right):
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
             a, b = _walk(left, values, text), _walk(right, values, text)
-            match op:
-                case ast.Add():
-                    return a + b
-                case ast.Sub():
-                    return a - b
-                case ast.Mult():
-                    return a * b
-            if np.any(np.asarray(a, dtype=object) < 0) or np.any(np.asarray(b, dtype=object) < 0):
+            if type(op) not in _SIGNED and any(np.any(np.asarray(side, dtype=object) < 0) for side in (a, b)):
                 raise check.malformed("text", f"operands of {type(op).__name__} must not be negative", text)
-            if isinstance(op, (ast.Div, ast.Mod)) and np.any(np.asarray(b, dtype=object) == 0):
+            if type(op) in (ast.Div, ast.Mod) and np.any(np.asarray(b, dtype=object) == 0):
                 raise check.malformed("text", f"the right operand of {type(op).__name__} must not be 0", text)
-            match op:
-                case ast.Div():
-                    return a // b
-                case ast.Mod():
-                    return a % b
-                case ast.RShift():
-                    return a >> b
-                case ast.BitAnd():
-                    return a & b
+            found: Number = _OPERATIONS[type(op)](a, b)
+            return found
     raise check.malformed("text", "must be an index expression of the given names", text)
