@@ -157,13 +157,9 @@ def hermite_basis(generators: Sequence[Sequence[int]], width: int, work: Work | 
 
 
 def snf(A: object, columns: int | None = None) -> Smith:
-    """Return the Smith normal form with both transforms.
+    """Return the Smith normal form with both transforms; ``columns`` as in ``hnf``.
 
     Mathematically: ``U A V = D``, U and V unimodular, D diagonal with d_1 | d_2 | ... and d_i >= 0.
-
-    Args:
-        A: Rows of integers.
-        columns: Number of columns, for a matrix without rows.
 
     Raises: MalformedError: LA720. BudgetError: LA739.
 

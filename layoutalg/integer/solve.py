@@ -71,11 +71,7 @@ def reduce(vector: Sequence[int], basis: Matrix) -> Vector:
 
 
 def kernel(A: object, columns: int | None = None) -> Matrix:
-    """Return the canonical basis of the lattice of integer x with ``A x = 0``.
-
-    Args:
-        A: Rows of integers.
-        columns: Number of columns, for a matrix without rows.
+    """Return the canonical basis of the lattice of integer x with ``A x = 0``; ``columns`` as in ``solve``.
 
     Raises: MalformedError: LA720. BudgetError: LA739.
 
@@ -92,12 +88,9 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
 
 
 def solve(A: object, b: object, columns: int | None = None) -> Solution | NoSolution:
-    """Return all integer solutions of ``A x = b``, or the reason why there is none.
+    """Return all integer solutions of ``A x = b``, or a proof that there is none.
 
-    Args:
-        A: Rows of integers.
-        b: One integer per row.
-        columns: Number of columns, for a matrix without rows.
+    ``columns`` is the number of unknowns, for a matrix without rows.
 
     Raises: MalformedError: LA720.
 
@@ -113,14 +106,8 @@ def solve(A: object, b: object, columns: int | None = None) -> Solution | NoSolu
     point = _particular(form, right)
     if isinstance(point, NoSolution):
         return point
-    basis = _kernel(form)
+    basis = hermite_basis(transpose(form.V, width)[form.rank :], width)
     return Solution(reduce(point, basis), basis)
-
-
-def _kernel(form: Smith) -> Matrix:
-    """Return the Hermite basis of the kernel of a matrix from its Smith form."""
-    width = len(form.V)
-    return hermite_basis(transpose(form.V, width)[form.rank :], width)
 
 
 def _particular(form: Smith, right: Vector) -> list[int] | NoSolution:
@@ -151,7 +138,7 @@ def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) 
         A: Rows of integers.
         b: One integer per row.
         moduli: One modulus for all rows, or one per row; 0 means equality over the integers.
-        columns: Number of columns, for a matrix without rows.
+        columns: As in ``solve``.
 
     Raises: MalformedError: LA720.
 
