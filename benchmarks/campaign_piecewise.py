@@ -525,7 +525,7 @@ def inverse(rng: random.Random) -> str:
         witness: Any = error.diagnostic.witness
         first, second = witness["points"]
         n = witness["params"]["N"]
-        values = [layout(**p, **witness["params"]) for p in (first, second)]
+        values = [tuple(layout(**p, **witness["params"]).values()) for p in (first, second)]
         expect(first != second and values[0] == values[1] == witness["value"], f"collision {witness} of {text}")
         if n <= max(SIZES):
             here = table(n)
