@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, shown
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.piecewise import functions, regions
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.notation import malformed, prepared
@@ -40,24 +40,16 @@ def from_pieces(
         >>> L.graph(N=2)[1].ravel().tolist()
         [0, 2, 5, 4]
     """
+    taken: list[str] = []
     for argument, names in (("axes", axes), ("params", params)):
-        if not isinstance(names, tuple | list) or not all(
-            isinstance(name, str) and name.isidentifier() for name in names
-        ):
-            raise malformed(
-                "LA785", "these are not names", argument, f"{argument} must be identifiers, not {shown(names)}"
-            )
-    if len({*axes, *params}) < len(axes) + len(params):
-        because = f"a name may occur once in {[*axes, *params]}"
-        raise malformed("LA785", "two axes or parameters have one name", "axes", because)
+        if not isinstance(names, tuple | list):
+            raise check.malformed(argument, "must be identifiers", names)
+        for name in names:
+            taken.append(check.name(name, argument, taken))
     head, point = f"[{', '.join(params)}] -> ", f"[{', '.join(axes)}]"
-    if not isinstance(pieces, Iterable):
-        raise malformed(
-            "LA785", "there are no pieces", "pieces", f"pieces must be pairs (guard, values), not {shown(pieces)}"
-        )
-    listed = [_piece(entry) for entry in pieces]
+    listed = [_piece(entry) for entry in pieces] if isinstance(pieces, Iterable) else []
     if not listed:
-        raise malformed("LA785", "there are no pieces", "pieces", "pieces must hold at least one (guard, values)")
+        raise check.malformed("pieces", "must hold at least one pair (guard, values)", pieces)
     known = PiecewiseLayout(f"{head}{{ {point} -> [0] }}", given=given)
     parts: list[str] = []
     guards: list[str] = []
@@ -77,25 +69,21 @@ def from_pieces(
         raise malformed("LA783", "two pieces overlap", where, because, witness)
     widths = {len(values) for _, values in listed}
     if len(widths) != 1:
-        because = f"the pieces have {sorted(widths)} values"
-        raise malformed("LA785", "the pieces have different outputs", "pieces", because)
+        raise check.malformed("pieces", "must have one number of values", sorted(widths))
     return PiecewiseLayout(f"{head}{{ {'; '.join(parts)} }}", outputs, given)
 
 
 def _piece(entry: object) -> tuple[str, tuple[str, ...]]:
     """Return a checked (guard, values), each a text that cannot close a bracket it did not open."""
-    if not isinstance(entry, tuple) or len(entry) != 2:
-        raise malformed("LA785", "this is not a piece", entry, "a piece is a pair (guard, values)")
-    guard, values = entry
+    guard, values = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, None)
     listed = (values,) if isinstance(values, str) else values
     if not isinstance(listed, (tuple, list)):
-        raise malformed("LA785", "this is not a piece", entry, "values must be texts")
+        raise check.malformed("a piece", "must be a pair (guard, values) of texts", entry)
     for text in (guard, *listed):
         if any(char in prepared(text, "piece") for char in "{};:[]"):
-            raise malformed(
-                "LA780", "a piece must be conditions and values", text, "it may not hold any of { } [ ] ; :"
-            )
-    return guard.strip() or "0 = 0", tuple(f"({prepared(text, 'piece')})" for text in listed)
+            because = "it may not hold any of { } [ ] ; :"
+            raise malformed("LA780", "a piece must be conditions and values", text, because)
+    return str(guard).strip() or "0 = 0", tuple(f"({prepared(text, 'piece')})" for text in listed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +120,14 @@ def _digits(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
     """Return the map from digits to the axes of a layout."""
     check.kind(layout, PiecewiseLayout, "layout")
     if not isinstance(axis, str) or axis not in layout.axes:
-        raise malformed(
-            "LA785", "this is not an axis", layout.text, f"the axes are {list(layout.axes)}, not {shown(axis)}"
-        )
-    _positive("tile", tile)
+        raise check.malformed("axis", f"must be one of {list(layout.axes)}", axis)
+    tile = _positive("tile", tile)
     names = [part for name in layout.axes for part in ((f"{axis}_tile", f"{axis}_in") if name == axis else (name,))]
     if len({*names, *layout.params}) < len(names) + len(layout.params):
         because = f"the digits {axis}_tile, {axis}_in would repeat a name of {[*layout.axes, *layout.params]}"
         raise malformed("LA785", "the digits have no names of their own", layout.text, because)
-    values = [f"{int(tile)}*{axis}_tile + {axis}_in" if name == axis else name for name in layout.axes]
-    return PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : 0 <= {axis}_in < {int(tile)} }}")
+    values = [f"{tile}*{axis}_tile + {axis}_in" if name == axis else name for name in layout.axes]
+    return PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : 0 <= {axis}_in < {tile} }}")
 
 
 def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Tiles:
@@ -183,9 +169,7 @@ def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLay
         >>> padded(PiecewiseLayout("{ [i] -> [i] : 0 <= i < 10 }"), 4, 1).table().tolist()
         [0, 1, 2, 3, 5, 6, 7, 8, 10, 11]
     """
-    _positive("interval", interval)
-    _positive("padding", padding, 0)
-    return _mapped(layout, f"v + {int(padding)}*floor(v/{int(interval)})")
+    return _mapped(layout, f"v + {_positive('padding', padding, 0)}*floor(v/{_positive('interval', interval)})")
 
 
 def addresses(layout: PiecewiseLayout, element_bytes: int, base_bytes: int = 0) -> PiecewiseLayout:
@@ -197,9 +181,8 @@ def addresses(layout: PiecewiseLayout, element_bytes: int, base_bytes: int = 0) 
         >>> addresses(PiecewiseLayout("{ [i] -> [3i] : 0 <= i < 10 }"), 2, 64).at(5)
         94
     """
-    _positive("element_bytes", element_bytes)
-    _positive("base_bytes", base_bytes, 0)
-    return _mapped(layout, f"{int(element_bytes)}*v + {int(base_bytes)}", ("address_bytes",))
+    size, base = _positive("element_bytes", element_bytes), _positive("base_bytes", base_bytes, 0)
+    return _mapped(layout, f"{size}*v + {base}", ("address_bytes",))
 
 
 def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> PiecewiseLayout:
@@ -210,7 +193,7 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
     Args:
         address: A layout whose one output is a byte address, as ``addresses`` returns.
         count: Number of banks.
-        word_bytes: Width of a bank, in bytes.
+        word_bytes: Width of a bank.
 
     Raises: MalformedError: LA785.
 
@@ -219,16 +202,14 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
         >>> banks(addresses(rows, 4)).graph(N=3)[1].ravel().tolist()
         [0, 1, 2]
     """
-    _positive("count", count)
-    _positive("word_bytes", word_bytes)
-    return _mapped(address, f"floor(v/{int(word_bytes)}) mod {int(count)}", ("bank",))
+    width, count = _positive("word_bytes", word_bytes), _positive("count", count)
+    return _mapped(address, f"floor(v/{width}) mod {count}", ("bank",))
 
 
 def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
     """Return the values that both layouts take; outputs correspond by position.
 
-    Mathematically: the intersection of the images, as a set: ``is_empty`` says whether the layouts are disjoint,
-    ``sample`` gives a common value, ``count`` their number.
+    ``is_empty`` of the answer says whether the layouts are disjoint, ``sample`` gives a common value.
 
     Raises: MalformedError: LA785. BudgetError: LA222.
 
@@ -245,8 +226,7 @@ def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
 def lexmin(points: PointSet) -> PiecewiseLayout:
     """Return the lexicographically least point of a set as a function of the parameters.
 
-    Returns:
-        A layout without axes, defined where the set has points.
+    It is a layout without axes, defined where the set has points.
 
     Raises: AdmissibilityError: LA786. MalformedError: LA785.
 
@@ -281,11 +261,10 @@ def _extreme(points: PointSet, largest: bool) -> PiecewiseLayout:
 def _mapped(layout: PiecewiseLayout, value: str, outputs: tuple[str, ...] = ()) -> PiecewiseLayout:
     check.kind(layout, PiecewiseLayout, "layout")
     if len(layout.outputs) != 1:
-        because = f"it must have one output, not {list(layout.outputs)}"
-        raise malformed("LA785", "this layout does not have one output", layout.text, because)
+        raise check.malformed("layout", "must have one output", list(layout.outputs))
     step = PiecewiseLayout(f"{{ [v] -> [{value}] }}", outputs=outputs or layout.outputs)
     return step.after(layout)
 
 
-def _positive(argument: str, value: object, least: int = 1) -> None:
-    check.integer(value, argument, least, 2**VALUE_BITS)
+def _positive(argument: str, value: object, least: int = 1) -> int:
+    return check.integer(value, argument, least, 2**VALUE_BITS)

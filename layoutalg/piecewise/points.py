@@ -36,11 +36,11 @@ def checked_values(
         because = f"the parameters are {list(params)}, not {sorted(values)}"
         witness: dict[str, object] = {"unknown": unknown, "missing": missing}
         raise malformed("LA785", "these are not the parameters", where, because, witness)
-    for name, value in values.items():
-        if abs(check.integer(value, name)).bit_length() > VALUE_BITS:
-            because = f"{name} must have a magnitude below 2**{VALUE_BITS}"
-            raise malformed("LA785", "a parameter value is too large", where, because)
-    return {name: int(value) for name, value in values.items()}  # type: ignore[call-overload]
+    known = {name: check.integer(value, name) for name, value in values.items()}
+    for name, value in known.items():
+        if abs(value).bit_length() > VALUE_BITS:
+            raise check.malformed(name, f"must have a magnitude below 2**{VALUE_BITS}", value)
+    return known
 
 
 def point_arrays(
