@@ -28,6 +28,7 @@ from layoutalg.ground.axes import checked_axes
 from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
 from layoutalg.ground.names import is_cpp_name
+from layoutalg.ground.text import expression_tree
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.integer.axes import select_outputs
 from layoutalg.integer.forms import residue_form
@@ -285,13 +286,15 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     # a name of C may be a keyword of Python, whose parser this is
     words = {word: f"n{k}" for k, word in enumerate(dict.fromkeys(_WORD.findall(text)))}
     aliases = {words[name]: value for name, value in numbers.items() if name in words}
+    tree = expression_tree(_WORD.sub(lambda found: words[found[0]], text))
     try:
-        parsed = ast.parse(_WORD.sub(lambda found: words[found[0]], text), mode="eval")
-        found = _walk(parsed.body, aliases, text)
-    except MalformedError:
-        raise
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        found = None if tree is None else _walk(tree, aliases, text)
+    except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        if isinstance(error, MalformedError):
+            raise
         raise check.malformed("text", "must be an index expression", text) from error
+    if found is None:
+        raise check.malformed("text", "must be an index expression", text)
     if isinstance(found, int):
         return found
     array = np.asarray(found, dtype=object)

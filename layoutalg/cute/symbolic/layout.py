@@ -67,6 +67,13 @@ class SymbolicValue:
         values = _checked(sizes, names, self.assumptions, self.conditions, str(self.value))
         return whole_at(self.value, values, str(self.value))
 
+    def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
+        """Return the value as a sympy expression; its conditions have a ``to_sympy`` of their own."""
+        return self.value.to_sympy(symbols)
+
+    def _repr_latex_(self) -> str:
+        return self.value._repr_latex_()
+
     def __str__(self) -> str:
         return f"{self.value}{_where_text(self.conditions)}"
 
