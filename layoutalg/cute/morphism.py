@@ -503,6 +503,8 @@ class Morphism(LeafAxes):
             >>> print(Morphism((1, 4), (4, 1, 1), (2, 0)).squeeze())
             (4) --(0)--> (4)
         """
+        if 1 not in flatten(self.domain) and 1 not in flatten(self.codomain):
+            return self.flatten()
         small = self._on(tuple([leaf for leaf, extent in enumerate(flatten(self.domain)) if extent > 1]))
         leaves = tuple([leaf for leaf, extent in enumerate(flatten(self.codomain)) if extent > 1])
         return small._into(leaves, small.domain, small.map, flatten(self.codomain))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from layoutalg.ground import limits
+from layoutalg.ground.cache import kept
 from layoutalg.ground.lazy import later
 from layoutalg.ground.polynomial import ONE, Polynomial, malformed, named, names_of, trusted, value_at
 from layoutalg.ground.polynomial_text import PolynomialLike, Reader, parsed, polynomial
@@ -160,6 +161,11 @@ def conditions(value: Any) -> tuple[Condition, ...]:
         return (_compare(polynomial(value.lhs), str(value.rel_op), polynomial(value.rhs), str(value)),)
     if not isinstance(value, str):
         raise malformed("condition", "must be a Condition or text such as 'M % 16 == 0'", value)
+    return _read(value)
+
+
+@kept()
+def _read(value: str) -> tuple[Condition, ...]:
     tree = parsed(value, "condition", "a comparison")
     reader = Reader(value, "condition")
     if not isinstance(tree, ast.Compare):

@@ -196,7 +196,14 @@ class Polynomial:
 
     def __add__(self, other: Polynomial | int | Fraction) -> Polynomial:
         addend = _operand(other)
-        return total((self, addend)) if addend.monomials else self
+        if not addend.monomials:
+            return self
+        take(1 + (len(self.monomials) + len(addend.monomials)) // 8)
+        sums = dict(self.monomials)
+        for monomial, coefficient in addend.monomials:
+            known = sums.get(monomial)
+            sums[monomial] = coefficient if known is None else known + coefficient
+        return _make(sums)
 
     __radd__ = __add__
 

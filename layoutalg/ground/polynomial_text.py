@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutalg.ground import limits
+from layoutalg.ground.cache import kept
 from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.ground.meter import WorkDoneError, metered
 from layoutalg.ground.polynomial import ONE, Polynomial, malformed, named, number, power_of, total
@@ -50,6 +51,7 @@ def polynomial(value: PolynomialLike) -> Polynomial:
     raise malformed("polynomial", "must be an integer, a name, text such as 'M/64' or a sympy expression", value)
 
 
+@kept()
 def _read(text: str) -> Polynomial:
     answer = Reader(text, "polynomial").read(parsed(text, "polynomial", "an arithmetic expression"))
     if len(str(answer)) > limits.TERM_CHARACTERS:

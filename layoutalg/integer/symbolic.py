@@ -138,6 +138,8 @@ def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
 
     Raises: MalformedError: LA736.
     """
+    if value.constant is not None:
+        return abs(_whole(value.constant, value, {})), True
     known = {name: residues.get(name, (1, 0)) for name in sorted(value.names)}
     powers = [dict(monomial) for monomial, _ in value.monomials]
     degrees = [max(entry.get(name, 0) for entry in powers) for name in known]
