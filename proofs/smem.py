@@ -34,8 +34,8 @@ from layoutalg.proofs.tensormap.swizzle import XORS, swizzled
 from layoutalg.proofs.tile_map import CHECK, check_modes, extents_of, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CONFIRMED_ELEMENTS = 2**20
-"""Up to so many elements, digits read off CuTe modes are compared with the layout's table."""
+TABLE_ELEMENTS = 2**20
+"""Up to so many elements a layout is read from its table, and digits read off CuTe modes are compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,11 @@ def shared_tile(
         CHECK.integer(extent, f"tile[{place}]", 1)
     found = _from_modes(layout, extents, element_bytes, names) if axes is None else None
     if found is None:
+        if math.prod(extents) > TABLE_ELEMENTS:
+            raise CHECK.malformed("tile", f"must have at most {TABLE_ELEMENTS} elements for this layout", extents)
         values = _addresses(layout, extents, axes, element_bytes)
         found = _searched(layout, values, element_bytes, names if after is None else ("NONE",))
-    elif math.prod(extents) <= CONFIRMED_ELEMENTS:
+    elif math.prod(extents) <= TABLE_ELEMENTS:
         values = _addresses(layout, extents, None, element_bytes)
         if not np.array_equal(found.addresses(element_bytes), values):  # this would be a wrong answer: never give it
             raise LayoutError(Diagnostic("LA378", "the digits read off a layout are not the layout", (str(layout),)))

@@ -67,7 +67,7 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     if isinstance(smem, str):
         in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
         smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
-    found = normal(smem)
+    found = None if isinstance(smem, Swizzle) else normal(smem)
     layout = smem if found is None else found
     if not isinstance(layout, SHARED_LAYOUTS):
         raise CHECK.malformed("smem", "must be a layout or the text of one", smem)

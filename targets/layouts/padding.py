@@ -128,7 +128,8 @@ class PaddedShared:
                 )
             )
         offsets = np.arange(self.linear.in_dims["offset"], dtype=np.int64)
-        return offsets + sum((padding * (offsets // interval) for interval, padding in self.pairs), start=np.int64(0))
+        reached = [(interval, padding) for interval, padding in self.pairs if interval < len(offsets)]
+        return offsets + sum((padding * (offsets // interval) for interval, padding in reached), start=np.int64(0))
 
     def to_piecewise(self) -> PiecewiseLayout:
         """Return the address as a piecewise layout of the offset: ``[offset] -> [address]``.

@@ -55,6 +55,7 @@ TARGETS = (
     "symbolic",
     "triton",
     "document",
+    "problem_of",
     "tensormap_problem",
     "tensormap_plan",
     "tensormap_bits",

@@ -196,6 +196,11 @@ def test_padded_shared_as_documented():
     assert str(one).startswith("#ttg.padded_shared<[2:+1, 4:+2] {offset = [[")
 
 
+def test_padding_beyond_the_buffer_is_none():
+    far = padding.padded_shared((4, 4), [(2**63, 1), (2**70, 2**80), (4, 1)], order=(1, 0))
+    assert far.addresses().tolist() == [far.address(offset) for offset in range(16)]
+
+
 def test_padded_shared_refuses_the_linear_family_with_two_offsets():
     padded = padding.padded_shared((16,), [(4, 2)], order=(0,))
     with pytest.raises(RepresentabilityError) as error:

@@ -203,7 +203,7 @@ def test_padding_is_a_pitch():
         ("(32,64):(-64,1)", "must have offsets in \\[0, "),
         ("(32,64):(1073741824,34359738368)", "must have offsets in \\[0, "),
         (7, "must be a layout or the text of one"),
-        (la.Swizzle(3, 3, 3), "must have modes of the tile"),
+        (la.Swizzle(3, 3, 3), "must be a layout or the text of one"),
         (nvmma_shared((64, 64), 128, 16, cga=((1, 0),)), "must be the layout of one block"),
         ("F2[offset=(0,1)(0,0) -> dim0:1, dim1:2]", "must have the tile's extents"),
         ("F2[x=(1,0)(2,0)(4,0)(8,0)(16,0), y=(0,1)(0,2)(0,4)(0,8)(0,16)(0,32) -> a:32, b:64]", "must have one output"),
@@ -246,6 +246,14 @@ def test_copies_in_shared_memory_are_not_a_place():
     twice = la.LinearLayout.from_bases({"offset": [(0, 1), (0, 1), (1, 0)]}, {"dim0": 2, "dim1": 2})
     with pytest.raises(la.MalformedError, match="must hold every element once, not \\[0, 3\\]"):
         TensorMapProblem.of(TENSOR, (2, 2), twice)
+
+
+def test_tiles_beyond_any_shared_memory_are_not_listed():
+    sparse = "#ttg.shared_linear<{offset = [[0, 1111111111], [37, 1]]}, alignment = 16>"
+    with pytest.raises(la.MalformedError, match="at most 1048576 elements"):
+        OperandProblem.of("A", "f16", sparse)
+    big = la.Tensor((4096, 4096))
+    assert TensorMapProblem.of(big, (4096, 4096), "(4096,4096):(4096,1)").smem_modes == (((4096, 4096),), ((4096, 1),))
 
 
 def test_a_swizzle_that_is_not_the_hardware_s_names_the_nearest():
