@@ -193,8 +193,8 @@ def _clash(parts: list[Flat], low: int, high: int, extent: int, step: int, where
             witness |= {"coordinate": index, "composition": actual, "layout": added}
             break
     because = (
-        f"along the mode {extent}:{step} one part of the value ends a digit at index {low} and another at "
-        f"{high}, which is not a multiple of it"
+        f"along the mode {extent}:{step} the steps of one part of the value change at index {low}, those of another "
+        f"at {high}, and {high} is not a multiple of {low}"
     )
     return RepresentabilityError(
         Diagnostic("LA172", "the composition is not a coordinate layout", (where,), because, witness)

@@ -27,7 +27,7 @@ _ANSWERS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
 def peer(operation: Callable[..., Any], *conventions: Convention) -> Callable[[Answer], Answer]:
-    """Register the decorated function, of the operands alone, as the answer of an operation under these conventions."""
+    """Register the decorated function, of the convention and the operands, as what an operation answers under these."""
 
     def register(answer: Answer) -> Answer:
         _ANSWERS.update({(operation.__name__, convention): answer for convention in conventions})
@@ -43,10 +43,10 @@ def by_convention(convention: object, operation: Callable[..., Value], *operands
 
     Example:
         >>> from layoutalg.cute import CuteLayout, cosize
-        >>> by_convention("pycute", cosize, CuteLayout(4, -1)), by_convention("cute_cpp", cosize, CuteLayout(4, -1))
-        (-2, 4)
+        >>> [cosize(CuteLayout(4, -1), convention=name) for name in ("strict", "cute_cpp", "pycute")]
+        [4, 4, -2]
     """
     if not isinstance(convention, str) or convention not in ("strict", "cute_cpp", "pycute"):
         raise malformed("convention", 'must be "strict", "cute_cpp" or "pycute"', convention, "LA144")
-    answer: Callable[..., Value] = _ANSWERS.get((operation.__name__, convention), operation)
-    return answer(*operands)
+    answer: Callable[..., Value] | None = _ANSWERS.get((operation.__name__, convention))
+    return operation(*operands) if answer is None else answer(convention, *operands)

@@ -146,7 +146,8 @@ def _mismatch(outer: Flat, step: int, done: int, index: int) -> Broken:
     inside = index % done
     expected = evaluate(outer, step * (index - inside)) + evaluate(outer, step * inside)
     because = (
-        f"a digit ends at index {done}, so the value at {index} must be those at {index - inside} and {inside} added"
+        f"its steps change at index {done}, so a layout has at {index} the sum of its values at {index - inside} and "
+        f"{inside}"
     )
     return Broken(index, expected, evaluate(outer, step * index), because)
 

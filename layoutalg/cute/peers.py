@@ -17,7 +17,7 @@ References: CuTe C++ of NVIDIA CUTLASS; ``python/pycute`` of CUTLASS.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from layoutalg.cute import algebra, common, coords, divide, product, slicing, tiling
@@ -72,25 +72,15 @@ CPP: Convention = "cute_cpp"
 PYCUTE: Convention = "pycute"
 
 
-@peer(composition, CPP)
-def _composition_cpp(outer: Any, inner: Any) -> Any:
-    return _composition(outer, inner, CPP)
-
-
-@peer(composition, PYCUTE)
-def _composition_pycute(outer: Any, inner: Any) -> Any:
-    return _composition(outer, inner, PYCUTE)
-
-
-def _composition(outer: Any, inner: Any, convention: Convention) -> Any:
+@peer(composition, CPP, PYCUTE)
+def _composition(convention: Convention, outer: Any, inner: Any) -> Any:
     """Factor each mode of ``inner`` through the modes of ``outer`` on its own, without a check; between swizzles, or
     after a swizzled layout, there is no such convention."""
     if isinstance(inner, ComposedLayout | CoordinateLayout | Swizzle) or isinstance(outer, Swizzle):
         return composition(outer, inner)
-    if isinstance(outer, ComposedLayout):
-        return outer.rebase(_composition(outer.base, inner, convention))
-    where = f"composition({plain(outer, 'composition', 'outer')}, {tiler_text(inner)})"
-    return _compose(outer, read_tiler(inner, where), convention, where)
+    where = f"composition({composed(outer, 'composition', 'outer')}, {tiler_text(inner)})"
+    known = read_tiler(inner, where)
+    return lift(outer, lambda base: _compose(base, known, convention, where), "composition")
 
 
 def _compose(outer: CuteLayout, inner: Tiler, convention: Convention, where: str) -> CuteLayout:
@@ -150,11 +140,15 @@ def _peer_refuses(convention: Convention, where: str, because: str) -> Represent
     )
 
 
-@peer(complement, CPP)
-def _complement_cpp(layout: CuteLayout, cosize: IntTuple | None) -> CuteLayout:
+@peer(complement, CPP, PYCUTE)
+def _complement(convention: Convention, layout: CuteLayout, cosize: IntTuple | None) -> CuteLayout:
+    """C++ rounds a shape up mode by mode, pycute takes its size."""
     if not isinstance(cosize, tuple):
         return complement(layout, cosize)
-    return _complement_rounded(plain(layout, "complement"), bound_of(cosize))
+    shape = bound_of(cosize)
+    if convention == PYCUTE:
+        return complement(layout, CuteLayout(shape).size)
+    return _complement_rounded(plain(layout, "complement"), shape)
 
 
 def _complement_rounded(layout: CuteLayout, shape: IntTuple) -> CuteLayout:
@@ -165,39 +159,25 @@ def _complement_rounded(layout: CuteLayout, shape: IntTuple) -> CuteLayout:
     return complement(layout, max(1, leaves_product(ceil_div(shape, end)) * end))
 
 
-@peer(complement, PYCUTE)
-def _complement_pycute(layout: CuteLayout, cosize: IntTuple | None) -> CuteLayout:
-    """A shape is bounded by its size."""
-    shape = bound_of(cosize) if isinstance(cosize, tuple) else cosize
-    return complement(layout, CuteLayout(shape).size if isinstance(shape, tuple) else shape)
-
-
-@peer(algebra.cosize, CPP)
-def _cosize_cpp(layout: Cute) -> int:
-    return layout.base.cosize if isinstance(layout, ComposedLayout) else algebra.cosize(layout)
-
-
-@peer(algebra.cosize, PYCUTE)
-def _cosize_pycute(layout: Cute) -> int:
+@peer(algebra.cosize, CPP, PYCUTE)
+def _cosize(convention: Convention, layout: Cute) -> int:
+    """C++ takes the layout under the swizzles, pycute evaluates the last coordinate."""
     if isinstance(layout, ComposedLayout):
-        return algebra.cosize(layout)  # pycute has no swizzled layouts
+        return layout.base.cosize if convention == CPP else layout.cosize  # pycute has no swizzled layouts
+    if convention == CPP:
+        return algebra.cosize(layout)
     if plain(layout, "cosize").size == 0:
         because = "pycute evaluates the last coordinate, and an empty layout has none"
         raise MalformedError(Diagnostic("LA146", "the layout is empty", (f"cosize({layout})",), because))
     return layout(layout.size - 1) + 1
 
 
-def _divides(convention: Convention, operation: Callable[..., Any]) -> None:
-    """Register a divide of a peer."""
-    name = operation.__name__
-
-    @peer(operation, convention)
-    def divided(layout: AnyLayout, tiler: Tiler) -> AnyLayout:
-        if not isinstance(layout, CuteLayout | ComposedLayout | CoordinateLayout):
-            raise operand_refusal(layout, name, "layout", FAMILIES)
-        where = f"{name}({layout}, {tiler_text(tiler)})"
-        known = _read(name, tiler, convention, where)
-        return lift(layout, lambda base: shaped(name, base, known, _splitter(convention), where), name)
+def _divided(name: str, convention: Convention, layout: AnyLayout, tiler: Tiler) -> AnyLayout:
+    if not isinstance(layout, CuteLayout | ComposedLayout | CoordinateLayout):
+        raise operand_refusal(layout, name, "layout", FAMILIES)
+    where = f"{name}({layout}, {tiler_text(tiler)})"
+    known = _read(name, tiler, convention, where)
+    return lift(layout, lambda base: shaped(name, base, known, _splitter(convention), where), name)
 
 
 def _splitter(convention: Convention) -> Split:
@@ -209,8 +189,7 @@ def _splitter(convention: Convention) -> Split:
             rest = _complement_rounded(tile, coalesce(layout).shape)
         else:
             rest = complement(tile, max(1, layout.size))
-        answer: CuteLayout = _composition(layout, make_layout(tile, rest), convention)
-        return answer
+        return _compose(layout, make_layout(tile, rest), convention, f"composition({layout}, {tile})")
 
     return split
 
@@ -230,59 +209,47 @@ def _refuse_blank(tiler: Tiler, where: Where) -> None:
         _refuse_blank(entry, where)
 
 
-def _products(convention: Convention, operation: Callable[..., Any]) -> None:
-    """Register a product of a peer."""
-    name = operation.__name__
+def _multiplied(name: str, convention: Convention, block: Cute, tiler: Tiler) -> Cute:
+    where = f"{name}({composed(block, name, 'block')}, {tiler_text(tiler)})"
+    known = _read(name, tiler, convention, where)
 
-    @peer(operation, convention)
-    def multiplied(block: Cute, tiler: Tiler) -> Cute:
-        return lift(composed(block, name, "block"), lambda base: strided(base, tiler), name)
+    def split(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
+        if convention == PYCUTE and isinstance(entry, int):
+            return divide.logical_divide(mode, entry, convention=PYCUTE)
+        return _product(mode, as_layout(entry), convention, where)
 
-    def strided(block: CuteLayout, tiler: Tiler) -> CuteLayout:
-        where = f"{name}({block}, {tiler_text(tiler)})"
-
-        def split(mode: CuteLayout, entry: CuteLayout | int) -> CuteLayout:
-            if convention == PYCUTE and isinstance(entry, int):
-                return divide.logical_divide(mode, entry, convention=PYCUTE)
-            return _product(mode, as_layout(entry), convention, where)
-
-        return shaped(name, block, _read(name, tiler, convention, where), split, where)
+    return lift(block, lambda base: shaped(name, base, known, split, where), name)
 
 
-def _interleaved_products(convention: Convention, operation: Callable[..., Any]) -> None:
-    """Register a blocked or raked product of a peer."""
-    name = operation.__name__
+def _interleaved(name: str, convention: Convention, block: Cute, tiler: CuteLayout | int) -> Cute:
+    known = product.layout_tiler(composed(block, name, "block"), tiler, name)
+    where = f"{name}({block}, {known})"
 
-    @peer(operation, convention)
-    def multiplied(block: Cute, tiler: CuteLayout | int) -> Cute:
-        known = product.layout_tiler(composed(block, name, "block"), tiler, name)
-        where = f"{name}({block}, {known})"
+    def multiply(mode: CuteLayout, copies: CuteLayout) -> CuteLayout:
+        return _product(mode, copies, convention, where)
 
-        def multiply(mode: CuteLayout, copies: CuteLayout) -> CuteLayout:
-            return _product(mode, copies, convention, where)
-
-        return lift(block, lambda base: product.interleaved(base, known, name, multiply), name)
+    return lift(block, lambda base: product.interleaved(base, known, name, multiply), name)
 
 
 def _product(block: CuteLayout, tiler: CuteLayout, convention: Convention, where: Where) -> CuteLayout:
     try:
         bound = product.places_of(block.size, algebra.cosize(tiler, convention=convention), where)
-        return make_layout(block, _composition(complement(block, bound), tiler, convention))
+        return make_layout(block, _composition(convention, complement(block, bound), tiler))
     except LayoutError as error:
         raise within(error, where) from error
 
 
-for _convention in (CPP, PYCUTE):
-    for _divide in (divide.logical_divide, divide.zipped_divide, divide.tiled_divide, divide.flat_divide):
-        _divides(_convention, _divide)
-    for _repeat in (product.logical_product, product.zipped_product, product.tiled_product, product.flat_product):
-        _products(_convention, _repeat)
-    for _interleave in (product.blocked_product, product.raked_product):
-        _interleaved_products(_convention, _interleave)
+for _operation in ("logical", "zipped", "tiled", "flat"):
+    _name = f"{_operation}_divide"
+    peer(getattr(divide, _name), CPP, PYCUTE)(partial(_divided, _name))
+    _name = f"{_operation}_product"
+    peer(getattr(product, _name), CPP, PYCUTE)(partial(_multiplied, _name))
+for _name in ("blocked_product", "raked_product"):
+    peer(getattr(product, _name), CPP, PYCUTE)(partial(_interleaved, _name))
 
 
 @peer(upcast, CPP)
-def _upcast(layout: Cute, factor: int) -> Cute:
+def _upcast(_: Convention, layout: Cute, factor: int) -> Cute:
     """Extents are rounded up."""
     count = checked_factor(factor)
     if isinstance(layout, ComposedLayout):
@@ -303,7 +270,7 @@ def _upcast(layout: Cute, factor: int) -> Cute:
 
 
 @peer(downcast, CPP)
-def _downcast(layout: Cute, factor: int) -> Cute:
+def _downcast(_: Convention, layout: Cute, factor: int) -> Cute:
     """Every mode of stride 1 or -1 is widened."""
     count = checked_factor(factor)
     if isinstance(layout, ComposedLayout):
@@ -317,34 +284,34 @@ def _downcast(layout: Cute, factor: int) -> Cute:
 
 
 @peer(slicing.slice, PYCUTE)
-def _slice(coord: Coord, layout: Cute) -> Cute:
+def _slice(_: Convention, coord: Coord, layout: Cute) -> Cute:
     """A bare None is wrapped in one more level."""
     found = slicing.slice(coord, layout)
     return make_layout(found) if coord is None and isinstance(found, CuteLayout) else found
 
 
 @peer(slicing.domain_offset, CPP)
-def _domain_offset(coord: IntTuple, layout: Cute) -> ComposedLayout:
+def _domain_offset(_: Convention, coord: IntTuple, layout: Cute) -> ComposedLayout:
     """The shape stays, and the result reads past the end of a mode."""
-    base, _, offset = slicing.domain_start(coord, layout)
+    base, _start, offset = slicing.domain_start(coord, layout)
     return slicing.moved(layout, base, offset)
 
 
 @peer(tiling.tile_to_shape, CPP)
-def _tile_to_shape(tile: Cute, shape: IntTuple, order: IntTuple | None) -> Cute:
+def _tile_to_shape(_: Convention, tile: Cute, shape: IntTuple, order: IntTuple | None) -> Cute:
     """Extents that the tile does not divide are rounded up."""
     own, target = composed(tile, "tile_to_shape", "tile"), validate(shape, "shape")
     return lift(own, lambda base: tiling.tiled_to(base, target, order, whole_tiles=False))
 
 
 @peer(common.domain_distribute, CPP)
-def _domain_distribute(shape: IntTuple, count: int) -> CuteLayout:
+def _domain_distribute(_: Convention, shape: IntTuple, count: int) -> CuteLayout:
     """What is found is returned, though it be less."""
     return common.distributed(shape, count)[0]
 
 
 @peer(coords.crd2idx, CPP, PYCUTE)
-def _crd2idx(coord: IntTuple, shape: IntTuple, stride: IntTuple | None) -> int:
+def _crd2idx(_: Convention, coord: IntTuple, shape: IntTuple, stride: IntTuple | None) -> int:
     sizes = extents(shape)
     return _grow(validate(coord, "coordinate"), sizes, coords.strides_of(sizes, stride))
 
@@ -366,17 +333,9 @@ def _grow(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
     return total + coord * leaves[-1][1] if leaves else 0
 
 
-@peer(coords.idx2crd, CPP)
-def _idx2crd_cpp(index: int, shape: IntTuple) -> IntTuple:
-    return _idx2crd(index, shape, grows=True)
-
-
-@peer(coords.idx2crd, PYCUTE)
-def _idx2crd_pycute(index: int, shape: IntTuple) -> IntTuple:
-    return _idx2crd(index, shape, grows=False)
-
-
-def _idx2crd(index: int, shape: IntTuple, grows: bool) -> IntTuple:
+@peer(coords.idx2crd, CPP, PYCUTE)
+def _idx2crd(convention: Convention, index: int, shape: IntTuple) -> IntTuple:
+    """C++ lets the last digit grow, pycute takes each modulo its extent."""
     sizes = extents(shape)
     rest = integer(index, "index")
     leaves = flatten(sizes)
@@ -386,5 +345,5 @@ def _idx2crd(index: int, shape: IntTuple, grows: bool) -> IntTuple:
     for extent in leaves[:-1]:
         rest, digit = divmod(rest, extent)
         digits.append(digit)
-    digits.append(rest if grows else rest % leaves[-1])
+    digits.append(rest if convention == CPP else rest % leaves[-1])
     return unflatten(tuple(digits), sizes)
