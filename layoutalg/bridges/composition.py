@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from layoutalg import cute
 from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, checked, lowered, normal
+from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, Call, checked, lowered, normal
 from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
@@ -166,7 +166,7 @@ def widened(outer: object, inner: object) -> Widened:
         linear: F2[i=(1)(3)(7) -> offset:8]
     """
     last, first = _operand(outer), _operand(inner)
-    where = f"compose({last}, {first})"
+    where = Call("compose", last, first)
     passed: list[str] = []
     if _one_family(last, first) and _share_names(last, first):
         try:
@@ -190,7 +190,7 @@ def widened(outer: object, inner: object) -> Widened:
     return _wider(final, start, passed, where)
 
 
-def _facing(outer: Any, inner: Any, where: str) -> IntegerLayout | PiecewiseLayout:
+def _facing(outer: Any, inner: Any, where: Call) -> IntegerLayout | PiecewiseLayout:
     """Return ``outer`` with its axes in the order of the outputs of ``inner`` that have their names; else by position.
 
     Raises: AdmissibilityError: LA650.
@@ -201,7 +201,7 @@ def _facing(outer: Any, inner: Any, where: str) -> IntegerLayout | PiecewiseLayo
     if not isinstance(outer, IntegerLayout | PiecewiseLayout) or len(outer.inputs) != len(names):
         axes = list(outer.in_dims) if hasattr(outer, "in_dims") else [str(outer)]
         because = f"{len(names)} outputs {list(names)} meet {axes}"
-        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not meet", (where,), because))
+        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not meet", (str(where),), because))
     return outer
 
 
@@ -243,7 +243,7 @@ def _period(outer: Swizzle, inner: Swizzle) -> LinearLayout:
     return LinearLayout((("i", bits),), (("offset", bits),), columns)
 
 
-def _permutation(swizzle: Swizzle, size: int, where: str) -> ComposedLayout:
+def _permutation(swizzle: Swizzle, size: int, where: Call) -> ComposedLayout:
     """Return a swizzle of the coordinates of a layout, or refuse one that leads out of them."""
     leaving = first_leaving(swizzle, size, size)
     if leaving is not None:
@@ -251,7 +251,7 @@ def _permutation(swizzle: Swizzle, size: int, where: str) -> ComposedLayout:
             Diagnostic(
                 code="LA641",
                 what="the swizzle leads out of the domain of the layout",
-                where=(where,),
+                where=(str(where),),
                 because=f"{swizzle} maps {leaving} to {swizzle(leaving)}, the layout has {size} points",
                 witness={"coordinate": leaving, "value": swizzle(leaving), "size": size},
             )
@@ -267,10 +267,10 @@ def _on_values(swizzle: Swizzle, inner: AnyFamily) -> ComposedLayout:
     return ComposedLayout(swizzle, 0, CuteLayout(top + 1, 1))
 
 
-def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: str) -> Widened:
+def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: Call) -> Widened:
     """Return the composition as a linear or a piecewise layout."""
     if isinstance(outer, CuteLayout | ComposedLayout) and isinstance(inner, CuteLayout | ComposedLayout):
-        require_inside(outer, inner, where)
+        require_inside(outer, inner, str(where))
     found = _affine(outer, inner)
     index = np.arange(inner.size, dtype=np.int64) if inner.size <= CONFIRMED else sampled_coordinates(inner.size)
     wanted = None if isinstance(found, LinearLayout) else _values_after(outer, inner, index)
@@ -292,17 +292,17 @@ def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: str) ->
             if runs is None or not listable:
                 because = "; ".join([*passed, f"piecewise: {error.diagnostic.because}"])
                 what = "no family was found that holds the composition"
-                raise BudgetError(Diagnostic("LA653", what, (where,), because)) from error
+                raise BudgetError(Diagnostic("LA653", what, (str(where),), because)) from error
             value = PiecewiseLayout(runs_text(runs), ("offset",))
     if wanted is None or value.size <= int(index[-1]) or (values_at(value, index) != wanted).any():
         raise unconfirmed(where)
     return Widened(value, tuple(passed))
 
 
-def unconfirmed(where: str) -> BudgetError:
+def unconfirmed(where: Call | str) -> BudgetError:
     """Return the refusal of an answer of ISL that does not hold (LA745)."""
     because = "the values of its answer are not those of the operands, so it is not returned"
-    return BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (where,), because))
+    return BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (str(where),), because))
 
 
 def _values_after(outer: AnyFamily, inner: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any] | None:

@@ -18,6 +18,7 @@ from layoutalg.bridges.linear import linear_form, to_linear
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     OFFSET_BITS,
+    Call,
     Given,
     checked,
     lowered,
@@ -70,7 +71,7 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
         (4,4):(4,1)
     """
     layout = checked(layout, "to_cute")
-    where = f"to_cute({layout})"
+    where = Call("to_cute", layout)
     if isinstance(layout, CuteLayout):
         return layout
     if isinstance(layout, IntegerLayout | HierarchicalLayout | PiecewiseLayout):
@@ -121,18 +122,18 @@ def _behind(offset: int, modes: Iterable[tuple[int, int]], swizzle: Swizzle = ID
     return of_axes([(mode,) for mode in modes], offset, swizzle)
 
 
-def _too_wide(where: str) -> RepresentabilityError:
+def _too_wide(where: Call) -> RepresentabilityError:
     return RepresentabilityError(
         Diagnostic(
             code="LA660",
             what="the numbers of the layout do not fit a CuTe layout",
-            where=(where,),
+            where=(str(where),),
             because="extents, strides, offset and values of a CuTe layout are 64-bit integers",
         )
     )
 
 
-def _linear_to_cute(layout: LinearLayout, where: str) -> CuteLayout | ComposedLayout:
+def _linear_to_cute(layout: LinearLayout, where: Call) -> CuteLayout | ComposedLayout:
     """Return ``[Sw o offset o] shape:stride`` of a linear layout, one top-level mode per input axis."""
     if layout.out_bits > OFFSET_BITS:
         raise _no_cute(where, f"offsets have at most {OFFSET_BITS} bits here, not {layout.out_bits}", {})
@@ -166,12 +167,12 @@ def _overlap(layout: LinearLayout) -> tuple[str, dict[str, object]]:
     return "the columns overlap", {}
 
 
-def _no_cute(where: str, because: str, witness: dict[str, object]) -> RepresentabilityError:
+def _no_cute(where: Call | str, because: str, witness: dict[str, object]) -> RepresentabilityError:
     return RepresentabilityError(
         Diagnostic(
             code="LA235",
             what="the layout is not shape:stride behind at most one swizzle",
-            where=(where,),
+            where=(str(where),),
             because=because,
             witness=witness,
         )

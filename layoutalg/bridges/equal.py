@@ -109,7 +109,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     if not isinstance(spend, Budget):
         raise check.malformed("budget", "must be a Budget or None", budget)
     f, g = _layout("f", f), _layout("g", g)
-    if not all(layout.is_total for layout in (f, g) if isinstance(layout, PiecewiseLayout)):
+    if _is_open(f) or _is_open(g):
         return _partial_functions(f, g)
     if f.size != g.size:
         return Refuted("size", {"size of f": f.size, "size of g": g.size})
@@ -177,6 +177,11 @@ def _asked(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict |
     if left == right:
         return f"its counterexample {answer} does not hold: both values are {left}"
     return Refuted(engine, {"coordinate": answer, "f": left, "g": right})
+
+
+def _is_open(layout: AnyFamily) -> bool:
+    """Return whether pieces are partial or have parameters, so that there are no flat coordinates."""
+    return isinstance(layout, PiecewiseLayout) and not layout.is_total
 
 
 def _is_tile(layout: AnyFamily) -> bool:

@@ -18,7 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.normal import CONFIRM_POINTS, AnyFamily, Given, checked, lowered, one_piece, total, undecided
+from layoutalg.bridges.normal import (
+    CONFIRM_POINTS,
+    AnyFamily,
+    Call,
+    Given,
+    checked,
+    lowered,
+    one_piece,
+    total,
+    undecided,
+)
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
@@ -65,7 +75,7 @@ def to_integer(layout: Given) -> IntegerLayout:
           at     x=1, y=2, f(x+y)=2, f(x)+f(y)-f(0)=4
     """
     layout = checked(layout, "to_integer")
-    where = f"to_integer({layout})"
+    where = Call("to_integer", layout)
     total(layout, where)
     if isinstance(layout, IntegerLayout):
         return layout
@@ -99,7 +109,7 @@ def _merged(layout: IntegerLayout) -> IntegerLayout:
     return IntegerLayout(inputs, layout.outputs, rows, layout.offset)
 
 
-def _from_linear(layout: LinearLayout, where: str) -> IntegerLayout:
+def _from_linear(layout: LinearLayout, where: Call) -> IntegerLayout:
     """Return a linear layout on its bits, coalesced."""
     constant, seen = layout.constant, 0
     for column in layout.columns:
@@ -130,10 +140,10 @@ def _large(layout: AnyFamily) -> IntegerLayout:
         linear = to_linear(layout)
     except RepresentabilityError as error:
         raise undecided(layout, f"the swizzles do not collapse by algebra ({error.diagnostic.what})") from error
-    return _from_linear(linear, f"to_integer({layout})")
+    return _from_linear(linear, Call("to_integer", layout))
 
 
-def _from_pieces(layout: PiecewiseLayout, where: str) -> IntegerLayout:
+def _from_pieces(layout: PiecewiseLayout, where: Call) -> IntegerLayout:
     """Return one affine piece on its own box, else what the values say."""
     found = one_piece(layout)
     if found is not None:
@@ -146,7 +156,7 @@ def _from_pieces(layout: PiecewiseLayout, where: str) -> IntegerLayout:
     raise _refused(where, "several outputs are taken from a single affine piece only", witness)
 
 
-def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: str) -> IntegerLayout:
+def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: Call) -> IntegerLayout:
     """Return a table as a constant plus strides, or modulo some m on a box of prime extents."""
     modes = tables.strided(values)
     if not isinstance(modes, tables.Departure):
@@ -209,12 +219,12 @@ def _orders(counts: dict[int, int]) -> Iterator[list[int]]:
             yield [prime, *tail]
 
 
-def _refused(where: str, because: str, witness: dict[str, object]) -> RepresentabilityError:
+def _refused(where: Call, because: str, witness: dict[str, object]) -> RepresentabilityError:
     return RepresentabilityError(
         Diagnostic(
             code="LA660",
             what="the layout is not affine over the integers on any box",
-            where=(where,),
+            where=(str(where),),
             because=because,
             witness=witness,
         )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     AnyFamily,
+    Call,
     Given,
     LinearForm,
     checked,
@@ -66,10 +67,10 @@ def to_linear(layout: Given) -> LinearLayout:
     Source: the carry-free lemma of ``layoutalg.f2.carry``.
     """
     layout = checked(layout, "to_linear")
-    where = f"to_linear({layout})"
+    where = Call("to_linear", layout)
     _one_power_of_two(layout, where)
     size = layout.size
-    form = linear_form(layout)
+    form = _form(layout)
     if isinstance(form, tables.Departure):
         raise _not_linear(layout, where, form.coordinate)
     columns, constant = form
@@ -80,7 +81,7 @@ def to_linear(layout: Given) -> LinearLayout:
             Diagnostic(
                 code="LA232",
                 what="the layout has a negative value",
-                where=(where,),
+                where=(str(where),),
                 because=f"f({negative[0]}) = {value}, and an F2 map takes values in [0, 2**n)",
                 witness={"coordinate": negative[0], "value": value},
             )
@@ -91,7 +92,7 @@ def to_linear(layout: Given) -> LinearLayout:
     return LinearLayout((("i", size.bit_length() - 1),), (("offset", bits),), columns, constant)
 
 
-def _one_power_of_two(layout: AnyFamily, where: str) -> None:
+def _one_power_of_two(layout: AnyFamily, where: Call) -> None:
     """Refuse a partial tile, several outputs, and a size that is not a power of two (LA231)."""
     total(layout, where)
     one_output(layout, where)
@@ -101,7 +102,7 @@ def _one_power_of_two(layout: AnyFamily, where: str) -> None:
             Diagnostic(
                 code="LA231",
                 what="the size of the layout is not a power of two",
-                where=(where,),
+                where=(str(where),),
                 because=f"an F2 map has 2**n points, the layout has {size}"
                 + ("; layoutalg.convert.to_piecewise holds it exactly" if size else ""),
                 witness={"size": size},
@@ -126,7 +127,11 @@ def linear_form(layout: Given) -> LinearForm | tables.Departure:
         Departure(coordinate=3, value=4, forced=2)
     """
     layout = checked(layout, "linear_form")
-    _one_power_of_two(layout, f"linear_form({layout})")
+    _one_power_of_two(layout, Call("linear_form", layout))
+    return _form(layout)
+
+
+def _form(layout: AnyFamily) -> LinearForm | tables.Departure:
     layout = lowered(layout)
     if isinstance(layout, LinearLayout):
         return layout.columns, layout.constant
@@ -207,7 +212,7 @@ def _first_pair(value: Callable[[int], int], bits: int) -> tables.Departure | No
     return None
 
 
-def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> RepresentabilityError:
+def _not_linear(layout: AnyFamily, where: Call, coordinate: int) -> RepresentabilityError:
     """Return the refusal at a coordinate all of whose predecessors agree with an affine map."""
     x = 1 << (coordinate.bit_length() - 1)
     y = coordinate ^ x
@@ -217,7 +222,7 @@ def _not_linear(layout: AnyFamily, where: str, coordinate: int) -> Representabil
         Diagnostic(
             code="LA230",
             what="the layout is not affine over F2",
-            where=(where,),
+            where=(str(where),),
             because=f"f({coordinate}) = {value}, but f({x}) xor f({y}) xor f(0) = {forced}; "
             "layoutalg.convert.to_piecewise holds it exactly",
             witness={"x": x, "y": y, "f(x^y)": value, "f(x)^f(y)^f(0)": forced},

@@ -44,6 +44,18 @@ FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLa
 ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + f" or {FAMILIES[-1].__name__}"
 
 
+class Call:
+    """A call as an error names it, written only where there is an error."""
+
+    __slots__ = ("name", "operands")
+
+    def __init__(self, name: str, *operands: object) -> None:
+        self.name, self.operands = name, operands
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.operands))})"
+
+
 def _one_period(swizzle: Swizzle) -> ComposedLayout:
     """Return a swizzle on one period, beyond which it repeats; one of byte addresses is refused (LA112)."""
     return ComposedLayout(swizzle, 0, CuteLayout(swizzle.period, 1))
@@ -64,6 +76,9 @@ NORMAL: dict[type, Callable[[Any], AnyFamily]] = {
 }
 
 
+_READ = frozenset(FAMILIES)
+
+
 def normal(layout: object) -> AnyFamily | None:
     """Return a layout in the family that the bridges read, None for any other value.
 
@@ -76,6 +91,8 @@ def normal(layout: object) -> AnyFamily | None:
         >>> print(normal(Swizzle(1, 0, 1)), normal(3))
         Sw<1,0,1> o 0 o 4:1 None
     """
+    if type(layout) in _READ:
+        return layout  # type: ignore[return-value]
     make = next((NORMAL[kind] for kind in type(layout).__mro__ if kind in NORMAL), None)
     if make is None and type(layout).__name__ == "SymbolicLayout":  # its module is loaded by those who use it
         because = "another family has numbers for them; .subs(sizes) gives these"
@@ -89,14 +106,14 @@ def checked(layout: object, where: str) -> AnyFamily:
     """Return a layout in its normal form, or refuse the value (LA234)."""
     found = normal(layout)
     if found is None:
-        raise malformed(where[:80], f"must be a {ONE_OF}", layout)
+        raise malformed(where, f"must be a {ONE_OF}", layout)
     return found
 
 
-def one_output(layout: AnyFamily, where: str) -> None:
+def one_output(layout: AnyFamily, where: Call | str) -> None:
     """Refuse a piecewise or integer layout with several outputs or none (LA234); the others have one, flat, output."""
     if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
-        raise malformed(where[:80], "must have one output", list(layout.out_dims))
+        raise malformed(str(where)[:80], "must have one output", list(layout.out_dims))
 
 
 check = Checker("LA234", "this cannot be converted")
@@ -129,7 +146,7 @@ def excluded(layout: HierarchicalLayout) -> int | None:
     return None
 
 
-def total(layout: AnyFamily, where: str) -> None:
+def total(layout: AnyFamily, where: Call) -> None:
     """Refuse a partial tile, with a coordinate left out, and pieces that are partial or have parameters (LA661)."""
     if not isinstance(layout, HierarchicalLayout | PiecewiseLayout) or layout.is_total:
         return
@@ -144,7 +161,7 @@ def total(layout: AnyFamily, where: str) -> None:
             because = error.diagnostic.because.partition(";")[0]
     because += "; the other families are total on their box"
     what = "a partial layout has no form in another family"
-    raise RepresentabilityError(Diagnostic("LA661", what, (where,), because, witness or None))
+    raise RepresentabilityError(Diagnostic("LA661", what, (str(where),), because, witness or None))
 
 
 def unwrapped(layout: IntegerLayout) -> tuple[tuple[Modes, ...], int] | None:

@@ -16,7 +16,7 @@ from layoutalg.bridges.cute import recognize
 from layoutalg.bridges.digits import digit_system, map_text, stage_text
 from layoutalg.bridges.integer import to_integer
 from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.normal import AnyFamily, Given, checked, lowered, total
+from layoutalg.bridges.normal import AnyFamily, Call, Given, checked, lowered, total
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
@@ -56,12 +56,14 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
         { [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 } as offset
     """
     layout = checked(layout, "to_piecewise")
-    where = f"to_piecewise({layout})"
+    where = Call("to_piecewise", layout)
     if isinstance(layout, PiecewiseLayout):
         return layout
     if layout.size == 0:
         raise RepresentabilityError(
-            Diagnostic(code="LA236", what="the layout is empty", where=(where,), because="it has no coordinate at all")
+            Diagnostic(
+                code="LA236", what="the layout is empty", where=(str(where),), because="it has no coordinate at all"
+            )
         )
     total(layout, where)
     found = _made(layout, where)
@@ -70,11 +72,11 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
     index = np.arange(layout.size, dtype=np.int64) if few else sampled_coordinates(layout.size)
     if found.size != layout.size or (values_at(found, index) != values_at(layout, index)).any():
         because = "its values are not those of the layout, so it is not returned"
-        raise BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (where,), because))
+        raise BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (str(where),), because))
     return found
 
 
-def _made(layout: AnyFamily, where: str) -> PiecewiseLayout:
+def _made(layout: AnyFamily, where: Call) -> PiecewiseLayout:
     """Return ``to_piecewise`` of a total layout that is not empty, unconfirmed."""
     if isinstance(layout, PiecewiseLayout):
         return layout
@@ -250,7 +252,7 @@ def _within_quota(text: str) -> PiecewiseLayout | None:
         return None
 
 
-def _from_table(layout: HierarchicalLayout, where: str) -> PiecewiseLayout:
+def _from_table(layout: HierarchicalLayout, where: Call) -> PiecewiseLayout:
     """Return a tabulated bijection as a swizzle, strides or bits where it has them, else run by run."""
     table = layout.table()
     try:
@@ -264,7 +266,7 @@ def _from_table(layout: HierarchicalLayout, where: str) -> PiecewiseLayout:
             Diagnostic(
                 code="LA662",
                 what="the table has too many pieces",
-                where=(where[:200],),
+                where=(str(where)[:200],),
                 because=f"more than {RUNS} arithmetic runs on its first {stop} of {len(table)} points",
                 witness={"runs": len(runs), "points": stop},
             )
