@@ -25,16 +25,14 @@ from layoutalg.codegen.kernel import (
     checked_name,
     signature,
 )
-from layoutalg.codegen.plans import image_bytes, launchable
+from layoutalg.codegen.plans import base_align, image_bytes, launchable
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.integer import IntegerLayout, index_expression
 from layoutalg.proofs.tensormap import TensorMapPlan
-from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
+from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES, MAX_SMEM_BYTES
 
-MAX_PHASE_BYTES = 2**20 - 1
-"""Bytes one barrier phase can expect (PTX ISA 9.1, mbarrier: tx-count range)."""
 UNROLLED_ISSUES = 8
 """Up to this many copies are written out separately; more go into a table and a loop."""
 _MAP = "const __grid_constant__ la_tensor_map"
@@ -111,7 +109,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     launchable(plan, "load")
     size = image_bytes(plan)
     barrier = -(-size // 8) * 8
-    smem = barrier + 8 + max(plan.smem_align_bytes, 128)
+    smem = barrier + 8 + base_align(plan)
     name = _name(plan) if name is None else checked_name(name)
     per_issue = plan.expect_tx_bytes // max(len(plan.issues), 1)
     per_phase = max(1, MAX_PHASE_BYTES // max(per_issue, 1))
@@ -133,7 +131,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     )  # fmt: skip
     text = _LOAD_BODY.format(
         title=_title(plan), threads=THREADS, name=name, signature=signature(parameters),
-        align=max(plan.smem_align_bytes, 128), barrier=barrier, image_bytes=size, phases="".join(phases),
+        align=base_align(plan), barrier=barrier, image_bytes=size, phases="".join(phases),
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT, refusal=_refusal(plan),
     )  # fmt: skip
     return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, _fit(smem, plan), parameters, size)
@@ -159,11 +157,11 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     )  # fmt: skip
     text = _STORE_BODY.format(
         title=_title(plan), threads=THREADS, name=name, signature=signature(parameters),
-        align=max(plan.smem_align_bytes, 128), image_bytes=size,
+        align=base_align(plan), image_bytes=size,
         issues=_issues(plan, range(len(plan.issues)), 0, "la_tma_store_{rank}d(&map, {address}, {coords});"),
         status_done=STATUS_DONE, refusal=_refusal(plan),
     )  # fmt: skip
-    smem = size + max(plan.smem_align_bytes, 128)
+    smem = size + base_align(plan)
     return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, _fit(smem, plan), parameters, size)
 
 

@@ -12,7 +12,7 @@ from layoutalg.codegen.kernel import checked_int
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.tensormap import TensorMapPlan
-from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 
 
 def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
@@ -27,6 +27,11 @@ def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
     return checked
 
 
+def base_align(plan: TensorMapPlan) -> int:
+    """Return the alignment of the tile base in a kernel, bytes."""
+    return max(plan.smem_align_bytes, SMEM_DESTINATION_ALIGN_BYTES)
+
+
 def image_bytes(plan: TensorMapPlan) -> int:
     """Return the bytes of the shared-memory image a plan's kernel handles.
 
@@ -34,7 +39,7 @@ def image_bytes(plan: TensorMapPlan) -> int:
     """
     if checked_plan(plan).direction == "store":
         return plan.smem_bytes
-    room = MAX_SMEM_BYTES - 16 - max(plan.smem_align_bytes, 128)
+    room = MAX_SMEM_BYTES - 16 - base_align(plan)
     return max(plan.smem_bytes, min(-(-plan.smem_bytes // 128) * 128 + 256, room))
 
 

@@ -11,7 +11,8 @@ References: PTX ISA 9.1, sections on mbarrier, cp.async.bulk.tensor and wgmma.
 
 from __future__ import annotations
 
-from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.check import Checker
+from layoutalg.targets.nvidia.wgmma import DTYPES, N_VALUES
 
 _LOAD = """\
 __device__ __forceinline__ void la_tma_load_{rank}d(
@@ -150,14 +151,11 @@ def wgmma_prelude(dtype: str, n: int) -> str:
         >>> "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16" in wgmma_prelude("f16", 8)
         True
     """
-    if dtype not in ("f16", "bf16"):
-        raise MalformedError(
-            Diagnostic("LA500", "no such warpgroup multiply", because=f"dtype must be 'f16' or 'bf16', not {dtype!r}")
-        )
-    if isinstance(n, bool) or not isinstance(n, int) or n % 8 or not 8 <= n <= 256:
-        raise MalformedError(
-            Diagnostic("LA500", "no such warpgroup multiply", because=f"n must be a multiple of 8 in 8..256, not {n!r}")
-        )
+    check = Checker("LA500", "no such warpgroup multiply")
+    if dtype not in DTYPES:
+        raise check.malformed("dtype", f"must be one of {DTYPES}", dtype)
+    if check.integer(n, "n") not in N_VALUES:
+        raise check.malformed("n", "must be a multiple of 8 in 8..256", n)
     registers = n // 2
     rows = [", ".join(f"%{i}" for i in range(j, min(j + 16, registers))) for j in range(0, registers, 16)]
     listed = ",\n".join(rows).replace("\n", '"\n                 " ')

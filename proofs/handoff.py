@@ -25,7 +25,7 @@ from layoutalg.proofs.tensormap.walk import walk
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma import handoff as wgmma_handoff
 from layoutalg.targets.nvidia.wgmma import ARCH as WGMMA_ARCH
-from layoutalg.targets.nvidia.wgmma import checked_major, has_wgmma
+from layoutalg.targets.nvidia.wgmma import DTYPES, SWIZZLES, checked_major, has_wgmma
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
     wide = [dim for dim in range(problem.rank) if problem.tile[dim] > 1]
     inner = [dim for dim in wide if problem.global_strides[dim] == 1]
     reason = None
-    if problem.dtype not in ("f16", "bf16"):
+    if problem.dtype not in DTYPES:
         reason = f"operands are f16 or bf16 here, not {problem.dtype}"
     elif problem.direction != "load":
         reason = "a store has no consumer in shared memory"
@@ -79,7 +79,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         reason = f"{problem.arch} has no wgmma, {WGMMA_ARCH} has"
     elif len(wide) != 2 or len(inner) != 1:
         reason = f"an operand has two extents above 1, one of them contiguous; the tile is {list(problem.tile)}"
-    elif problem.swizzle not in ("NONE", "32B", "64B", "128B"):
+    elif problem.swizzle not in SWIZZLES:
         reason = f"no descriptor has the swizzle {problem.swizzle}"
     if reason is not None:
         where = (f"operand {operand}",)

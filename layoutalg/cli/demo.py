@@ -27,9 +27,9 @@ from layoutalg.proofs.handoff import operand_view, prove_handoff
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
+from layoutalg.targets.nvidia import wgmma
 
 SCHEMA = "layoutalg/real-tiles/1"
-OPERAND_DTYPES = ("f16", "bf16")
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ def _row(tile: Reader, device: str, budget_seconds: float) -> _Row:
         with clock.within(budget_seconds):
             clock.check("a tile")
             _fill(row, problem, device, budget_seconds)
-            if row.plan is not None and tile.has("consumer") and problem.dtype in OPERAND_DTYPES:
+            if row.plan is not None and tile.has("consumer") and problem.dtype in wgmma.DTYPES:
                 row.consumer = _consumer(row.plan, tile.get("consumer"))
     except MalformedError:
         raise

@@ -18,10 +18,13 @@ from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, sh
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs import wgmma
 from layoutalg.proofs.tensormap import TensorMapPlan, check
+from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
+from layoutalg.proofs.tensormap.problem import SCHEMA
 from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
 
-PROBLEM_SCHEMA = "layoutalg/tensormap-problem/"
+PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
+"""Of any version: the reader says which it reads."""
 
 
 def synth_tensormap(name: str, output: str | None, budget_seconds: float, as_json: bool) -> int:
@@ -102,7 +105,7 @@ def _check_operand(document: object) -> Verdict:
 
 
 _CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
-    "layoutalg/tensormap-plan/1": _check_tensormap,
+    PLAN_SCHEMA: _check_tensormap,
     OPERAND_SCHEMA: _check_operand,
     FUNCTORIALITY_SCHEMA: check_functoriality,
 }

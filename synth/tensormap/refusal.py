@@ -22,7 +22,7 @@ from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
-ALIGN = 16
+ALIGN = limits.GLOBAL_ALIGN_BYTES
 
 
 class InadmissibleError(InfeasibleError, ValueError):

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
 
-ALIGN = 16
+ALIGN = limits.GLOBAL_ALIGN_BYTES
 Proposal = tuple[str, str, TensorMapProblem]
 
 

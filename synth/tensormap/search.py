@@ -21,6 +21,7 @@ from layoutalg.synth.tensormap.axes import Axis, Digit, Frame
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
+ALIGN = limits.GLOBAL_ALIGN_BYTES
 MAX_SPLITS = 4
 
 
@@ -96,7 +97,7 @@ def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
     if swizzle == "NONE" and first.extent > limits.MAX_BOX:
         loops = [_loop(digit) for digit in frame.digits[1:]]
         for part, turns in _overlapping(first, frame.element_bytes):
-            if part * frame.element_bytes % 16 == 0:
+            if part * frame.element_bytes % ALIGN == 0:
                 carried = (Carried(first.axis, 1, part, 1),)
                 yield from _candidate(frame, swizzle, carried, [Loop(first.axis, turns), *loops])
                 break
@@ -105,7 +106,7 @@ def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
 def _pitch_ok(frame: Frame, axis: Axis) -> bool:
     """The byte stride of an axis that is not the inner one is one the descriptor can hold."""
     stride = axis.unit * frame.element_bytes
-    return stride % 16 == 0 and 0 <= stride < limits.STRIDE_LIMIT_BYTES
+    return stride % ALIGN == 0 and 0 <= stride < limits.STRIDE_LIMIT_BYTES
 
 
 def _inner(frame: Frame, swizzle: str) -> Iterator[_State]:
@@ -114,7 +115,7 @@ def _inner(frame: Frame, swizzle: str) -> Iterator[_State]:
     span = hardware.swizzle_span_bytes(swizzle) if swizzle != "NONE" else None
     limit = limits.MAX_BOX if span is None else min(limits.MAX_BOX, span // size)
     for part in _parts(first.extent, limit):
-        if part * size % 16:
+        if part * size % ALIGN:
             continue
         pitch = part if span is None else span // size
         rest = _after(first, part, frame.digits[1:])
@@ -175,7 +176,7 @@ def _cut_ok(frame: Frame, index: int, cut: int, rest: tuple[Digit, ...]) -> bool
     if axis.extent % cut or axis.shift % cut or any(step % cut for step in axis.steps):
         return False
     stride = axis.unit * cut * frame.element_bytes
-    if stride % 16 or stride >= limits.STRIDE_LIMIT_BYTES:
+    if stride % ALIGN or stride >= limits.STRIDE_LIMIT_BYTES:
         return False
     below = sum((d.extent - 1) * d.place for d in rest if d.axis == index and d.place < cut)
     return below < cut and all(d.place % cut == 0 for d in rest if d.axis == index and d.place >= cut)

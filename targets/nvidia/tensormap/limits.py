@@ -25,3 +25,5 @@ GLOBAL_ALIGN_BYTES = 16
 MAX_SMEM_BYTES = 232_448
 SMEM_DESTINATION_ALIGN_BYTES = 128
 STORE_CHUNK_BYTES = 16
+MAX_PHASE_BYTES = (1 << 20) - 1
+"""Bytes that one barrier phase can expect (rule TX)."""

@@ -3,7 +3,7 @@
 typedef unsigned int la_u32;
 typedef unsigned long long la_u64;
 
-// The 128 descriptor bytes; the hardware asks for 64-byte alignment.
+// The 128 descriptor bytes; the hardware needs 64-byte alignment.
 struct alignas(64) la_tensor_map { la_u64 words[16]; };
 
 // Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it.
