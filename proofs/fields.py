@@ -122,13 +122,13 @@ def same_json(one: object, two: object) -> bool:
 
 def plain(value: object, depth: int = 5) -> object:
     """Return tuples and arrays as lists and numpy integers as integers, to ``depth`` levels; all else as it is."""
+    if type(value) is int or type(value) is str:
+        return value
+    if isinstance(value, (list, tuple)) and depth:
+        return [entry if type(entry) is int else plain(entry, depth - 1) for entry in value]
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, (np.integer, np.bool_)):
-        return value.item()
-    if isinstance(value, (list, tuple)) and depth:
-        return [plain(entry, depth - 1) for entry in value]
-    return value
+    return value.item() if isinstance(value, (np.integer, np.bool_)) else value
 
 
 class Statement:
@@ -196,8 +196,14 @@ def set_fields(
         pointer, because = error.diagnostic.where[0], error.diagnostic.because
         field = next((f"{name}{pointer[len(at) :]}" for at, name in places.items() if pointer.startswith(at)), pointer)
         raise MalformedError(Diagnostic("LA372", what, (f"{type(value).__name__}.{field}",), because)) from None
+    put_fields(value, checked)
+
+
+def put_fields(value: T, checked: tuple[Any, ...]) -> T:
+    """Give a value under construction its fields, in their order; they are known to be valid."""
     for entry, found in zip(dataclasses.fields(value), checked, strict=True):  # type: ignore[arg-type]
         object.__setattr__(value, entry.name, found)
+    return value
 
 
 def read_digits(node: Reader) -> Digits:

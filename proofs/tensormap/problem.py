@@ -26,7 +26,7 @@ from layoutalg.ground.digits import table
 from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
 from layoutalg.ground.memory import reserve
-from layoutalg.proofs.fields import Statement, integers, malformed, plain, read_digits, set_fields
+from layoutalg.proofs.fields import Statement, integers, malformed, plain, put_fields, read_digits, set_fields
 from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
 
@@ -168,7 +168,8 @@ class TensorMapProblem(Statement):
 
         Raises: MalformedError: LA010.
         """
-        return cls(*_read_fields(document if isinstance(document, Reader) else Reader(document)))
+        fields_read = _read_fields(document if isinstance(document, Reader) else Reader(document))
+        return put_fields(object.__new__(cls), fields_read)  # the constructor would read them a second time
 
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
