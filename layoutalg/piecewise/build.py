@@ -153,9 +153,14 @@ def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Til
     whole = layout.after(digits)
     ragged = PointSet(regions.partial_tiles(whole.domain.text, layout.axes.index(axis) + 1, int(tile)))
     full, partial = whole.without(ragged), whole.restrict(ragged)
-    domains = [PointSet(functions.image_of(digits.text, part.domain.text)) for part in (full, partial)]
-    plain = [layout.restrict(domain).domain for domain in domains]
-    return Tiles(full, partial, plain[0], plain[1])
+    values = [
+        part
+        for name in layout.axes
+        for part in ((f"floor({name}/{tile})", f"{name} mod {tile}") if name == axis else (name,))
+    ]
+    cut = PiecewiseLayout(f"{{ [{', '.join(layout.axes)}] -> [{', '.join(values)}] }}").text
+    domains = [PointSet(functions.domain(functions.within(cut, part.domain.text))) for part in (full, partial)]
+    return Tiles(full, partial, domains[0], domains[1])
 
 
 def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLayout:

@@ -74,7 +74,7 @@ def unjudged(question: str, because: str) -> NoReturn:
 
 def function_like(
     text: str, wanted: Callable[[Cloud], Values], near: Sequence[Meaning], also: Sequence[Meaning] = ()
-) -> Judged:
+) -> None:
     """Compare a function with what it should be.
 
     Args:
@@ -94,12 +94,11 @@ def function_like(
     same("two values", clash, np.zeros_like(clash), cloud)
     for value, other in zip(values, expected, strict=True):
         same("another value", np.where(covered, value, 0), np.where(covered, other, 0), cloud)
-    return how(cloud)
 
 
 def function_of(
     text: str, meant: Meaning, known: Callable[[Cloud], Array] | None = None, also: Sequence[Meaning] = ()
-) -> Judged:
+) -> None:
     """Compare a function with the text it was read from, which may give the values by conditions only.
 
     ``known`` tells where the parameters satisfy what is given, ``also`` are the texts it evaluates.
@@ -117,7 +116,8 @@ def function_of(
             shape = cloud.shape
             return [np.broadcast_to(value, shape) for value in values], np.broadcast_to(covered & allowed(cloud), shape)
 
-        return function_like(text, wanted, [meant], [meant, *also])
+        function_like(text, wanted, [meant], [meant, *also])
+        return
     cloud = together((found, found.inputs), width=found.inputs, also=[meant, *also])  # the graph lies inside
     values, covered = valued(found, cloud)
     pair = Cloud(cloud.params, (*cloud.places, *moved(cloud, values, covered).places), cloud.count, False)
@@ -130,7 +130,6 @@ def function_of(
     for value, place in zip(values, cloud.places[meant.inputs :], strict=True):
         covered = covered & np.asarray(value == place, dtype=bool)
     same("a value that is missing", inside & ~covered, np.zeros_like(inside), cloud)
-    return how(cloud)
 
 
 def judged(question: str, judge: Callable[[], object]) -> None:
@@ -197,55 +196,38 @@ def meant(text: str) -> Meaning:
 
 def set_like(
     text: str, wanted: Callable[[Cloud], Array], near: Sequence[Meaning], also: Sequence[Meaning] = ()
-) -> Judged:
+) -> None:
     """Compare a set (or a relation, as pairs) with what it should hold; see ``function_like``."""
     found = read(text)
     width = _width(found, near)
     cloud = together((found, None), *((meaning, None) for meaning in near), width=width, also=also)
     same("a point or not", held(found, cloud), wanted(cloud), cloud)
-    return how(cloud)
 
 
 def _width(found: Meaning, near: Sequence[Meaning]) -> int:
     return max([found.inputs + found.outputs, *(meaning.inputs + meaning.outputs for meaning in near)])
 
 
-def image_like(
-    text: str,
-    function: Meaning,
-    inside: Callable[[Cloud], Array] | None = None,
-    also: Sequence[Meaning] = (),
-    near: Sequence[Meaning] = (),
-) -> Judged:
-    """Compare a set with the values that a function takes (where ``inside`` holds, if given).
-
-    What is missing is always seen, what is too much where all points of the function are listed.
-    """
+def image_like(text: str, function: Meaning) -> None:
+    """Compare a set with the values of a function: what is missing and, where all points are listed, what is extra."""
     found = read(text)
-    points, exact = 0, True
-    parts = [(function, function.inputs)] if not near else [(meaning, function.inputs) for meaning in near]
-    for cloud in clouds(*parts, width=function.inputs, also=[function, found, *also]):
+    for cloud in clouds((function, function.inputs), width=function.inputs, also=[found]):
         values, covered, _ = function.values(cloud.given(function), cloud.places)
-        if inside is not None:
-            covered = covered & inside(cloud)
         taken = [np.broadcast_to(value, covered.shape)[covered].reshape(-1) for value in values]
         images = Cloud(cloud.params, tuple(taken), int(covered.sum()), False)
         if images.count:
             same("a value that is missing", held(found, images), np.ones(images.shape, dtype=bool), images)
-        points, exact = points + cloud.count, exact and cloud.exact and not cloud.params
-        if cloud.exact:
-            values_known = set(zip(*(line.tolist() for line in taken), strict=True)) if taken else set()
+        if cloud.exact and taken:
+            known = set(zip(*(line.tolist() for line in taken), strict=True))
             for every in clouds((found, None), width=function.outputs, params=cloud.params):
                 members = held(found, every)
-                exact = exact and every.exact
                 lines = [place[members].tolist() for place in every.places]
-                wrong = next((point for point in zip(*lines, strict=True) if point not in values_known), None)
-                if wrong is not None and taken:
+                wrong = next((point for point in zip(*lines, strict=True) if point not in known), None)
+                if wrong is not None:
                     raise DisagreementError("a point that is not a value", {**cloud.params, "value": wrong})
-    return Judged(points, exact)
 
 
-def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
+def inverse_of(text: str, function: Meaning, least: bool = False) -> None:
     """Compare a function with the inverse of another; with ``least``, with the least point of every value."""
     found = read(text)
     cloud = together((function, function.inputs), width=function.inputs, also=[found])
@@ -272,7 +254,6 @@ def inverse_of(text: str, function: Meaning, least: bool = False) -> Judged:
     same("not a value", inside & ~covered, np.zeros_like(inside), every)
     for value, place in zip(there, every.places, strict=True):
         same("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
-    return Judged(cloud.count, how(cloud).exact and every.exact)
 
 
 def no_point(

@@ -121,17 +121,6 @@ def image(text: str) -> str:
     return confirm.answered(questions.image, (text,), lambda found: confirm.image_like(found, function))
 
 
-def image_of(text: str, points: str) -> str:
-    """Return the set of the values at the points of a set."""
-    function, inside = read(text), read(points)
-    near = [confirm.as_inputs(inside)]
-    return confirm.answered(
-        questions.image_of,
-        (text, points),
-        lambda found: confirm.image_like(found, function, lambda cloud: held(inside, cloud), [inside], near),
-    )
-
-
 def composed(outer: str, link: str | None, inner: str) -> str | tuple[Witness, tuple[int, ...]]:
     """Return ``outer`` after ``link`` after ``inner``, or parameter values and a point of ``inner`` it has no value at.
 

@@ -13,12 +13,11 @@ from typing import NoReturn
 
 from layoutalg.ground import clock
 from layoutalg.piecewise.clauses import Atom, Clause, Condition, Linear, UnreadError
+from layoutalg.piecewise.notation import WORDS
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_][A-Za-z0-9_']*)|(->|<=|>=|!=|&&|\|\||[-+*/%<>=!:;,(){}\[\]]))")
 _COMPARED = {"<", "<=", ">", ">=", "=", "!="}
 _LOGIC = {*_COMPARED, "and", "or", "not", "!", "&&", "||", "exists", "true", "false", "implies"}
-_WORDS = {"mod", "floor", "ceil", "floord", "ceild", "min", "max", "and", "or", "not", "exists", "implies"}
-_WORDS |= {"true", "false"}
 
 
 class Reader:
@@ -100,7 +99,7 @@ class Reader:
 
     def name(self) -> str:
         token = self.take()
-        if not (token[:1].isalpha() or token[:1] == "_") or token in _WORDS:
+        if not (token[:1].isalpha() or token[:1] == "_") or token in WORDS:
             self.fail()
         return token
 
@@ -125,7 +124,7 @@ class Reader:
         self.take("[")
         while not self.taken("]"):
             token, following = self.peek(), self.tokens[self.place + 1 : self.place + 2]
-            fresh = (token[:1].isalpha() or token[:1] == "_") and token not in clause.names and token not in _WORDS
+            fresh = (token[:1].isalpha() or token[:1] == "_") and token not in clause.names and token not in WORDS
             if fresh and following == ["="]:
                 self.take(), self.take()
                 clause.names[token] = self.sum()
@@ -241,7 +240,7 @@ class Reader:
         if token.isdigit():
             self.take()
             if self.taken("*") or (self.peek()[:1].isalpha() or self.peek()[:1] == "_"):
-                if self.tokens[self.place - 1] == "*" or self.peek() not in _WORDS:
+                if self.tokens[self.place - 1] == "*" or self.peek() not in WORDS:
                     return self.factor().scaled(int(token))
                 if self.peek() in {"floor", "ceil", "floord", "ceild", "min", "max"}:
                     self.fail()

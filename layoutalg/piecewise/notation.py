@@ -16,7 +16,9 @@ _POWER = re.compile(r"(?<![\w)^])\d{1,19}\s*\^\s*\d{1,2}(?!\s*[\^\d])")
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies", "true"}
+WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies"}
+WORDS |= {"true", "false"}
+"""Names that a text cannot give to an axis or a parameter."""
 _PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
 _NAME = re.compile(rf"[A-Za-z_]\w{{{limits.ISL_NAME}}}")
 _COMPLEMENT = re.compile(r"(?:\bnot\b|!)[\s(]*exists\b")
@@ -190,7 +192,7 @@ def _left_operand(text: str, end: int) -> tuple[int, str]:
     opens = before == "" or before[-1] in "[(,:;<>=+" or (word is not None and word[0] in {"and", "or", "not"})
     if before.endswith("-"):
         opens = bool(re.search(r"[\w)]$", before[:-1].rstrip()))
-    if not operand or operand in _WORDS or not opens:
+    if not operand or operand in WORDS or not opens:
         because = f"what is divided at column {end} is not clear; put it in parentheses, as in (2i) div 3"
         raise malformed("LA782", "this quotient is ambiguous", text, because, {"column": end})
     return start, operand
@@ -204,9 +206,9 @@ def not_affine(text: str) -> str | None:
         ('N*i', None)
     """
     for found in _PRODUCT.finditer(text):
-        if found[2] not in _WORDS:
+        if found[2] not in WORDS:
             return found[0]
     for found in _DIVISION.finditer(text):
-        if found[1] not in _WORDS:
+        if found[1] not in WORDS:
             return found[0].strip()
     return None

@@ -168,10 +168,6 @@ def image(context: islpy.Context, text: str, plain: bool) -> str:
     return written_set(a_map(context, text).range(), plain)
 
 
-def image_of(context: islpy.Context, text: str, points: str, plain: bool) -> str:
-    return written_set(a_set(context, points).apply(a_map(context, text)), plain, False)
-
-
 def union_sets(context: islpy.Context, left: str, right: str, plain: bool) -> str:
     return written_set(a_set(context, left).union(a_set(context, right)), plain, False)
 

@@ -29,7 +29,7 @@ from layoutalg.piecewise.explicit import (
     settled,
     written_set,
 )
-from layoutalg.piecewise.notation import malformed, not_affine, prepared, whole
+from layoutalg.piecewise.notation import WORDS, malformed, not_affine, prepared, whole
 
 if TYPE_CHECKING:
     import islpy
@@ -67,7 +67,7 @@ def _conditions(text: str, params: Sequence[str] = ()) -> str:
     condition = prepared(text, "given").strip()
     if condition.startswith(("[", "{")):
         return whole(condition, "given")
-    names = sorted({*params, *(n for n in re.findall(r"[A-Za-z_]\w*", condition) if not _is_word(n))})
+    names = sorted({*params, *(n for n in re.findall(r"[A-Za-z_]\w*", condition) if n not in WORDS)})
     return whole(f"[{', '.join(names)}] -> {{ : {condition} }}" if condition else "{ : }", "given")
 
 
@@ -77,19 +77,9 @@ def _context(context: islpy.Context, text: str, params: Sequence[str]) -> islpy.
     if not known.is_params():
         raise malformed("LA780", "what is given must constrain parameters only", text, "it has axes of its own")
     if known.is_empty():
-        because = "no parameter values satisfy it"
-        raise malformed(
-            "LA784",
-            "the constraints given on the parameters contradict themselves",
-            text,
-            because,
-            {"given": text.strip()},
-        )
+        what = "the constraints given on the parameters contradict themselves"
+        raise malformed("LA784", what, text, "no parameter values satisfy them", {"given": text.strip()})
     return known  # type: ignore[no-any-return]
-
-
-def _is_word(name: str) -> bool:
-    return name in {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "true"}
 
 
 def _open(relation: Any, text: str) -> Any:
