@@ -41,7 +41,8 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
-from layoutalg.ground.operators import rule_for
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.operators import after, rule_for
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, permute
 from layoutalg.piecewise import PiecewiseLayout
@@ -111,21 +112,10 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
         [0, 2, 4, 3, 5, 8]
         >>> print(compose(Swizzle(1, 0, 1), Swizzle(1, 1, 1), widen=True))
         F2[i=(1)(3)(7) -> offset:8]
-        >>> compose(CuteLayout(4, 2), PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }"))
-        Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA192 these layouts do not compose within one family
-          in     compose(4:2, { [i] -> [(i)] : 0 <= i <= 3 })
-          since  one is cute, the other piecewise; layoutalg.compose(outer, inner, widen=True) composes them
     """
     if widen:
         return widened(outer, inner).value
-    first, last = _operand(inner), _operand(outer)
-    if not _one_family(last, first):
-        because = f"one is {_family(last)}, the other {_family(first)}; "
-        because += "layoutalg.compose(outer, inner, widen=True) composes them"
-        what = "these layouts do not compose within one family"
-        raise MalformedError(Diagnostic("LA192", what, (f"compose({last}, {first})",), because))
-    return last @ first
+    return after(outer, inner)
 
 
 def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
@@ -168,9 +158,9 @@ def widened(outer: object, inner: object) -> Widened:
     last, first = _operand(outer), _operand(inner)
     where = Call("compose", last, first)
     passed: list[str] = []
-    if _one_family(last, first) and _share_names(last, first):
+    if rule_for(type(last), type(first)) is not None and _share_names(last, first):
         try:
-            return Widened(last @ first)
+            return Widened(after(last, first))
         except (RepresentabilityError, BudgetError) as error:
             passed.append(f"{_family(last)}: {error.diagnostic.code} {error.diagnostic.because}")
     near = _near(last), _near(first)
@@ -207,10 +197,6 @@ def _facing(outer: Any, inner: Any, where: Call) -> IntegerLayout | PiecewiseLay
 
 def _family(value: Any) -> str:
     return "cute" if isinstance(value, CuteLayout | ComposedLayout | Swizzle) else NAMES[type(value)]
-
-
-def _one_family(outer: Any, inner: Any) -> bool:
-    return _family(outer) == _family(inner) or rule_for(type(outer), type(inner)) is not None
 
 
 def _share_names(outer: Any, inner: Any) -> bool:
@@ -360,7 +346,7 @@ def _affine_table(values: npt.NDArray[Any]) -> LinearLayout | str:
 
 def _operand(operand: object) -> Any:
     """Return a layout or a swizzle, or refuse another value (LA652)."""
-    if type(operand) not in NAMES and normal(operand) is None:
+    if not isinstance(operand, Layout | Swizzle) and normal(operand) is None:
         because = f"an operand is a {ONE_OF} or Swizzle, not {shown(operand)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))
     return operand

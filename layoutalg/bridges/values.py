@@ -53,7 +53,8 @@ def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
         [[0], [1], [8], [9]]
     """
     if layout.size <= 2**OFFSET_BITS:
-        return np.asarray(layout.apply(index)).reshape(len(index), -1)
+        values = np.asarray(layout.apply(index))
+        return values if values.ndim == 2 else values.reshape(len(index), 1)
     if isinstance(layout, IntegerLayout | PiecewiseLayout):
         coords, rest = {}, index
         for name, extent in layout.inputs:
