@@ -59,10 +59,11 @@ def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point
         >>> flat_index((("row", 3), ("col", 5)), {"row": 2, "col": 1}, Checker("LA750"))
         5
     """
-    index = 0
-    values = by_name(axes, point, check, argument)
-    for (name, extent), value in zip(reversed(axes), reversed(values), strict=True):
-        index = index * extent + check.integer(value, name, 0, extent)
+    index, weight = 0, 1
+    for (name, extent), value in zip(axes, by_name(axes, point, check, argument), strict=True):
+        inside = type(value) is int and 0 <= value < extent
+        index += weight * (value if inside else check.integer(value, name, 0, extent))
+        weight *= extent
     return index
 
 

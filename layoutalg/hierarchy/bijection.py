@@ -35,10 +35,7 @@ from layoutalg.hierarchy.levels import integer, malformed
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A bijection of [0, N) by its values; checked, never assumed.
-
-    Args:
-        values: Image of each index, at most 2**20 of them.
+    """A bijection of [0, N) by its values, the image of each index, at most 2**20 of them; checked.
 
     Raises: MalformedError: LA750, LA752, LA754.
 

@@ -1,6 +1,6 @@
 """Which bijections keep the blocks of a cut together, and the normal form (f; h) of those that do.
 
-Main definitions: ``preserves_blocks``, ``normal_form``, ``BlockForm``, ``moved_point``.
+Main definitions: ``preserves_blocks``, ``block_form``, ``BlockForm``, ``moved_point``.
 
 Main statements: with B points in a block and K blocks, the bijections that map every block onto a block are the wreath
 product of S_B and S_K: pairs (f; h) of a permutation h of the blocks and one permutation f_j inside each block j, with
@@ -105,11 +105,10 @@ class BlockForm:
 def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None:
     """Return two indices of one block whose images lie in different blocks; None where blocks are kept together.
 
-    Args:
-        below: Number of points of a block; divides N.
+    Blocks have ``below`` points, a divisor of N.
 
-    Complexity: linear in the digits where they divide; else quadratic where a corner of a block parts from another, and
-    O(N) where none does; O(N) for tables.
+    Complexity: linear in the digits where they divide; else quadratic where two corners of a block are separated, and
+    O(N) where none are; O(N) for tables.
 
     Example:
         >>> crossing_witness(DigitMap(((2, 2), (2, 1))), 2), crossing_witness(DigitMap(((4, -1),)), 2)
@@ -132,7 +131,7 @@ def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None
 
 
 def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
-    """Return two corners of one block whose images lie in different blocks; None proves nothing.
+    """Return two corners of one block whose images lie in different blocks; None decides nothing.
 
     The blocks looked at are those where a digit begins, the corners the steps and the ends of the digits inside.
     """
@@ -166,6 +165,7 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
 
     Args:
         layout: From a box of levels to itself, for example ``dst.inverse() @ src``.
+        cut: Such as ``"lane|warp"``.
 
     Returns:
         Proved, or Refuted with two points of one block that land in different blocks.
@@ -294,9 +294,7 @@ def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
 def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
     """Return a point (flat, inside the guards) that lands in a block with another number; None where there is none.
 
-    Args:
-        layout: A layout between boxes of one size, blocks of ``below`` points on both sides.
-        below: Number of points of a block.
+    Both sides of the layout have blocks of ``below`` points.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, reindex

@@ -220,9 +220,7 @@ def restrict(
 ) -> HierarchicalLayout:
     """Return the layout guarded to coordinates below bounds (a partial tile).
 
-    Args:
-        source: Axis of the source -> number of allowed coordinates; absent axes are free.
-        target: The same for the target.
+    ``source`` and ``target`` map axes to the number of allowed coordinates; absent axes are free.
 
     Raises: MalformedError: LA750.
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.axes import coordinates, digits_of
+from layoutalg.ground.axes import coordinates, digits_of, point_at
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits
 from layoutalg.ground.layout import Layout
@@ -119,7 +119,7 @@ class HierarchicalLayout(Layout):
 
         Raises: MalformedError: LA750, LA753.
         """
-        return self.target.point(self.at(self.source.flat(point)))
+        return point_at(self.target.axes, self.at(self.source.flat(point)))
 
     def at(self, index: int) -> int:
         """Return the flat value at a flat index.

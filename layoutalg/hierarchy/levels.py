@@ -36,8 +36,10 @@ malformed, require = check.malformed, check.kind
 
 def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int of [low, high) and below 2**4096 in magnitude; see ``Checker.integer``."""
+    if type(value) is int and high is not None and low <= value < high:  # the common case
+        return value
     number = check.integer(value, argument)
-    if abs(number) >> limits.HIERARCHY_BITS:
+    if number.bit_length() > limits.HIERARCHY_BITS:
         raise malformed(argument, f"must be below 2**{limits.HIERARCHY_BITS} in magnitude", number)
     return check.integer(number, argument, low, high)
 
@@ -121,13 +123,6 @@ class Box:
 
 def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, register: int = 1) -> Box:
     """Return the box of the five levels; the register is the fastest axis.
-
-    Args:
-        cluster: Number of clusters.
-        cta: CTAs per cluster.
-        warp: Warps per CTA.
-        lane: Lanes per warp.
-        register: Values per lane.
 
     Raises: MalformedError: LA750.
 

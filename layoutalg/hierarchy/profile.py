@@ -120,8 +120,7 @@ class LevelProfile:
 def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
     """Return the least and the greatest number of destination blocks that a source block feeds.
 
-    Args:
-        below: Points of a block; divides N.
+    Blocks have ``below`` points, a divisor of N.
 
     Raises: BudgetError: LA754.
 
@@ -182,8 +181,7 @@ def moved(bijection: Bijection, below: int) -> int:
     and by one affine system over F2 for the bits; for other digits that divide the cut they are the solutions of one
     linear equation in the digits that touch the part above.
 
-    Args:
-        below: Points of a block; divides N.
+    Blocks have ``below`` points, a divisor of N.
 
     Raises: BudgetError: LA754.
 

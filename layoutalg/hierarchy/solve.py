@@ -22,7 +22,6 @@ def solve_conversion(
     """Return X with ``X @ before`` equal to ``after``: the only bijection there is.
 
     Args:
-        before: A, from some box.
         after: B, from the same box. Guards must be the same on both sides, and then hold for X's source.
         within: A cut such as ``"lane|warp"``: X may then move data only inside the blocks of that cut, so that the
             levels above it keep their coordinates; both targets must then be the same box of levels.
@@ -45,13 +44,13 @@ def solve_conversion(
         because = f"one starts from ({before.source}), the other from ({after.source})"
         witness: dict[str, object] = {"before": before.source.dims, "after": after.source.dims}
         raise refuse("LA751", "a conversion needs two layouts of one box", because, witness, before, after)
-    equation = f"X o ({before})", f"= {after}"
     if before.guards != after.guards:
         differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
         if len(differs):
             because = "one side is defined at a point where the other is not"
             witness = dict(before.source.point(int(differs[0])))
-            raise refuse("LA757", "the conversion equation has no solution", because, witness, *equation)
+            what = "the conversion equation has no solution"
+            raise refuse("LA757", what, because, witness, f"X o ({before})", f"= {after}")
     back = maps.inverse(before.map)
     guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in before.guards)
     answer = HierarchicalLayout(before.target, after.target, maps.compose(after.map, back), guards)
@@ -62,5 +61,5 @@ def solve_conversion(
             because = "the only solution moves a value to another block"
             witness = {"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))}
             what = f"no conversion stays inside the blocks of {within}"
-            raise refuse("LA757", what, because, witness, *equation)
+            raise refuse("LA757", what, because, witness, f"X o ({before})", f"= {after}")
     return answer
