@@ -96,12 +96,12 @@ def digits_of(axes: Axes, index: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
 
 def by_name(axes: Axes, coords: object, check: Checker, argument: str = "coords") -> list[Any]:
     """Return the entries of a mapping that names every axis and no other, in the order of the axes."""
+    if isinstance(coords, Mapping) and len(coords) == len(axes) and all(name in coords for name, _ in axes):
+        return [coords[name] for name, _ in axes]
     names = [name for name, _ in axes]
     if not isinstance(coords, Mapping):
         raise check.malformed(argument, f"must map each of {names} to integers", coords)
-    if set(coords) != set(names):
-        raise check.malformed(argument, f"must name the axes {names}", list(coords))
-    return [coords[name] for name in names]
+    raise check.malformed(argument, f"must name the axes {names}", list(coords))
 
 
 def coordinates(axes: Axes, coords: object, check: Checker) -> tuple[list[Coordinate], tuple[int, ...] | None]:

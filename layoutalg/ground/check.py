@@ -141,6 +141,8 @@ class Checker:
             argument: Name of the axis, for the message, which names the first value outside.
             extent: First value above.
         """
+        if type(value) is int and 0 <= value < extent:
+            return value
         if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
             return self.integer(value, argument, 0, extent)
         array = integers(value, argument)

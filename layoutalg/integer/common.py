@@ -21,10 +21,10 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.integer.bits import BITSET_VALUES, point_of, value_set
 from layoutalg.integer.confirm import sampled_values
 from layoutalg.integer.forms import filled, point_in_run, span
-from layoutalg.integer.ladder import MILLISECONDS, Form, Ladder, checked_milliseconds, climb, packed
+from layoutalg.integer.ladder import MILLISECONDS, Ladder, checked_milliseconds, climb, packed
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.layout import check_argument as check
-from layoutalg.integer.matrix import Vector
+from layoutalg.integer.matrix import Form, Vector
 from layoutalg.integer.reach import value_lattice
 from layoutalg.integer.solve import NoSolution
 from layoutalg.integer.solver import common_value

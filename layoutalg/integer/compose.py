@@ -19,7 +19,7 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic,
 from layoutalg.ground.operators import composes
 from layoutalg.integer.forms import first_at_least, grid
 from layoutalg.integer.layout import IntegerLayout
-from layoutalg.integer.matrix import Vector
+from layoutalg.integer.matrix import Form, Vector
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,8 +51,8 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
                 witness={"names": only},
             )
         )
-    extents = inner.extents
-    _check_box(outer, inner)
+    extents, forms = inner.extents, inner.forms
+    _check_box(outer, inner, forms)
     places = [names.index(name) for name, _ in outer.inputs]
     # values at the origin and at the unit points fix the only affine candidate
     origin = inner.value([0] * len(extents))
@@ -70,17 +70,17 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
             line.append(sum(a * values[place] for a, place in zip(row, places, strict=True)))
         rows.append(tuple(line))
     candidate = IntegerLayout(inner.inputs, outer.outputs, tuple(rows), tuple(constant))
-    _check_wraps(outer, inner, places, candidate)
+    _check_wraps(outer, inner, [(place, forms[place]) for place in places], candidate)
     return candidate
 
 
-def _check_box(outer: IntegerLayout, inner: IntegerLayout) -> None:
+def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[Form]) -> None:
     """Refuse an inner layout with a value outside the outer box; the witness is the first such point."""
     if not inner.size:
         return
     box = outer.in_dims
     worst: tuple[Vector, Vector, str, int] | None = None
-    for place, (name, (row, b, wrap)) in enumerate(zip(inner.out_dims, inner.forms, strict=True)):
+    for place, (name, (row, b, wrap)) in enumerate(zip(inner.out_dims, forms, strict=True)):
         limit = box[name]
         if not wrap:
             candidates = [
@@ -110,23 +110,19 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout) -> None:
 
 def _swept(layout: IntegerLayout, axes: Sequence[int], where: tuple[str, ...]) -> list[npt.NDArray[Any]]:
     """Return each output over the box of some axes, by its flat index, with zero on the others; refuse long sweeps."""
-    part = IntegerLayout(
-        tuple(layout.inputs[axis] for axis in axes),
-        layout.outputs,
-        tuple(tuple(row[axis] for axis in axes) for row in layout.matrix),
-        layout.offset,
-    )
-    if part.size > WALK_POINTS:
+    box = [extent if axis in axes else 1 for axis, extent in enumerate(layout.extents)]
+    points = math.prod(box)
+    if points > WALK_POINTS:
         raise BudgetError(
             Diagnostic(
                 code="LA734",
                 what="too many points to decide",
                 where=where,
-                because=f"the axes that wrap hold {part.size} points, the limit is {WALK_POINTS}",
-                witness={"points": part.size, "limit": WALK_POINTS},
+                because=f"the axes that wrap hold {points} points, the limit is {WALK_POINTS}",
+                witness={"points": points, "limit": WALK_POINTS},
             )
         )
-    return [value.reshape(-1) for value in part._arrays(grid(part.extents), part.extents[::-1])]
+    return [value.reshape(-1) for value in layout._arrays(grid(box), tuple(box[::-1]))]
 
 
 def _first(layout: IntegerLayout, axes: Sequence[int], bad: npt.NDArray[np.bool_]) -> Vector | None:
@@ -145,30 +141,37 @@ def _first_value_at_least(inner: IntegerLayout, place: int, limit: int) -> Vecto
     return _first(inner, axes, np.asarray(_swept(inner, axes, (str(inner),))[place] >= limit, dtype=bool))
 
 
-def _check_wraps(outer: IntegerLayout, inner: IntegerLayout, places: Sequence[int], candidate: IntegerLayout) -> None:
-    """Refuse unless the candidate equals the composition everywhere."""
-    forms = inner.forms
-    wrapping: set[int] = set()
+def _check_wraps(
+    outer: IntegerLayout, inner: IntegerLayout, taken: Sequence[tuple[int, Form]], candidate: IntegerLayout
+) -> None:
+    """Refuse unless the candidate equals the composition everywhere.
+
+    Args:
+        outer: Applied last.
+        inner: Applied first.
+        taken: Per axis of the outer layout, the place and the form of the output of the inner one.
+        candidate: The only affine candidate.
+    """
+    wrapping: list[Vector] = []
     for row, modulus in zip(outer.matrix, outer.moduli, strict=True):
-        for a, place in zip(row, places, strict=True):
-            turn = a * forms[place][2]
+        for a, (_, (strides, _, wrap)) in zip(row, taken, strict=True):
             # a whole turn of an inner output that wraps must be invisible to the outer one
-            if turn % modulus if modulus else turn:
-                wrapping.add(place)
+            if a * wrap % modulus if modulus else a * wrap:
+                wrapping.append(strides)
     if not wrapping or not inner.size:
         return
-    axes = [axis for axis in range(len(inner.inputs)) if any(forms[place][0][axis] for place in wrapping)]
+    axes = [axis for axis in range(len(inner.inputs)) if any(strides[axis] for strides in wrapping)]
     where = (str(outer), f"after {inner}")
     count = math.prod([inner.extents[axis] for axis in axes])
     memory.reserve(f"{outer} after {inner}", min(count, WALK_POINTS), inner.bytes_per_point + 2 * outer.bytes_per_point)
     middle, found = _swept(inner, axes, where), _swept(candidate, axes, where)
     bad = np.zeros(count, dtype=bool)
-    for wanted, value in zip(outer._arrays([middle[place] for place in places], bad.shape), found, strict=True):
+    for wanted, value in zip(outer._arrays([middle[place] for place, _ in taken], bad.shape), found, strict=True):
         bad |= np.asarray(wanted != value, dtype=bool)
     point = _first(inner, axes, bad)
     if point is None:
         return
-    exact = outer.value([inner.value(point)[place] for place in places])
+    exact = outer.value([inner.value(point)[place] for place, _ in taken])
     raise RepresentabilityError(
         Diagnostic(
             code="LA730",

@@ -11,12 +11,11 @@ from typing import TypeAlias, TypeVar
 from layoutalg.ground.errors import AdmissibilityError, BudgetError
 from layoutalg.integer.forms import span
 from layoutalg.integer.layout import IntegerLayout, check_argument
-from layoutalg.integer.matrix import Vector
+from layoutalg.integer.matrix import Form
 
 Answer = TypeVar("Answer")
 Ladder: TypeAlias = Mapping[str, Callable[..., Answer]]
 """Name -> engine, cheapest first; an engine takes its name and the operands, and returns None where it cannot tell."""
-Form: TypeAlias = tuple[Vector, int, int]
 MILLISECONDS = 2000
 
 

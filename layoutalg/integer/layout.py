@@ -26,7 +26,7 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic,
 from layoutalg.ground.layout import Layout
 from layoutalg.integer.bijection import Index, index_by_strides, index_by_table
 from layoutalg.integer.forms import grid, residue_form, span
-from layoutalg.integer.matrix import Matrix, Vector, as_matrix, transpose
+from layoutalg.integer.matrix import Form, Matrix, Vector, as_matrix, transpose
 from layoutalg.integer.matrix import check as check_matrix
 
 # entries of a table: of 64 bits, and of Python integers, which take five times the room
@@ -185,7 +185,7 @@ class IntegerLayout(Layout):
         return transpose(self.matrix, len(self.inputs))
 
     @property
-    def forms(self) -> tuple[tuple[Vector, int, int], ...]:
+    def forms(self) -> tuple[Form, ...]:
         """Each output as (row, constant, modulus): over Z, with modulus 0, where no residue wraps on the box.
 
         Strides of axes of extent 0 or 1 are 0.

@@ -17,6 +17,8 @@ from layoutalg.ground.check import Checker
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 Vector: TypeAlias = tuple[int, ...]
+Form: TypeAlias = tuple[Vector, int, int]
+"""The affine form ``row x + constant``, read modulo the last number where that is not 0."""
 MAX_ENTRIES = 1_000_000
 _INT = {int}
 check = Checker("LA720", "this is not a matrix of integers")

@@ -30,7 +30,7 @@ from layoutalg.integer.ladder import MILLISECONDS, Ladder, checked_milliseconds,
 from layoutalg.integer.lattice import Coset, Lattice
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.layout import check_argument as check
-from layoutalg.integer.matrix import Matrix
+from layoutalg.integer.matrix import Form, Matrix
 from layoutalg.integer.solve import NoSolution, solve_mod
 from layoutalg.integer.solver import collision, point_of_value
 from layoutalg.integer.tables import fit, gap_in_table, repeat_in_table
@@ -39,6 +39,7 @@ PLACES = 12
 """Places of a box at which z3 confirms ISL's answer that it is covered."""
 Box = Mapping[str, "int | tuple[int, int]"]
 Sides = Sequence[tuple[int, int]]
+Forms = Sequence[Form]
 
 
 def kernel_lattice(layout: IntegerLayout) -> Lattice:
@@ -205,10 +206,10 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
     """
     sides = _sides(layout_or_refuse(layout), box)
     said: list[str] = []
-    answer: Verdict | None = climb(COVERS, said, layout, sides)
+    answer: Verdict | None = climb(COVERS, said, layout, sides, layout.forms)
     if answer is None:
         with clock.within(ISL_SECONDS + SMT_SECONDS):
-            answer = climb(COVERS_TIMED, said, layout, sides)
+            answer = climb(COVERS_TIMED, said, layout, sides, ())
     if answer is None:
         return Unknown(f"too many points for a table ({'; '.join(said)})", (*COVERS, *COVERS_TIMED))
     return answer
@@ -239,22 +240,22 @@ def _missed(name: str, layout: IntegerLayout, point: Sequence[int]) -> Refuted:
     return Refuted(name, {"missed": dict(zip(layout.out_dims, map(int, point), strict=True))})
 
 
-def _empty_box(name: str, _: IntegerLayout, sides: Sides) -> Verdict | None:
+def _empty_box(name: str, _: IntegerLayout, sides: Sides, __: Forms) -> Verdict | None:
     return None if math.prod(high - low for low, high in sides) else Proved(name)
 
 
-def _no_points(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+def _no_points(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict | None:
     return None if layout.size else _missed(name, layout, [low for low, _ in sides])
 
 
-def _off_the_lattice(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+def _off_the_lattice(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict | None:
     coset, corner = value_lattice(layout), [low for low, _ in sides]
     units = [[x + (k == place) for k, x in enumerate(corner)] for place, (a, b) in enumerate(sides) if b - a > 1]
     return next((_missed(name, layout, point) for point in (corner, *units) if tuple(point) not in coset), None)
 
 
-def _out_of_range(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
-    for place, (row, b, m) in enumerate(layout.forms):
+def _out_of_range(name: str, layout: IntegerLayout, sides: Sides, forms: Forms) -> Verdict | None:
+    for place, (row, b, m) in enumerate(forms):
         low, high = (0, m - 1) if m else span(row, b, layout.extents)
         for value in (sides[place][0], sides[place][1] - 1):
             if not low <= value <= high:
@@ -262,7 +263,7 @@ def _out_of_range(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | N
     return None
 
 
-def _each_output(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+def _each_output(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict | None:
     """Decide outputs that share no input axis one by one."""
     if len(layout.outputs) < 2 or any(sum(map(bool, column)) > 1 for column in layout.columns):
         return None
@@ -284,11 +285,11 @@ def _each_output(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | No
     return Proved(name, {"engines": tuple(engines)})
 
 
-def _by_chain(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+def _by_chain(name: str, layout: IntegerLayout, sides: Sides, forms: Forms) -> Verdict | None:
     """Decide one output over Z by its sorted strides, where they fill an interval or the box holds the first gap."""
-    if len(layout.outputs) != 1 or layout.forms[0][2]:
+    if len(layout.outputs) != 1 or forms[0][2]:
         return None
-    row, b, _ = layout.forms[0]
+    row, b, _ = forms[0]
     low, high = span(row, b, layout.extents)
     step, reach, whole = filled(row, layout.extents)
     if not whole:
@@ -299,22 +300,22 @@ def _by_chain(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
     return Proved(name, {"interval": (low, high + 1)}) if aligned and inside else None
 
 
-def _gap_in_table(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
+def _gap_in_table(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict | None:
     if not fit(layout):
         return None
     point = gap_in_table(layout, sides)
     return Proved(name, {"points": layout.size}) if point is None else _missed(name, layout, point)
 
 
-def _gap_in_bits(name: str, layout: IntegerLayout, sides: Sides) -> Verdict | None:
-    found = value_set(*layout.forms[0], layout.extents, BITSET_VALUES) if len(layout.outputs) == 1 else None
+def _gap_in_bits(name: str, layout: IntegerLayout, sides: Sides, forms: Forms) -> Verdict | None:
+    found = value_set(*forms[0], layout.extents, BITSET_VALUES) if len(forms) == 1 else None
     if found is None:
         return None
     missing = found.first_missing(*sides[0])
     return Proved(name) if missing is None else _missed(name, layout, [missing])
 
 
-def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides) -> Verdict:
+def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict:
     """Decide by ISL; z3 must agree, with points that are evaluated."""
     point = first_missed(layout, sides)
     if point is not None:
