@@ -19,7 +19,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from itertools import accumulate
+from math import prod
+from operator import mul
+from typing import NamedTuple
 
+from layoutalg.cute.inttuple import flatten
 from layoutalg.cute.morphism import Morphism
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted
@@ -28,6 +33,7 @@ SCHEMA = "layoutalg/functoriality-certificate/1"
 CLAIM = "layout(composite) = composition(layout(outer), layout(inner))"
 ENUMERATED = 4096
 
+_NAMES = ("inner", "outer", "composite")
 _LIMIT = 2**63
 _DEPTH = 64
 _LEAVES = 10_000
@@ -60,21 +66,14 @@ def certify_functoriality(inner: Morphism, outer: Morphism) -> dict[str, object]
         kinds = f"a {type(inner).__name__} followed by a {type(outer).__name__} is not defined"
         raise AdmissibilityError(Diagnostic("LA605", "there is no composite to certify", because=kinds))
     composite = outer @ inner
-    extents = _leaves(_plain(inner.domain))
+    arrows = dict(zip(_NAMES, (inner, outer, composite), strict=True))
+    layouts = {name: arrow.to_layout() for name, arrow in arrows.items()}
+    extents = flatten(inner.domain)
     document: dict[str, object] = {
         "schema": SCHEMA,
         "claim": CLAIM,
-        "inner": _morphism(inner),
-        "outer": _morphism(outer),
-        "composite": _morphism(composite),
-        "layouts": {
-            name: {"shape": _plain(layout.shape), "stride": _plain(layout.stride)}
-            for name, layout in (
-                ("inner", inner.to_layout()),
-                ("outer", outer.to_layout()),
-                ("composite", composite.to_layout()),
-            )
-        },
+        **{name: _morphism(arrow) for name, arrow in arrows.items()},
+        "layouts": {name: {"shape": _plain(f.shape), "stride": _plain(f.stride)} for name, f in layouts.items()},
         "places": [entry if extent > 1 else None for extent, entry in zip(extents, inner.map, strict=True)],
     }
     document["digest"] = _digest(document)
@@ -104,6 +103,11 @@ class _Broken(Exception):  # noqa: N818 - control flow inside the checker, never
         self.witness = {"rule": rule, "at": at, "because": because}
 
 
+def _hold(true: bool, rule: str, at: str, because: str) -> None:
+    if not true:
+        raise _Broken(rule, at, because)
+
+
 def check_functoriality(certificate: object) -> Proved | Refuted:
     """Return whether a certificate of functoriality holds.
 
@@ -131,74 +135,70 @@ def check_functoriality(certificate: object) -> Proved | Refuted:
     return Proved("mixed-radix arithmetic", {"leaves": leaves, "enumerated": enumerated})
 
 
-def _is(value: object, text: str) -> bool:
-    return isinstance(value, str) and value == text
+class _Arrow(NamedTuple):
+    """A morphism that was read: its tuples as they are written, its map, its pitches and its leaves."""
+
+    domain: object
+    codomain: object
+    map: list[int | None]
+    pitch: object
+    sources: list[int]
+    targets: list[int]
+
+
+class _Layout(NamedTuple):
+    """A layout that was read: the shape as it is written, and its leaves."""
+
+    shape: object
+    extents: list[int]
+    strides: list[int]
 
 
 def _check(document: dict[object, object]) -> tuple[int, bool]:
-    keys = {"schema", "claim", "inner", "outer", "composite", "layouts", "places", "digest"}
-    if set(document) != keys:
-        raise _Broken("schema", "/", f"the keys must be {', '.join(sorted(keys))}")
-    if not _is(document["schema"], SCHEMA) or not _is(document["claim"], CLAIM):
-        raise _Broken("schema", "/schema", f"must be {SCHEMA!r} with the claim {CLAIM!r}")
-    inner = _read_morphism(document["inner"], "/inner", False)
-    outer = _read_morphism(document["outer"], "/outer", True)
-    composite = _read_morphism(document["composite"], "/composite", True)
+    keys = {"schema", "claim", *_NAMES, "layouts", "places", "digest"}
+    _hold(set(document) == keys, "schema", "/", f"the keys must be {', '.join(sorted(keys))}")
+    for key, text in (("schema", SCHEMA), ("claim", CLAIM)):
+        found = document[key]
+        _hold(isinstance(found, str) and found == text, "schema", f"/{key}", f"must be {text!r}")
+    inner, outer, composite = [_read_arrow(document[name], f"/{name}", name != "inner") for name in _NAMES]
     layouts = document["layouts"]
-    if not isinstance(layouts, dict) or set(layouts) != {"inner", "outer", "composite"}:
-        raise _Broken("schema", "/layouts", "must hold inner, outer and composite")
-    read = {name: _read_layout(layouts[name], f"/layouts/{name}") for name in ("inner", "outer", "composite")}
+    if not isinstance(layouts, dict) or set(layouts) != set(_NAMES):
+        raise _Broken("schema", "/layouts", f"must hold {', '.join(_NAMES)}")
+    read = [_read_layout(layouts[name], f"/layouts/{name}") for name in _NAMES]
     places = document["places"]
-    if (
-        not isinstance(places, list)
-        or len(places) != len(inner[2])
-        or not all(place is None or (type(place) is int and 0 <= place < _LEAVES) for place in places)
-    ):
-        raise _Broken("schema", "/places", f"must be a list of {len(inner[2])} places in [0, {_LEAVES}) or nulls")
-    _check_digest(document)
-    if inner[1] != outer[0]:
-        raise _Broken("middle", "/inner/codomain", "the inner codomain is not the outer domain")
-    if composite[0] != inner[0] or composite[1] != outer[1] or composite[3] != outer[3]:
-        raise _Broken("ends", "/composite", "domain, codomain or pitch are not those of the operands")
-    for position, entry in enumerate(inner[2]):
-        expected = None if entry is None else outer[2][entry]
-        if composite[2][position] != expected:
-            raise _Broken("map", f"/composite/map/{position}", f"is {composite[2][position]}, not {expected}")
-    for name, morphism in (("inner", inner), ("outer", outer), ("composite", composite)):
-        _check_strides(read[name], morphism, f"/layouts/{name}")
-    _check_places(places, read["inner"], read["outer"], read["composite"])
-    return len(inner[2]), _enumerate(read["inner"], read["outer"], read["composite"])
+    if not isinstance(places, list) or len(places) != len(inner.map):
+        raise _Broken("schema", "/places", f"must be a list of {len(inner.map)} entries")
+    fits = all(place is None or (type(place) is int and 0 <= place < _LEAVES) for place in places)
+    _hold(fits, "schema", "/places", f"must hold places in [0, {_LEAVES}) or nulls")
+    digest = document["digest"]
+    same = isinstance(digest, str) and digest == _digest({str(key): value for key, value in document.items()})
+    _hold(same, "digest", "/digest", "is not the SHA-256 of the rest")
+    _hold(inner.codomain == outer.domain, "middle", "/inner/codomain", "the inner codomain is not the outer domain")
+    ends = (inner.domain, outer.codomain, outer.pitch) == (composite.domain, composite.codomain, composite.pitch)
+    _hold(ends, "ends", "/composite", "domain, codomain or pitch are not those of the operands")
+    for place, entry in enumerate(inner.map):
+        wanted, stated = None if entry is None else outer.map[entry], composite.map[place]
+        _hold(stated == wanted, "map", f"/composite/map/{place}", f"is {stated}, not {wanted}")
+    for name, arrow, layout in zip(_NAMES, (inner, outer, composite), read, strict=True):
+        _check_strides(layout, arrow, f"/layouts/{name}")
+    _check_places(places, *read)
+    return len(inner.map), _enumerate(*read)
 
 
-_Morphism = tuple[object, object, "list[int | None]", object]
-_Layout = tuple[object, "list[int]", "list[int]"]
-
-
-def _check_digest(document: dict[object, object]) -> None:
-    rest = {str(key): value for key, value in document.items()}
-    if not _is(document["digest"], _digest(rest)):
-        raise _Broken("digest", "/digest", "is not the SHA-256 of the rest")
-
-
-def _read_tuple(value: object, at: str, least: int) -> object:
-    _walk(value, at, least, 0, [0])
-    return value
-
-
-def _walk(value: object, at: str, least: int, level: int, seen: list[int]) -> None:
+def _walk(value: object, at: str, least: int, level: int, found: list[int]) -> list[int]:
+    """Return the leaves of nested lists of integers, collected in ``found``."""
     if isinstance(value, list) and level < _DEPTH:
         for entry in value:
-            _walk(entry, at, least, level + 1, seen)
-        return
-    seen[0] += 1
-    if type(value) is not int or not least <= value < _LIMIT or seen[0] > _LEAVES:
+            _walk(entry, at, least, level + 1, found)
+        return found
+    if type(value) is not int or not least <= value < _LIMIT or len(found) >= _LEAVES:
         raise _Broken("schema", at, f"must be nested lists of at most {_LEAVES} integers from {least} to 2^63 - 1")
+    found.append(value)
+    return found
 
 
 def _leaves(value: object) -> list[int]:
-    if isinstance(value, int):
-        return [value]
-    return [leaf for entry in value for leaf in _leaves(entry)] if isinstance(value, list) else []
+    return _walk(value, "/", 0, 0, [])
 
 
 def _alike(a: object, b: object) -> bool:
@@ -207,107 +207,84 @@ def _alike(a: object, b: object) -> bool:
     return isinstance(a, list) == isinstance(b, list)
 
 
-def _read_morphism(value: object, at: str, may_be_padded: bool) -> _Morphism:
+def _read_arrow(value: object, at: str, may_be_padded: bool) -> _Arrow:
     if not isinstance(value, dict) or set(value) - {"pitch"} != {"domain", "codomain", "map"}:
         raise _Broken("schema", at, "must hold domain, codomain and map")
-    if "pitch" in value and not may_be_padded:
-        raise _Broken("schema", at, "only the outer morphism and the composite may be padded")
-    domain = _read_tuple(value["domain"], f"{at}/domain", 1)
-    codomain = _read_tuple(value["codomain"], f"{at}/codomain", 1)
-    pitch = _read_tuple(value["pitch"], f"{at}/pitch", 1) if "pitch" in value else None
-    if pitch is not None and not _alike(pitch, codomain):
-        raise _Broken("schema", f"{at}/pitch", "must nest like the codomain")
-    sources, targets, mapping = _leaves(domain), _leaves(codomain), value["map"]
+    padded = "pitch" in value
+    _hold(may_be_padded or not padded, "schema", at, "only the outer morphism and the composite may be padded")
+    sources, targets = [_walk(value[name], f"{at}/{name}", 1, 0, []) for name in ("domain", "codomain")]
+    if padded:
+        _walk(value["pitch"], f"{at}/pitch", 1, 0, [])
+        _hold(_alike(value["pitch"], value["codomain"]), "schema", f"{at}/pitch", "must nest like the codomain")
     for name, extents in (("domain", sources), ("codomain", targets)):
-        size = 1
-        for extent in extents:
-            size *= extent
-            if size >= _LIMIT:
-                raise _Broken("schema", f"{at}/{name}", "must have fewer than 2^63 elements")
+        small = all(size < _LIMIT for size in accumulate(extents, lambda a, b: min(a * b, _LIMIT)))
+        _hold(small, "schema", f"{at}/{name}", "must have fewer than 2^63 elements")
+    mapping = value["map"]
     if not isinstance(mapping, list) or len(mapping) != len(sources):
         raise _Broken("schema", f"{at}/map", f"must be a list of {len(sources)} entries")
     hit: set[int] = set()
     for position, entry in enumerate(mapping):
         if entry is None:
             continue
+        where = f"{at}/map/{position}"
         if type(entry) is not int or not 0 <= entry < len(targets):
-            raise _Broken("pointed map", f"{at}/map/{position}", f"must be null or in [0, {len(targets)})")
-        if entry in hit:
-            raise _Broken("pointed map", f"{at}/map/{position}", f"position {entry} is hit twice")
-        if sources[position] != targets[entry]:
-            raise _Broken(
-                "pointed map", f"{at}/map/{position}", f"takes extent {sources[position]} to {targets[entry]}"
-            )
+            raise _Broken("pointed map", where, f"must be null or in [0, {len(targets)})")
+        _hold(entry not in hit, "pointed map", where, f"position {entry} is hit twice")
+        source, target = sources[position], targets[entry]
+        _hold(source == target, "pointed map", where, f"takes extent {source} to {target}")
         hit.add(entry)
-    return domain, codomain, mapping, pitch
+    return _Arrow(value["domain"], value["codomain"], mapping, value.get("pitch"), sources, targets)
 
 
 def _read_layout(value: object, at: str) -> _Layout:
     if not isinstance(value, dict) or set(value) != {"shape", "stride"}:
         raise _Broken("schema", at, "must hold shape and stride")
-    shape = _read_tuple(value["shape"], f"{at}/shape", 1)
-    stride = _read_tuple(value["stride"], f"{at}/stride", 0)
-    if not _alike(shape, stride):
-        raise _Broken("schema", f"{at}/stride", "must nest like the shape")
-    return shape, _leaves(shape), _leaves(stride)
+    extents = _walk(value["shape"], f"{at}/shape", 1, 0, [])
+    strides = _walk(value["stride"], f"{at}/stride", 0, 0, [])
+    _hold(_alike(value["shape"], value["stride"]), "schema", f"{at}/stride", "must nest like the shape")
+    return _Layout(value["shape"], extents, strides)
 
 
-def _products(extents: list[int]) -> list[int]:
-    answer = [1]
-    for extent in extents:
-        answer.append(answer[-1] * extent)
-    return answer
-
-
-def _check_strides(layout: _Layout, morphism: _Morphism, at: str) -> None:
-    if layout[0] != morphism[0]:
-        raise _Broken("shape", f"{at}/shape", "is not the domain of the morphism")
-    weights = _products(_leaves(morphism[1])) if morphism[3] is None else _leaves(morphism[3])
-    for position, (stride, entry) in enumerate(zip(layout[2], morphism[2], strict=True)):
-        expected = 0 if entry is None else weights[entry]
-        if stride != expected:
-            raise _Broken("stride", f"{at}/stride", f"leaf {position} has stride {stride}, its map says {expected}")
+def _check_strides(layout: _Layout, arrow: _Arrow, at: str) -> None:
+    _hold(layout.shape == arrow.domain, "shape", f"{at}/shape", "is not the domain of the morphism")
+    weights = [*accumulate(arrow.targets, mul, initial=1)] if arrow.pitch is None else _leaves(arrow.pitch)
+    for leaf, (stride, entry) in enumerate(zip(layout.strides, arrow.map, strict=True)):
+        wanted = 0 if entry is None else weights[entry]
+        _hold(stride == wanted, "stride", f"{at}/stride", f"leaf {leaf} has stride {stride}, its map says {wanted}")
 
 
 def _check_places(places: list[int | None], inner: _Layout, outer: _Layout, composite: _Layout) -> None:
-    if composite[0] != inner[0]:
-        raise _Broken("shape", "/layouts/composite/shape", "is not the shape of the inner layout")
-    radix = _products(outer[1])
+    same = composite.shape == inner.shape
+    _hold(same, "shape", "/layouts/composite/shape", "is not the shape of the inner layout")
+    radix = [*accumulate(outer.extents, mul, initial=1)]
     used: set[int] = set()
-    for leaf, (extent, stride, place) in enumerate(zip(inner[1], inner[2], places, strict=True)):
-        at = f"/places/{leaf}"
-        result = composite[2][leaf]
+    for leaf, (extent, stride, place) in enumerate(zip(inner.extents, inner.strides, places, strict=True)):
+        at, result = f"/places/{leaf}", composite.strides[leaf]
         if place is None:
-            if extent > 1 and (stride or result):
-                raise _Broken("digit", at, f"leaf {leaf} moves by {stride} and {result} but has no digit")
+            still = extent == 1 or not (stride or result)
+            _hold(still, "digit", at, f"leaf {leaf} moves by {stride} and {result} but has no digit")
             continue
-        if not 0 <= place < len(outer[1]) or place in used or extent == 1:
-            raise _Broken("digit", at, f"must be a place in [0, {len(outer[1])}) used once, null at extent 1")
+        fits = place < len(outer.extents) and place not in used and extent != 1
+        _hold(fits, "digit", at, f"must be a place in [0, {len(outer.extents)}) used once, null at extent 1")
         used.add(place)
-        if outer[1][place] != extent or radix[place] != stride:
-            raise _Broken(
-                "digit", at, f"digit {place} is {outer[1][place]}:{radix[place]}, the leaf is {extent}:{stride}"
-            )
-        if outer[2][place] != result:
-            raise _Broken("digit", at, f"the composite moves by {result}, the digit by {outer[2][place]}")
+        digit, moved = (outer.extents[place], radix[place]), outer.strides[place]
+        told = f"digit {place} is {digit[0]}:{digit[1]}, the leaf is {extent}:{stride}"
+        _hold(digit == (extent, stride), "digit", at, told)
+        _hold(moved == result, "digit", at, f"the composite moves by {result}, the digit by {moved}")
 
 
 def _enumerate(inner: _Layout, outer: _Layout, composite: _Layout) -> bool:
-    size = _products(inner[1])[-1]
-    if size > ENUMERATED:
-        return False
-    for index in range(size):
-        middle, value = _value(inner, index), _value(composite, index)
-        if _value(outer, middle) != value:
-            raise _Broken(
-                "value", "/layouts/composite", f"at {index} the layouts give {_value(outer, middle)} and {value}"
-            )
-    return True
+    size = prod(inner.extents)
+    for index in range(size if size <= ENUMERATED else 0):
+        found, wanted = _value(composite, index), _value(outer, _value(inner, index))
+        told = f"at {index} the layouts give {wanted} and {found}"
+        _hold(found == wanted, "value", "/layouts/composite", told)
+    return size <= ENUMERATED
 
 
 def _value(layout: _Layout, index: int) -> int:
     total = 0
-    for extent, stride in zip(layout[1], layout[2], strict=True):
+    for extent, stride in zip(layout.extents, layout.strides, strict=True):
         index, digit = divmod(index, extent)
         total += digit * stride
     return total
