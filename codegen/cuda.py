@@ -32,6 +32,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.integer import IntegerLayout, index_expression
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES, MAX_SMEM_BYTES
+from layoutalg.targets.nvidia.wgmma import require_wgmma
 
 UNROLLED_ISSUES = 8
 """Up to this many copies are written out separately; more go into a table and a loop."""
@@ -246,7 +247,7 @@ def matmul_kernel(
         tiles_b: Descriptors of B, one ``mn_step`` per instruction N, as many ``k_step``s.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA503, LA505. InfeasibleError: LA504.
+    Raises: MalformedError: LA503, LA505, LA506. InfeasibleError: LA504. TargetRuleError: LA373.
     """
     checked_name(name)
     for plan in (plan_a, plan_b):
@@ -306,6 +307,7 @@ def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles,
         (tiles_a.mn == 64, f"operand A covers 64 rows per step, not {tiles_a.mn}"),
         (fits, "one barrier phase cannot count both tiles"),
     )
+    require_wgmma(a.arch)
     for holds, reason in rules:
         if not holds:
             raise MalformedError(Diagnostic("LA505", "the operands do not fit together", ("matmul_kernel",), reason))

@@ -17,7 +17,7 @@ from layoutalg.codegen.kernel import STATUS_ORIGIN, KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, MissingExtraError, TargetRuleError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 
@@ -330,6 +330,13 @@ def test_operands_that_do_not_fit() -> None:
         matmul_kernel(plan(), plan(), tiles, tiles)  # u8 tiles
     with pytest.raises(MalformedError, match="LA503"):
         matmul_kernel(plan("store"), plan(), tiles, tiles)
+
+
+def test_a_product_needs_an_architecture_with_wgmma() -> None:
+    tiles = WgmmaTiles(((0, 0),), 0, 64)
+    other = synthesize_tensormap(plan().problem.with_changes(arch="sm_90", dtype="bf16").to_json())
+    with pytest.raises(TargetRuleError, match="sm_90 has no wgmma"):
+        matmul_kernel(other, other, tiles, tiles)
 
 
 def test_arguments_are_checked() -> None:
