@@ -40,7 +40,11 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
         arch = source.arch if isinstance(source, KernelSource) else "sm_90a"
     if not isinstance(arch, str) or not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise MalformedError(
-            Diagnostic("LA512", "bad architecture", because=f"arch must look like 'sm_90a', not {arch!r}")
+            Diagnostic(
+                "LA512",
+                "this is not the name of an architecture",
+                because=f"arch must look like 'sm_90a', not {arch!r}",
+            )
         )
     return _compiled(text, arch)
 

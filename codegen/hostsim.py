@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous
+from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
 from layoutalg.ground import clock, limits
-from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import Diagnostic, LayoutError, MissingExtraError
 
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""
@@ -146,7 +146,7 @@ def run(
         cells.append(keep)
     if len(known) > MAX_REGIONS:
         because = f"at most {MAX_REGIONS} regions, not {len(known)}"
-        raise MalformedError(Diagnostic("LA522", "bad launch", (f"kernel {kernel.name}",), because))
+        raise misfit("LA522", f"kernel {kernel.name}", because)
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
     return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known)))

@@ -92,13 +92,18 @@ def signature(parameters: Sequence[tuple[str, str]]) -> str:
     return ", ".join(f"{kind} {name}" for kind, name in parameters)
 
 
+def misfit(code: str, where: str, because: str) -> MalformedError:
+    """Return the error for a launch that the kernel does not take."""
+    return MalformedError(Diagnostic(code, "the launch does not fit the kernel", (where,), because))
+
+
 def checked_arguments(kernel: object, arguments: Sequence[Any], code: str) -> KernelSource:
     """Return a kernel, refused unless there is one argument per parameter."""
-    kernel = Checker(code, "bad launch").kind(kernel, KernelSource, "kernel")
+    kernel = Checker(code, "the launch does not fit the kernel").kind(kernel, KernelSource, "kernel")
     count = len(arguments) if isinstance(arguments, (list, tuple)) else f"a {type(arguments).__name__}"
     if count != len(kernel.parameters):
         because = f"the kernel takes {len(kernel.parameters)} arguments, not {count}"
-        raise MalformedError(Diagnostic(code, "bad launch", (f"kernel {kernel.name}",), because))
+        raise misfit(code, f"kernel {kernel.name}", because)
     return kernel
 
 
@@ -120,7 +125,7 @@ def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, 
     limit = 2**64 if kind.endswith("*") else 2**31
     if isinstance(value, bool) or not isinstance(value, int) or not -limit <= value < limit:
         wanted = "an array or an address" if kind.endswith("*") else "a 32-bit integer"
-        raise MalformedError(Diagnostic(code, "bad launch", (f"parameter {name}",), f"must be {wanted}, not {value!r}"))
+        raise misfit(code, f"parameter {name}", f"must be {wanted}, not {value!r}")
     cell = ctypes.c_uint64(value % 2**64) if kind.endswith("*") else ctypes.c_int(value)
     return ctypes.addressof(cell), cell
 
@@ -128,7 +133,7 @@ def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, 
 def contiguous(value: npt.NDArray[Any], name: str, code: str) -> npt.NDArray[Any]:
     """Return an array argument, refused where its elements have gaps."""
     if not value.flags.c_contiguous:
-        raise MalformedError(Diagnostic(code, "bad launch", (f"parameter {name}",), "the array is not contiguous"))
+        raise misfit(code, f"parameter {name}", "the array is not contiguous")
     return value
 
 
@@ -152,5 +157,5 @@ def checked_int(value: object, argument: str, low: int, end: int, where: str, co
     """Return an integer of [low, end), refused where a launch would cut it off or read it as another number."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value < end:
         because = f"{argument} must be an integer from {low} to {end - 1}, not {str(value)[:40]}"
-        raise MalformedError(Diagnostic(code, "a number that no launch takes", (where,), because))
+        raise MalformedError(Diagnostic(code, "a number is out of range for a launch", (where,), because))
     return value

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
-from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous
+from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -91,7 +91,9 @@ def place_map(raw: bytes, address: int) -> bytes:
     """
     if not isinstance(raw, bytes) or len(raw) != 128:
         found = len(raw) if isinstance(raw, bytes) else f"a {type(raw).__name__}"
-        raise MalformedError(Diagnostic("LA530", "bad descriptor", because=f"a map has 128 bytes, not {found}"))
+        raise MalformedError(
+            Diagnostic("LA530", "this is not a descriptor", because=f"a map has 128 bytes, not {found}")
+        )
     checked_int(address, "address", -(2**64), 2**64, "place_map", "LA530")
     base = (int.from_bytes(raw[:8], "little") + address) % 2**64
     return base.to_bytes(8, "little") + raw[8:]
@@ -239,7 +241,7 @@ def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = No
     """
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         because = "array must be a contiguous numpy array"
-        raise MalformedError(Diagnostic("LA533", "bad launch", ("upload",), because))
+        raise misfit("LA533", "upload", because)
     owner = _Allocation(array.nbytes)
     for first, last in ((0, array.nbytes),) if spans is None else spans:
         _call(_ready().cuMemcpyHtoD(int(owner.pointer) + first, array.ctypes.data + first, last - first))

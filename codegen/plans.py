@@ -57,7 +57,7 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
     align, size = plan.smem_align_bytes, plan.smem_bytes
     if checked_int(align, "smem_align_bytes", 1, MAX_SMEM_BYTES, where) & (align - 1):
         because = f"smem_align_bytes must be a power of two, not {align}"
-        raise MalformedError(Diagnostic("LA506", "a number that no launch takes", (where,), because))
+        raise MalformedError(Diagnostic("LA506", "a number is out of range for a launch", (where,), because))
     checked_int(size, "smem_bytes", 1, 2**31, where)
     checked_int(plan.expect_tx_bytes, "expect_tx_bytes", 0, 2**31, where)
     checked_int(len(plan.issues), "the number of issues", 1, 2**31, where)
@@ -77,12 +77,14 @@ def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
         values = [] if isinstance(origin, (set, frozenset)) else [operator.index(value) for value in origin]
     except TypeError:
         because = f"an origin is one integer per tile dimension, not {str(origin)[:40]}"
-        raise MalformedError(Diagnostic("LA535", "bad origin", because=because)) from None
+        raise MalformedError(Diagnostic("LA535", "this is not a tile origin", because=because)) from None
     if len(values) != rank:
-        raise MalformedError(Diagnostic("LA535", "bad origin", because=f"the tile has rank {rank}, origin = {values}"))
+        raise MalformedError(
+            Diagnostic("LA535", "this is not a tile origin", because=f"the tile has rank {rank}, origin = {values}")
+        )
     for value in values:
         if not -(2**31) <= value < 2**31:
-            because = f"{value} does not fit 32 signed bits, origin = {values}"
-            raise MalformedError(Diagnostic("LA535", "bad origin", because=because))
+            because = f"{value} does not fit a signed 32-bit integer, origin = {values}"
+            raise MalformedError(Diagnostic("LA535", "this is not a tile origin", because=because))
     plan.coordinates(values)
     return values

@@ -242,6 +242,6 @@ def _json_object(field: str, value: Mapping[object, object], depth: int) -> dict
     answer: dict[str, object] = {}
     for key, entry in value.items():
         if not isinstance(key, str):
-            raise malformed(field, "must have text as keys", key)
+            raise malformed(field, "must have strings as keys", key)
         answer[key] = _json(f"{field}[{key[:40]!r}]", entry, depth - 1)
     return answer

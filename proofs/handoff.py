@@ -141,6 +141,6 @@ def _require_view(plan: TensorMapPlan, view: OperandView) -> None:
     dims = (view.mn_dim, view.k_dim)
     others = [extent for dim, extent in enumerate(tile) if dim not in dims]
     if max(dims) >= len(tile) or tuple(tile[dim] for dim in dims) != view.problem.shape or math.prod(others) != 1:
-        raise malformed("view", f"must be one of the tile {list(tile)}", f"{view.problem.shape} at {dims}")
+        raise malformed("view", f"must be a view of the tile {list(tile)}", f"{view.problem.shape} at {dims}")
     if plan.direction != "load" or plan.problem.dtype != view.problem.dtype:
-        raise malformed("view", f"must be of a load of {plan.problem.dtype}", view.problem.dtype)
+        raise malformed("view", f"must belong to a load of {plan.problem.dtype}", view.problem.dtype)

@@ -262,7 +262,7 @@ def _report_address(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
                 expected_byte=element * problem.element_bytes,
                 got_byte=got,
             )
-    raise UndecidedError("a wrong global element is right where it is evaluated")
+    raise UndecidedError("a global element found wrong is right when it is evaluated")
 
 
 def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
@@ -358,7 +358,7 @@ def _check_store(plan: TensorMapPlan, oob: str) -> None:
     inner_bytes = plan.tensor_map.dims[0] * hardware.element_bytes(plan.tensor_map.dtype)
     if inner_bytes % limits.STORE_CHUNK_BYTES:
         raise MismatchError(
-            "a store writes whole chunks: the last one would run past the inner bound",
+            "a store writes whole chunks, and the last one would run past the inner bound",
             rule="STORE_CHUNK",
             inner_bytes=inner_bytes,
             chunk_bytes=limits.STORE_CHUNK_BYTES,

@@ -274,7 +274,7 @@ def _read(plan: OperandPlan, tile: InstructionTile, phase: int) -> npt.NDArray[n
     read = "reserved bits" if fields is None else reading.read_addresses(fields, plan.rows, plan.major, phase)
     if isinstance(read, str):
         raise _MismatchError(
-            "the read of this descriptor is not known", mn=tile.mn, k=tile.k, tile_base_bytes=phase, reason=read
+            "what this descriptor reads is not known", mn=tile.mn, k=tile.k, tile_base_bytes=phase, reason=read
         )
     return read
 
@@ -291,7 +291,7 @@ def _check_steps(plan: OperandPlan) -> None:
         for extent, _ in steps:
             size *= extent
         if size != count:
-            raise _MismatchError("steps do not count the instructions", axis=axis, expected=count, got=size)
+            raise _MismatchError("the steps do not count the instructions", axis=axis, expected=count, got=size)
     for tile in plan.tiles:
         word = plan.tiles[0].encoded
         for steps, index in ((plan.mn_steps, tile.mn // plan.rows), (plan.k_steps, tile.k // hardware.INSTRUCTION_K)):
@@ -300,7 +300,7 @@ def _check_steps(plan: OperandPlan) -> None:
                 index //= extent
         if word != tile.encoded:
             raise _MismatchError(
-                "base plus steps is another descriptor",
+                "the base plus the steps gives another descriptor",
                 mn=tile.mn,
                 k=tile.k,
                 expected=f"{tile.encoded:#018x}",

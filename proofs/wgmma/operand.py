@@ -383,6 +383,6 @@ def _read_steps(node: Reader) -> Digits | None:
     for entry in node.items():
         pair = entry.integers(2)
         if pair[0] < 2:
-            entry.fail("a digit counts at least 2")
+            entry.fail("a digit must count at least 2")
         steps.append((pair[0], pair[1]))
     return tuple(steps)

@@ -102,4 +102,4 @@ def canonical_operand(
 
 
 def _not_canonical(because: str) -> MalformedError:
-    return MalformedError(Diagnostic("LA363", "no canonical wgmma tile", ("canonical_modes",), because))
+    return MalformedError(Diagnostic("LA363", "the tile has no canonical wgmma layout", ("canonical_modes",), because))

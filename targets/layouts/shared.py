@@ -162,11 +162,11 @@ def nvmma_shared(
     if stacked < 8 or part[inner] < columns:
         # without swizzle every shape is taken; with one the columns must fit, and 8 rows be there
         fits = [s for s in (64, 32) if s < swizzle and stacked >= 8 and part[inner] >= 8 * s // bits]
-        smaller = Repair("swizzle less", f"swizzle_bytes = {(fits or [0])[0]}")
+        smaller = Repair("use a narrower swizzle", f"swizzle_bytes = {(fits or [0])[0]}")
         raise AdmissibilityError(
             Diagnostic(
                 code="LA706",
-                what="the tensor holds no whole swizzle core",
+                what="the tensor does not hold one whole swizzle core",
                 where=(f"shape={sizes}", f"swizzle_bytes={swizzle}", f"element_bits={bits}"),
                 repairs=() if padded else (smaller,),
                 because=f"a core is 8 rows of {columns} elements; a block's part has {stacked} rows of {part[inner]}",

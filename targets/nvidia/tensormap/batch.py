@@ -182,7 +182,7 @@ def _checked_params(params: npt.ArrayLike) -> npt.NDArray[np.int64]:
         because = f"got shape {given.shape} of {given.dtype}"
         raise malformed("LA311", "params is not an integer array of shape (N, 26)", because)
     if given.dtype == np.uint64 and given.size and int(given.max()) >= 1 << 63:
-        raise malformed("LA311", "params does not fit 64 signed bits", f"its largest entry is {int(given.max())}")
+        raise malformed("LA311", "params do not fit signed 64-bit integers", f"its largest entry is {int(given.max())}")
     return given.astype(np.int64, copy=False)
 
 

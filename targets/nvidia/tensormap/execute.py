@@ -196,7 +196,7 @@ def _checked_coords(tm: TensorMap, coords: npt.ArrayLike) -> tuple[int, ...]:
         raise malformed("LA326", "coords has the wrong length", f"the map has rank {tm.rank}, coords = {starts}")
     for mode, start in enumerate(starts):
         if not -_COORD_LIMIT <= start < _COORD_LIMIT:
-            raise malformed("LA326", "a coordinate does not fit 32 signed bits", f"coords[{mode}] = {start}")
+            raise malformed("LA326", "a coordinate does not fit a signed 32-bit integer", f"coords[{mode}] = {start}")
     return starts
 
 

@@ -108,7 +108,9 @@ def checked_int(name: str, value: object, code: str = "LA300") -> int:
     else:
         raise malformed(code, f"{name} is not an integer", f"{name} = {shown(value)} is a {type(value).__name__}")
     if not -_INT_LIMIT <= answer < _INT_LIMIT:
-        raise malformed(code, f"{name} does not fit 64 signed bits", f"{name} = {shown(answer)}, allowed -2^63..2^63-1")
+        raise malformed(
+            code, f"{name} does not fit a signed 64-bit integer", f"{name} = {shown(answer)}, allowed -2^63..2^63-1"
+        )
     return answer
 
 
