@@ -1,6 +1,6 @@
 """Numbers of points as functions of the parameters: products of extents, or sums of polynomials.
 
-Main definitions: ``PointCount``, ``formula``.
+Main definitions: ``PointCount``, ``formula``, ``constant``.
 """
 
 from __future__ import annotations
@@ -93,6 +93,11 @@ def _outputs(text: str, known: dict[str, int]) -> tuple[int, ...] | None:
     return tuple(int(answer.item()) for answer in answers) if defined.item() else None
 
 
+def constant(count: int) -> PointCount:
+    """Return a number of points that depends on no parameter."""
+    return PointCount(f"{{ [] -> [{count}] }}", (), ())
+
+
 def formula(text: str, params: tuple[str, ...]) -> PointCount | None:
     """Return the number of points of a set as a function of its parameters; None where none was found.
 
@@ -104,7 +109,7 @@ def formula(text: str, params: tuple[str, ...]) -> PointCount | None:
     """
     listed = None if params else small.set_points(text)
     if listed is not None:
-        return PointCount(f"{{ [] -> [{len(listed)}] }}", (), ())
+        return constant(len(listed))
     try:
         factors = None if regions.is_empty(text) else _factors(text)
         parts = counting.counted(text) if factors is None else ()

@@ -11,6 +11,7 @@ digits, from sums of polynomials or from those points (``counts``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 
@@ -225,6 +226,9 @@ class PointSet:
             500000500000
         """
         found = counts.formula(self.text, self.params)
+        if found is None and not self.params:
+            with suppress(AdmissibilityError, BudgetError):
+                found = counts.constant(len(self.points()))
         if found is None:
             because = "the set is unbounded, or its axes cannot be summed over one by one; count at parameter values"
             where, witness = (self.text[:200],), {"point": self.sample()}

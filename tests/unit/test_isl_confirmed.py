@@ -122,6 +122,7 @@ def test_what_is_compared_everywhere_says_so() -> None:
         "{ [i] : 0 <= i < 40 and (i mod 7 = 2 or i mod 5 < 2) }",
         "{ [i, j] : exists e : 2e = i + j and 0 <= i, j < 6 and 3 <= e }",
         "{ [i] : 0 <= i and 3i < 2 and i > 0 }",
+        "{ [a, b] : a <= 5 and -2 <= b <= 5 and ((a >= 0 and b <= 4) or (3*floor((a)/2) > a)) }",
     ],
 )
 def test_small_sets_have_a_number_of_points(text: str) -> None:
