@@ -1,6 +1,17 @@
 """A ladder of engines: the cheapest that applies answers, and the answer carries its name.
 
 Main definitions: ``Ladder``, ``climb``, ``packed``, ``checked_milliseconds``.
+
+Which engine answers what, cheapest first; the file of each engine in brackets:
+
+    question         lattice      sorted strides   table      bitset   ISL         z3
+                     [lattice]    [forms]          [tables]   [bits]   [guarded]   [solver]
+    injective        kernel       superincreasing  x          x                    x
+    covers           coset        range, chain     x          x        x           confirms
+    common values    coset        range, progr.    x          x
+    disjoint images  coset        range, progr.    x          x                    x
+    right inverse    residues     digits
+    image inverse    one piece    digits           runs                x
 """
 
 from __future__ import annotations

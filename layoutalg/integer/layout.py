@@ -83,12 +83,11 @@ class IntegerLayout(Layout):
             raise check.malformed("inputs", f"must hold points numbered in {limits.POINTS_BITS} bits", bits)
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(
-            self,
-            "matrix",
-            tuple([tuple([a % m for a in row]) if m else row for row, m in zip(rows, moduli, strict=True)]),
-        )
-        object.__setattr__(self, "offset", tuple([b % m if m else b for b, m in zip(offset, moduli, strict=True)]))
+        if any(moduli):
+            rows = tuple([tuple([a % m for a in row]) if m else row for row, m in zip(rows, moduli, strict=True)])
+            offset = tuple([b % m if m else b for b, m in zip(offset, moduli, strict=True)])
+        object.__setattr__(self, "matrix", rows)
+        object.__setattr__(self, "offset", offset)
 
     @classmethod
     def from_strides(
@@ -197,10 +196,13 @@ class IntegerLayout(Layout):
             (((-1, 0), 3, 0),)
         """
         found, extents = [], self.extents
+        short = any(extent < 2 for extent in extents)
         for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True):
-            form = residue_form(row, b, m, extents)
-            kept, constant, modulus = (row, b, m) if form is None else (*form, 0)
-            found.append((tuple([a if e > 1 else 0 for a, e in zip(kept, extents, strict=True)]), constant, modulus))
+            form = residue_form(row, b, m, extents) if m else None
+            strides, constant, modulus = (row, b, m) if form is None else (*form, 0)
+            if short:
+                strides = tuple([a if extent > 1 else 0 for a, extent in zip(strides, extents, strict=True)])
+            found.append((strides, constant, modulus))
         return tuple(found)
 
     def spans(self) -> tuple[tuple[int, int], ...]:
@@ -316,12 +318,7 @@ class IntegerLayout(Layout):
 
     @property
     def table_limit(self) -> int:
-        """The most points, with this number of outputs and values of this size, that ``table`` lists.
-
-        Example:
-            >>> IntegerLayout.from_strides({"i": 3}, (2,)).table_limit == 2**24
-            True
-        """
+        """The most points, with this number of outputs and values of this size, that ``table`` lists."""
         rows = zip(self.matrix, self.offset, self.moduli, strict=True)
         entries = WIDE_ENTRIES if any(self._is_wide(*row) for row in rows) else TABLE_ENTRIES
         return entries // max(1, len(self.outputs))
@@ -373,8 +370,8 @@ class IntegerLayout(Layout):
         name, (row, constant, wrap) = self.outputs[0][0], self.forms[0]
         found = index_by_table(self.table(), wrap) if wrap else index_by_strides(row, constant, self.extents)
         if found is None:
-            because = f"no strides, over the integers or modulo {self.size} or {wrap}, lead from the digits of a value "
-            because += "to its index; integer.image_inverse gives the inverse in pieces"
+            because = f"no strides, also not modulo {self.size} or {wrap}, lead from the digits of a value to its index"
+            because += "; integer.image_inverse gives the inverse in pieces"
             raise RepresentabilityError(Diagnostic("LA747", "the inverse is not an integer layout", where, because))
         if isinstance(found, Index):
             names = [name] if len(found.modes) == 1 else [f"{name}{k}" for k in range(len(found.modes))]
@@ -394,9 +391,8 @@ class IntegerLayout(Layout):
         def point(values: Sequence[int]) -> str:
             return "(" + ",".join(map(str, values)) + ")"
 
-        ins = ", ".join(
-            f"{name}:{extent}={point(column)}" for (name, extent), column in zip(self.inputs, self.columns, strict=True)
-        )
+        axes = zip(self.inputs, self.columns, strict=True)
+        ins = ", ".join([f"{name}:{extent}={point(column)}" for (name, extent), column in axes])
         outs = ", ".join(f"{name}%{modulus}" if modulus else name for name, modulus in self.outputs)
         constant = f" + {point(self.offset)}" if any(self.offset) else ""
         return f"Z[{ins}{' ' if ins else ''}->{' ' if outs else ''}{outs}]{constant}"
