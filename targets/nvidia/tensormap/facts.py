@@ -25,9 +25,6 @@ from layoutalg.targets.registry import lookup
 def element_bytes(dtype: str) -> int:
     """Return the bytes of one element.
 
-    Args:
-        dtype: A name of ``DTYPES``.
-
     Raises: MalformedError: LA301, LA302.
 
     Example:
@@ -44,9 +41,6 @@ def element_bytes(dtype: str) -> int:
 
 def swizzle_xor(mode: str) -> list[tuple[int, int]]:
     """Return the swizzle as a list of (target bit, source bit): target ^= source, on shared byte-address bits.
-
-    Args:
-        mode: A name of ``SWIZZLES``.
 
     Raises: MalformedError: LA301.
 
