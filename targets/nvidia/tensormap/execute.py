@@ -78,8 +78,8 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
 
     Measured: swizzles NONE, 32B, 64B, 128B; fills; element strides; negative coordinates; tf32 rounding (nearest, ties
     to even, 13 bits dropped; fill is not rounded); flush-to-zero types, which flush nothing; NaN fill, the half-word
-    0x7FF7 whatever the type; shared destinations aligned to 128 bytes, where absolute address bits decide. Not known
-    and refused: interleave; NaN, infinities and overflow of the tf32 and flush-to-zero types, see ``load_convert``.
+    0x7FF7 whatever the type; shared destinations aligned to 128 bytes, where absolute address bits decide. What
+    interleaved tiles load is not known and refused.
 
     Args:
         tm: The map; ``base_address`` is a byte offset into ``memory``.
@@ -92,8 +92,8 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
         Bytes completed on the barrier: the whole tile, elements out of bounds included, gaps not.
 
     Raises:
-        RefusedMapError: LA320. TargetRuleError: LA304, LA321, LA322, LA323, LA324, LA325, LA331. MalformedError:
-        LA326, LA327.
+        RefusedMapError: LA320. TargetRuleError: LA304, LA321, LA322, LA323, LA324, LA331. MalformedError: LA326,
+        LA327.
 
     Example:
         >>> memory, image = np.arange(64, dtype=np.uint8), np.full(128, 0xEE, np.uint8)
