@@ -27,6 +27,7 @@ from layoutalg.piecewise import box, functions, reading, regions, sympy_form
 from layoutalg.piecewise.algebra import Algebra
 from layoutalg.piecewise.explicit import EMPTY
 from layoutalg.piecewise.notation import malformed, split_names
+from layoutalg.piecewise.pieces import SAFE
 from layoutalg.piecewise.points import Numbers, check, checked_values, evaluated, point_arrays
 from layoutalg.piecewise.sets import PointSet
 
@@ -182,7 +183,9 @@ class PiecewiseLayout(Algebra):
         """
         inputs = self.inputs
         point = named.point_at(inputs, check.integer(index, "index", 0, named.size(inputs)))
-        values = tuple([int(answer.item()) for answer in self._values(point, {})])
+        digits = [np.array(value, dtype=np.int64 if value < SAFE else object) for value in point.values()]
+        answers, _ = evaluated(self.text, {}, digits, (), len(self.outputs), everywhere=True)
+        values = tuple([int(answer.item()) for answer in answers])
         return values[0] if len(values) == 1 else values
 
     def apply(self, coords: Any, **values: int) -> Any:
@@ -204,11 +207,11 @@ class PiecewiseLayout(Algebra):
             >>> f.apply({"i": 5}), f.apply(np.array([0, 6])).tolist()
             ({'y0': 1}, [0, 2])
         """
-        if not isinstance(coords, Mapping) and not self.params:
+        if not isinstance(coords, Mapping) and not self.params and not values:
             inputs = self.inputs
             flat = np.asarray(check.coordinate(coords, "coords", named.size(inputs)))
-            answers = self._values(dict(zip(self.axes, named.digits_of(inputs, flat), strict=True)), {})
-            whole = [np.broadcast_to(answer, flat.shape) for answer in answers]
+            digits = named.digits_of(inputs, flat)
+            whole, _ = evaluated(self.text, {}, digits, flat.shape, len(self.outputs), everywhere=True)
             return whole[0] if len(whole) == 1 else np.stack(whole, -1) if whole else np.empty((*flat.shape, 0), int)
         answers = self._values(coords, values)
         if all(isinstance(coords[name], (int, np.integer)) for name in self.axes):
@@ -336,7 +339,7 @@ class PiecewiseLayout(Algebra):
         for start in range(0, count, CHUNK):
             clock.check(what)
             stop = min(count, start + CHUNK)
-            answers, _ = evaluated(self.text, known, points(start, stop), (stop - start,), width)
+            answers, _ = evaluated(self.text, known, points(start, stop), (stop - start,), width, everywhere=True)
             if table.dtype != object and any(answer.dtype == object for answer in answers):
                 memory.reserve(what, count * width, OBJECT_BYTES)
                 table = table.astype(object)

@@ -138,6 +138,7 @@ def evaluate(
     shape: tuple[int, ...],
     outputs: int,
     dtype: npt.DTypeLike,
+    everywhere: bool = False,
 ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
     """Return the outputs (0 where no piece applies) and where some piece applies.
 
@@ -147,7 +148,14 @@ def evaluate(
         shape: The common shape.
         outputs: Number of outputs.
         dtype: int64, or object where 64 bits would not do.
+        everywhere: Whether some piece is known to apply at every point; then the guard of a single one is not read.
     """
+    if everywhere and len(pieces) == 1:
+        values = [
+            form_value(value, digits, floor_values(floors, digits, shape, dtype), shape, dtype)
+            for floors, value in pieces[0].outputs
+        ]
+        return values, np.ones(shape, dtype=bool)
     answers = [np.zeros(shape, dtype=dtype) for _ in range(outputs)]
     covered = np.zeros(shape, dtype=bool)
     for piece in pieces:

@@ -67,7 +67,12 @@ def point_arrays(
 
 
 def evaluated(
-    text: str, values: Mapping[str, int], arrays: list[npt.NDArray[Any]], shape: tuple[int, ...], outputs: int
+    text: str,
+    values: Mapping[str, int],
+    arrays: list[npt.NDArray[Any]],
+    shape: tuple[int, ...],
+    outputs: int,
+    everywhere: bool = False,
 ) -> tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]]:
     """Return the outputs of a function at points, and where it is defined.
 
@@ -77,6 +82,7 @@ def evaluated(
         arrays: Values of its axes, all of one shape.
         shape: That shape.
         outputs: Number of outputs.
+        everywhere: Whether it is known to be defined at all of the points.
     """
     listed = () if text.endswith(EMPTY) else pieces(functions.lifted(text))
     params = [values[name] for name in functions.parameters(text)]
@@ -85,4 +91,6 @@ def evaluated(
         highest.append(max(abs(int(array.min())), abs(int(array.max()))) + 1 if array.size else 1)
     kind = object if reach(listed, highest) >= SAFE else np.int64
     full = [np.full(shape, value, dtype=kind) for value in params]
-    return evaluate(listed, [*full, *(array.astype(kind, copy=False) for array in arrays)], shape, outputs, kind)
+    return evaluate(
+        listed, [*full, *(array.astype(kind, copy=False) for array in arrays)], shape, outputs, kind, everywhere
+    )
