@@ -100,7 +100,7 @@ def _right_of_composed(layout: ComposedLayout) -> Cute:
     form = right_affine(layout)
     if form is not None:
         size = 1 << len(form[0])
-        best = over_f2(*form, size) if size > 1 or affine_reaches_zero(layout) else CuteLayout(0, 0)
+        best = over_f2(*form, size) if size > 1 or layout(form[1]) == 0 else CuteLayout(0, 0)
     try:
         other = _right_by_chain(layout)
     except (RepresentabilityError, BudgetError):
@@ -108,12 +108,6 @@ def _right_of_composed(layout: ComposedLayout) -> Cute:
             raise
         return best
     return other if best is None or other.size > best.size else best
-
-
-def affine_reaches_zero(layout: ComposedLayout) -> bool:
-    """Return whether a layout that is affine over F2 takes the value 0."""
-    form = affine(layout)
-    return form is not None and matrix.solve(form[0], form[1]) is not None
 
 
 def right_affine(layout: Cute) -> Affine | None:

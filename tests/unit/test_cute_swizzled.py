@@ -14,6 +14,7 @@ from layoutalg.cute import (
     downcast,
     left_inverse,
     right_inverse,
+    shift,
     upcast,
 )
 from layoutalg.cute.algebra import lift
@@ -158,3 +159,18 @@ def test_lift_and_over_table() -> None:
     values = read("Sw<1,0,2> o 0 o (3,4):(4,1)").table()
     assert str(over_table(values, (3, 4))) == "Sw<1,0,2> o 0 o (3,4):(4,1)"
     assert over_table(values, (4, 3)) is None
+
+
+def test_equal_stacks_have_one_spelling() -> None:
+    base, swizzle, idle = CuteLayout((4, 8), (8, 1)), Swizzle(1, 0, 1), Swizzle(0, 4, 3)
+    behind = ComposedLayout(swizzle, 0, base)
+    assert ComposedLayout(idle, 5, base) == shift(base, 5) == shift(shift(base, 2), 3)
+    assert str(ComposedLayout(idle, 5, base)) == "5 + (4,8):(8,1)"
+    assert ComposedLayout(swizzle, 1, shift(base, 2)) == ComposedLayout(swizzle, 3, base)
+    assert shift(behind, 0) == behind == ComposedLayout(idle, 0, behind)
+    stack = ComposedLayout(swizzle, 1, ComposedLayout(idle, 2, behind))
+    assert stack.stages == ((swizzle, 3), (swizzle, 0))
+    assert (stack.outer, stack.offset, stack.inner, stack.inner.inner) == (swizzle, 3, behind, base)
+    assert shift(behind, 7).stages == ((Swizzle(0, 0, 0), 7), (swizzle, 0))
+    with pytest.raises(MalformedError, match="LA102"):
+        shift(shift(CuteLayout(4, -(2**61)), 2**62), 2**62)
