@@ -3,11 +3,11 @@
 Main definitions: ``parse``.
 
 Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
-``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout, read by ISL.
-An axis and its digits, ``lane 8:2``, or a box of named axes,
-``[lane:8]``, begin a hierarchical layout (``layoutalg.hierarchy.notation``), ``#`` an attribute of Triton
-(``layoutalg.notation.ttg``). A text with ``-->`` is a morphism
-(``layoutalg.cute.morphism_notation``). Everything else is CuTe's (``layoutalg.cute.notation``).
+``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
+arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``,
+begin a hierarchical layout (``layoutalg.hierarchy.notation``), ``#`` an attribute of Triton
+(``layoutalg.notation.ttg``). A text with ``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else
+is CuTe's (``layoutalg.cute.notation``).
 
 Implementation notes: readers are imported in the branch that needs them, so that reading a CuTe layout loads no other
 family.
@@ -72,9 +72,9 @@ def parse(text: str, shape: Any = None) -> Any:
 
         return parse_integer(text)
     if start.startswith(("[", "{")):
-        from layoutalg.piecewise import PiecewiseLayout
+        from layoutalg.piecewise import PiecewiseLayout, PointSet
 
-        return PiecewiseLayout.parse(text)
+        return PiecewiseLayout.parse(text) if "->" in start.partition("{")[2] else PointSet(text)
     if "-->" in start:
         from layoutalg.cute.morphism_notation import parse_morphism
 

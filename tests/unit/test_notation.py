@@ -185,3 +185,5 @@ def test_parametric_text_is_read():
     assert parse(str(ragged)) == ragged
     plain = PiecewiseLayout("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }")
     assert parse(str(plain)) == plain
+    for points in (ragged.domain, plain.image, plain.subs(N=0).domain):
+        assert parse(str(points)) == points
