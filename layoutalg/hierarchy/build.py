@@ -136,8 +136,7 @@ def reindex(box: Box, mapping: object, axes: str | Sequence[str] | None = None) 
     """Return a user's bijection of the flat index of one box, or of the sub-box of some of its axes, verified.
 
     Args:
-        mapping: A ``LinearLayout``, a ``CuteLayout``, a swizzled one, a function of the index or the sequence of
-            values; see ``mapping.read_mapping``.
+        mapping: A layout, a function of the index or the sequence of values; see ``mapping.read_mapping``.
         axes: The axes that take part, fastest first, or a single one; the others keep their coordinates. None for all.
 
     Raises: MalformedError: LA750. AdmissibilityError: LA752. BudgetError: LA754.

@@ -15,6 +15,7 @@ from layoutalg.f2.split import one_swizzle
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import chained, merge, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
+from layoutalg.ground.layout import Layout
 from layoutalg.hierarchy.bijection import Bijection, TableMap, canonical, compose, identity, local
 from layoutalg.hierarchy.digitmap import DigitMap, check_points
 from layoutalg.hierarchy.levels import malformed
@@ -24,9 +25,9 @@ def read_mapping(mapping: object, size: int) -> Bijection:
     """Return a user's bijection of [0, size) in canonical form, verified.
 
     Args:
-        mapping: A bijection of this module, a ``LinearLayout`` (packed input to packed output), a ``CuteLayout`` or
-            ``ComposedLayout`` (1-D coordinate to offset), the list, tuple, range or array of the values, or a function
-            of the index.
+        mapping: A bijection of this package, a layout of any family by its values ``at(index)`` (linear, CuTe and
+            swizzled ones without enumeration), the list, tuple, range or array of the values, or a function of the
+            index.
         size: Number of points expected.
 
     Raises: MalformedError: LA750, LA752, LA754.
@@ -50,6 +51,13 @@ def read_mapping(mapping: object, size: int) -> Bijection:
     elif isinstance(mapping, CuteLayout | ComposedLayout):
         _same_size(mapping.size, size, mapping)
         found = _read_cute(mapping) if isinstance(mapping, CuteLayout) else _read_swizzled(mapping)
+    elif isinstance(mapping, Layout):
+        _same_size(mapping.size, size, mapping)
+        check_points(size, str(mapping))
+        values = mapping.table()
+        if values.ndim != 1:
+            raise malformed("mapping", "must have one integer as its value", mapping)
+        found = TableMap(tuple(values.tolist()))
     elif isinstance(mapping, (tuple, list, np.ndarray)):
         if isinstance(mapping, np.ndarray) and mapping.ndim != 1:
             raise malformed("mapping", "must be an array of one axis", mapping)
@@ -62,8 +70,7 @@ def read_mapping(mapping: object, size: int) -> Bijection:
     elif callable(mapping):
         found = _read_function(mapping, size)
     else:
-        rule = "must be a LinearLayout, a CuteLayout, a ComposedLayout, a function or the sequence of values"
-        raise malformed("mapping", rule, mapping)
+        raise malformed("mapping", "must be a layout, a function or the sequence of values", mapping)
     _same_size(found.size, size, mapping)
     return canonical(found)
 

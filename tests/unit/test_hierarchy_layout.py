@@ -29,6 +29,8 @@ from layoutalg.hierarchy import (
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.levels import block_size
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
 
 
 def test_levels_come_in_one_order_whatever_the_order_of_the_arguments() -> None:
@@ -58,6 +60,23 @@ def test_equal_functions_are_equal_values_whatever_they_were_built_from() -> Non
     forms = [reindex(box, mapping) for mapping in (columns, table, table.tolist(), tuple(table.tolist()), cute)]
     assert len(set(forms)) == 1
     assert forms[0].map == DigitMap(((2, 4), (4, 1)))
+
+
+def test_bijections_are_read_from_layouts_of_every_family() -> None:
+    box = Box.of(x=6)
+    wanted = [0, 3, 1, 4, 2, 5]
+    turned = reshape(Box.of(i=2, j=3), box) @ permute(Box.of(j=3, i=2), ("i", "j"))
+    for layout in (
+        CuteLayout((2, 3), (3, 1)),
+        IntegerLayout.from_strides({"i": 2, "j": 3}, (3, 1)),
+        turned.inverse(),
+        PiecewiseLayout("{ [i, j] -> [3i + j] : 0 <= i < 2 and 0 <= j < 3 }"),
+    ):
+        assert reindex(box, layout).table().tolist() == wanted, layout
+    with pytest.raises(AdmissibilityError, match="LA752"):
+        reindex(box, IntegerLayout.from_strides({"i": 2, "j": 3}, (3, 2)))
+    with pytest.raises(LayoutError, match="must have one integer as its value"):
+        reindex(box, PiecewiseLayout("{ [i] -> [i, i] : 0 <= i < 6 }"))
 
 
 def test_a_swizzle_stays_on_bits_and_a_rotation_by_three_becomes_a_table() -> None:
@@ -196,7 +215,7 @@ LINEAR = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 4})
         (lambda: reindex(X3, [0, 1]), "2 points where the box has 3"),
         (lambda: reindex(X3, [0.0, 1.0, 2.0]), "must be an integer, not 0.0"),
         (lambda: reindex(X3, np.zeros((3, 1), dtype=int)), "must be an array of one axis, not array([[0]"),
-        (lambda: reindex(X3, "012"), "a ComposedLayout, a function or the sequence of values, not '012'"),
+        (lambda: reindex(X3, "012"), "must be a layout, a function or the sequence of values, not '012'"),
         (lambda: reindex(X3, CuteLayout(3, 2)), "the next stride must be 1, not 2"),
         (lambda: reindex(X3, CuteLayout(3, -1)), "the next stride must be 1, not -1"),
         (lambda: reindex(X3, CuteLayout(4, 1)), "4 points where the box has 3"),
