@@ -21,8 +21,8 @@ import numpy as np
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import argument_check, bad_argument, fields_check, flag, log2, move, moves, place, unpack, width
 from layoutalg.f2.build import identity_1d
-from layoutalg.f2.divide import _fits, _outside, _room, divide_left
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.divide import check_fits, divide_left, outside_tile, room_below
+from layoutalg.f2.layout import LinearLayout, trusted
 from layoutalg.f2.steps import columns_of, linear, recolumned
 from layoutalg.ground import limits, memory
 from layoutalg.ground.check import refuse
@@ -94,7 +94,7 @@ class ColumnAction:
             'F2[reg=(4)(1) -> reg:8]'
         """
         columns = tuple(1 << source for source in self.sources)
-        return _trusted(((self.axis, len(self.sources)),), ((self.axis, self.bits),), columns, 0)
+        return trusted(((self.axis, len(self.sources)),), ((self.axis, self.bits),), columns, 0)
 
     def apply(self, layout: LinearLayout) -> LinearLayout:
         """Return ``x -> layout(x with the axis taken through as_layout())``.
@@ -207,8 +207,8 @@ def permutation_for_divide(
     low, bits = place(linear(layout, "layout").in_axes, register, "register")
     flag(left, "left")
     what = "no permutation of the registers makes the layout divisible by the tile"
-    _fits(layout, tile, "LA256", what, ordered=True)
-    along = moves(tile.out_axes, layout.out_axes, {} if left else _room(layout.out_axes, tile.out_axes))
+    check_fits(layout, tile, "LA256", what, ordered=True)
+    along = moves(tile.out_axes, layout.out_axes, {} if left else room_below(layout.out_axes, tile.out_axes))
     wanted = columns_of(tile, register, "register") if register in tile.in_dims else ()
     free = list(range(bits))
     chosen: list[int] = []
@@ -222,7 +222,7 @@ def permutation_for_divide(
         free.remove(match)
         chosen.append(match)
     action = ColumnAction(register, bits, tuple(chosen + free if left else free + chosen))
-    _outside(action.apply(layout), tile, "LA256", what, left=left, gaps=False)
+    outside_tile(action.apply(layout), tile, "LA256", what, left=left, gaps=False)
     return action
 
 

@@ -13,7 +13,7 @@ from functools import reduce
 from operator import or_
 
 from layoutalg.f2.axes import as_names, field, fields, fields_check, flag, gather, log2, width
-from layoutalg.f2.layout import Bases, LinearLayout, _trusted
+from layoutalg.f2.layout import Bases, LinearLayout, trusted
 from layoutalg.f2.steps import linear, mapped
 from layoutalg.ground import limits
 from layoutalg.ground.check import refuse
@@ -54,7 +54,7 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
     _named(in_dim, out_dim)
     bits, shift = log2(size, "size"), log2(stride, "stride")
     outputs = ((out_dim, width(bits + shift, "stride")),)
-    return _trusted(((in_dim, bits),), outputs, tuple(1 << bit + shift for bit in range(bits)), 0)
+    return trusted(((in_dim, bits),), outputs, tuple(1 << bit + shift for bit in range(bits)), 0)
 
 
 def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
@@ -68,7 +68,7 @@ def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearL
     """
     _named(in_dim, out_dim)
     bits = log2(size, "size")
-    return _trusted(((in_dim, bits),), ((out_dim, log2(out_size, "out_size")),), (0,) * bits, 0)
+    return trusted(((in_dim, bits),), ((out_dim, log2(out_size, "out_size")),), (0,) * bits, 0)
 
 
 def _named(in_dim: object, out_dim: object) -> None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import or_
 
 from layoutalg.f2.axes import AxisBits, as_names, bad_argument, field, fields, gather, move, moves, place, unpack
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.layout import LinearLayout, trusted
 from layoutalg.f2.steps import linear, restricted
 from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import AdmissibilityError
@@ -54,7 +54,7 @@ def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 
 def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout:
     what = f"the layout is not divisible by the tile from the {'left' if left else 'right'}"
-    outside = _outside(layout, tile, "LA247", what, left=left, gaps=False)
+    outside = outside_tile(layout, tile, "LA247", what, left=left, gaps=False)
     tile_in, tile_out = dict(tile.in_axes), dict(tile.out_axes)
     places = []
     for name, low, bits in fields(layout.out_axes):
@@ -63,10 +63,10 @@ def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearL
     columns = tuple(gather(column, places) for column in outside if column is not None)
     inputs = tuple((name, bits - tile_in.get(name, 0)) for name, bits in layout.in_axes)
     outputs = tuple((name, bits - tile_out.get(name, 0)) for name, bits in layout.out_axes)
-    return _trusted(inputs, outputs, columns, gather(layout.constant, places))
+    return trusted(inputs, outputs, columns, gather(layout.constant, places))
 
 
-def _outside(
+def outside_tile(
     layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, left: bool, gaps: bool
 ) -> list[int | None]:
     """Return the column of each input bit, None where the bit belongs to the tile.
@@ -76,16 +76,16 @@ def _outside(
 
     Raises: MalformedError: LA241. AdmissibilityError: ``code``; the witness is the axis or the input bit that shows it.
     """
-    _fits(layout, tile, code, what, ordered=not gaps)
+    check_fits(layout, tile, code, what, ordered=not gaps)
 
     def fail(because: str, **witness: object) -> AdmissibilityError:
         return refuse(code, what, because, witness, layout, tile)
 
-    along = moves(tile.out_axes, layout.out_axes, {} if left else _room(layout.out_axes, tile.out_axes))
+    along = moves(tile.out_axes, layout.out_axes, {} if left else room_below(layout.out_axes, tile.out_axes))
     images, constant = [move(column, along) for column in tile.columns], move(tile.constant, along)
     taken = reduce(or_, images, constant) if gaps else move((1 << tile.out_bits) - 1, along)
     inside = {name: (low, bits) for name, low, bits in fields(tile.in_axes)}
-    first = {} if left else _room(layout.in_axes, tile.in_axes)
+    first = {} if left else room_below(layout.in_axes, tile.in_axes)
     answer: list[int | None] = []
     for name, low, bits in fields(layout.in_axes):
         place_in_tile, cut = inside.get(name, (0, 0))
@@ -103,7 +103,7 @@ def _outside(
     return answer
 
 
-def _fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ordered: bool) -> None:
+def check_fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ordered: bool) -> None:
     """Refuse a tile whose axes the layout lacks, or has smaller, or (``ordered``) in another order."""
     linear(layout, "layout")
     linear(tile, "tile")
@@ -121,7 +121,7 @@ def _fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ord
                 raise refuse(code, what, because, {"axis": name}, layout, tile)
 
 
-def _room(axes: AxisBits, tile: AxisBits) -> dict[str, int]:
+def room_below(axes: AxisBits, tile: AxisBits) -> dict[str, int]:
     """Return how many bits of each axis of the tile are left below it where it takes the highest ones."""
     cut = dict(tile)
     return {name: bits - cut[name] for name, bits in axes if name in cut}
@@ -219,10 +219,10 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
         >>> str(repetitions(A, LinearLayout.from_bases({"reg": [(2,)]}, {"o": 4})))
         'F2[reg=(0)(1)(4) -> o:8]'
     """
-    outside = _outside(layout, tile, "LA257", "the layout does not repeat the tile", left=True, gaps=True)
+    outside = outside_tile(layout, tile, "LA257", "the layout does not repeat the tile", left=True, gaps=True)
     used = reduce(or_, tile.columns, tile.constant)
     rest = layout.constant & ~move(used, moves(tile.out_axes, layout.out_axes))
-    return _trusted(layout.in_axes, layout.out_axes, tuple(column or 0 for column in outside), rest)
+    return trusted(layout.in_axes, layout.out_axes, tuple(column or 0 for column in outside), rest)
 
 
 def num_consecutive(layout: LinearLayout) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import unpack
 from layoutalg.f2.build import check_surjective
-from layoutalg.f2.layout import LinearLayout, _elimination, _trusted
+from layoutalg.f2.layout import LinearLayout, eliminated, trusted
 from layoutalg.f2.solutions import solve
 from layoutalg.f2.steps import linear
 from layoutalg.ground.check import refuse
@@ -31,7 +31,7 @@ def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smalle
     linear(layout, "layout")
     check_surjective(layout)
     bits = layout.out_bits
-    one = _trusted(layout.out_axes, layout.out_axes, tuple(1 << bit for bit in range(bits)), 0)
+    one = trusted(layout.out_axes, layout.out_axes, tuple(1 << bit for bit in range(bits)), 0)
     return solve(layout, one).choose(objective)
 
 
@@ -48,13 +48,13 @@ def left_inverse(layout: LinearLayout) -> LinearLayout:
         'F2[o=(0)(1) -> i:2]'
     """
     linear(layout, "layout")
-    reduced = _elimination(layout.columns)
+    reduced = eliminated(layout.columns)
     if reduced.null:
         because = f"rank {reduced.rank} is less than the {layout.in_bits} input bits"
         witness = {"kernel": unpack(reduced.null[0], layout.in_axes)}
         raise refuse("LA246", "the linear layout is not injective", because, witness, layout)
     columns = tuple(reduced.reduce(1 << bit)[1] for bit in range(layout.out_bits))
-    return _trusted(layout.out_axes, layout.in_axes, columns, matrix.apply(columns, layout.constant))
+    return trusted(layout.out_axes, layout.in_axes, columns, matrix.apply(columns, layout.constant))
 
 
 def free_variable_masks(layout: LinearLayout) -> dict[str, int]:
@@ -67,5 +67,5 @@ def free_variable_masks(layout: LinearLayout) -> dict[str, int]:
         {'reg': 2, 'lane': 0}
     """
     linear(layout, "layout")
-    packed = sum(1 << null.bit_length() - 1 for null in _elimination(layout.columns).null)
+    packed = sum(1 << null.bit_length() - 1 for null in eliminated(layout.columns).null)
     return unpack(packed, layout.in_axes)

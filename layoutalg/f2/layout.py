@@ -50,7 +50,7 @@ SMALL_BITS = 64
 _domain = Checker("LA204", "the coordinate is not in the domain of the layout")
 
 
-def _elimination(columns: tuple[int, ...]) -> matrix.Elimination:
+def eliminated(columns: tuple[int, ...]) -> matrix.Elimination:
     """Return the elimination of the columns; recent ones are kept, of small matrices by number, of others by bytes."""
     if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
         return _small_elimination(columns)
@@ -131,7 +131,7 @@ class LinearLayout(Layout):
                 raise malformed(f"bases[{name!r}]", "must be a sequence of images, one per bit", images)
             inputs.append((name, width(len(images), f"bases[{name!r}]")))
             columns += [pack(image, places, f"bases[{name!r}]", bit) for bit, image in enumerate(images)]
-        return _trusted(tuple(inputs), outputs, tuple(columns), pack_offset(offset, outputs))
+        return trusted(tuple(inputs), outputs, tuple(columns), pack_offset(offset, outputs))
 
     @classmethod
     def identity(cls, dims: Mapping[str, int] | Sequence[tuple[str, int]]) -> LinearLayout:
@@ -267,7 +267,7 @@ class LinearLayout(Layout):
         product = matrix.multiply(self.columns, columns)
         if constant:
             constant = matrix.apply(self.columns, constant)
-        return _trusted(inner.in_axes, self.out_axes, product, self.constant ^ constant)
+        return trusted(inner.in_axes, self.out_axes, product, self.constant ^ constant)
 
     def __mul__(self, outer: LinearLayout) -> LinearLayout:
         """Return the direct sum, ``self`` in the low bits; see ``layoutalg.f2.direct_sum``."""
@@ -283,7 +283,7 @@ class LinearLayout(Layout):
         for name, _ in inputs:
             columns += [move(column, low) for column in low_columns.get(name, ())]
             columns += [move(column, high) for column in high_columns.get(name, ())]
-        return _trusted(inputs, outputs, tuple(columns), move(self.constant, low) | move(outer.constant, high))
+        return trusted(inputs, outputs, tuple(columns), move(self.constant, low) | move(outer.constant, high))
 
     def inverse(self) -> LinearLayout:
         """Return the inverse map; input and output axes change places.
@@ -294,7 +294,7 @@ class LinearLayout(Layout):
             >>> LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4}, (1,)).inverse().table().tolist()
             [2, 0, 1, 3]
         """
-        reduced = _elimination(self.columns)
+        reduced = eliminated(self.columns)
         if reduced.null:
             witness: dict[str, object] = {"kernel": unpack(reduced.null[0], self.in_axes), "value": self.at(0)}
             raise self._singular(f"rank {reduced.rank} is less than the {self.in_bits} input bits", witness)
@@ -302,7 +302,7 @@ class LinearLayout(Layout):
             because = f"rank {reduced.rank} is less than the {self.out_bits} output bits"
             raise self._singular(because, {"missed": self.missed()})
         columns = tuple([columns for _, columns in reduced.pivots])
-        return _trusted(self.out_axes, self.in_axes, columns, matrix.apply(columns, self.constant))
+        return trusted(self.out_axes, self.in_axes, columns, matrix.apply(columns, self.constant))
 
     def __invert__(self) -> LinearLayout:
         """Return ``inverse()``."""
@@ -314,7 +314,7 @@ class LinearLayout(Layout):
     @property
     def rank(self) -> int:
         """The dimension of the image of the linear part: the layout takes ``2**rank`` values."""
-        return _elimination(self.columns).rank
+        return eliminated(self.columns).rank
 
     def missed(self) -> dict[str, int] | None:
         """Return an output that no input reaches; None for a surjective layout.
@@ -323,7 +323,7 @@ class LinearLayout(Layout):
             >>> LinearLayout.from_bases({"i": [(2,)]}, {"o": 4}).missed()
             {'o': 1}
         """
-        reduced, bits = _elimination(self.columns), self.out_bits
+        reduced, bits = eliminated(self.columns), self.out_bits
         if reduced.rank == bits:
             return None
         free = next(bit for bit in range(bits) if reduced.reduce(1 << bit)[0])
@@ -364,7 +364,7 @@ composes(LinearLayout, LinearLayout)(LinearLayout.__matmul__)
 _new, _set = object.__new__, object.__setattr__
 
 
-def _trusted(inputs: AxisBits, outputs: AxisBits, columns: tuple[int, ...], constant: int) -> LinearLayout:
+def trusted(inputs: AxisBits, outputs: AxisBits, columns: tuple[int, ...], constant: int) -> LinearLayout:
     """Return a layout whose fields are valid by construction, without checking them again."""
     layout = _new(LinearLayout)
     _set(layout, "in_axes", inputs)

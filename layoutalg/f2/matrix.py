@@ -60,7 +60,7 @@ class Elimination:
         return vector, used
 
 
-def _forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
+def forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
     """Return (bit length -> work row, kernel sets, number of columns); work rows are not yet reduced upwards."""
     count = len(columns)
     work: dict[int, int] = {}
@@ -111,7 +111,7 @@ def eliminate(columns: Sequence[int]) -> Elimination:
         >>> eliminate((0b11, 0b01, 0b10))
         Elimination(pivots=((1, 2), (2, 3)), null=(7,), column_count=3)
     """
-    work, null, count = _forward(columns)
+    work, null, count = forward(columns)
     mask = (1 << count) - 1
     pivots = tuple((row >> count, row & mask) for row in _backward(work))
     return Elimination(pivots, tuple(null), count)
@@ -166,7 +166,7 @@ def kernel(columns: Sequence[int]) -> tuple[int, ...]:
         >>> kernel((1, 2, 3, 0))
         (7, 8)
     """
-    return tuple(_forward(columns)[1])
+    return tuple(forward(columns)[1])
 
 
 def solve(columns: Sequence[int], target: int) -> tuple[int, tuple[int, ...]] | None:
@@ -192,7 +192,7 @@ def inverse(columns: Sequence[int]) -> tuple[int, ...]:
         >>> inverse((0b11, 0b10))
         (3, 2)
     """
-    work, null, count = _forward(columns)
+    work, null, count = forward(columns)
     if null:
         raise AdmissibilityError(
             Diagnostic(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from layoutalg.f2 import carry, matrix
 from layoutalg.f2.axes import bad_argument, fields_check, log2, packed_point, place, selected, unpack
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.layout import LinearLayout, trusted
 from layoutalg.f2.steps import linear, recolumned, restricted
 from layoutalg.ground.check import refuse
 
@@ -28,7 +28,7 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
     """
     linear(layout, "layout")
     constant = layout.constant ^ packed_point(layout.out_axes, offset, "offset")
-    return _trusted(layout.in_axes, layout.out_axes, layout.columns, constant)
+    return trusted(layout.in_axes, layout.out_axes, layout.columns, constant)
 
 
 def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
@@ -42,7 +42,7 @@ def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
     """
     linear(layout, "layout")
     constant = layout.constant ^ matrix.apply(layout.columns, packed_point(layout.in_axes, offset, "offset"))
-    return _trusted(layout.in_axes, layout.out_axes, layout.columns, constant)
+    return trusted(layout.in_axes, layout.out_axes, layout.columns, constant)
 
 
 def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
@@ -127,7 +127,5 @@ def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
         'F2[row=(1,0) -> row:2, col:2] ^ (0,1)'
     """
     at = packed_point(linear(layout, "layout").in_axes, point, "point")
-    moved = _trusted(
-        layout.in_axes, layout.out_axes, layout.columns, layout.constant ^ matrix.apply(layout.columns, at)
-    )
+    moved = trusted(layout.in_axes, layout.out_axes, layout.columns, layout.constant ^ matrix.apply(layout.columns, at))
     return restricted(moved, [name for name, _ in layout.in_axes if name not in point], layout.out_dims)

@@ -23,7 +23,7 @@ from layoutalg.f2.axes import (
     selected,
     width,
 )
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.layout import LinearLayout, trusted
 from layoutalg.f2.steps import columns_of, linear, mapped
 from layoutalg.ground.check import refuse
 
@@ -33,12 +33,12 @@ Change = Callable[[AxisBits], AxisBits]
 
 def _with_ins(layout: LinearLayout, change: Change) -> LinearLayout:
     """Return the layout with other input axes over the same bits."""
-    return _trusted(change(linear(layout, "layout").in_axes), layout.out_axes, layout.columns, layout.constant)
+    return trusted(change(linear(layout, "layout").in_axes), layout.out_axes, layout.columns, layout.constant)
 
 
 def _with_outs(layout: LinearLayout, change: Change) -> LinearLayout:
     """Return the layout with other output axes over the same bits."""
-    return _trusted(linear(layout, "layout").in_axes, change(layout.out_axes), layout.columns, layout.constant)
+    return trusted(linear(layout, "layout").in_axes, change(layout.out_axes), layout.columns, layout.constant)
 
 
 def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
@@ -113,7 +113,7 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
     """
     order = _permuted(linear(layout, "layout").in_axes, names)
     columns = tuple(column for name, _ in order for column in columns_of(layout, name, "names"))
-    return _trusted(order, layout.out_axes, columns, layout.constant)
+    return trusted(order, layout.out_axes, columns, layout.constant)
 
 
 def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
@@ -215,7 +215,7 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
     """
     _joinable(left, right, "output", "input")
     inputs = left.in_axes + right.in_axes
-    return _trusted(inputs, left.out_axes, left.columns + right.columns, left.constant ^ right.constant)
+    return trusted(inputs, left.out_axes, left.columns + right.columns, left.constant ^ right.constant)
 
 
 def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
@@ -231,7 +231,7 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
     _joinable(left, right, "input", "output")
     shift = left.out_bits
     columns = tuple(low | high << shift for low, high in zip(left.columns, right.columns, strict=True))
-    return _trusted(left.in_axes, left.out_axes + right.out_axes, columns, left.constant | right.constant << shift)
+    return trusted(left.in_axes, left.out_axes + right.out_axes, columns, left.constant | right.constant << shift)
 
 
 def _joinable(left: LinearLayout, right: LinearLayout, same: str, other: str) -> None:

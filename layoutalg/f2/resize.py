@@ -26,7 +26,7 @@ from layoutalg.f2.axes import (
     unpack,
 )
 from layoutalg.f2.build import direct_sum, identity_1d
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.layout import LinearLayout, trusted
 from layoutalg.f2.reshape import transpose_outs
 from layoutalg.f2.steps import columns_of, linear, mapped, recolumned, restricted
 from layoutalg.ground.check import refuse
@@ -152,7 +152,7 @@ def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     count = _smaller(size, bits)
     inside = ((1 << bits) - 1) << low
     columns = tuple(column & ~inside if field(column, (low, bits)) >> count else column for column in layout.columns)
-    return mask_out(_trusted(layout.in_axes, layout.out_axes, columns, layout.constant), name, size)
+    return mask_out(trusted(layout.in_axes, layout.out_axes, columns, layout.constant), name, size)
 
 
 def _smaller(size: object, bits: int) -> int:

@@ -37,7 +37,7 @@ from layoutalg.f2.axes import (
     unpack,
 )
 from layoutalg.f2.divide import is_trivial_over, quotient
-from layoutalg.f2.layout import SMALL_BITS, LinearLayout, _elimination, _trusted
+from layoutalg.f2.layout import SMALL_BITS, LinearLayout, eliminated, trusted
 from layoutalg.f2.steps import bit_name, linear
 from layoutalg.ground.cache import kept
 from layoutalg.ground.check import refuse
@@ -163,7 +163,7 @@ class SolutionSet:
             kernel = [matrix.apply(kernel, null) for null in reduced.null]
         # a null set is one vector and others before it, and no step uses that vector: what is left of the kernel is
         # ascending and reduced again, and the values stay the smallest modulo it
-        return _trusted(one.in_axes, one.out_axes, tuple(values[:-1]), values[-1])
+        return trusted(one.in_axes, one.out_axes, tuple(values[:-1]), values[-1])
 
 
 def _targets(inputs: AxisBits, name: str, bits: int) -> list[int]:
@@ -215,7 +215,7 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
         # the vector is used up, what is left is the set of columns
         answer.append(row)
     # each kernel set has a highest column of its own and otherwise only pivot columns: it is reduced already
-    particular = _trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
+    particular = trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
     return _solutions(particular, kernel)
 
 
@@ -227,7 +227,7 @@ def _work(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], in
 
 
 def _forward(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
-    work, null, count = matrix._forward(columns)
+    work, null, count = matrix.forward(columns)
     return work, tuple(null), count
 
 
@@ -260,7 +260,7 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
 
     The witness is the input bit alone if the value at the origin is in the image, else the origin.
     """
-    origin_ok = _elimination(outer.columns).reduce(_origin(outer, target))[0] == 0
+    origin_ok = eliminated(outer.columns).reduce(_origin(outer, target))[0] == 0
     at = 1 << index if origin_ok and index < target.in_bits else 0
     name = "the affine part" if index == target.in_bits else f"the image of {bit_name(target, index)}"
     because = f"{name} is not in the image of the outer layout"
@@ -301,7 +301,7 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
         because = f"one starts from {inner.in_dims}, the other from {target.in_dims}"
         witness: dict[str, object] = {"inner": inner.in_dims, "target": target.in_dims}
         raise refuse("LA751", "a conversion needs two layouts of one box", because, witness, inner, target)
-    reduced = _elimination(inner.columns)
+    reduced = eliminated(inner.columns)
     columns, values = [0] * inner.out_bits, target.columns
     for null in reduced.null:
         if matrix.apply(values, null):
@@ -312,7 +312,7 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
     for vector, used in reduced.pivots:
         columns[vector.bit_length() - 1] = matrix.apply(values, used)
     constant = target.constant ^ matrix.apply(columns, inner.constant)
-    return _trusted(inner.out_axes, target.out_axes, tuple(columns), constant)
+    return trusted(inner.out_axes, target.out_axes, tuple(columns), constant)
 
 
 def invert_and_compose(
@@ -345,7 +345,7 @@ def preimages(
         ({'i': 1}, ({'i': 3},))
     """
     packed = packed_point(linear(layout, "layout").out_axes, point, "point", complete=True, flat=True)
-    reduced = _elimination(layout.columns)
+    reduced = eliminated(layout.columns)
     rest, used = reduced.reduce(packed ^ layout.constant)
     if rest:
         value = unpack(packed, layout.out_axes)

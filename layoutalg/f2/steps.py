@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from layoutalg.f2.axes import AxisBits, argument_check, fields, gather, place, resized
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.layout import LinearLayout, trusted
 
 
 def linear(value: object, argument: str) -> LinearLayout:
@@ -21,7 +21,7 @@ def linear(value: object, argument: str) -> LinearLayout:
 
 def mapped(layout: LinearLayout, outputs: AxisBits, change: Callable[[int], int]) -> LinearLayout:
     """Return the layout after a linear map of packed values, onto the axes ``outputs``."""
-    return _trusted(layout.in_axes, outputs, tuple(map(change, layout.columns)), change(layout.constant))
+    return trusted(layout.in_axes, outputs, tuple(map(change, layout.columns)), change(layout.constant))
 
 
 def recolumned(layout: LinearLayout, name: str, columns: Sequence[int]) -> LinearLayout:
@@ -29,7 +29,7 @@ def recolumned(layout: LinearLayout, name: str, columns: Sequence[int]) -> Linea
     low, bits = place(layout.in_axes, name, "name")
     rest = layout.columns[low + bits :]
     inputs = resized(layout.in_axes, name, len(columns))
-    return _trusted(inputs, layout.out_axes, (*layout.columns[:low], *columns, *rest), layout.constant)
+    return trusted(inputs, layout.out_axes, (*layout.columns[:low], *columns, *rest), layout.constant)
 
 
 def restricted(layout: LinearLayout, ins: Container[str], outs: Container[str]) -> LinearLayout:
@@ -41,7 +41,7 @@ def restricted(layout: LinearLayout, ins: Container[str], outs: Container[str]) 
             columns += [gather(column, places) for column in layout.columns[low : low + bits]]
     inputs = tuple(axis for axis in layout.in_axes if axis[0] in ins)
     outputs = tuple(axis for axis in layout.out_axes if axis[0] in outs)
-    return _trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
+    return trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
 
 
 def columns_of(layout: LinearLayout, name: str, argument: str) -> tuple[int, ...]:

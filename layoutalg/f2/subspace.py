@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, packed_point, unpack
-from layoutalg.f2.layout import LinearLayout, _trusted
+from layoutalg.f2.layout import LinearLayout, trusted
 from layoutalg.f2.steps import linear
 from layoutalg.ground.check import refuse
 
@@ -184,7 +184,7 @@ class Subspace:
             'F2[i=(3) -> x:4]'
         """
         fields_check.name(name, "name")
-        return _trusted(((name, len(self.basis)),), self.axes, self.basis, 0)
+        return trusted(((name, len(self.basis)),), self.axes, self.basis, 0)
 
     def _same(self, other: Subspace) -> None:
         if not isinstance(other, Subspace) or other.axes != self.axes:
