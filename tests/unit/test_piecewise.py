@@ -11,7 +11,7 @@ import pytest
 from layoutalg.convert import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 from layoutalg.piecewise import PiecewiseLayout, PointSet, budget, questions, reading
 
 
@@ -194,3 +194,23 @@ def test_text_that_isl_would_misread_or_choke_on_is_refused_first(text: str, rul
 def test_a_set_is_not_a_layout(text: str) -> None:
     with pytest.raises(MalformedError, match="no arrow"):
         PiecewiseLayout(text)
+
+
+def test_a_flat_index_meets_the_axes_of_a_total_layout() -> None:
+    point = PiecewiseLayout("{ [] -> [3] }")
+    assert (point @ PiecewiseLayout("{ [i] -> [0] : 0 <= i < 4 }")).table().tolist() == [3] * 4
+    with pytest.raises(AdmissibilityError, match="LA651"):
+        point @ PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")
+    grid = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")
+    ragged = PiecewiseLayout("[N] -> { [i] -> [i] : 0 <= i < N and N <= 32 }")
+    assert (grid @ ragged).subs(N=32).table().tolist() == grid.table().tolist()
+    with pytest.raises(AdmissibilityError) as caught:
+        grid @ PiecewiseLayout("[N] -> { [i] -> [i] : 0 <= i < N }")
+    at = (caught.value.diagnostic.witness or {})["at"]
+    assert 32 <= at["i"] < at["N"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("names", ["as", "as a b", "as a, b", "given", "as 3", "as a given [N] -> { : N < N }"])
+def test_what_follows_the_text_is_read_or_refused(names: str) -> None:
+    with pytest.raises(MalformedError):
+        PiecewiseLayout.parse(f"{{ [i] -> [i] : 0 <= i < 4 }} {names}")
