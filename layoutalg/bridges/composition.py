@@ -233,13 +233,11 @@ def _permutation(swizzle: Swizzle, size: int, where: Call) -> ComposedLayout:
     """Return a swizzle of the coordinates of a layout, or refuse one that leads out of them."""
     leaving = first_leaving(swizzle, size, size)
     if leaving is not None:
+        what = "the swizzle leads out of the domain of the layout"
+        because = f"{swizzle} maps {leaving} to {swizzle(leaving)}, the layout has {size} points"
         raise AdmissibilityError(
             Diagnostic(
-                code="LA641",
-                what="the swizzle leads out of the domain of the layout",
-                where=(str(where),),
-                because=f"{swizzle} maps {leaving} to {swizzle(leaving)}, the layout has {size} points",
-                witness={"coordinate": leaving, "value": swizzle(leaving), "size": size},
+                "LA641", what, (str(where),), because, {"coordinate": leaving, "value": swizzle(leaving), "size": size}
             )
         )
     return ComposedLayout(swizzle, 0, CuteLayout(size, 1))

@@ -123,14 +123,9 @@ def _behind(offset: int, modes: Iterable[tuple[int, int]], swizzle: Swizzle = ID
 
 
 def _too_wide(where: Call) -> RepresentabilityError:
-    return RepresentabilityError(
-        Diagnostic(
-            code="LA660",
-            what="the numbers of the layout do not fit a CuTe layout",
-            where=(str(where),),
-            because="extents, strides, offset and values of a CuTe layout are 64-bit integers",
-        )
-    )
+    what = "the numbers of the layout do not fit a CuTe layout"
+    because = "extents, strides, offset and values of a CuTe layout are 64-bit integers"
+    return RepresentabilityError(Diagnostic("LA660", what, (str(where),), because))
 
 
 def _linear_to_cute(layout: LinearLayout, where: Call) -> CuteLayout | ComposedLayout:
@@ -168,15 +163,8 @@ def _overlap(layout: LinearLayout) -> tuple[str, dict[str, object]]:
 
 
 def _no_cute(where: Call | str, because: str, witness: dict[str, object]) -> RepresentabilityError:
-    return RepresentabilityError(
-        Diagnostic(
-            code="LA235",
-            what="the layout is not shape:stride behind at most one swizzle",
-            where=(str(where),),
-            because=because,
-            witness=witness,
-        )
-    )
+    what = "the layout is not shape:stride behind at most one swizzle"
+    return RepresentabilityError(Diagnostic("LA235", what, (str(where),), because, witness))
 
 
 def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout | ComposedLayout | LinearLayout:

@@ -220,12 +220,5 @@ def _orders(counts: dict[int, int]) -> Iterator[list[int]]:
 
 
 def _refused(where: Call, because: str, witness: dict[str, object]) -> RepresentabilityError:
-    return RepresentabilityError(
-        Diagnostic(
-            code="LA660",
-            what="the layout is not affine over the integers on any box",
-            where=(str(where),),
-            because=because,
-            witness=witness,
-        )
-    )
+    what = "the layout is not affine over the integers on any box"
+    return RepresentabilityError(Diagnostic("LA660", what, (str(where),), because, witness))

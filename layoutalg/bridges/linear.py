@@ -77,14 +77,10 @@ def to_linear(layout: Given) -> LinearLayout:
     negative = [0] if constant < 0 else [1 << bit for bit, column in enumerate(columns) if column < 0]
     if negative:
         value = constant ^ (columns[negative[0].bit_length() - 1] if negative[0] else 0)
+        what = "the layout has a negative value"
+        because = f"f({negative[0]}) = {value}, and an F2 map takes values in [0, 2**n)"
         raise RepresentabilityError(
-            Diagnostic(
-                code="LA232",
-                what="the layout has a negative value",
-                where=(str(where),),
-                because=f"f({negative[0]}) = {value}, and an F2 map takes values in [0, 2**n)",
-                witness={"coordinate": negative[0], "value": value},
-            )
+            Diagnostic("LA232", what, (str(where),), because, {"coordinate": negative[0], "value": value})
         )
     bits = max((value.bit_length() for value in (constant, *columns)), default=0)
     if isinstance(layout, LinearLayout):
@@ -98,16 +94,11 @@ def _one_power_of_two(layout: AnyFamily, where: Call) -> None:
     one_output(layout, where)
     size = layout.size
     if size < 1 or size & (size - 1):
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA231",
-                what="the size of the layout is not a power of two",
-                where=(str(where),),
-                because=f"an F2 map has 2**n points, the layout has {size}"
-                + ("; layoutalg.convert.to_piecewise holds it exactly" if size else ""),
-                witness={"size": size},
-            )
+        what = "the size of the layout is not a power of two"
+        because = f"an F2 map has 2**n points, the layout has {size}" + (
+            "; layoutalg.convert.to_piecewise holds it exactly" if size else ""
         )
+        raise RepresentabilityError(Diagnostic("LA231", what, (str(where),), because, {"size": size}))
 
 
 def linear_form(layout: Given) -> LinearForm | tables.Departure:
@@ -218,13 +209,11 @@ def _not_linear(layout: AnyFamily, where: Call, coordinate: int) -> Representabi
     y = coordinate ^ x
     value, *others = (int(layout.at(index)) for index in (coordinate, x, y, 0))  # type: ignore[arg-type]
     forced = others[0] ^ others[1] ^ others[2]
+    what = "the layout is not affine over F2"
+    because = (
+        f"f({coordinate}) = {value}, but f({x}) xor f({y}) xor f(0) = {forced}; "
+        "layoutalg.convert.to_piecewise holds it exactly"
+    )
     return RepresentabilityError(
-        Diagnostic(
-            code="LA230",
-            what="the layout is not affine over F2",
-            where=(str(where),),
-            because=f"f({coordinate}) = {value}, but f({x}) xor f({y}) xor f(0) = {forced}; "
-            "layoutalg.convert.to_piecewise holds it exactly",
-            witness={"x": x, "y": y, "f(x^y)": value, "f(x)^f(y)^f(0)": forced},
-        )
+        Diagnostic("LA230", what, (str(where),), because, {"x": x, "y": y, "f(x^y)": value, "f(x)^f(y)^f(0)": forced})
     )

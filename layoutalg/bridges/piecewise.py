@@ -262,15 +262,9 @@ def _from_table(layout: HierarchicalLayout, where: Call) -> PiecewiseLayout:
     runs = arithmetic_runs(table)
     if len(runs) > RUNS:
         stop = runs[-1][1]
-        raise BudgetError(
-            Diagnostic(
-                code="LA662",
-                what="the table has too many pieces",
-                where=(str(where)[:200],),
-                because=f"more than {RUNS} arithmetic runs on its first {stop} of {len(table)} points",
-                witness={"runs": len(runs), "points": stop},
-            )
-        )
+        what = "the table has too many pieces"
+        because = f"more than {RUNS} arithmetic runs on its first {stop} of {len(table)} points"
+        raise BudgetError(Diagnostic("LA662", what, (str(where)[:200],), because, {"runs": len(runs), "points": stop}))
     return PiecewiseLayout(runs_text(runs), ("offset",))
 
 
