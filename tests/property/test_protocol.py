@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from judges import protocol
-from judges.families import FAMILIES, PAIRS, PARTIAL
+from judges.families import ANSWERS, FAMILIES, OPERATIONS, PAIRS, PARTIAL, answers
 from judges.protocol import LAWS, PARTIAL_LAWS, pair
 
 import layoutalg as la
@@ -19,6 +19,7 @@ from layoutalg.ground.layout import Layout
 Law = Callable[[Any], None]
 ALL: dict[tuple[str, str], tuple[st.SearchStrategy[Any], Law]] = {
     **{(family, law): (FAMILIES[family], LAWS[law]) for family in FAMILIES for law in LAWS},
+    **{(f"answers: {family}", law): (ANSWERS[family], LAWS[law]) for family in ANSWERS for law in LAWS},
     **{(family, law): (PARTIAL[family], PARTIAL_LAWS[law]) for family in PARTIAL for law in PARTIAL_LAWS},
     **{(family, "@"): (PAIRS[family], pair) for family in PAIRS},
 }
@@ -34,6 +35,15 @@ def test_every_family_obeys_the_laws(family: str, law: str) -> None:
         check(value)
 
     hold()
+
+
+@pytest.mark.parametrize("family", list(OPERATIONS))
+def test_every_operation_answers_some_of_its_operands(family: str) -> None:
+    """The laws would say nothing of an operation that refuses every operand that is drawn."""
+    operands, operations = OPERATIONS[family]
+    steady = settings(max_examples=200, derandomize=True, database=None, phases=[Phase.generate])
+    for operation in operations:
+        find(answers(operands, [operation], strict=True), lambda _: True, settings=steady)
 
 
 class Planted(Layout):
