@@ -1,6 +1,6 @@
 """Three ways to run a plan: on a GPU, as its own text on the CPU, or by the Python model.
 
-Main definitions: ``Backend``, ``Simulator``, ``Host``, ``Cuda``, ``open_backend``.
+Main definitions: ``Backend``, ``Simulator``, ``Host``, ``Cuda``, ``chosen_backend``, ``open_backend``.
 
 Notation: a backend is opened on one plan and one memory (byte 0 is the tensor's base address). ``load`` returns the
 shared-memory image, ``store`` writes the memory, ``read`` returns part of it; a non-empty reason says why nothing came.
@@ -20,7 +20,8 @@ from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource, status_text
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.codegen.simulate import shared_image, store_memory
-from layoutalg.ground.errors import LayoutError, MissingExtraError
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, LayoutError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -119,6 +120,33 @@ class Cuda:
 
     def read(self, first: int, last: int) -> Bytes:
         return launch.download(self.memory, first, last)
+
+
+def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -> tuple[str, str, str | None]:
+    """Return the backend to use, why, and the GPU's name.
+
+    Args:
+        device: One of ``names``, or ``"auto"``: the GPU where one of the architecture is present, else the last name.
+        arch: Architecture of the kernel.
+        names: The backends that the caller has.
+        call: The caller.
+
+    Raises: MalformedError: LA540. MissingExtraError: LA520, LA532.
+    """
+    if not isinstance(device, str) or device not in ("auto", *names):
+        raise Checker("LA540", "no such backend").malformed("device", f"must be one of {('auto', *names)}", device)
+    if device == "host" and hostsim.compiler() is None:
+        raise MissingExtraError(Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", (call,)))
+    if device not in ("auto", "cuda"):
+        return device, "", None
+    info = launch.device()
+    if info is not None and info.runs(arch):
+        return "cuda", "", info.name
+    reason = "no GPU is present" if info is None else f"{info.name} does not run {arch}"
+    if device == "cuda":
+        raise MissingExtraError(Diagnostic("LA532", "no usable GPU", (call,), reason))
+    models = {"simulator": "the Python model of the copy engine was used", "host": "the CPU models were used"}
+    return names[-1], f"{reason}: {models[names[-1]]}", None
 
 
 def open_backend(name: str, plan: TensorMapPlan, memory: Bytes, spans: Spans | None = None) -> Backend:

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen import hostsim, launch
+from layoutalg.codegen.backends import chosen_backend
 from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource, checked_int, status_text
 from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -120,15 +120,8 @@ def validate_product(
     """
     for argument, operand in (("a", a), ("b", b)):
         CHECK.kind(operand, Operand, argument)
-    if device not in ("auto", "cuda", "host"):
-        because = f"device must be 'auto', 'cuda' or 'host', not {str(device)[:40]!r}"
-        raise MalformedError(Diagnostic("LA540", "no such backend", ("validate_product",), because))
     checked_int(seed, "seed", 0, 2**64, "validate_product", "LA544")
-    info = launch.device()
-    usable = info is not None and info.runs(a.copy.problem.arch)
-    if device == "cuda" and not usable:
-        raise MissingExtraError(Diagnostic("LA532", "no usable GPU", ("validate_product",)))
-    backend = "cuda" if usable and device != "host" else "host"
+    backend, _, name = chosen_backend(device, a.copy.problem.arch, ("cuda", "host"), "validate_product")
     began = time.perf_counter()
     rng = np.random.default_rng(seed)
     starts = origins or ((0,) * a.copy.problem.rank, (0,) * b.copy.problem.rank)
@@ -142,7 +135,6 @@ def validate_product(
         row, column = (int(v) for v in wrong[0])
         difference = (row, column, float(wanted[row, column]), float(got[row, column]))
     shape = (wanted.shape[0], wanted.shape[1], tiles[0].shape[1])
-    name = info.name if backend == "cuda" and info is not None else None
     return ProductReport(backend, name, shape, difference, note, round(time.perf_counter() - began, 4))
 
 

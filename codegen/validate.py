@@ -20,12 +20,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen import hostsim
-from layoutalg.codegen.backends import Backend, Spans, open_backend
+from layoutalg.codegen.backends import Backend, Spans, chosen_backend, open_backend
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import checked_int
-from layoutalg.codegen.launch import device as gpu
 from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments
 from layoutalg.codegen.simulate import POISON
 from layoutalg.ground import clock, limits
@@ -40,7 +38,7 @@ MAX_FILLED_BYTES = 2**26
 MAX_ALIGN_BYTES = 2**16
 """Memory is aligned like the tensor's base up to here; no copy depends on more."""
 STORE_MARGIN_BYTES = 4096
-BACKENDS = ("auto", "cuda", "host", "simulator")
+BACKENDS = ("cuda", "host", "simulator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +127,10 @@ def validate(
     Raises:
         MalformedError: LA540, LA541, LA535, LA544. BudgetError: LA001, LA002. MissingExtraError: LA532, LA510, LA520.
     """
-    if not isinstance(device, str) or device not in BACKENDS:
-        because = f"device must be one of {BACKENDS}, not {str(device)[:40]!r}"
-        raise MalformedError(Diagnostic("LA540", "no such backend", ("validate",), because))
     checked_plan(plan)
     checked_int(seed, "seed", 0, 2**64, "validate", "LA544")
     began = time.perf_counter()
-    backend, note, name = _backend(plan, device)
+    backend, note, name = chosen_backend(device, plan.problem.arch, BACKENDS, "validate")
     unfit = _unfit(plan)
     if unfit is not None:
         return ValidationReport(backend, note, name, (), 0, unfit, None, 0.0)
@@ -233,21 +228,6 @@ def _allowed(plan: TensorMapPlan, value: int, reach: int, low: int, high: int) -
     if plan.oob == "weak":
         return low <= value < high
     return plan.direction == "load" or value >= 0
-
-
-def _backend(plan: TensorMapPlan, device: str) -> tuple[str, str, str | None]:
-    """Return the backend to use, why, and the GPU's name."""
-    if device == "host" and hostsim.compiler() is None:
-        raise MissingExtraError(Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", ("validate",)))
-    if device in ("host", "simulator"):
-        return device, "", None
-    info = gpu()
-    if info is not None and info.runs(plan.problem.arch):
-        return "cuda", "", info.name
-    reason = "no GPU is present" if info is None else f"{info.name} does not run {plan.problem.arch}"
-    if device == "cuda":
-        raise MissingExtraError(Diagnostic("LA532", "no usable GPU", ("validate",), reason))
-    return "simulator", f"{reason}: the Python model of the copy engine was used", None
 
 
 def _cubin_bytes(plan: TensorMapPlan) -> int | None:
