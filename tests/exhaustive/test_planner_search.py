@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from judges import map_search, planner_cases, tma_engine
+from judges.map_candidates import Candidate, element_strides
+from judges.map_geometry import Geometry, geometries_of
 from judges.map_search import search_maps
+from judges.map_trial import View
 from judges.planner_cases import examine, judge_plan, run_plan
 from judges.planner_judge import CLASSES, Statement, contradiction
 from judges.planner_problems import random_problem
@@ -196,13 +199,13 @@ def best_by_enumeration(statement: Statement) -> str | None:
     low, high = statement.memory
     if statement.base_align % 16 or contradiction(statement, window) or len(moving) != 1 or low < 0 or high > 112:
         return None
-    live, lives = map_search._live(statement, window)
-    geometries = list(map_search._geometries(statement, live))
+    live, lives = map_search.live_elements(statement, window)
+    geometries = list(geometries_of(statement, live))
     if not live.any() or len(lives[moving[0]]) < 2 or any(len(geometry.offsets) > 1 for geometry in geometries):
         return None
     best = "wrong"
     for geometry in geometries:
-        views = [map_search._View(statement, geometry, origins) for origins in (statement.window(8), window)]
+        views = [View(statement, geometry, origins) for origins in (statement.window(8), window)]
         for candidate in every_move(statement, geometry, moving[0], high):
             if all(view.verdict(candidate) < CLASSES.index(best) for view in views):
                 found = views[-1].found(candidate)
@@ -210,11 +213,9 @@ def best_by_enumeration(statement: Statement) -> str | None:
     return best
 
 
-def every_move(
-    statement: Statement, geometry: map_search.Geometry, dim: int, memory_bytes: int
-) -> Iterator[map_search.Candidate]:
+def every_move(statement: Statement, geometry: Geometry, dim: int, memory_bytes: int) -> Iterator[Candidate]:
     step = statement.multiples[dim] * statement.strides[dim] * statement.size
-    choices = [map_search._element_strides(s, n) for s, n in zip(geometry.walked, geometry.counts[1:], strict=True)]
+    choices = [element_strides(s, n) for s, n in zip(geometry.walked, geometry.counts[1:], strict=True)]
     for steps in itertools.product(*choices):
         fixed = (statement.size, *(s // e for s, e in zip(geometry.walked, steps, strict=True)))
         for more in range(max(0, 4 - len(fixed))):
@@ -227,9 +228,7 @@ def every_move(
                         continue
                     moves = [(0,) * len(strides)] * statement.rank
                     moves[dim] = (rest // statement.size, *outer)
-                    yield map_search.Candidate(
-                        strides, (1, *steps, *(1,) * more), ((0,) * len(strides),), tuple(moves), ()
-                    )
+                    yield Candidate(strides, (1, *steps, *(1,) * more), ((0,) * len(strides),), tuple(moves), ())
 
 
 def test_the_search_against_every_stride_and_move():
