@@ -123,7 +123,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         for engine in _engines:
             try:
                 clock.check("equality of two layouts")
-                answer = _asked(engine, f, g, spend)
+                answer = _answer(engine, f, g, spend)
             except BudgetError as error:
                 answer = error.diagnostic.because
             if not isinstance(answer, str):
@@ -157,7 +157,7 @@ def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
     return Proved("isl", {"maps": (f.text, g.text)}) if found is None else Refuted("isl", {"at": found})
 
 
-def _asked(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
+def _answer(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Return the answer of one engine, confirmed by evaluating both layouts, or why it has none."""
     if engine != "table" and (_is_tile(f) or _is_tile(g)):
         if engine != "normal-form":

@@ -13,9 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     AnyFamily,
@@ -133,7 +130,7 @@ def _form(layout: AnyFamily) -> LinearForm | tables.Departure:
     if isinstance(layout, PiecewiseLayout):
         if layout.size > CONFIRM_POINTS:
             raise undecided(layout, "a piecewise layout is read point by point")
-        return _object_linear(layout.table())
+        return tables.linear(layout.table())
     form, open_end = carry_free(layout)
     return _departure(layout, open_end) if form is None else form
 
@@ -152,8 +149,8 @@ def _departure(layout: CuteLayout | ComposedLayout, open_end: bool) -> LinearFor
 
 
 def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
-    """Return the columns of ``(sum of row x + b) mod m``, or a departure: the least one, except where m is no power of
-    two and the table is too large, when it is the least coordinate with two bits set."""
+    """Return the columns of ``(sum of row x + b) mod m``, or a departure: the least one, except where m is not a power
+    of two and the table is too large, when it is the least coordinate with two bits set."""
     row, b, m = layout.matrix[0], layout.offset[0], layout.moduli[0]
     form = residue_form(row, b, m, layout.extents)
     if form is not None:
@@ -169,26 +166,11 @@ def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
         if sum_of_bits(0, [column & below for column in masked]) is not None:
             return tuple(masked), b
     elif layout.size <= CONFIRM_POINTS and m < 2**62:
-        return _object_linear(layout.table())
+        return tables.linear(layout.table())
     found = _first_pair(lambda index: layout.value(layout.coordinate(index))[0], len(addends))
     if found is None:
         raise undecided(layout, f"residues modulo {m} are read point by point, as 62-bit numbers")
     return found
-
-
-def _object_linear(table: npt.NDArray[np.int64]) -> LinearForm | tables.Departure:
-    """Return the form of a table whose values may be Python integers of any size."""
-    if table.dtype != object:
-        return tables.linear(table)
-    constant = table[0]
-    forced, columns = table[:1], []
-    while len(forced) < len(table):
-        columns.append(int(table[len(forced)] ^ constant))
-        forced = np.concatenate([forced, forced ^ columns[-1]])
-    wrong = np.flatnonzero(forced != table)
-    if wrong.size:
-        return tables.Departure(int(wrong[0]), int(table[wrong[0]]), int(forced[wrong[0]]))
-    return tuple(columns), int(constant)
 
 
 def _first_pair(value: Callable[[int], int], bits: int) -> tables.Departure | None:

@@ -231,7 +231,7 @@ def lowered(layout: AnyFamily) -> AnyFamily:
     layout; the same flat function, one top-level mode or input axis per axis.
 
     Left as they are: layouts with several outputs, wrapping moduli, partial tiles, tables, digits with mixed bits in a
-    size that is no power of two, and numbers beyond 64 bits; one piece of these is an integer layout.
+    size that is not a power of two, and numbers beyond 64 bits; one piece of these is an integer layout.
 
     Example:
         >>> print(lowered(IntegerLayout.from_strides({"i": 4, "j": 3}, (-1, 4), 3)))

@@ -1,4 +1,4 @@
-"""Asking z3 whether two functions on digits differ.
+"""Equality of two functions on digits, decided by z3.
 
 Main definitions: ``first_difference``, ``Question``.
 
@@ -63,19 +63,19 @@ def first_difference(question: Question, milliseconds: int) -> dict[str, int] | 
     if not isinstance(question, Question):
         raise check.malformed("question", "must be a Question", question)
     limit = check.integer(milliseconds, "milliseconds", 1)
-    asked = solver.session("QF_LIA")
-    writer = _Writer(asked.z3, asked.context, asked.solver)
+    session = solver.session("QF_LIA")
+    writer = _Writer(session.z3, session.context, session.solver)
     for name, extent in question.joint.digits:
         writer.declare(name, 0, extent - 1)
     for equation in question.joint.equations:
-        asked.solver.add(writer.sum(equation) == 0)
+        session.solver.add(writer.sum(equation) == 0)
     left = writer.function(question.left, question.joint.left)
     right = writer.function(question.right, question.joint.right)
-    asked.solver.add(asked.z3.Or([a != b for a, b in zip(left, right, strict=True)]))
+    session.solver.add(session.z3.Or([a != b for a, b in zip(left, right, strict=True)]))
     names = [name for name, _ in question.joint.digits]
     given = clock.left(limit / 1000)
     try:
-        found = solver.solve(asked, "equality on digits", [writer.names[name] for name in names], given)
+        found = solver.solve(session, "equality on digits", [writer.names[name] for name in names], given)
     except BudgetError as error:
         if error.diagnostic.code != "LA001":
             raise

@@ -64,8 +64,6 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
     Example:
         >>> to_bases(LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}))
         ([('lane', [[1, 0], [0, 1]])], [('dim0', 2), ('dim1', 2)])
-
-    Source: Triton 3.9.0 ``LinearLayout.from_bases``.
     """
     if not isinstance(layout, LinearLayout):
         _fail("layout", "must be a LinearLayout", layout)
@@ -93,8 +91,6 @@ def from_bases(bases: object, out_dims: object) -> LinearLayout:
     Example:
         >>> str(from_bases([("lane", [[1, 0], [0, 1]])], ["dim0", "dim1"]))
         'F2[lane=(1,0)(0,1) -> dim0:2, dim1:2]'
-
-    Source: Triton 3.9.0 ``LinearLayout.bases``, ``LinearLayout.out_dims``.
     """
     entries = _pairs(bases, "bases")
     if isinstance(out_dims, (tuple, list)) and all(isinstance(name, str) for name in out_dims):
@@ -119,8 +115,6 @@ def to_object(layout: LinearLayout, triton_class: Any) -> Any:
         ...         return bases, names, sizes, require_surjective
         >>> to_object(LinearLayout.from_bases({"lane": [(2,)]}, {"dim0": 4}), Recorder)
         ([('lane', [[2]])], ['dim0'], [4], False)
-
-    Source: Triton 3.9.0 ``LinearLayout.from_bases``.
     """
     bases, out_dims = to_bases(layout)
     build = getattr(triton_class, "from_bases", None)
@@ -141,8 +135,6 @@ def from_object(value: Any) -> LinearLayout:
         >>> from types import SimpleNamespace
         >>> str(from_object(SimpleNamespace(bases=[("lane", [[1], [2]])], out_dims=[("dim0", 4)])))
         'F2[lane=(1)(2) -> dim0:4]'
-
-    Source: Triton 3.9.0 ``LinearLayout``.
     """
     if isinstance(value, LinearLayout):
         return value
@@ -165,8 +157,6 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
         >>> one = {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}
         >>> to_attribute(LinearLayout.from_bases(one, {"dim0": 2, "dim1": 2}))
         '#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>'
-
-    Source: Triton 3.9.0 ``LinearEncodingAttr``, ``SharedLinearEncodingAttr``.
     """
     bases, kind = _encoding(layout)
     body = ", ".join(f"{axis} = {images}" for axis, images in bases)
@@ -190,8 +180,6 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
     Example:
         >>> str(from_attribute("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>"))
         'F2[register=(0,1), lane=(1,0), warp=, block= -> dim0:2, dim1:2]'
-
-    Source: Triton 3.9.0 ``LinearEncodingAttr``.
     """
     layout = parse_attribute(_short(text), shape) if isinstance(text, str) else None
     if not isinstance(layout, LinearLayout):
@@ -212,8 +200,6 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
     Example:
         >>> to_gluon(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2}))
         'gl.SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)'
-
-    Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
     """
     bases, kind = _encoding(layout)
     if not isinstance(module, str) or (module and not all(_is_name(part) for part in module.split("."))):
@@ -244,8 +230,6 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     Example:
         >>> str(from_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
-
-    Source: Triton 3.9.0 ``DistributedLinearLayout``, ``SharedLinearLayout``.
     """
     node = expression_tree(_short(text)) if isinstance(text, str) else None
     name = ""
