@@ -18,18 +18,16 @@ from functools import lru_cache
 
 from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.factor import PREFIX, Broken, GaveUpError, factor_run, first_interaction
-from layoutalg.cute.inttuple import INT_LIMIT, integer, shape_text, unflatten
+from layoutalg.cute.inttuple import INT_LIMIT, shape_text, unflatten
 from layoutalg.cute.layout import CuteLayout, from_runs
-from layoutalg.cute.operands import NARROW, RECENT, WIDER, Tiler, weight
+from layoutalg.cute.operands import NARROW, RECENT, WIDER, Tiler, malformed_tiler, tiler_text, weight
 from layoutalg.ground.cache import remembered
 from layoutalg.ground.digits import Flat, evaluate, evaluate_many, first_outside, merge, span, table
 from layoutalg.ground.errors import (
     AdmissibilityError,
     BudgetError,
     Diagnostic,
-    MalformedError,
     RepresentabilityError,
-    shown,
 )
 
 
@@ -57,24 +55,12 @@ def after_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
         return outer
     if isinstance(tiler, tuple):
         if isinstance(outer.shape, int) or len(tiler) != outer.rank:
-            raise malformed_tiler(
-                f"a tuple needs one entry per mode of {outer}, which has "
-                f"{'no tuple of modes' if isinstance(outer.shape, int) else f'{outer.rank} modes'}; "
-                "None leaves a mode as it is",
-                tiler,
-            )
-        modes = [after_tiler(outer[position], entry) for position, entry in enumerate(tiler)]
-        return CuteLayout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
-    if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
-        raise malformed_tiler("a tiler is a layout, an integer, None or a tuple of tilers", tiler)
-    return after_strided(outer, CuteLayout(integer(tiler, "tiler", "LA123"), 1))
-
-
-def malformed_tiler(rule: str, actual: object) -> MalformedError:
-    """Return the refusal of what is not a tiler."""
-    hint = "; layoutalg.parse reads text" if isinstance(actual, str) else ""
-    because = f"{rule}; got {shown(actual)}{hint}"
-    return MalformedError(Diagnostic(code="LA123", what="the tiler is malformed", because=because))
+            modes = "no tuple of modes" if isinstance(outer.shape, int) else f"{outer.rank} modes"
+            because = f"a tuple needs one entry per mode of {outer}, which has {modes}; None leaves a mode as it is"
+            raise malformed_tiler(because, f"composition({outer}, {tiler_text(tiler)})")
+        parts = [after_tiler(outer[position], entry) for position, entry in enumerate(tiler)]
+        return CuteLayout(tuple([part.shape for part in parts]), tuple([part.stride for part in parts]))
+    return after_strided(outer, CuteLayout(tiler, 1))
 
 
 def where_of(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str, ...]:

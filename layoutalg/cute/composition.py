@@ -22,7 +22,6 @@ from layoutalg.cute.compose_strided import (
     after_wide,
     gave_up,
     joined,
-    malformed_tiler,
     where_of,
 )
 from layoutalg.cute.composed import ComposedLayout, Cute, Stages, shift, staged
@@ -32,7 +31,7 @@ from layoutalg.cute.factor import Broken, GaveUpError, factor_run
 from layoutalg.cute.fit import over_f2
 from layoutalg.cute.inttuple import flatten, unflatten
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operands import NARROW, WIDER, Tiler
+from layoutalg.cute.operands import FAMILIES, NARROW, WIDER, Tiler, composed, operand_refusal, read_tiler, tiler_text
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.swizzled import first_leaving, swizzle_product, tabled
 from layoutalg.ground.digits import merge, span
@@ -79,8 +78,8 @@ def composition(outer: Any, inner: Any, *, convention: Convention = STRICT) -> A
         at most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
 
     Raises:
-        MalformedError: LA123, LA144, LA171. AdmissibilityError: LA120, LA641, LA642. RepresentabilityError: LA121,
-        LA122, LA124, LA172, LA643, LA640. BudgetError: LA125, LA173, LA644.
+        MalformedError: LA141, LA144, LA171, LA192. AdmissibilityError: LA120, LA641, LA642. RepresentabilityError:
+        LA121, LA122, LA124, LA172, LA643, LA640. BudgetError: LA125, LA173, LA644.
 
     Complexity: O(k^2 log) for k modes, independent of the sizes, except where carries may cancel.
 
@@ -102,19 +101,17 @@ def composition(outer: Any, inner: Any, *, convention: Convention = STRICT) -> A
             return after_narrow(outer, inner)
         return after_wide(outer, inner)
     if not isinstance(outer, CuteLayout | ComposedLayout | CoordinateLayout | Swizzle):
-        raise malformed_tiler("the outer operand must be a layout", outer)
+        raise operand_refusal(outer, "composition", "outer", f"{FAMILIES} or a Swizzle")
     if isinstance(outer, CoordinateLayout):
-        if not isinstance(inner, CuteLayout | ComposedLayout):
-            raise malformed_tiler("what a coordinate layout follows must be a layout", inner)
-        return coordinates_after(outer, inner)
+        return coordinates_after(outer, composed(inner, "composition", "inner"))
     if isinstance(inner, Swizzle):
         return _after_swizzle(outer, inner) if not isinstance(outer, Swizzle) else _product(outer, inner)
     if isinstance(outer, Swizzle):
-        if not isinstance(inner, CuteLayout | ComposedLayout):
-            raise malformed_tiler("what a swizzle follows must be a layout or a swizzle", inner)
-        return ComposedLayout(outer, 0, inner)
+        return ComposedLayout(outer, 0, composed(inner, "composition", "inner"))
     if isinstance(inner, CoordinateLayout):
         return at_coordinates(outer, inner)
+    if not isinstance(inner, ComposedLayout):
+        inner = read_tiler(inner, lambda: f"composition({outer}, {tiler_text(inner)})")
     if isinstance(outer, ComposedLayout):
         return _under_stages(outer, inner)
     return _after_composed(outer, inner) if isinstance(inner, ComposedLayout) else after_tiler(outer, inner)

@@ -155,19 +155,20 @@ def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
         return strided_form(tiler, "tiler")
     if isinstance(tiler, tuple):
         if level >= TUPLE_DEPTH:
-            raise _malformed_tiler(f"a tiler nests at most {TUPLE_DEPTH} deep", where)
+            raise malformed_tiler(f"a tiler nests at most {TUPLE_DEPTH} deep", where)
         return tuple([read_tiler(entry, where, level + 1) for entry in tiler])
     if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
         hint = "; layoutalg.parse reads text" if isinstance(tiler, str) else ""
         rule = f"a tiler is a layout, an integer, None or a tuple of tilers, not {shown(tiler)}{hint}"
-        raise _malformed_tiler(rule, where)
+        raise malformed_tiler(rule, where)
     value = integer(tiler, "tiler", "LA141")
     if value < 0:
-        raise _malformed_tiler(f"an integer tiler must be >= 0, not {value}", where)
+        raise malformed_tiler(f"an integer tiler must be >= 0, not {value}", where)
     return value
 
 
-def _malformed_tiler(because: str, where: Where) -> MalformedError:
+def malformed_tiler(because: str, where: Where) -> MalformedError:
+    """Return the refusal of what is not a tiler, or does not fit the layout."""
     return MalformedError(
         Diagnostic(code="LA141", what="the tiler is malformed", where=(_call(where),), because=because)
     )
@@ -184,7 +185,7 @@ def by_mode(layout: CuteLayout, tiler: tuple[Tiler, ...], where: Where) -> None:
     """
     if isinstance(layout.shape, int) or len(tiler) > layout.rank:
         modes = "an int shape, no tuple of modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
-        raise _malformed_tiler(f"a tuple of {len(tiler)} tilers does not fit {layout}, which has {modes}", where)
+        raise malformed_tiler(f"a tuple of {len(tiler)} tilers does not fit {layout}, which has {modes}", where)
 
 
 def as_layout(tiler: CuteLayout | int) -> CuteLayout:

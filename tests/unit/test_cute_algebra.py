@@ -114,13 +114,13 @@ def test_composition_by_mode() -> None:
     assert str(composition(layout, (read("2:4"), (2, None)))) == "(2,(2,2)):(4,(8,32))"
     assert composition(layout, None) == layout
     assert str(composition(layout, 16)) == "16:1"
-    with pytest.raises(MalformedError, match="LA123") as caught:
+    with pytest.raises(MalformedError, match="LA141") as caught:
         composition(read("(8,4,2):(1,8,32)"), (4,))
     assert "a tuple needs one entry per mode of (8,4,2):(1,8,32), which has 3 modes; None leaves a mode" in str(
         caught.value
     )
     for bad in ("4", 4.0, True, (4, True), [4, 4]):
-        with pytest.raises(MalformedError, match="LA123"):
+        with pytest.raises(MalformedError, match="LA141"):
             composition(read("(8,4):(1,8)"), bad)  # type: ignore[arg-type]
 
 
