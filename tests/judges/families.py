@@ -1,6 +1,7 @@
 """Random values of every family, with what its operations return, and pairs that compose.
 
-Main definitions: ``FAMILIES``, ``OPERATIONS``, ``ANSWERS``, ``PARTIAL``, ``PAIRS``, ``answers``, ``called``.
+Main definitions: ``FAMILIES``, ``OPERATIONS``, ``ANSWERS``, ``PARTIAL``, ``PAIRS``, ``answers``,
+``called``; ``small_swizzles``, ``mixed_layouts`` for the tests that want other layouts than the public strategies.
 
 Implementation notes: the strategies are the public ones of ``layoutalg.testing.strategies``; a value that an operation
 refuses to make is skipped.
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg import cute, f2, hierarchy, integer
-from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Swizzle
 from layoutalg.ground.layout import Layout
 from layoutalg.testing import strategies as ours
 
@@ -25,6 +26,27 @@ Values = st.SearchStrategy[Any]
 Operation = Callable[..., Any]
 SIZE = 2**11
 """Most points of an answer that the laws enumerate."""
+
+
+@st.composite
+def small_swizzles(draw: st.DrawFn, max_base: int = 2) -> Swizzle:
+    """Swizzles of up to 2 bits that move them by at most 3."""
+    bits, base = draw(st.integers(0, 2)), draw(st.integers(0, max_base))
+    return Swizzle(bits, base, draw(st.integers(max(bits, 1), 3)) * draw(st.sampled_from((1, -1))))
+
+
+@st.composite
+def mixed_layouts(
+    draw: st.DrawFn, strides: st.SearchStrategy[int], max_extent: int = 5, max_power: int = 2, max_modes: int = 3
+) -> CuteLayout:
+    """CuTe layouts of few modes: half of them with extents that are powers of two, some with a nested pair."""
+    powers = st.integers(0, max_power).map(lambda k: 1 << k)
+    extents = powers if draw(st.booleans()) else st.integers(1, max_extent)
+    shape = draw(st.lists(extents, min_size=1, max_size=max_modes))
+    stride = draw(st.lists(strides, min_size=len(shape), max_size=len(shape)))
+    if len(shape) > 2 and draw(st.booleans()):
+        return CuteLayout(((shape[0], shape[1]), *shape[2:]), ((stride[0], stride[1]), *stride[2:]))
+    return CuteLayout(tuple(shape), tuple(stride))
 
 
 @st.composite

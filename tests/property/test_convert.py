@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges.families import mixed_layouts, small_swizzles
 
 from layoutalg import convert
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
@@ -17,27 +18,10 @@ offsets = st.one_of(st.just(0), st.integers(-20, 40), st.integers(0, 6).map(lamb
 
 
 @st.composite
-def cute_layouts(draw: st.DrawFn, extents: st.SearchStrategy[int]) -> CuteLayout:
-    """One to four modes, sometimes with a nested pair."""
-    shape = draw(st.lists(extents, min_size=1, max_size=4))
-    stride = draw(st.lists(strides, min_size=len(shape), max_size=len(shape)))
-    if len(shape) > 2 and draw(st.booleans()):
-        return CuteLayout(((shape[0], shape[1]), *shape[2:]), ((stride[0], stride[1]), *stride[2:]))
-    return CuteLayout(tuple(shape), tuple(stride))
-
-
-@st.composite
-def swizzles(draw: st.DrawFn) -> Swizzle:
-    bits = draw(st.integers(0, 2))
-    return Swizzle(bits, draw(st.integers(0, 2)), draw(st.integers(max(bits, 1), 3)) * draw(st.sampled_from((1, -1))))
-
-
-@st.composite
 def layouts(draw: st.DrawFn, stack: int = 2) -> CuteLayout | ComposedLayout:
-    extents = st.sampled_from((1, 2, 4)) if draw(st.booleans()) else st.integers(1, 5)
-    layout: CuteLayout | ComposedLayout = draw(cute_layouts(extents))
+    layout: CuteLayout | ComposedLayout = draw(mixed_layouts(strides, max_modes=4))
     for _ in range(draw(st.integers(0, stack))):
-        layout = ComposedLayout(draw(swizzles()), draw(offsets), layout)
+        layout = ComposedLayout(draw(small_swizzles()), draw(offsets), layout)
     return layout
 
 

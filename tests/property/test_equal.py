@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges.families import mixed_layouts, small_swizzles
 
 from layoutalg import convert
 from layoutalg.bridges.equal import ENGINES, Budget, equivalent
@@ -19,21 +20,10 @@ strides = st.one_of(st.integers(-5, 12), st.integers(0, 5).map(lambda k: 1 << k)
 
 
 @st.composite
-def cute_layouts(draw: st.DrawFn) -> CuteLayout:
-    extents = st.sampled_from((1, 2, 4)) if draw(st.booleans()) else st.integers(1, 5)
-    shape = draw(st.lists(extents, min_size=1, max_size=3))
-    return CuteLayout(tuple(shape), tuple(draw(st.lists(strides, min_size=len(shape), max_size=len(shape)))))
-
-
-@st.composite
 def composed_layouts(draw: st.DrawFn) -> CuteLayout | ComposedLayout:
-    layout: CuteLayout | ComposedLayout = draw(cute_layouts())
+    layout: CuteLayout | ComposedLayout = draw(mixed_layouts(strides))
     if draw(st.booleans()):
-        bits = draw(st.integers(0, 2))
-        swizzle = Swizzle(
-            bits, draw(st.integers(0, 1)), draw(st.integers(max(bits, 1), 3)) * draw(st.sampled_from((1, -1)))
-        )
-        layout = ComposedLayout(swizzle, draw(st.sampled_from((0, 0, 3, 8, -4))), layout)
+        layout = ComposedLayout(draw(small_swizzles(max_base=1)), draw(st.sampled_from((0, 0, 3, 8, -4))), layout)
     return layout
 
 
@@ -111,7 +101,7 @@ def test_the_ladder_always_decides_small_layouts(pair: tuple[AnyLayout, AnyLayou
     assert bool(equivalent(f, f))
 
 
-@given(cute_layouts(), cute_layouts())
+@given(mixed_layouts(strides), mixed_layouts(strides))
 def test_plain_layouts_are_always_decided_by_normal_form_with_the_first_difference(
     f: CuteLayout, g: CuteLayout
 ) -> None:

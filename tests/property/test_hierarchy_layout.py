@@ -27,6 +27,7 @@ from layoutalg.hierarchy import (
     tile,
 )
 from layoutalg.hierarchy import bijection as maps
+from layoutalg.testing.strategies import bijections
 
 EXTENTS = (2, 3, 5, 7, 4, 6)
 
@@ -58,17 +59,6 @@ def columns_of(draw: st.DrawFn, bits: int) -> tuple[tuple[int, ...], int]:
 
 def bit_maps(bits: int) -> st.SearchStrategy[DigitMap]:
     return columns_of(bits).map(lambda given: DigitMap.from_bits(*given))
-
-
-@st.composite
-def bijections(draw: st.DrawFn, size: int) -> maps.Bijection:
-    kinds = ["digits", "table"] + (["bits"] if size & (size - 1) == 0 else [])
-    kind = draw(st.sampled_from(kinds))
-    if kind == "bits":
-        return draw(bit_maps(size.bit_length() - 1))
-    if kind == "table":
-        return TableMap(tuple(draw(st.permutations(range(size)))))
-    return draw(digit_maps(factors(size, draw)))
 
 
 def factors(size: int, draw: st.DrawFn) -> tuple[int, ...]:
