@@ -27,13 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
+from layoutalg.cute.arrow import Arrow
 from layoutalg.cute.chain import examine
-from layoutalg.cute.coords import crd2idx, idx2crd
 from layoutalg.cute.inttuple import (
     IntTuple,
-    compact_col_major,
     flatten,
     graft,
     integer,
@@ -42,31 +40,26 @@ from layoutalg.cute.inttuple import (
     rank,
     shape_text,
     unflatten,
-    validate,
 )
-from layoutalg.cute.layout import CuteLayout, LeafAxes
+from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.pointed import (
     SOURCE,
     Map,
     blocks_of,
     check_extents,
-    check_map,
-    check_pitch,
     check_positions,
-    map_text,
     modes_of,
     prefix_products,
     refused,
     reindex,
     transpose,
 )
-from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.ground.operators import composes
 
 
 @dataclass(frozen=True, slots=True)
-class Morphism(LeafAxes):
+class Morphism(Arrow):
     """A morphism of nested tuples, or into a padded one: a layout that knows where its offsets live.
 
     Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T, injective away from the
@@ -95,21 +88,6 @@ class Morphism(LeafAxes):
 
     Source: arXiv:2601.05972, the categories Tuple and Nest.
     """
-
-    domain: IntTuple
-    codomain: IntTuple
-    map: Map
-    pitch: IntTuple | None = None
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a morphism to the morphism
-
-    def __post_init__(self) -> None:
-        domain = check_extents(self.domain, "domain")
-        codomain = check_extents(self.codomain, "codomain")
-        object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "codomain", codomain)
-        if self.pitch is not None:
-            object.__setattr__(self, "pitch", check_pitch(self.pitch, codomain))
-        object.__setattr__(self, "map", check_map(self.map, flatten(domain), flatten(codomain)))
 
     @classmethod
     def identity(cls, shape: IntTuple) -> Morphism:
@@ -204,116 +182,6 @@ class Morphism(LeafAxes):
     def base(self) -> Morphism:
         """The morphism without pitch on the same tuples; a padded one is the offset map of its codomain after it."""
         return Morphism(self.domain, self.codomain, self.map)
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """The offset of one step of each leaf of the codomain."""
-        return prefix_products(flatten(self.codomain))[:-1] if self.pitch is None else flatten(self.pitch)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The strides of the layout, one per leaf of the domain."""
-        weights = self.weights
-        return tuple([0 if entry is None else weights[entry] for entry in self.map])
-
-    @property
-    def shape(self) -> IntTuple:  # type: ignore[override]
-        """The domain, whose leaves are the axes."""
-        return self.domain
-
-    @property
-    def out_dims(self) -> dict[str, int | None]:
-        """One output, ``offset``: below the size of the codomain where there is no pitch."""
-        return {"offset": product(self.codomain) if self.pitch is None else None}
-
-    @property
-    def size(self) -> int:
-        """Number of elements of the domain."""
-        return product(self.domain)
-
-    def to_layout(self) -> CuteLayout:
-        """Return |f|: shape S, the stride of a leaf is the weight of its image, 0 at the base point.
-
-        Example:
-            >>> print(Morphism((2, (3,)), (5, 3, 2), (2, None)).to_layout())
-            (2,(3)):(15,(0))
-        """
-        return CuteLayout(self.domain, unflatten(self.strides, self.domain))
-
-    def __call__(self, *at: IntTuple) -> IntTuple:
-        """Return the offset of a flat index (an int), or the codomain coordinate of a coordinate (a tuple).
-
-        A coordinate may have ints in place of nested modes, as in a layout; ``f(i, j)`` means ``f((i, j))``. Without a
-        pitch the offset is the flat index of the image in the codomain.
-
-        Raises: MalformedError: LA104. AdmissibilityError: LA105.
-        """
-        point = validate(at[0] if len(at) == 1 else at, "coordinate")
-        if isinstance(point, int):
-            return self.to_layout()(point)
-        index = crd2idx(point, self.domain, compact_col_major(self.domain))
-        return unflatten(self.carry(flatten(idx2crd(index, self.domain))), self.codomain)
-
-    def carry(self, digits: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the digits of the image: digit i moves to leaf a(i), all others are 0.
-
-        Raises: MalformedError: LA104.
-        """
-        if not isinstance(digits, tuple) or len(digits) != len(self.map):
-            raise malformed("digits", f"must be a tuple of {len(self.map)} integers", digits, "LA104")
-        answer = [0] * len(flatten(self.codomain))
-        for digit, entry in zip([integer(digit, "digits", "LA104") for digit in digits], self.map, strict=True):
-            if entry is not None:
-                answer[entry] = digit
-        return tuple(answer)
-
-    def at(self, index: int) -> int:
-        """Return the offset of a flat index.
-
-        Raises: MalformedError: LA100. AdmissibilityError: LA105.
-        """
-        return self.to_layout().at(index)
-
-    def apply(self, coords: Any) -> Any:
-        """Return the offsets of many flat indices, of tuples of digit arrays, or of a mapping from the axes.
-
-        Raises: MalformedError: LA104. AdmissibilityError: LA105. BudgetError: LA002.
-        """
-        return self.to_layout().apply(coords)
-
-    def table(self) -> IntArray:
-        """Return the offsets of the flat indices 0, 1, ..., size - 1."""
-        return self.to_layout().table()
-
-    def preimage(self, offset: int) -> int | None:
-        """Return the least flat index of the domain with this offset; None where there is none.
-
-        Mathematically: weights exceed the reach before them, so digits are read off from the slowest leaf. Base-point
-        digits are free; the least preimage has them 0. Without a pitch, offsets are indices of the codomain.
-
-        Raises: MalformedError: LA604. AdmissibilityError: LA105.
-
-        Example:
-            >>> f = Morphism((2, 4), (4, 3), (None, 0))
-            >>> f.preimage(3), f.preimage(4)
-            (6, None)
-        """
-        rest = integer(offset, "offset", "LA604")
-        if self.pitch is None:
-            idx2crd(rest, self.codomain)
-        extents, weights = flatten(self.codomain), self.weights
-        owner = transpose(self.map, len(extents))
-        domain_weights = prefix_products(flatten(self.domain))
-        index = 0
-        for place in range(len(extents) - 1, -1, -1):
-            digit = 0 if extents[place] == 1 else max(0, min(rest // weights[place], extents[place] - 1))
-            position = owner[place]
-            if digit and position is None:
-                return None
-            if position is not None:
-                index += digit * domain_weights[position]
-            rest -= digit * weights[place]
-        return index if rest == 0 else None
 
     @property
     def is_isomorphism(self) -> bool:
@@ -474,7 +342,7 @@ class Morphism(LeafAxes):
         check_morphism(other, "concat")
         both = {entry for entry in self.map if entry is not None} & set(other.map)
         if (self.codomain, self.pitch) != (other.codomain, other.pitch):
-            because = f"the codomains {_object(self)} and {_object(other)} differ"
+            because = f"the codomains {self.target()} and {other.target()} differ"
         elif both:
             because = f"both hit position {min(both, key=lambda entry: entry or 0)} of the codomain"
         else:
@@ -667,9 +535,6 @@ class Morphism(LeafAxes):
             pitch = unflatten(tuple(inside), codomain)
         return Morphism(graft(iter(sources), self.domain), codomain, reindex(self.map, sources, targets), pitch)
 
-    def __str__(self) -> str:
-        return f"{shape_text(self.domain)} --{map_text(self.map)}--> {_object(self)}"
-
 
 @composes(Morphism, Morphism)
 def composition(outer: Morphism, inner: Morphism) -> Morphism:
@@ -692,12 +557,6 @@ def composition(outer: Morphism, inner: Morphism) -> Morphism:
         raise refused("LA184", "the morphisms do not compose", f"{ends}{hint}")
     mapping = tuple([None if entry is None else outer.map[entry] for entry in inner.map])
     return Morphism(inner.domain, outer.codomain, mapping, outer.pitch)
-
-
-def _object(morphism: Morphism) -> str:
-    """Return the codomain, with its pitch where there is one."""
-    pitch = morphism.pitch
-    return shape_text(morphism.codomain) + ("" if pitch is None else f":{shape_text(pitch)}")
 
 
 def check_morphism(value: object, operation: str) -> Morphism:

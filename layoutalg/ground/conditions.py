@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
 from layoutalg.ground.lazy import later
-from layoutalg.ground.polynomial import ONE, Polynomial, malformed, named, names_of, trusted, value_at
+from layoutalg.ground.monomials import malformed
+from layoutalg.ground.polynomial import ONE, Polynomial, named, names_of, trusted, value_at
 from layoutalg.ground.polynomial_text import PolynomialLike, Reader, parsed, polynomial
 from layoutalg.ground.sizes import require_names, sizes_of
 

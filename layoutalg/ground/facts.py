@@ -24,7 +24,8 @@ from layoutalg.ground.cache import kept
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.meter import WorkDoneError, metered, take
-from layoutalg.ground.polynomial import ONE, Polynomial, common_multiple, named, number, trusted, value_at
+from layoutalg.ground.monomials import common_multiple
+from layoutalg.ground.polynomial import ONE, Polynomial, named, number, trusted, value_at
 
 ROUNDS = 6
 

@@ -21,26 +21,32 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from layoutalg.ground import limits
-from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.lazy import later
 from layoutalg.ground.meter import WorkDoneError, metered, take
-from layoutalg.ground.sizes import is_name, require_names, sizes_of
+from layoutalg.ground.monomials import (
+    Monomial,
+    bits,
+    bounded,
+    common_multiple,
+    degree_order,
+    is_monomial,
+    malformed,
+    monomial_text,
+    reading_order,
+    times,
+)
+from layoutalg.ground.sizes import require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy
 else:
     sympy = later("sympy")
-
-Monomial: TypeAlias = tuple[tuple[str, int], ...]
-"""Pairs of a name and its exponent, sorted by name; no exponent is 0."""
-
-malformed = Checker("LA620").malformed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,12 +78,12 @@ class Polynomial:
         for entry in self.monomials:
             if not (isinstance(entry, tuple) and len(entry) == 2 and type(entry[1]) is Fraction and entry[1]):
                 raise malformed("monomials", "must be pairs of a monomial and a fraction other than 0", entry)
-            if not _is_monomial(entry[0]):
+            if not is_monomial(entry[0]):
                 rule = "must hold pairs of a name and an exponent other than 0, names increasing"
                 raise malformed("monomials", rule, entry[0])
         if any(left[0] >= right[0] for left, right in pairwise(self.monomials)):
             raise malformed("monomials", "must increase strictly", self.monomials)
-        _bounded(self.monomials)
+        bounded(self.monomials)
 
     @property
     def names(self) -> frozenset[str]:
@@ -182,13 +188,13 @@ class Polynomial:
         if len(divisor.monomials) == 1:
             return self / divisor
         rest, answer = self, ZERO
-        (lead, weight) = max(divisor.monomials, key=_degree_order)
+        (lead, weight) = max(divisor.monomials, key=degree_order)
         with suppress(WorkDoneError), metered(limits.TERM_STEPS):
             for _ in range(len(self.monomials) * 4 + 4):
                 if not rest.monomials:
                     return answer
-                top, coefficient = max(rest.monomials, key=_degree_order)
-                part = _make({_times(top, tuple([(name, -power) for name, power in lead])): coefficient / weight})
+                top, coefficient = max(rest.monomials, key=degree_order)
+                part = _make({times(top, tuple([(name, -power) for name, power in lead])): coefficient / weight})
                 if any(power < 0 for name, power in part.monomials[0][0] if name in divisor.names):
                     return None
                 answer, rest = answer + part, rest - part * divisor
@@ -221,12 +227,12 @@ class Polynomial:
         if len(self.monomials) * len(factor.monomials) > limits.TERM_MONOMIALS:
             rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
             raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)} of them")
-        widest = max([_bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
+        widest = max([bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
         take(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
         sums: dict[Monomial, Fraction] = {}
         for left, a in self.monomials:
             for right, b in factor.monomials:
-                key = _times(left, right)
+                key = times(left, right)
                 sums[key] = sums.get(key, Fraction(0)) + a * b
         return _make(sums)
 
@@ -257,8 +263,8 @@ class Polynomial:
         if not self.monomials:
             return "0"
         parts: list[str] = []
-        for monomial, coefficient in sorted(self.monomials, key=_reading_order):
-            text = _monomial_text(monomial, abs(coefficient))
+        for monomial, coefficient in sorted(self.monomials, key=reading_order):
+            text = monomial_text(monomial, abs(coefficient))
             if not parts:
                 parts.append(text if coefficient > 0 else f"-{text}")
             else:
@@ -299,7 +305,7 @@ class Polynomial:
 def _make(sums: Mapping[Monomial, Fraction]) -> Polynomial:
     """Return the polynomial of a monomial map; monomials must be normal."""
     entries = tuple(sorted([(monomial, coefficient) for monomial, coefficient in sums.items() if coefficient]))
-    _bounded(entries)
+    bounded(entries)
     return trusted(entries)
 
 
@@ -307,46 +313,6 @@ def trusted(monomials: tuple[tuple[Monomial, Fraction], ...]) -> Polynomial:
     """Return the polynomial of monomials that are known to be in normal form and within the limits."""
     answer = object.__new__(Polynomial)
     object.__setattr__(answer, "monomials", monomials)
-    return answer
-
-
-def _bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
-    """Refuse more monomials, or coefficients of more bits, than a polynomial may have."""
-    if len(entries) > limits.TERM_MONOMIALS:
-        rule = f"must have at most {limits.TERM_MONOMIALS} monomials"
-        raise malformed("polynomial", rule, f"{len(entries)} of them")
-    for _, coefficient in entries:
-        if _bits(coefficient) > limits.TERM_BITS:
-            rule = f"must have coefficients of at most {limits.TERM_BITS} bits"
-            raise malformed("polynomial", rule, f"{_bits(coefficient)} bits")
-
-
-def _bits(coefficient: Fraction) -> int:
-    return max(coefficient.numerator.bit_length(), coefficient.denominator.bit_length())
-
-
-def _is_monomial(value: object) -> bool:
-    """Return whether this is a tuple of (name, exponent) pairs in normal form."""
-    if not isinstance(value, tuple) or not all(isinstance(entry, tuple) and len(entry) == 2 for entry in value):
-        return False
-    powers = [power for _, power in value]
-    names = [name for name, _ in value]
-    return (
-        all(type(power) is int and 0 < abs(power) <= limits.TERM_EXPONENT for power in powers)
-        and all(is_name(name) for name in names)
-        and all(left < right for left, right in pairwise(names))
-    )
-
-
-def common_multiple(first: int, second: int) -> int:
-    """Return the least common multiple of denominators.
-
-    Raises: MalformedError: LA620.
-    """
-    answer = math.lcm(first, second)
-    if answer.bit_length() > limits.TERM_BITS:
-        rule = f"must have a common denominator of at most {limits.TERM_BITS} bits"
-        raise malformed("polynomial", rule, f"{answer.bit_length()} bits")
     return answer
 
 
@@ -391,41 +357,6 @@ def no_value(where: str, because: str, value: Polynomial, sizes: Mapping[str, in
     return AdmissibilityError(
         Diagnostic("LA663", "the polynomial has no value at these sizes", (where,), because, witness)
     )
-
-
-def _times(left: Monomial, right: Monomial) -> Monomial:
-    powers = dict(left)
-    for name, power in right:
-        powers[name] = powers.get(name, 0) + power
-        if abs(powers[name]) > limits.TERM_EXPONENT:
-            rule = f"must have exponents up to {limits.TERM_EXPONENT}"
-            raise malformed("polynomial", rule, f"{name}**{powers[name]}")
-    return tuple(sorted([(name, power) for name, power in powers.items() if power]))
-
-
-def _degree_order(entry: tuple[Monomial, Fraction]) -> tuple[int, tuple[tuple[str, int], ...]]:
-    return sum([power for _, power in entry[0]]), entry[0]
-
-
-def _reading_order(entry: tuple[Monomial, Fraction]) -> tuple[bool, int, Monomial]:
-    return not entry[0], -sum([power for _, power in entry[0]]), entry[0]
-
-
-def _monomial_text(monomial: Monomial, coefficient: Fraction) -> str:
-    above = [_power_text(name, power) for name, power in monomial if power > 0]
-    below = [_power_text(name, -power) for name, power in monomial if power < 0]
-    if coefficient.numerator != 1 or not above:
-        above.insert(0, str(coefficient.numerator))
-    if coefficient.denominator != 1:
-        below.insert(0, str(coefficient.denominator))
-    text = "*".join(above)
-    if not below:
-        return text
-    return f"{text}/{below[0]}" if len(below) == 1 else f"{text}/({'*'.join(below)})"
-
-
-def _power_text(name: str, power: int) -> str:
-    return name if power == 1 else f"{name}**{power}"
 
 
 ZERO = _make({})

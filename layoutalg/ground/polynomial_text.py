@@ -20,7 +20,8 @@ from layoutalg.ground import limits
 from layoutalg.ground.cache import kept
 from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.ground.meter import WorkDoneError, metered
-from layoutalg.ground.polynomial import ONE, Polynomial, malformed, named, number, power_of, total
+from layoutalg.ground.monomials import malformed
+from layoutalg.ground.polynomial import ONE, Polynomial, named, number, power_of, total
 from layoutalg.ground.sizes import name_of
 from layoutalg.ground.text import expression_tree
 

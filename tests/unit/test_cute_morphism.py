@@ -27,7 +27,7 @@ from layoutalg.cute import (
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted
 
-MODULES = ("certificate", "chain", "morphism", "pointed", "refinement", "tractable")
+MODULES = ("arrow", "certificate", "chain", "morphism", "pointed", "refinement", "tractable")
 F = Morphism((4, 8), (8, 4), (1, 0))
 N = Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
 P = Morphism((6, 2), (6, 2), (0, 1), (1, 10))
