@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
 
-from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import place_map
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.plans import image_bytes
 from layoutalg.codegen.validate import default_origins
 from layoutalg.proofs.tensormap import TensorMapPlan

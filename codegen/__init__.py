@@ -13,9 +13,10 @@ if __name__ != "layoutalg.codegen":
     raise ImportError("import layoutalg.codegen, not codegen: this folder is only its source location")
 
 from layoutalg.codegen.compile import CompileError, to_cubin
-from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.product import Operand, ProductReport, product_kernel, validate_product, wgmma_tiles
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate

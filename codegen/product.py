@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.backends import chosen_backend
-from layoutalg.codegen.cuda import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.kernel import KernelSource, checked_int, status_text
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.layings import Line
+from layoutalg.synth.tensormap.lines import Line
 from layoutalg.synth.tensormap.search import Candidate
 from layoutalg.synth.tensormap.views import View
 from layoutalg.targets.nvidia import tensormap as hardware

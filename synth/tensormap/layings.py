@@ -1,9 +1,8 @@
 """Which map dimension carries what: the ways to lay the moves of a tile along the lines of a map.
 
-Main definitions: ``Move``, ``Line``, ``Laying``, ``row_lines``, ``layings``.
+Main definitions: ``Laying``, ``layings``.
 
-Notation: a line is a dimension of the map. A move is what starts copies elsewhere: the origin of a tile dimension, or
-an atom that the box leaves to a loop of issues. A part is what one tile dimension adds to one line.
+Notation: lines and moves as in ``lines``. A part is what one tile dimension adds to one line.
 
 Main statements: ``layings`` goes through every choice of one line per move, a line's stride dividing the move's step:
 a row of the box, or a line outside the box whose stride is the greatest common divisor of what moves along it. Under
@@ -14,7 +13,6 @@ that is seen out of bounds has no tests left to fail there, or the map leaves th
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,48 +20,12 @@ from dataclasses import dataclass
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
+from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves, room_for
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
 
-ALIGN = limits.GLOBAL_ALIGN_BYTES
 Parts = dict[int, Form]
 """Per tile dimension what it adds to one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """Something that moves: an atom left to a loop, or (None) the origin; global elements and tile steps per count."""
-
-    dim: int
-    atom: int | None
-    step: int
-    tile_step: int
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A dimension of the map.
-
-    Args:
-        stride_bytes: Its byte stride; of the innermost the bytes of one problem element.
-        box: Elements of the box.
-        element_stride: How the box walks it.
-        owner: The tile dimension whose coordinate it is, for stride 0 only.
-        unit: What one coordinate is in forms: the stride, or steps of the owner where that is 0.
-    """
-
-    stride_bytes: int
-    box: int
-    element_stride: int
-    owner: int | None
-    unit: int
-
-    def carries(self, move: Move, size: int) -> bool:
-        """Whether a move is a whole number of coordinates, and copies start at whole chunks of 16 bytes."""
-        if self.stride_bytes == 0:
-            return move.step == 0 and move.dim == self.owner and move.tile_step % self.unit == 0
-        step = move.step * size
-        return step != 0 and step % self.stride_bytes == 0 and step % ALIGN == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,53 +70,6 @@ class _Partial:
     rows: tuple[Parts, ...]
     along: tuple[tuple[Move, ...], ...]
     groups: tuple[_Group, ...]
-
-
-def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
-    """Return, per tile dimension, what moves where a copy carries this box, the longest steps first."""
-    moves: list[list[Move]] = [[] for _ in problem.tile]
-    for dim, multiple in enumerate(problem.origin_multiple):
-        if multiple:
-            moves[dim].append(Move(dim, None, multiple * problem.global_strides[dim], multiple))
-    for index in box.loops:
-        atom = box.atoms[index]
-        moves[atom.dim].append(Move(atom.dim, index, atom.step, atom.place * problem.element_strides[atom.dim]))
-    return [sorted(mine, key=lambda move: -move.tile_step) for mine in moves]
-
-
-def row_lines(problem: TensorMapProblem, box: Box) -> list[tuple[Line, ...]]:
-    """Return the lines of a box's rows, one choice of element strides after another, the plainest first."""
-    size = problem.element_bytes
-    moves = [move for mine in box_moves(problem, box) for move in mine]
-    choices: list[list[Line]] = []
-    for row in box.rows[1:]:
-        kept: dict[tuple[bool, ...], Line] = {}
-        for step in range(1, limits.MAX_ELEMENT_STRIDE + 1):
-            line = _row_line(problem, box, row.atoms, row.count, row.step * size, step)
-            if line is not None:
-                kept.setdefault(tuple(line.carries(move, size) for move in moves), line)
-        choices.append(list(kept.values()))
-    inner = Line(size, box.rows[0].count, 1, None, size)
-    found = [(inner, *rest) for rest in itertools.product(*choices)]
-    return sorted(found, key=lambda lines: sum(line.element_stride for line in lines))
-
-
-def _row_line(
-    problem: TensorMapProblem, box: Box, atoms: tuple[int, ...], count: int, step_bytes: int, step: int
-) -> Line | None:
-    """The line of a row walked by an element stride, None where the map cannot hold it."""
-    if (count - 1) * step + 1 > limits.MAX_BOX or step_bytes % (step * ALIGN):
-        return None
-    if step_bytes // step >= limits.STRIDE_LIMIT_BYTES:
-        return None
-    if step_bytes:
-        return Line(step_bytes // step, count, step, None, step_bytes // step)
-    owners = {box.atoms[index].dim for index in atoms}
-    first = box.atoms[atoms[0]]
-    unit = first.place * problem.element_strides[first.dim]
-    if unit % step:
-        return None
-    return Line(0, count, step, first.dim if len(owners) == 1 else None, unit // step)
 
 
 def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str) -> Iterator[Laying]:
@@ -384,16 +299,6 @@ def alignment(problem: TensorMapProblem, inner: Parts, ratio: int) -> tuple[int,
     size = problem.element_bytes
     low, high = sum(part.low for part in inner.values()), sum(part.high for part in inner.values()) + size
     return low % ALIGN, -high % (ratio * size if problem.direction == "load" else ALIGN)
-
-
-def room_for(problem: TensorMapProblem) -> tuple[int, int]:
-    """Return the bytes from the tile's first element at the origin 0 to the tensor's first and last element.
-
-    Below, the map may not begin before the base: addresses are relative to it, and none is negative.
-    """
-    spans = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
-    below = max(sum(min(0, span) for span in spans), -problem.base_elem_offset)
-    return below * problem.element_bytes, sum(max(0, span) for span in spans) * problem.element_bytes
 
 
 def _group_line(group: _Group) -> Line:

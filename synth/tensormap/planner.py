@@ -27,7 +27,7 @@ from layoutalg.proofs.tensormap.problem import problem_from
 from layoutalg.synth.tensormap.assemble import assemble, assemble_view
 from layoutalg.synth.tensormap.axes import frames
 from layoutalg.synth.tensormap.boxes import Box, boxes
-from layoutalg.synth.tensormap.layings import room_for
+from layoutalg.synth.tensormap.lines import room_for
 from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations, structural_violations
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.synth.tensormap.search import Candidate, candidates

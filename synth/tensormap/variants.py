@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.layings import room_for
+from layoutalg.synth.tensormap.lines import room_for
 from layoutalg.synth.tensormap.sight import Sight, sight_of
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
-from layoutalg.synth.tensormap.layings import Laying, Line, Move, alignment, layings, reaches, room_for, row_lines
+from layoutalg.synth.tensormap.layings import Laying, alignment, layings, reaches
+from layoutalg.synth.tensormap.lines import Line, Move, room_for, row_lines
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.targets.nvidia.tensormap import limits
 

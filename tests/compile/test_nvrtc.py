@@ -9,7 +9,8 @@ from instruments.fragments import matrix_move_kernel, mma_kernel, wgmma_register
 from instruments.runner import runner_kernel
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
-from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan

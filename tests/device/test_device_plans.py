@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.launch import download, from_dlpack, load_tile, place_map, run, upload
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.simulate import shared_image
 from layoutalg.codegen.validate import default_origins, validate
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan

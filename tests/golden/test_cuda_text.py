@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from instruments.runner import runner_kernel
 
-from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap

@@ -12,9 +12,10 @@ import pytest
 from instruments.runner import runner_kernel, runner_tables
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.cuda import WgmmaTiles, load_kernel, matmul_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import STATUS_ORIGIN, KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
+from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, MissingExtraError, TargetRuleError
