@@ -54,7 +54,11 @@ def examine(layout: CuteLayout) -> Finding:
     """
     if not isinstance(layout, CuteLayout):
         raise malformed("layout", "must be a CuteLayout", layout, "LA604")
-    flat = layout.flat
+    return examine_modes(layout.flat)
+
+
+def examine_modes(flat: Flat) -> Finding:
+    """Return what ``examine`` does of the leaves of a layout: (extent, stride) pairs."""
     for place, (extent, stride) in enumerate(flat):
         if extent == 0:
             return Finding("empty", (), (place, place), f"mode {place} has extent 0")

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layoutalg.cute.arrow import Arrow
-from layoutalg.cute.chain import examine
+from layoutalg.cute.chain import Flat, examine, examine_modes
 from layoutalg.cute.inttuple import (
     IntTuple,
     flatten,
@@ -149,19 +149,24 @@ class Morphism(Arrow):
             raise RepresentabilityError(
                 Diagnostic(code, what, (str(layout),), found.because + hint, witness=witness, source=SOURCE)
             )
+        return cls._encoded(layout.shape, layout.flat, found.order, padded)
+
+    @classmethod
+    def _encoded(cls, shape: IntTuple, flat: Flat, order: tuple[int, ...], padded: bool) -> Morphism:
+        """Return the morphism in standard form of a layout whose moving modes, in this order, are a chain."""
         codomain: list[int] = []
         pitch: list[int] = []
-        images: list[int | None] = [None] * len(layout.flat)
+        images: list[int | None] = [None] * len(flat)
         current = 1
-        for position in found.order:
-            extent, stride = layout.flat[position]
+        for position in order:
+            extent, stride = flat[position]
             if not padded and stride != current:
                 codomain.append(stride // current)
             images[position] = len(codomain)
             codomain.append(extent)
             pitch.append(stride)
             current = extent * stride
-        return cls(layout.shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
+        return cls(shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
 
     def padded(self) -> Morphism:
         """Return the same layout with a pitch: the products of the extents before, where there is none yet."""
@@ -430,7 +435,8 @@ class Morphism(Arrow):
             >>> print(Morphism((2, 1), (3, 2, 1), (1, 2), (1, 5, 9)).standard_form())
             (2,1) --(0,None)--> (2):(5)
         """
-        return Morphism.from_layout(self.to_layout(), padded=self.pitch is not None)
+        flat = tuple(zip(flatten(self.domain), self.strides, strict=True))
+        return Morphism._encoded(self.domain, flat, examine_modes(flat).order, self.pitch is not None)
 
     def extend(self, extent: int, pitch: int) -> Morphism:
         """Return f into the padded codomain (T, extent) with one more pitch; the layout stays.
