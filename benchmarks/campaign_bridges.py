@@ -54,7 +54,7 @@ BRIDGES = {
 }
 SEARCHED = 512  # greatest table for which every swizzle is tried
 MODULI = 2**38  # values from here on are searched for strides only, as documented
-PROMOTED = ("cute", "composed", "stacked", "linear", "piecewise", "pieces")
+COMPOSED = tuple(family for family in judge.FAMILIES if family not in ("outputs", "partial"))
 
 
 class NeedlessError(Exception):
@@ -289,7 +289,7 @@ def altered(source: judge.Source, rng: random.Random) -> judge.Source | None:
     return None
 
 
-def promoted(f: Any, g: Any, left: judge.Ints, right: judge.Ints, tally: Counter[str]) -> None:
+def composed(f: Any, g: Any, left: judge.Ints, right: judge.Ints, tally: Counter[str]) -> None:
     """``compose`` with ``widen`` of two layouts whose values are known: f after g."""
     inside = right.size == 0 or (right.min() >= 0 and right.max() < len(left))
     try:
@@ -389,19 +389,19 @@ def _pairs(source: judge.Source, layout: Any, expected: judge.Ints, rng: Any, ta
         other = built(other_source, tally)
         if other is not None:
             compared(layout, other, expected, judge.values(other_source), tally, ENGINES)
-    if source["family"] in PROMOTED and len(expected) and len(expected) <= 64 and rng.random() < 0.06:
-        inner = judge.random_source(rng.choice(PROMOTED), rng)
+    if source["family"] in COMPOSED and len(expected) and len(expected) <= 64 and rng.random() < 0.06:
+        inner = judge.random_source(rng.choice(COMPOSED), rng)
         numbers = judge.values(inner)
         fits = numbers.size and numbers.min() >= 0 and numbers.max() < len(expected)
         if len(numbers) <= 64 and (fits or rng.random() < 0.02):
             first = built(inner, tally)
             if first is not None:
-                promoted(layout, first, expected, numbers, tally)
+                composed(layout, first, expected, numbers, tally)
         chain = judge.random_source("cute", rng, rng.choice([n for n in (1, 2, 3, 4, 6, 8) if n <= len(expected)]))
         numbers = judge.values(chain) % len(expected)
         table = PiecewiseLayout(judge.piecewise_text({"family": "pieces", "points": numbers.tolist()}), ("y",))
-        promoted(layout, table, expected, numbers, tally)
-    if source["family"] in PROMOTED[:3] and 0 < len(expected) <= 64 and expected.max() < 2**16 and rng.random() < 0.04:
+        composed(layout, table, expected, numbers, tally)
+    if source["family"] in COMPOSED[:3] and 0 < len(expected) <= 64 and expected.max() < 2**16 and rng.random() < 0.04:
         inverted(layout, expected, tally)
 
 
