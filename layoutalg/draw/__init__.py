@@ -1,0 +1,147 @@
+"""Pictures of layouts, plans and verdicts: SVG for notebooks and pages, text for terminals. Nothing else is needed.
+
+Main definitions: ``svg``, ``text``, ``difference``, ``families``, ``banks``, ``bundle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
+
+from layoutalg.cute.swizzle import Swizzle
+from layoutalg.draw.banks import banks_text, draw_banks
+from layoutalg.draw.canvas import Canvas
+from layoutalg.draw.compare import difference_text, draw_difference, in_families
+from layoutalg.draw.grid import Show, cells_of, cells_text, draw_cells
+from layoutalg.draw.matrix import draw_matrix, matrix_text
+from layoutalg.draw.owners import draw_owners, is_distributed, owners_text
+from layoutalg.draw.swizzle import draw_swizzle, swizzle_text
+from layoutalg.draw.tensormap import draw_plan
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.layout import Layout
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+
+__all__ = ["banks", "bundle", "difference", "families", "svg", "text"]
+
+VIEWS = ("grid", "owners", "matrix")
+
+
+def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
+    """Return a picture of a value as one SVG document without scripts or references.
+
+    Args:
+        value: A layout of any family, a swizzle, a TensorMap plan.
+        view: ``"grid"``, ``"owners"`` (which thread and register hold each element) or ``"matrix"`` (F2); None chooses
+            by what the value is.
+        show: What the cells of a grid say: ``"value"``, ``"coordinate"`` or ``"both"``.
+
+    Raises: MalformedError: LA560, LA561.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> svg(CuteLayout((4, 8), (8, 1)))[:48]
+        '<svg xmlns="http://www.w3.org/2000/svg" class="l'
+    """
+    canvas = Canvas()
+    if isinstance(value, Swizzle):
+        draw_swizzle(canvas, value, 0)
+    elif isinstance(value, TensorMapPlan):
+        draw_plan(canvas, value, 0)
+    else:
+        chosen, layout = _view(value, view), value
+        if chosen == "matrix":
+            draw_matrix(canvas, layout, 0)
+        elif chosen == "owners":
+            draw_owners(canvas, layout, 0)
+        else:
+            draw_cells(canvas, cells_of(layout), 0, show)
+    return canvas.svg(shown(value, 200))
+
+
+def text(value: Any, view: str | None = None, show: Show = "value") -> str:
+    """Return the picture as text, at most 16 rows and columns; arguments as for ``svg``.
+
+    Raises: MalformedError: LA560, LA561.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> print(text(CuteLayout((2, 4), (4, 1))))
+        0 1 2 3
+        4 5 6 7
+    """
+    if isinstance(value, Swizzle):
+        return swizzle_text(value)
+    if isinstance(value, TensorMapPlan):
+        return str(value)
+    chosen = _view(value, view)
+    if chosen == "matrix":
+        return matrix_text(value)
+    return owners_text(value) if chosen == "owners" else cells_text(cells_of(value), show)
+
+
+def _view(value: object, view: str | None) -> str:
+    """The view that was asked for, or the one that suits the value."""
+    if not isinstance(value, Layout):
+        because = f"value must be a layout, a swizzle or a TensorMap plan, not {shown(value)}; layoutalg.parse reads text"
+        raise MalformedError(Diagnostic("LA560", "this has no picture", because=because))
+    if view is None:
+        return "owners" if is_distributed(value) else "grid"
+    fits = {"grid": True, "owners": is_distributed(value), "matrix": isinstance(value, LinearLayout)}
+    if not fits.get(view, False):
+        known = ", ".join(repr(name) for name, fit in fits.items() if fit)
+        because = f"view must be one of {known} for this value, not {shown(view)}"
+        raise MalformedError(Diagnostic("LA561", "there is no such view", because=because))
+    return view
+
+
+def difference(one: Layout, other: Layout) -> str:
+    """Return two layouts as one picture in which the cells that differ are outlined.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> "first difference at flat coordinate 1" in difference(CuteLayout(4, 1), CuteLayout(4, 2))
+        True
+    """
+    for value in (one, other):
+        _view(value, "grid")
+    canvas = Canvas()
+    draw_difference(canvas, one, other, 0)
+    return canvas.svg(difference_text(one, other).splitlines()[0])
+
+
+def families(layout: Layout) -> str:
+    """Return a layout written in every family as a picture: its text there, or why it has none.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> "piecewise" in families(CuteLayout(6, 2))
+        True
+    """
+    _view(layout, "grid")
+    canvas = Canvas()
+    canvas.text(4, 14, shown(layout, 110), "h")
+    for place, (name, words, there) in enumerate(in_families(layout)):
+        canvas.text(4, 38 + 20 * place, name, "n")
+        canvas.text(90, 38 + 20 * place, words if len(words) <= 120 else words[:117] + "...", "n" if there else "s")
+    return canvas.svg(shown(layout, 200))
+
+
+def banks(offsets_bytes: Sequence[int | None], access_bits: int, kind: str = "load") -> str:
+    """Return the banks that the lanes of one access meet in; arguments as for ``targets.nvidia.banks.wavefronts``.
+
+    Raises: MalformedError: LA709. RepresentabilityError: LA194.
+
+    Example:
+        >>> "32 turns" in banks([128 * lane for lane in range(32)], 32)
+        True
+    """
+    canvas = Canvas()
+    draw_banks(canvas, offsets_bytes, access_bits, kind, 0)
+    return canvas.svg(banks_text(offsets_bytes, access_bits, kind).splitlines()[0])
+
+
+def bundle(value: Any) -> dict[str, str]:
+    """Return what a notebook shows of a value: its text and, where there is one, its picture."""
+    return {"text/plain": str(value), "image/svg+xml": svg(value)}

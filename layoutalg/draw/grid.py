@@ -1,0 +1,197 @@
+"""A layout as a grid of cells: what stands at each coordinate, as SVG and as text.
+
+Main definitions: ``Cells``, ``cells_of``, ``draw_cells``, ``cells_text``.
+
+Notation: rows are the first mode or axis, columns the rest, as a matrix is written. A layout of one mode is wrapped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.draw.canvas import Canvas, level_of
+from layoutalg.ground.layout import Layout
+
+Show: TypeAlias = Literal["value", "coordinate", "both"]
+SHOWN_SIDE = 128
+"""Rows and columns that are drawn; of a larger layout the corner is, and the picture says so."""
+LABELLED_CELLS = 2048
+HEAD = 110
+"""Characters of a head line."""
+WRAP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The corner of a layout that is drawn.
+
+    Args:
+        head: What is drawn, in the field's notation.
+        rows: Extent of the first mode or axis, all of it.
+        columns: Product of the other extents, all of it.
+        index: Flat coordinate of each cell drawn; -1 where a wrapped layout ends.
+        values: The value at each cell: a number, or a tuple; None where the layout is not defined.
+        names: Names of the row and the column coordinate.
+    """
+
+    head: str
+    rows: int
+    columns: int
+    index: npt.NDArray[np.int64]
+    values: Sequence[Sequence[Any]]
+    names: tuple[str, str]
+
+    @property
+    def note(self) -> str:
+        """What is left out; empty where everything is shown."""
+        tall, wide = self.index.shape
+        if tall == self.rows and wide == self.columns:
+            return ""
+        return f"the first {tall} of {self.rows} rows and {wide} of {self.columns} columns"
+
+
+def sides(layout: Layout) -> tuple[int, int, tuple[str, str]]:
+    """Return rows, columns and their names: the first mode or axis against the rest."""
+    shape = getattr(layout, "shape", None)
+    if shape is not None:  # CuTe: top-level modes
+        extents = [math.prod(_leaves(mode)) for mode in shape] if isinstance(shape, tuple) else [shape]
+        names = [f"mode {place}" for place in range(len(extents))]
+    else:
+        dims = layout.in_dims
+        extents, names = list(dims.values()), list(dims)
+    if len(extents) < 2:
+        return 1, layout.size, ("", names[0] if names else "")
+    return extents[0], math.prod(extents[1:]), (names[0], " x ".join(names[1:]))
+
+
+def _leaves(shape: Any) -> list[int]:
+    return [leaf for part in shape for leaf in _leaves(part)] if isinstance(shape, tuple) else [shape]
+
+
+def cells_of(layout: Layout, side: int = SHOWN_SIDE) -> Cells:
+    """Return the corner of a layout of at most ``side`` rows and columns."""
+    rows, columns, names = sides(layout)
+    size = rows * columns
+    if rows == 1 and columns > WRAP:  # one mode: wrapped as text is
+        wide = WRAP
+        tall = min(side, -(-columns // wide))
+        index = np.arange(tall * wide, dtype=np.int64).reshape(tall, wide)
+        rows, columns, names = -(-columns // wide), wide, ("", names[1])
+        index = np.where(index < size, index, -1)
+    else:
+        index = np.arange(min(rows, side), dtype=np.int64)[:, None] + rows * np.arange(min(columns, side), dtype=np.int64)
+    flat = index.reshape(-1)
+    inside = flat[flat >= 0]
+    found = iter(_values(layout, inside))
+    values = [[next(found) if cell >= 0 else None for cell in row] for row in index.tolist()]
+    return Cells(str(layout), rows, columns, index, values, names)
+
+
+def _values(layout: Layout, flat: npt.NDArray[np.int64]) -> list[Any]:
+    """The values at flat coordinates: numbers, or tuples; None where a partial layout has none."""
+    table = layout.apply(flat)
+    rows = table.tolist()
+    if table.ndim > 1:
+        return [tuple(row) for row in rows]
+    return rows
+
+
+def _number(value: Any) -> int | None:
+    """The number a cell is coloured by: the value, or the last entry of a tuple."""
+    if isinstance(value, tuple):
+        value = value[-1] if value else None
+    return value if isinstance(value, int) else None
+
+
+def written(value: Any) -> str:
+    """A value as a cell shows it."""
+    if value is None:
+        return ""
+    return f"({','.join(map(str, value))})" if isinstance(value, tuple) else str(value)
+
+
+def bits(value: Any) -> str:
+    """A value in decimal and in bits, for the text under the pointer."""
+    if isinstance(value, int) and value >= 0:
+        return f"{value} = 0b{value:b}"
+    return written(value) or "nothing"
+
+
+def place(cells: Cells, row: int, column: int) -> str:
+    """The coordinate of a cell, in words."""
+    flat = int(cells.index[row, column])
+    if cells.names[0]:
+        return f"{cells.names[0]}: {row}, {cells.names[1]}: {column} (flat {flat})"
+    return f"flat {flat} = 0b{flat:b}"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the cells of a picture lie."""
+
+    left: float
+    top: float
+    size: tuple[float, float]
+
+    def cell(self, row: int, column: int) -> tuple[float, float, float, float]:
+        """Return x, y, width and height of a cell."""
+        wide, tall = self.size
+        return self.left + column * wide, self.top + row * tall, wide, tall
+
+
+def draw_cells(canvas: Canvas, cells: Cells, top: float, show: Show = "value") -> Placed:
+    """Draw the cells below ``top`` and return where they lie."""
+    numbers = [number for row in cells.values for value in row if (number := _number(value)) is not None]
+    low, high = (min(numbers), max(numbers)) if numbers else (0, 0)
+    labels = _labels(cells, show)
+    small = cells.index.size > LABELLED_CELLS
+    longest = max((len(label) for row in labels for label in row), default=1)
+    placed = Placed(42.0, top + 40, (8.0, 8.0) if small else (max(20.0, 7.0 * longest + 8), 20.0))
+    levels = [[_number(value) for value in row] for row in cells.values]
+    styles = [["z" if n is None else f"c{level_of(n, low, high)}" for n in row] for row in levels]
+    titles = [
+        [f"{place(cells, r, c)} -> {bits(value)}" for c, value in enumerate(row)] for r, row in enumerate(cells.values)
+    ]
+    canvas.text(4, top + 14, cells.head if len(cells.head) <= HEAD else cells.head[: HEAD - 3] + "...", "h")
+    _rulers(canvas, cells, placed, 8 if small else 1)
+    canvas.cells(placed.left, placed.top, placed.size, styles, None if small else labels, titles)
+    said = f"rows: {cells.names[0]}, columns: {cells.names[1]}" if cells.names[0] else ""
+    canvas.text(4, canvas.height + 14, "; ".join(part for part in (said, cells.note, f"values {low} to {high}") if part), "s")
+    return placed
+
+
+def _rulers(canvas: Canvas, cells: Cells, placed: Placed, step: int) -> None:
+    """Write the coordinates along the upper and the left edge."""
+    for column in range(0, cells.index.shape[1], step):
+        x, y, wide, _ = placed.cell(0, column)
+        canvas.text(x + wide / 2, y - 4, column, "s m")
+    for row in range(0, len(cells.values), step):
+        x, y, _, tall = placed.cell(row, 0)
+        canvas.text(x - 4, y + tall / 2 + 4, row if cells.names[0] else int(cells.index[row, 0]), "s e")
+
+
+def _labels(cells: Cells, show: Show) -> list[list[str]]:
+    if show == "value":
+        return [[written(value) for value in row] for row in cells.values]
+    where = [[f"{r},{c}" if cells.names[0] else str(int(flat)) for c, flat in enumerate(row)] for r, row in enumerate(cells.index)]
+    if show == "coordinate":
+        return where
+    return [
+        [f"{at}:{written(value)}" for at, value in zip(places, row, strict=True)]
+        for places, row in zip(where, cells.values, strict=True)
+    ]
+
+
+def cells_text(cells: Cells, show: Show = "value", side: int = 16) -> str:
+    """The cells as text, one line a row, at most ``side`` of each."""
+    labels = [row[:side] for row in _labels(cells, show)[:side]]
+    width = max((len(label) for row in labels for label in row), default=0)
+    more = " ..." if cells.index.shape[1] > side or cells.columns > cells.index.shape[1] else ""
+    lines = [" ".join(label.rjust(width) for label in row) + more for row in labels]
+    return "\n".join(lines + (["..."] if cells.rows > len(labels) else []))
