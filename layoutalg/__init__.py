@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutalg.ground.lazy import door
+from layoutalg.ground.picture import drawn_by
 
 if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
     from layoutalg import _checkout
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         codegen,
         convert,
         cute,
+        draw,
         f2,
         hierarchy,
         integer,
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PACKAGES = "codegen convert cute f2 hierarchy integer interop piecewise proofs synth targets testing"
+_PACKAGES = "codegen convert cute draw f2 hierarchy integer interop piecewise proofs synth targets testing"
 
 __getattr__, __dir__ = door(
     __name__,
@@ -81,6 +83,8 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.tensormap.planner": "tensormap",
     },
 )
+
+drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
 
 __all__ = [
     "AdmissibilityError",
@@ -111,6 +115,7 @@ __all__ = [
     "compose",
     "convert",
     "cute",
+    "draw",
     "equivalent",
     "f2",
     "hierarchy",

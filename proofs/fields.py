@@ -20,6 +20,7 @@ import numpy as np
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import MODE_DIGITS
+from layoutalg.ground.picture import Shown
 
 T = TypeVar("T")
 Digits = tuple[tuple[int, int], ...]
@@ -131,7 +132,7 @@ def plain(value: object, depth: int = 5) -> object:
     return value.item() if isinstance(value, (np.integer, np.bool_)) else value
 
 
-class Statement:
+class Statement(Shown):
     """What statements and claims have in common; they are frozen dataclasses."""
 
     __slots__ = ()

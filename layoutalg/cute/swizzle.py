@@ -24,12 +24,13 @@ from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.operators import after
+from layoutalg.ground.picture import Shown
 
 Unit = Literal["element", "byte"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Swizzle:
+class Swizzle(Shown):
     """The map x -> x ^ ((x & Y) >> shift), where Y selects ``bits`` bits.
 
     Mathematically: for shift >= 0, Y covers the bits [base + shift, base + shift + bits) and they are XORed onto

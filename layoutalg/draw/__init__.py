@@ -5,6 +5,7 @@ Main definitions: ``svg``, ``text``, ``difference``, ``families``, ``banks``, ``
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
@@ -18,9 +19,11 @@ from layoutalg.draw.matrix import draw_matrix, matrix_text
 from layoutalg.draw.owners import draw_owners, is_distributed, owners_text
 from layoutalg.draw.swizzle import draw_swizzle, swizzle_text
 from layoutalg.draw.tensormap import draw_plan
+from layoutalg.draw.verdict import draw_verdict
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 
 __all__ = ["banks", "bundle", "difference", "families", "svg", "text"]
@@ -84,7 +87,9 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
 def _view(value: object, view: str | None) -> str:
     """The view that was asked for, or the one that suits the value."""
     if not isinstance(value, Layout):
-        because = f"value must be a layout, a swizzle or a TensorMap plan, not {shown(value)}; layoutalg.parse reads text"
+        because = (
+            f"value must be a layout, a swizzle or a TensorMap plan, not {shown(value)}; layoutalg.parse reads text"
+        )
         raise MalformedError(Diagnostic("LA560", "this has no picture", because=because))
     if view is None:
         return "owners" if is_distributed(value) else "grid"
@@ -143,5 +148,19 @@ def banks(offsets_bytes: Sequence[int | None], access_bits: int, kind: str = "lo
 
 
 def bundle(value: Any) -> dict[str, str]:
-    """Return what a notebook shows of a value: its text and, where there is one, its picture."""
-    return {"text/plain": str(value), "image/svg+xml": svg(value)}
+    """Return what a notebook shows of a value: its text and, where there is one, its picture.
+
+    Example:
+        >>> from layoutalg.cute import CuteLayout
+        >>> sorted(bundle(CuteLayout(4))), sorted(bundle(3))
+        (['image/svg+xml', 'text/plain'], ['text/plain'])
+    """
+    found = {"text/plain": str(value)}
+    if isinstance(value, (Proved, Refuted, Unknown)):
+        canvas = Canvas()
+        draw_verdict(canvas, value, 0)
+        found["image/svg+xml"] = canvas.svg(type(value).__name__)
+    elif isinstance(value, (Layout, Swizzle, TensorMapPlan)):
+        with contextlib.suppress(LayoutError):  # a layout too large for a table still has its text
+            found["image/svg+xml"] = svg(value)
+    return found

@@ -47,12 +47,20 @@ def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits:
         lanes = [lane for words in group for lanes in words.values() for lane in lanes]
         span = f"{min(lanes)} to {max(lanes)}" if lanes else "inactive"
         canvas.text(left - 6, base + place * CELL + 15, span, "s e")
-        styles.append([f"c{15 if worst == 1 else (len(words) - 1) * 15 // (worst - 1)}" if words else "z" for words in group])
+        styles.append(
+            [f"c{15 if worst == 1 else (len(words) - 1) * 15 // (worst - 1)}" if words else "z" for words in group]
+        )
         labels.append([str(len(words)) if words else "" for words in group])
         titles.append(
             [
                 f"bank {bank}: "
-                + ("; ".join(f"word {w} by lane{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}" for w, by in words.items()) or "idle")
+                + (
+                    "; ".join(
+                        f"word {w} by lane{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}"
+                        for w, by in words.items()
+                    )
+                    or "idle"
+                )
                 for bank, words in enumerate(group)
             ]
         )
@@ -73,5 +81,7 @@ def banks_text(offsets_bytes: Sequence[int | None], access_bits: int, kind: str)
         2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.
     """
     turns = hardware.wavefronts(offsets_bytes, access_bits, kind)
-    lines = ["".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)]
+    lines = [
+        "".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)
+    ]
     return "\n".join([f"{kind} of {access_bits} bits a lane: {turns} turn{'s' if turns > 1 else ''}", *lines])

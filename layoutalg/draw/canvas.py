@@ -35,7 +35,9 @@ def _ramp() -> list[str]:
     for level in range(LEVELS):
         red, green, blue = _mixed(level / (LEVELS - 1))
         light = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 118
-        rules.append(f".c{level}{{fill:#{red:02x}{green:02x}{blue:02x}}}.t{level}{{fill:{'#111' if light else '#fff'}}}")
+        rules.append(
+            f".c{level}{{fill:#{red:02x}{green:02x}{blue:02x}}}.t{level}{{fill:{'#111' if light else '#fff'}}}"
+        )
     return rules
 
 
@@ -59,7 +61,10 @@ _DARK += [".z{fill:#3a424c}", ".w{stroke:#ff7b5c}"]
 
 def _scoped(rules: Iterable[str]) -> str:
     """The rules for our pictures alone: a page that holds one keeps its own style."""
-    return "".join(",".join(f".la {name}" for name in rule.split("{")[0].split(",")) + "{" + rule.split("{", 1)[1] for rule in rules)
+    return "".join(
+        ",".join(f".la {name}" for name in rule.split("{")[0].split(",")) + "{" + rule.split("{", 1)[1]
+        for rule in rules
+    )
 
 
 _STYLE = _scoped(_RULES) + "@media(prefers-color-scheme:dark){" + _scoped(_DARK) + "}"

@@ -85,7 +85,9 @@ def cells_of(layout: Layout, side: int = SHOWN_SIDE) -> Cells:
         rows, columns, names = -(-columns // wide), wide, ("", names[1])
         index = np.where(index < size, index, -1)
     else:
-        index = np.arange(min(rows, side), dtype=np.int64)[:, None] + rows * np.arange(min(columns, side), dtype=np.int64)
+        index = np.arange(min(rows, side), dtype=np.int64)[:, None] + rows * np.arange(
+            min(columns, side), dtype=np.int64
+        )
     flat = index.reshape(-1)
     inside = flat[flat >= 0]
     found = iter(_values(layout, inside))
@@ -162,7 +164,9 @@ def draw_cells(canvas: Canvas, cells: Cells, top: float, show: Show = "value") -
     _rulers(canvas, cells, placed, 8 if small else 1)
     canvas.cells(placed.left, placed.top, placed.size, styles, None if small else labels, titles)
     said = f"rows: {cells.names[0]}, columns: {cells.names[1]}" if cells.names[0] else ""
-    canvas.text(4, canvas.height + 14, "; ".join(part for part in (said, cells.note, f"values {low} to {high}") if part), "s")
+    canvas.text(
+        4, canvas.height + 14, "; ".join(part for part in (said, cells.note, f"values {low} to {high}") if part), "s"
+    )
     return placed
 
 
@@ -179,7 +183,10 @@ def _rulers(canvas: Canvas, cells: Cells, placed: Placed, step: int) -> None:
 def _labels(cells: Cells, show: Show) -> list[list[str]]:
     if show == "value":
         return [[written(value) for value in row] for row in cells.values]
-    where = [[f"{r},{c}" if cells.names[0] else str(int(flat)) for c, flat in enumerate(row)] for r, row in enumerate(cells.index)]
+    where = [
+        [f"{r},{c}" if cells.names[0] else str(int(flat)) for c, flat in enumerate(row)]
+        for r, row in enumerate(cells.index)
+    ]
     if show == "coordinate":
         return where
     return [

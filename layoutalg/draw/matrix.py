@@ -37,7 +37,9 @@ def draw_matrix(canvas: Canvas, layout: LinearLayout, top: float) -> None:
     base = top + 34 + 5.4 * max((len(name) for name in heads), default=0)
     for place, name in enumerate(heads):
         x = left + place * CELL + 12
-        canvas.parts.append(f'<g transform="translate({x:g},{base - 6:g}) rotate(-60)"><text class="s">{name}</text></g>')
+        canvas.parts.append(
+            f'<g transform="translate({x:g},{base - 6:g}) rotate(-60)"><text class="s">{name}</text></g>'
+        )
     for place, name in enumerate(outs):
         canvas.text(left - 6, base + place * CELL + 14, name, "s e")
     shown = [row + ([one] if any(constant) else []) for row, one in zip(rows, constant, strict=True)]
@@ -59,9 +61,9 @@ def matrix_text(layout: LinearLayout) -> str:
 
     Example:
         >>> print(matrix_text(LinearLayout.from_bases({"i": [(1,), (3,)]}, {"o": 4})))
-             i 1 i 2
-        o 1    1   1
-        o 2    .   1
+            i 1 i 2
+        o 1   1   1
+        o 2   .   1
     """
     outs, ins, rows = entries(layout)
     left = max((len(name) for name in outs), default=0)

@@ -48,8 +48,17 @@ def owners(layout: Layout) -> tuple[list[list[list[tuple[int, int, int]]]], tupl
     for name, extent in reversed(outs[1:] or outs):
         column = column + weight * images[name]
         weight *= extent
-    grid: list[list[list[tuple[int, int, int]]]] = [[[] for _ in range(min(columns, SIDE))] for _ in range(min(rows, SIDE))]
-    for r, c, b, t, v in zip(row.tolist(), column.tolist(), block.tolist(), thread.tolist(), point.get("register", zero).tolist(), strict=True):
+    grid: list[list[list[tuple[int, int, int]]]] = [
+        [[] for _ in range(min(columns, SIDE))] for _ in range(min(rows, SIDE))
+    ]
+    for r, c, b, t, v in zip(
+        row.tolist(),
+        column.tolist(),
+        block.tolist(),
+        thread.tolist(),
+        point.get("register", zero).tolist(),
+        strict=True,
+    ):
         if r < SIDE and c < SIDE:
             grid[r][c].append((b, t, v))
     names = (outs[0][0], " x ".join(name for name, _ in outs[1:])) if len(outs) > 1 else ("", outs[0][0])
@@ -81,7 +90,11 @@ def draw_owners(canvas: Canvas, layout: Layout, top: float, head: str = "") -> N
     titles = [
         [
             f"{names[0] + ' ' if names[0] else ''}{r if names[0] else ''}{', ' if names[0] else ''}{names[1]} {c}: "
-            + ("held by " + ", ".join(f"block {b} thread {t} register {v}" for b, t, v in held[:16]) if held else "nobody")
+            + (
+                "held by " + ", ".join(f"block {b} thread {t} register {v}" for b, t, v in held[:16])
+                if held
+                else "nobody"
+            )
             + (f" and {len(held) - 16} more" if len(held) > 16 else "")
             for c, held in enumerate(row)
         ]
@@ -99,4 +112,7 @@ def owners_text(layout: Layout, side: int = 16) -> str:
     labels = [[_label(held, blocks) or "-" for held in row[:side]] for row in grid[:side]]
     width = max(len(label) for row in labels for label in row)
     more = " ..." if len(grid[0]) > side else ""
-    return "\n".join(["  ".join(label.ljust(width) for label in row).rstrip() + more for row in labels] + (["..."] if len(grid) > side else []))
+    return "\n".join(
+        ["  ".join(label.ljust(width) for label in row).rstrip() + more for row in labels]
+        + (["..."] if len(grid) > side else [])
+    )

@@ -19,10 +19,20 @@ def draw_plan(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
     """Draw the tensor with its first and its last tile on the left, the shared memory of one tile on the right."""
     tm, problem = plan.tensor_map, plan.problem
     count = f"{len(plan.issues)} cop{'ies' if len(plan.issues) > 1 else 'y'}"
-    canvas.text(4, top + 14, f"{plan.direction} of tile {list(problem.tile)}: {count} of box {list(tm.box)}, swizzle {tm.swizzle}", "h")
+    canvas.text(
+        4,
+        top + 14,
+        f"{plan.direction} of tile {list(problem.tile)}: {count} of box {list(tm.box)}, swizzle {tm.swizzle}",
+        "h",
+    )
     _tensor(canvas, plan, top + 48)
     _shared(canvas, plan, WIDE + 130, top + 48)
-    canvas.text(4, canvas.height + 16, f"{plan.expect_tx_bytes} bytes a tile, base aligned to {plan.smem_align_bytes}; out of bounds {plan.oob}", "s")
+    canvas.text(
+        4,
+        canvas.height + 16,
+        f"{plan.expect_tx_bytes} bytes a tile, base aligned to {plan.smem_align_bytes}; out of bounds {plan.oob}",
+        "s",
+    )
 
 
 def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
@@ -34,7 +44,9 @@ def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
     ends = [max(extent, start + span) for extent, start, span in zip(shape, last, reach, strict=True)]
     scale_x, scale_y = WIDE / ends[1], TALL / ends[0]
     left = 60.0
-    canvas.text(left, top - 20, f"tensor {list(problem.global_shape)} of {problem.dtype}, innermost two dimensions", "n")
+    canvas.text(
+        left, top - 20, f"tensor {list(problem.global_shape)} of {problem.dtype}, innermost two dimensions", "n"
+    )
     canvas.text(left, top - 6, "numbers: copies of the first tile; hatched: out of bounds", "s")
     canvas.box(left, top, shape[1] * scale_x, shape[0] * scale_y, "z", f"tensor of {shape[0]} x {shape[1]} elements")
     canvas.frame(left, top, shape[1] * scale_x, shape[0] * scale_y)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy.typing as npt
 
 from layoutalg.ground.operators import after
+from layoutalg.ground.picture import Shown
 
 
-class Layout:
+class Layout(Shown):
     """A function from a box of named integer axes to integers; each family represents some of them.
 
     The methods mean the same in every family; ``tests/property/test_protocol.py`` holds every family to these laws:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from layoutalg.ground.picture import Shown
+
 
 @dataclass(frozen=True, slots=True)
-class Proved:
+class Proved(Shown):
     """The claim holds everywhere. ``engine`` decided it; ``certificate`` holds what a checker needs to agree."""
 
     engine: str
@@ -22,7 +24,7 @@ class Proved:
 
 
 @dataclass(frozen=True, slots=True)
-class Refuted:
+class Refuted(Shown):
     """The claim fails at ``witness``: the first coordinate found where both sides differ, with both values."""
 
     engine: str
@@ -33,7 +35,7 @@ class Refuted:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Shown):
     """Nothing decided within the budget. Its truth value is an error, so that it cannot pass for a yes or a no."""
 
     reason: str
