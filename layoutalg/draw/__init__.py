@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from functools import singledispatch
 from typing import Any
 
 from layoutalg.cute.swizzle import Swizzle
@@ -27,8 +26,6 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 
 __all__ = ["banks", "bundle", "difference", "families", "svg", "text"]
-
-VIEWS = ("grid", "owners", "matrix")
 
 
 def svg(value: Any, view: str | None = None, show: Show = "value") -> str:

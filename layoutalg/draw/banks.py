@@ -2,7 +2,7 @@
 
 Main definitions: ``draw_banks``, ``banks_text``.
 
-Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and for matrices). A group
+Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
 takes as many turns as its busiest bank has different words; equal words are one turn.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any, cast
 
 from layoutalg.draw.canvas import Canvas
 from layoutalg.targets.nvidia import banks as hardware
@@ -34,7 +35,7 @@ def traffic(offsets_bytes: Sequence[int | None], access_bits: int) -> list[list[
 
 def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits: int, kind: str, top: float) -> None:
     """Draw how many words each group of lanes wants of each bank; banks that need several turns are outlined."""
-    turns = hardware.wavefronts(offsets_bytes, access_bits, kind)
+    turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
     canvas.text(4, top + 14, f"{kind} of {access_bits} bits a lane: {turns} turn{'s' if turns > 1 else ''}", "h")
     groups = traffic(offsets_bytes, access_bits)
     worst = max((len(words) for group in groups for words in group), default=1)
@@ -80,7 +81,7 @@ def banks_text(offsets_bytes: Sequence[int | None], access_bits: int, kind: str)
         load of 32 bits a lane: 2 turns
         2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.
     """
-    turns = hardware.wavefronts(offsets_bytes, access_bits, kind)
+    turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
     lines = [
         "".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)
     ]

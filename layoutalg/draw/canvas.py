@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import pairwise
 
 LEVELS = 16
 """Steps of the colour ramp."""
@@ -21,7 +22,7 @@ FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono
 
 def _mixed(share: float) -> tuple[int, int, int]:
     """The colour at a share of the ramp."""
-    for (low, first), (high, second) in zip(_ANCHORS, _ANCHORS[1:], strict=False):
+    for (low, first), (high, second) in pairwise(_ANCHORS):
         if share <= high:
             part = (share - low) / (high - low)
             red, green, blue = (round(a + part * (b - a)) for a, b in zip(first, second, strict=True))
@@ -130,7 +131,8 @@ class Canvas:
             if labels is not None:
                 base, middle = top + tall / 2 + 4, x + wide / 2 - 0.5
                 parts += [
-                    f'<text x="{middle + column * wide:g}" y="{base:g}" class="m t{kind.lstrip("c")}">{escape(label)}</text>'
+                    f'<text x="{middle + column * wide:g}" y="{base:g}" class="m t{kind[kind[0] == "c" :]}">'
+                    f"{escape(label)}</text>"
                     for column, (kind, label) in enumerate(zip(classes, labels[row], strict=True))
                     if label
                 ]
@@ -144,8 +146,8 @@ class Canvas:
         """Return the picture as one SVG document; ``title`` is what a screen reader says."""
         wide, tall = round(self.width + 8), round(self.height + 8)
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="la" width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}" '
-            f'role="img" aria-label="{escape(title, quote=True)}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="la" width="{wide}" height="{tall}" '
+            f'viewBox="0 0 {wide} {tall}" role="img" aria-label="{escape(title, quote=True)}">'
         )
         return "".join([head, f"<style>{_STYLE}</style>", _HATCH, *self.parts, "</svg>"])
 

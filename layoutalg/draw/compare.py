@@ -17,7 +17,7 @@ SIDE = 32
 
 
 def first_differences(one: Cells, other: Cells) -> list[tuple[int, int]]:
-    """Return the cells (row, column) that both pictures show and where the values differ, the first flat index first."""
+    """Return the cells (row, column) that both pictures show with different values, the first flat index first."""
     found = [
         (int(one.index[r, c]), r, c)
         for r in range(min(len(one.values), len(other.values)))

@@ -98,7 +98,7 @@ def cells_of(layout: Layout, side: int = SHOWN_SIDE) -> Cells:
 def _values(layout: Layout, flat: npt.NDArray[np.int64]) -> list[Any]:
     """The values at flat coordinates: numbers, or tuples; None where a partial layout has none."""
     table = layout.apply(flat)
-    rows = table.tolist()
+    rows: list[Any] = table.tolist()
     if table.ndim > 1:
         return [tuple(row) for row in rows]
     return rows
@@ -175,7 +175,7 @@ def _rulers(canvas: Canvas, cells: Cells, placed: Placed, step: int) -> None:
     for column in range(0, cells.index.shape[1], step):
         x, y, wide, _ = placed.cell(0, column)
         canvas.text(x + wide / 2, y - 4, column, "s m")
-    for row in range(0, len(cells.values), step):
+    for row in range(0, len(cells.values) if cells.columns else 0, step):
         x, y, _, tall = placed.cell(row, 0)
         canvas.text(x - 4, y + tall / 2 + 4, row if cells.names[0] else int(cells.index[row, 0]), "s e")
 

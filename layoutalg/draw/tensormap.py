@@ -36,7 +36,7 @@ def draw_plan(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
 
 
 def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
-    """The two innermost dimensions of the tensor, its first tile with the copies, its last tile with what hangs over."""
+    """The tensor's two innermost dimensions, the first tile with its copies, the last tile with what hangs over."""
     problem = plan.problem
     shape, tile, steps = ((1, *values)[-2:] for values in (problem.global_shape, problem.tile, problem.element_strides))
     reach = [(count - 1) * step + 1 for count, step in zip(tile, steps, strict=True)]
@@ -44,9 +44,7 @@ def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
     ends = [max(extent, start + span) for extent, start, span in zip(shape, last, reach, strict=True)]
     scale_x, scale_y = WIDE / ends[1], TALL / ends[0]
     left = 60.0
-    canvas.text(
-        left, top - 20, f"tensor {list(problem.global_shape)} of {problem.dtype}, innermost two dimensions", "n"
-    )
+    canvas.text(left, top - 20, f"{problem.dtype} tensor {list(problem.global_shape)}, innermost two dimensions", "n")
     canvas.text(left, top - 6, "numbers: copies of the first tile; hatched: out of bounds", "s")
     canvas.box(left, top, shape[1] * scale_x, shape[0] * scale_y, "z", f"tensor of {shape[0]} x {shape[1]} elements")
     canvas.frame(left, top, shape[1] * scale_x, shape[0] * scale_y)
@@ -91,7 +89,7 @@ def _shared(canvas: Canvas, plan: TensorMapPlan, left: float, top: float) -> Non
     labels = [["" if e < 0 else f"{e // inner},{e % inner}" for e in row] for row in grid]
     titles = [
         [
-            f"bytes {ROW_BYTES * r + CHUNK_BYTES * c} to {ROW_BYTES * r + CHUNK_BYTES * (c + 1) - 1} (0b{ROW_BYTES * r + CHUNK_BYTES * c:b}): "
+            f"{_bytes(ROW_BYTES * r + CHUNK_BYTES * c)}: "
             + ("nothing" if e < 0 else f"tile element {_point(e, problem.tile)}")
             for c, e in enumerate(row)
         ]
@@ -102,6 +100,10 @@ def _shared(canvas: Canvas, plan: TensorMapPlan, left: float, top: float) -> Non
     canvas.cells(left, top, size, styles, labels, titles)
     if rows == MEMORY_ROWS and plan.smem_bytes > rows * ROW_BYTES:
         canvas.text(left, canvas.height + 14, f"the first {rows * ROW_BYTES} of {plan.smem_bytes} bytes", "s")
+
+
+def _bytes(first: int) -> str:
+    return f"bytes {first} to {first + CHUNK_BYTES - 1} (0b{first:b})"
 
 
 def _point(element: int, tile: tuple[int, ...]) -> tuple[int, ...]:
