@@ -1,4 +1,4 @@
-"""Pictures of layouts, plans and verdicts: SVG for notebooks and pages, text for terminals. Nothing else is needed.
+"""Pictures of layouts, plans and verdicts as SVG and as text. Nothing else is needed.
 
 Main definitions: ``svg``, ``text``, ``difference``, ``families``, ``banks``, ``bundle``.
 """

@@ -65,7 +65,7 @@ def sides(layout: Layout) -> tuple[int, int, tuple[str, str]]:
     else:
         dims = layout.in_dims
         extents, names = list(dims.values()), list(dims)
-    if len(extents) < 2:
+    if len(extents) < 2 or layout.size in extents:  # one mode, or no other that moves
         return 1, layout.size, ("", names[0] if names else "")
     return extents[0], math.prod(extents[1:]), (names[0], " x ".join(names[1:]))
 

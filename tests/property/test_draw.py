@@ -40,8 +40,9 @@ def said(value: Any) -> str:
 def test_every_cell_says_the_value_of_its_coordinate(family: str, data: st.DataObject) -> None:
     layout = data.draw(FAMILIES[family])
     found = dict(match.groups() for title in titles(la.draw.svg(layout, "grid")) if (match := TITLE.search(title)))
-    assert set(found) - {"-1"} == {str(index) for index in range(layout.size)}
-    for index in range(layout.size):
+    shown = {int(index) for index in found} - {-1}
+    assert shown == set(range(layout.size)) if layout.size <= 128 else len(shown) >= 128
+    for index in shown:
         assert found[str(index)] == said(layout.at(index))
 
 
