@@ -16,31 +16,26 @@ References: J. Cecka, arXiv:2603.02298.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import ParamSpec, TypeVar
 
 from layoutalg.cute import composition as concrete
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.symbolic.follow import Flat, Link, chain, follow, merged, no_form, quotient
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, int_nest, symbolic
-from layoutalg.cute.symbolic.ledger import Ledger, Nested, graft, leaves
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, graft
+from layoutalg.cute.symbolic.tilers import Operand, Piece, Tiler, bad_tiler, by_mode, ledger_of
 from layoutalg.ground import clock, limits
-from layoutalg.ground.assumptions import Assumptions, SideCondition
 from layoutalg.ground.conditions import Condition, at_least, equal
 from layoutalg.ground.decide import find_sizes
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
-from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.ground.errors import AdmissibilityError, LayoutError
 from layoutalg.ground.operators import composes
 from layoutalg.ground.polynomial import ONE, ZERO, Polynomial, names_of, product_of
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Operand: TypeAlias = "SymbolicLayout | CuteLayout"
-Tiler: TypeAlias = "SymbolicLayout | CuteLayout | PolynomialLike | tuple[Tiler, ...] | None"
-Piece: TypeAlias = "tuple[Nested, Nested, Ledger]"
-"""Shape, stride and the ledger they hold under."""
 
 
 def _in_time(operation: Callable[P, T]) -> Callable[P, T]:
@@ -76,7 +71,7 @@ def coalesce(layout: Operand) -> SymbolicLayout:
     Source: CuTe ``coalesce``.
     """
     operand = symbolic(layout)
-    ledger = _ledger((operand,), f"coalesce({operand})")
+    ledger = ledger_of((operand,), f"coalesce({operand})")
     return _from_flat(merged(operand.flat, ledger), ledger)
 
 
@@ -112,7 +107,7 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
     Source: CuTe ``composition``.
     """
     operand = symbolic(outer)
-    return _by_mode(operand, inner, "composition", _compose)
+    return by_mode(operand, inner, "composition", _compose)
 
 
 @_in_time
@@ -139,7 +134,7 @@ def complement(layout: Operand, cosize: PolynomialLike | None = None) -> Symboli
     """
     operand = symbolic(layout)
     bound = None if cosize is None else polynomial(cosize)
-    ledger = _ledger((operand,), f"complement({operand}{'' if bound is None else f', {bound}'})")
+    ledger = ledger_of((operand,), f"complement({operand}{'' if bound is None else f', {bound}'})")
     if bound is not None:
         ledger.require(at_least(bound, 1))
         if not bound.whole:
@@ -171,7 +166,7 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
     Source: CuTe ``right_inverse``.
     """
     operand = symbolic(layout)
-    ledger = _ledger((operand,), f"right_inverse({operand})")
+    ledger = ledger_of((operand,), f"right_inverse({operand})")
     left = _weighted(merged(operand.flat, ledger))
     digits: list[tuple[Polynomial, Polynomial]] = []
     current = ONE
@@ -207,7 +202,7 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
     Source: CuTe ``left_inverse``.
     """
     operand = symbolic(layout)
-    ledger = _ledger((operand,), f"left_inverse({operand})")
+    ledger = ledger_of((operand,), f"left_inverse({operand})")
     links, ledger = chain(merged(operand.flat, ledger), ledger, padded=True)
     digits: list[tuple[Polynomial, Polynomial]] = []
     end, last = ONE, ONE
@@ -238,7 +233,7 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
 
     Source: CuTe ``logical_divide``; unlike it, a rest that does not fit is never padded.
     """
-    return _by_mode(symbolic(layout), tiler, "logical_divide", _divide)
+    return by_mode(symbolic(layout), tiler, "logical_divide", _divide)
 
 
 @_in_time
@@ -259,9 +254,9 @@ def logical_product(layout: Operand, tiler: Operand | PolynomialLike) -> Symboli
     """
     tile = symbolic(layout)
     if tiler is None or isinstance(tiler, tuple):
-        raise _bad_tiler("must be a layout or a size", tiler)
+        raise bad_tiler("must be a layout or a size", tiler)
     order = symbolic(tiler, tile.assumptions)
-    ledger = _ledger((tile, order), f"logical_product({tile}, {order})")
+    ledger = ledger_of((tile, order), f"logical_product({tile}, {order})")
     span = cosize(order)
     for entry in span.conditions:
         ledger.require(entry.condition)
@@ -284,30 +279,12 @@ def cosize(layout: Operand) -> SymbolicValue:
         M*N
     """
     operand = symbolic(layout)
-    ledger = _ledger((operand,), f"cosize({operand})")
+    ledger = ledger_of((operand,), f"cosize({operand})")
     total = ONE
     for extent, stride in operand.flat:
         ledger.require(at_least(stride, 0))
         total = total + (extent - 1) * stride
     return SymbolicValue(total, ledger.assumptions, ledger.conditions)
-
-
-def _shared(first: Assumptions, second: Assumptions, names: tuple[frozenset[str], frozenset[str]]) -> Assumptions:
-    """Return both assumptions at once; a name one side takes as a size stays a size."""
-    sizes = (names[0] - set(first.integers)) | (names[1] - set(second.integers))
-    signed = [name for name in (*first.integers, *second.integers) if name not in sizes]
-    return Assumptions((*first.conditions, *second.conditions), signed)
-
-
-def _ledger(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
-    known, names = Assumptions(), frozenset[str]()
-    entries: list[SideCondition] = []
-    for operand in operands:
-        used = operand.symbols | operand.assumptions.names
-        known = _shared(known, operand.assumptions, (names, used))
-        names |= used
-        entries += operand.conditions
-    return Ledger(known, entries, where)
 
 
 def _from_flat(flat: Flat, ledger: Ledger) -> SymbolicLayout:
@@ -346,62 +323,6 @@ def _require_end(gaps: list[tuple[Polynomial, Polynomial]], links: list[Link], l
         if not ledger.holds(equal(gap, ONE)):
             ledger.require(at_least(beyond, 2))
             return
-
-
-def _bad_tiler(rule: str, actual: object) -> MalformedError:
-    got = actual if isinstance(actual, str) else shown(actual)
-    return MalformedError(
-        Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {got[:120]}")
-    )
-
-
-def _by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..., Piece]) -> SymbolicLayout:
-    """Apply ``step`` to the layout, or to each mode a tuple of tilers names."""
-    _check_nest(tiler, 0, [0])
-    ledger = _ledger((operand, *_layouts_of(tiler)), f"{name}({operand}, {_tiler_text(tiler)})")
-
-    def walk(shape: Nested, stride: Nested, part: Tiler, ledger: Ledger) -> Piece:
-        if part is None:
-            return shape, stride, ledger
-        if not isinstance(part, tuple):
-            mode = tuple(zip(leaves(shape), leaves(stride), strict=True))
-            return step(mode, symbolic(part, ledger.assumptions), ledger)
-        if isinstance(shape, Polynomial) or isinstance(stride, Polynomial) or len(part) != len(shape):
-            raise _bad_tiler(f"needs one entry per mode of {operand}", _tiler_text(part))
-        shapes: list[Nested] = []
-        strides: list[Nested] = []
-        for extent, pace, entry in zip(shape, stride, part, strict=True):
-            extents, paces, ledger = walk(extent, pace, entry, ledger)
-            shapes.append(extents)
-            strides.append(paces)
-        return tuple(shapes), tuple(strides), ledger
-
-    shape, stride, ledger = walk(operand.shape, operand.stride, tiler, ledger)
-    return SymbolicLayout(shape, stride, ledger.assumptions, ledger.conditions)
-
-
-def _check_nest(tiler: Tiler, level: int, seen: list[int]) -> None:
-    """Refuse a tiler that nests too deep or has too many entries."""
-    seen[0] += 1
-    if level > TUPLE_DEPTH or seen[0] > TUPLE_MODES:
-        raise _bad_tiler(f"must nest at most {TUPLE_DEPTH} deep and have at most {TUPLE_MODES} entries", tiler)
-    if isinstance(tiler, tuple):
-        for entry in tiler:
-            _check_nest(entry, level + 1, seen)
-
-
-def _layouts_of(tiler: Tiler) -> list[SymbolicLayout]:
-    if isinstance(tiler, tuple):
-        return [layout for entry in tiler for layout in _layouts_of(entry)]
-    return [tiler] if isinstance(tiler, SymbolicLayout) else []
-
-
-def _tiler_text(tiler: Tiler) -> str:
-    if isinstance(tiler, tuple):
-        return "(" + ",".join([_tiler_text(entry) for entry in tiler]) + ")"
-    return (
-        "_" if tiler is None else str(tiler) if isinstance(tiler, SymbolicLayout | CuteLayout | str) else shown(tiler)
-    )
 
 
 def _compose(mode: Flat, inner: SymbolicLayout, ledger: Ledger) -> Piece:
