@@ -31,6 +31,7 @@ def _shared(first: Assumptions, second: Assumptions, names: tuple[frozenset[str]
 
 
 def ledger_of(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
+    """Return the ledger of an operation with what its operands assume and the conditions they carry."""
     known, names = Assumptions(), frozenset[str]()
     entries: list[SideCondition] = []
     for operand in operands:
@@ -42,6 +43,7 @@ def ledger_of(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
 
 
 def bad_tiler(rule: str, actual: object) -> MalformedError:
+    """Return the refusal of a tiler (LA630)."""
     got = actual if isinstance(actual, str) else shown(actual)
     return MalformedError(
         Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {got[:120]}")
