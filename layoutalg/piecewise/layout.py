@@ -185,7 +185,7 @@ class PiecewiseLayout(Algebra):
         point = named.point_at(inputs, check.integer(index, "index", 0, named.size(inputs)))
         digits = [np.array(value, dtype=np.int64 if value < SAFE else object) for value in point.values()]
         answers, _ = evaluated(self.text, {}, digits, (), len(self.outputs), everywhere=True)
-        values = tuple([int(answer.item()) for answer in answers])
+        values = tuple([int(answer) for answer in answers])
         return values[0] if len(values) == 1 else values
 
     def apply(self, coords: Any, **values: int) -> Any:

@@ -214,3 +214,9 @@ def test_a_flat_index_meets_the_axes_of_a_total_layout() -> None:
 def test_what_follows_the_text_is_read_or_refused(names: str) -> None:
     with pytest.raises(MalformedError):
         PiecewiseLayout.parse(f"{{ [i] -> [i] : 0 <= i < 4 }} {names}")
+
+
+def test_values_beyond_64_bits_at_one_index() -> None:
+    """A product beyond 64 bits is a plain integer, not an array."""
+    layout = PiecewiseLayout(f"{{ [i, j] -> [{2**62}i + {2**61}j] : 0 <= i < 5000 and 0 <= j < 3 }}")
+    assert layout.at(4999 + 5000) == 2**62 * 4999 + 2**61
