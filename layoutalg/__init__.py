@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from layoutalg.piecewise import PiecewiseLayout
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.tensormap.planner import tensormap
+    from layoutalg.synth.wgmma.plan import wgmma
 
 __version__ = "0.1.0"
 
@@ -81,6 +82,7 @@ __getattr__, __dir__ = door(
         "layoutalg.piecewise": "piecewise PiecewiseLayout",
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.tensormap.planner": "tensormap",
+        "layoutalg.synth.wgmma.plan": "wgmma",
     },
 )
 
@@ -131,4 +133,5 @@ __all__ = [
     "targets",
     "tensormap",
     "testing",
+    "wgmma",
 ]

@@ -34,7 +34,8 @@ def proposals(problem: TensorMapProblem, rules: set[str]) -> Iterator[Proposal]:
                 names.append(proposal[0])
                 details.append(proposal[1])
                 together = proposal[2]
-        yield ", then ".join(names), "; ".join(details), together
+        if all(together != proposal[2] for proposal in made):
+            yield ", then ".join(names), "; ".join(details), together
 
 
 def _up(value: int, step: int) -> int:
@@ -62,18 +63,59 @@ def pad_the_pitch(problem: TensorMapProblem) -> Proposal | None:
     return "pad the pitch", detail, replace(problem, global_strides=tuple(strides))
 
 
-def follow_global_order(problem: TensorMapProblem) -> Proposal | None:
-    """Store the tile with the dimension that is contiguous in global memory fastest."""
-    inner = next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+def transpose_while_reading(problem: TensorMapProblem) -> Proposal | None:
+    """Store the tile in the order of global memory, so that what reads it transposes."""
+    inner = _inner(problem)
     if inner is None or problem.element_strides[inner] != 1:
         return None
-    name = "use MN-major shared memory" if inner != problem.rank - 1 else "use K-major shared memory"
-    return _dense(problem, inner, name)
+    swizzle = problem.swizzle if problem.swizzle != "NONE" else _swizzle_of_rows(problem, problem.tile[inner])
+    change = _dense(replace(problem, swizzle=swizzle), inner, "transpose while reading")
+    if change is None:
+        return None
+    name, detail, repaired = change
+    major = "K" if inner == problem.rank - 1 else "MN"
+    if problem.element_bytes == 2:
+        detail += f"; read it with ldmatrix.trans, or with wgmma, which takes both majors: it is then {major}-major"
+    else:
+        detail += "; its columns are what the transposed tile has as rows"
+    return name, detail, repaired
+
+
+def swizzle_for_padding(problem: TensorMapProblem) -> Proposal | None:
+    """Take the swizzle that spreads the rows over the banks, in place of the padding that did."""
+    inner = _inner(problem)
+    if inner is None or problem.swizzle != "NONE":
+        return None
+    swizzle = _swizzle_of_rows(problem, problem.tile[inner])
+    if swizzle == "NONE":
+        return None
+    return _dense(replace(problem, swizzle=swizzle), inner, "use a swizzle in place of padding")
+
+
+def swizzle_of_the_row(problem: TensorMapProblem) -> Proposal | None:
+    """Keep the tile and take the swizzle whose span is its row."""
+    run = min((digit for digits in problem.smem_modes for digit in digits if digit[1] == 1), default=(1, 1))[0]
+    swizzle = _swizzle_of_rows(problem, run)
+    if swizzle in ("NONE", problem.swizzle):
+        return None
+    return f"use the {swizzle} swizzle", f"smem.swizzle {swizzle}, the same modes", replace(problem, swizzle=swizzle)
+
+
+def _inner(problem: TensorMapProblem) -> int | None:
+    """Return the dimension that is contiguous in global memory."""
+    return next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+
+
+def _swizzle_of_rows(problem: TensorMapProblem, row: int) -> str:
+    """Return the widest plain swizzle whose span divides rows of so many elements."""
+    wide = ("128B", "64B", "32B")
+    fits = (name for name in wide if row * problem.element_bytes % hardware.swizzle_span_bytes(name) == 0)
+    return next(fits, "NONE")
 
 
 def close_the_gaps(problem: TensorMapProblem) -> Proposal | None:
     """Store the tile densely, rows at the swizzle span."""
-    inner = next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+    inner = _inner(problem)
     return None if inner is None else _dense(problem, inner, "store the tile densely")
 
 
@@ -96,7 +138,10 @@ def _dense(problem: TensorMapProblem, inner: int, name: str) -> Proposal | None:
     if wide > row and wide % row:
         return None
     modes[inner] = ((wide, 1),) if wide <= row else ((row, 1), (wide // row, reach))
-    return name, f"shared-memory modes {[list(map(list, m)) for m in modes]}", replace(problem, smem_modes=tuple(modes))
+    detail = f"shared-memory modes {[list(map(list, m)) for m in modes]}"
+    if swizzle != "NONE":
+        detail += f", swizzle {swizzle}"
+    return name, detail, replace(problem, smem_modes=tuple(modes))
 
 
 def fold(problem: TensorMapProblem) -> Proposal | None:
@@ -156,7 +201,7 @@ def whole_spans(problem: TensorMapProblem) -> Proposal | None:
 
 
 def _longer_rows(problem: TensorMapProblem, grain: int) -> Proposal | None:
-    inner = next((d for d in range(problem.rank) if problem.global_strides[d] == 1 and problem.tile[d] > 1), None)
+    inner = _inner(problem)
     if inner is None:
         return None
     low, high = problem.bounds[inner]
@@ -180,9 +225,12 @@ def tile_steps(problem: TensorMapProblem) -> Proposal | None:
 _CHANGES: tuple[tuple[str, Callable[[TensorMapProblem], Proposal | None]], ...] = (
     ("BASE_ALIGN", align_the_base),
     ("STRIDE_ALIGN", pad_the_pitch),
-    ("INNER_CONTIGUOUS", follow_global_order),
+    ("INNER_CONTIGUOUS", transpose_while_reading),
+    ("SMEM_DENSE", swizzle_for_padding),
     ("SMEM_DENSE", close_the_gaps),
+    ("SWIZZLE_PITCH", swizzle_of_the_row),
     ("SWIZZLE_PITCH", close_the_gaps),
+    ("SWIZZLE_INNER", swizzle_of_the_row),
     ("SWIZZLE_INNER", close_the_gaps),
     ("SWIZZLE_INNER", no_swizzle),
     ("SMEM_INJECTIVE", close_the_gaps),

@@ -1,6 +1,6 @@
 """The finder of operand plans: descriptors read off differences of the requested layout, then verified.
 
-Main definitions: ``synthesize_wgmma``, ``find``.
+Main definitions: ``synthesize_wgmma``, ``wgmma``, ``find``.
 
 Implementation notes: for each (rows per instruction, major, swizzle mode, base offset) the XOR of that mode is undone
 on the requested addresses. What is left must be the mode's read pattern: its field steps (LBO, SBO) are differences at
@@ -12,6 +12,7 @@ instruction of an operand gets the same major and swizzle mode; LBO, SBO and bas
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -67,6 +68,34 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandP
             )
         )
     return plan.with_changes(certificate=dict(verdict.certificate))
+
+
+def wgmma(
+    operand: str,
+    tensor: object,
+    tile: Sequence[int] | None = None,
+    smem: object = None,
+    target: str = hardware.ARCH,
+    **options: Any,
+) -> OperandPlan:
+    """Return the descriptors by which ``wgmma`` reads a tile that lies in shared memory as a layout of any family says.
+
+    Args:
+        operand: ``"A"``, the tile is (M, K); or ``"B"``, the tile is (N, K).
+        tensor: The tensor whose tile this is, or only its element type: ``"bf16"``, ``torch.float16``, ...
+        tile: Tile extents in elements, K last; None for those of ``smem``.
+        smem: A layout of any family or its text: tile coordinates to element offsets. None for the row-major tile.
+        target: Architecture.
+        options: Those of ``OperandProblem.of``: ``swizzle``, ``axes``, ``align_bytes``.
+
+    Raises: As ``OperandProblem.of`` and ``synthesize_wgmma``.
+
+    Example:
+        >>> plan = wgmma("A", "bf16", (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")
+        >>> plan.major, plan.base.swizzle, len(plan.tiles), plan.k_step
+        ('K', '128B', 8, 2)
+    """
+    return synthesize_wgmma(OperandProblem.of(operand, tensor, smem, tile=tile, arch=target, **options))
 
 
 def find(problem: OperandProblem) -> OperandPlan | None:

@@ -101,7 +101,7 @@ def test_standard_input_and_lists(run):
     first, second = json.loads(out)
     assert (first["verdict"], second["verdict"]) == ("admissible", "inadmissible")
     assert {violation["rule"] for violation in second["violations"]} == {"INNER_CONTIGUOUS"}
-    assert second["repairs"][0]["name"] == "use K-major shared memory"
+    assert second["repairs"][0]["name"] == "transpose while reading"
     code, _, _ = run("synth", "tensormap", "-", stdin=json.dumps(second["repairs"][0]["document"]).encode())
     assert code == PROVED
 

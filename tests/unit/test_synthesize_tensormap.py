@@ -235,7 +235,7 @@ def test_nan_fill():
 
 REFUSALS = {
     "pad the pitch": (problem([100, 22], [22, 1], [16, 16], [[[16, 16]], [[16, 1]]]), "STRIDE_ALIGN"),
-    "use MN-major shared memory": (
+    "transpose while reading": (
         problem([512, 100 * 8], [1, 512], [64, 64], [[[64, 64]], [[64, 1]]], swizzle="128B"),
         "INNER_CONTIGUOUS",
     ),
@@ -253,6 +253,14 @@ REFUSALS = {
         "RANK",
     ),
     "store the tile densely": (problem([128, 512], [512, 1], [64, 64], [[[64, 72]], [[64, 1]]]), "SMEM_DENSE"),
+    "use a swizzle in place of padding": (
+        problem([128, 512], [512, 1], [64, 64], [[[64, 72]], [[64, 1]]]),
+        "SMEM_DENSE",
+    ),
+    "use the 64B swizzle": (
+        problem([512, 512], [512, 1], [128, 32], [[[128, 32]], [[32, 1]]], swizzle="128B"),
+        "SWIZZLE_PITCH",
+    ),
     "fill with zeros": (
         problem([100, 512], [512, 1], [16, 64], [[[16, 64]], [[64, 1]]], dtype="s32", oob_fill="NAN"),
         "OOB_NAN",
@@ -280,6 +288,25 @@ def test_refusals_name_the_rule_and_offer_the_repair(name):
     assert name in {repair.name for repair in error.repairs}
     assert rule in str(error)
     assert name in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"), [("use the 64B swizzle", "smem_modes"), ("use a swizzle in place of padding", "tile")]
+)
+def test_the_first_repair_is_the_one_that_keeps_most(name, kept):
+    document, _ = REFUSALS[name]
+    error = refused(document)
+    assert error.repairs[0].name == name
+    repaired = TensorMapProblem.from_json(error.repairs[0].document)
+    assert getattr(repaired, kept) == getattr(TensorMapProblem.from_json(document), kept)
+    assert planned(error.repairs[0].document).tensor_map.swizzle == repaired.swizzle != "NONE"
+
+
+def test_a_transposed_tile_is_told_how_to_transpose():
+    document = problem([512, 512], [512, 1], [64, 64], [[[64, 1]], [[64, 64]]])
+    (repair,) = refused(document).repairs
+    assert "ldmatrix.trans" in repair.detail
+    assert planned(repair.document).tensor_map.swizzle == "128B"
 
 
 def test_several_faults_are_all_named_and_repaired_together():
