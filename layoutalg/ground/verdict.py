@@ -1,6 +1,8 @@
 """The three answers to a question: proved, refuted, unknown.
 
 Main definitions: ``Proved``, ``Refuted``, ``Unknown``, ``Verdict``.
+
+Implementation notes: ``str`` is what the command line prints, ``repr`` is Python that builds an equal value.
 """
 
 from __future__ import annotations
@@ -9,12 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from layoutalg.ground.errors import shown
 from layoutalg.ground.picture import Shown
+
+_WIDTH = 84
+_UNSAID = ("claim", "digest", "engine", "schema")
+"""Entries of a certificate that the first lines say, or that only a checker reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proved(Shown):
-    """The claim holds everywhere. ``engine`` decided it; ``certificate`` holds what a checker needs to agree."""
+    """The claim holds everywhere. ``engine`` decided it; ``certificate`` holds what a checker needs to agree.
+
+    Example:
+        >>> print(Proved("table", {"claim": "both are equal", "elements": 32}))
+        proved        both are equal
+          by          table
+          elements    32
+    """
 
     engine: str
     certificate: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -22,10 +36,23 @@ class Proved(Shown):
     def __bool__(self) -> bool:
         return True
 
+    def __str__(self) -> str:
+        claim = self.certificate.get("claim")
+        first = f"by {self.engine}" if claim is None else str(claim)
+        facts: dict[str, object] = {} if claim is None else {"by": self.engine}
+        facts |= {key: value for key, value in self.certificate.items() if key not in _UNSAID}
+        return "\n".join([f"proved        {first}", *(_entry(key, value) for key, value in facts.items())])
+
 
 @dataclass(frozen=True, slots=True)
 class Refuted(Shown):
-    """The claim fails at ``witness``: the first coordinate found where both sides differ, with both values."""
+    """The claim fails at ``witness``: the first coordinate found where both sides differ, with both values.
+
+    Example:
+        >>> print(Refuted("table", {"what": "another offset", "at": 3, "left": 6, "right": 7}))
+        refuted       another offset
+          at          at=3, left=6, right=7
+    """
 
     engine: str
     witness: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -33,16 +60,40 @@ class Refuted(Shown):
     def __bool__(self) -> bool:
         return False
 
+    def __str__(self) -> str:
+        what = next((key for key in ("what", "claim", "because") if key in self.witness), "")
+        told = ", ".join(f"{key}={_value(value)}" for key, value in self.witness.items() if key != what)
+        lines = [f"refuted       {self.witness[what] if what else f'by {self.engine}'}"]
+        return "\n".join(lines + [f"  at          {told}"] * bool(told))
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Shown):
-    """Nothing decided within the budget. Its truth value is an error, so that it cannot pass for a yes or a no."""
+    """Nothing decided within the budget. Its truth value is an error, so that it cannot pass for a yes or a no.
+
+    Example:
+        >>> print(Unknown("the budget ran out", ("table", "ISL")))
+        unknown       the budget ran out
+          tried       table, ISL
+    """
 
     reason: str
     tried: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         raise ValueError(f"the verdict is unknown and has no truth value: {self.reason}")
+
+    def __str__(self) -> str:
+        return "\n".join([f"unknown       {self.reason}"] + [_entry("tried", ", ".join(self.tried))] * bool(self.tried))
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
+def _entry(key: str, value: object) -> str:
+    """One fact, cut to a line."""
+    return f"  {key:<11} {value[:_WIDTH] if isinstance(value, str) else shown(value, _WIDTH)}"
 
 
 Verdict: TypeAlias = Proved | Refuted | Unknown

@@ -20,6 +20,7 @@ from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, malformed, plain, text
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.proofs.tensormap.text import plan_text
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/tensormap-plan/1"
@@ -102,6 +103,9 @@ class TensorMapPlan(Claim):
         rules = enumerate(items("undocumented", self.undocumented))
         put(self, "undocumented", tuple(text(f"undocumented[{index}]", rule) for index, rule in rules))
         put(self, "certificate", certificate("certificate", self.certificate))
+
+    def __str__(self) -> str:
+        return plan_text(self)
 
     @property
     def hex(self) -> str:

@@ -35,6 +35,7 @@ from layoutalg.proofs.fields import (
     text,
 )
 from layoutalg.proofs.fields import malformed as malformed_field
+from layoutalg.proofs.wgmma.text import operand_text
 from layoutalg.targets.nvidia import wgmma as hardware
 
 PROBLEM_SCHEMA = "layoutalg/wgmma-problem/1"
@@ -269,6 +270,9 @@ class OperandPlan(Claim):
         put(self, "unread", tuple(text(f"unread[{index}]", name, STRIDE_FIELDS) for index, name in names))
         put(self, "evidence", text("evidence", self.evidence, EVIDENCE))
         put(self, "certificate", certificate("certificate", self.certificate))
+
+    def __str__(self) -> str:
+        return operand_text(self)
 
     @property
     def transpose(self) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from layoutalg.ground import clock
@@ -36,6 +36,7 @@ from layoutalg.synth.tensormap.variants import seen, variants
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, limits
+from layoutalg.targets.nvidia.tensormap import violations as map_violations
 
 _CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
 _CALL = ("synthesize_tensormap",)
@@ -43,15 +44,29 @@ _CALL = ("synthesize_tensormap",)
 
 @dataclass(slots=True)
 class _Task:
-    """The problem as it was stated, the same with any class accepted, and how many candidates are left undecided."""
+    """The problem as it was stated, the same with any class accepted, and what became of candidates.
+
+    Args:
+        stated: The problem.
+        lenient: The same with any class accepted.
+        documented_only: Whether maps that break the documented text are passed over.
+        undecided: How many candidates are left undecided.
+        broken: The documented rules that the candidates passed over break, with the first that breaks each.
+    """
 
     stated: TensorMapProblem
     lenient: TensorMapProblem
+    documented_only: bool
     undecided: int = 0
+    broken: dict[str, Violation] = field(default_factory=dict)
 
 
 def synthesize_tensormap(
-    problem: TensorMapProblem | Mapping[str, object], *, budget_seconds: float = PLAN_SECONDS, repair: bool = True
+    problem: TensorMapProblem | Mapping[str, object],
+    *,
+    budget_seconds: float = PLAN_SECONDS,
+    repair: bool = True,
+    documented_only: bool = False,
 ) -> TensorMapPlan:
     """Return a proved plan that realises the problem with TMA copies.
 
@@ -63,6 +78,7 @@ def synthesize_tensormap(
         budget_seconds: Seconds of wall time for everything, repairs included; a sooner deadline of ``ground.clock``
             keeps holding.
         repair: Whether a refusal looks for repairs (each is planned and proved again).
+        documented_only: Refuse maps that break the documented text, also where the measured chip accepts them.
 
     Raises: MalformedError: LA004. InadmissibleError: LA400. BudgetError: LA410, LA411.
 
@@ -80,10 +96,10 @@ def synthesize_tensormap(
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
     try:
         with clock.within(given):
-            outcome = _plan(stated)
+            outcome = _plan(stated, documented_only)
             if isinstance(outcome, TensorMapPlan):
                 return outcome
-            repairs = _checked_repairs(stated, outcome) if repair else ()
+            repairs = _checked_repairs(stated, outcome, documented_only) if repair else ()
     except BudgetError as error:
         if error.diagnostic.code != "LA001":
             raise
@@ -101,6 +117,7 @@ def tensormap(
     *,
     budget_seconds: float = PLAN_SECONDS,
     repair: bool = True,
+    documented_only: bool = False,
     **options: Any,
 ) -> TensorMapPlan:
     """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout of any family.
@@ -114,6 +131,7 @@ def tensormap(
         direction: ``"load"`` (global to shared) or ``"store"``.
         budget_seconds: As for ``synthesize_tensormap``.
         repair: As for ``synthesize_tensormap``.
+        documented_only: As for ``synthesize_tensormap``.
         options: Those of ``TensorMapProblem.of``: ``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...
 
     Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``.
@@ -124,7 +142,7 @@ def tensormap(
         ((64, 128), '128B', 16384)
     """
     problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-    return synthesize_tensormap(problem, budget_seconds=budget_seconds, repair=repair)
+    return synthesize_tensormap(problem, budget_seconds=budget_seconds, repair=repair, documented_only=documented_only)
 
 
 def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs: tuple[Repair, ...]) -> Diagnostic:
@@ -134,15 +152,20 @@ def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs:
     return Diagnostic("LA400", "no TensorMap carries this tile", (shape,), because, None, shown)
 
 
-def _plan(stated: TensorMapProblem) -> TensorMapPlan | list[Violation]:
+def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | list[Violation]:
     """Return the plan, or every rule that the problem breaks."""
     clock.check("the search for a plan")
     problem = seen(stated)
     hard = hard_violations(problem)
     if not hard:
-        found = _found(stated, problem)
+        task = _Task(
+            stated, stated if stated.oob_required == "lost" else replace(stated, oob_required="lost"), documented_only
+        )
+        found = _found(problem, task)
         if found is not None and _suffices(found):
             return found
+        if task.broken:
+            return list(task.broken.values())
         if found is not None:
             text = f"out of bounds, the best plan is {found.oob}; {problem.oob_required} was required"
             return [Violation("OOB_CLASS", text, "oob_required")]
@@ -158,9 +181,8 @@ def _suffices(plan: TensorMapPlan) -> bool:
     return _CLASS_ORDER[plan.oob] <= _CLASS_ORDER[plan.problem.oob_required]
 
 
-def _found(stated: TensorMapProblem, problem: TensorMapProblem) -> TensorMapPlan | None:
+def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
     """Return the best plan, also one of a class below the required; None where no map carries the tile."""
-    task = _Task(stated, stated if stated.oob_required == "lost" else replace(stated, oob_required="lost"))
     best = _plain(variants(problem), task)
     if best is None or best.oob != "exact" or len(best.issues) > 1:
         best = _viewed(variants(problem), best, task)
@@ -254,6 +276,10 @@ def _box_volume(candidate: Candidate) -> int:
 def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
     """Return the plan with its certificate, its class set to what the checker found; None where it is not proved."""
     clock.check("the proof of a plan")
+    if task.documented_only and plan.undocumented:
+        for broken in map_violations(plan.tensor_map, target=plan.problem.arch, evidence="documented"):
+            task.broken.setdefault(broken.rule, broken)
+        return None
     lenient = plan if task.lenient is task.stated else plan.with_changes(problem=task.lenient)
     verdict = check(lenient)
     if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
@@ -287,11 +313,13 @@ def _better(one: TensorMapPlan | None, two: TensorMapPlan | None) -> TensorMapPl
     return two if _cost(two) < _cost(one) else one
 
 
-def _checked_repairs(problem: TensorMapProblem, violations: list[Violation]) -> tuple[Repair, ...]:
+def _checked_repairs(
+    problem: TensorMapProblem, violations: list[Violation], documented_only: bool
+) -> tuple[Repair, ...]:
     """Return the proposals whose repaired problem has a proved plan."""
     repairs = []
     for name, detail, repaired in proposals(problem, {violation.rule for violation in violations}):
         with contextlib.suppress(BudgetError):  # a repair that cannot be confirmed in time is not shown
-            if isinstance(_plan(repaired), TensorMapPlan):
+            if isinstance(_plan(repaired, documented_only), TensorMapPlan):
                 repairs.append(Repair(name, detail, repaired.to_json()))
     return tuple(repairs)

@@ -22,6 +22,7 @@ from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
+SCHEMA = "layoutalg/tensormap-refusal/1"
 ALIGN = limits.GLOBAL_ALIGN_BYTES
 
 
@@ -32,6 +33,7 @@ class InadmissibleError(InfeasibleError, ValueError):
     did not go through all of them raises ``BudgetError`` instead.
 
     - One descriptor, interleave NONE, whose map stays within the tensor; at most ``limits.TILE_ISSUES`` equal boxes.
+      With ``documented_only``, a map that keeps the documented text.
     - The swizzle requested, or another one under which the requested addresses are a sum of strides; the element type
       requested, or one of 2 to 8 bytes that carries the same bits.
     - A box walks a prefix of the tile's digits in shared-memory order, one row per digit or per run of digits that
@@ -61,6 +63,7 @@ class InadmissibleError(InfeasibleError, ValueError):
     def to_json(self) -> dict[str, object]:
         """Return the refusal as JSON-ready data."""
         return {
+            "schema": SCHEMA,
             "verdict": "inadmissible",
             "violations": [violation.to_json() for violation in self.violations],
             "repairs": [repair.to_json() for repair in self.repairs],

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError, plain
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.operand import canonical_operand
 from layoutalg.synth.wgmma.reading import Table, axis_bytes, base_phases, differences, linear_addresses
 from layoutalg.targets.nvidia import wgmma as hardware
 
 K = hardware.INSTRUCTION_K
+SCHEMA = "layoutalg/wgmma-refusal/1"
 SOURCE = "PTX ISA 9.1 section 9.7.15.5 and measured reads, see targets.nvidia.wgmma.operand"
 Find = Callable[[OperandProblem], OperandPlan | None]
 
@@ -40,6 +41,16 @@ class InadmissibleOperandError(InfeasibleError):
 
     def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[str, ...]]]:
         return type(self), (self.diagnostic, self.reasons)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the refusal as JSON-ready data."""
+        return {
+            "schema": SCHEMA,
+            "verdict": "inadmissible",
+            "reasons": list(self.reasons),
+            "witness": plain(self.diagnostic.witness),
+            "repairs": [repair.to_json() for repair in self.repairs],
+        }
 
 
 def refusal(problem: OperandProblem, find: Find) -> InadmissibleOperandError:

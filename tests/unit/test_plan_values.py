@@ -18,7 +18,7 @@ from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, c
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap
-from layoutalg.targets.nvidia.wgmma import require_wgmma
+from layoutalg.targets.nvidia.wgmma import MatrixDescriptor, require_wgmma
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 
@@ -368,3 +368,43 @@ def test_addresses_in_global_memory_agree_with_enumeration(seed):
         x = [o + step * c for o, step, c in zip(origin, problem.element_strides, t, strict=True)]
         assert inside[t] == all(low <= a < high for a, (low, high) in zip(x, bounds, strict=True))
         assert elements[t] == offset(x) if inside[t] else 4 * elements[t] in range(*problem.byte_span())
+
+
+# --- texts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_reads_well_and_its_repr_builds_it_again():
+    names = globals() | vars(tensormap) | vars(wgmma) | {"MatrixDescriptor": MatrixDescriptor}
+    copy = synthesize_tensormap(square())
+    operand = synthesize_wgmma(canonical_operand("A", (128, 64)))
+    for plan in (copy, operand):
+        assert eval(repr(plan), names) == plan
+        assert hash(eval(repr(plan), names)) == hash(plan)
+        assert str(plan).startswith("admissible    ")
+        assert max(map(len, str(plan).split("\n"))) <= 100
+        assert len(str(plan)) < 900
+        assert str(plan.with_changes(certificate=None)).startswith("unproved ")
+    assert all(part in str(copy).replace("\n              ", "") for part in (copy.hex, "8192 bytes", "(o1, o0)"))
+    assert f"{operand.tiles[0].encoded:#018x}" in str(operand)
+
+
+def test_an_origin_that_falls_is_written_as_such():
+    assert "coordinates (0, -o0 + 7) -> shared byte 0" in str(falling())
+
+
+def test_verdicts_are_texts_of_a_few_lines():
+    copy = synthesize_tensormap(square())
+    assert str(check(copy)).split("\n")[0] == f"proved        {copy.certificate['claim']}"
+    wrong = copy.with_changes(issues=(Issue((64, 64), 0),))
+    assert str(check(wrong)).startswith("refuted       wrong global element\n  at          ")
+    with clock.within(0):
+        assert str(check(copy)).startswith("unknown       ")
+
+
+def test_a_map_that_only_the_chip_accepts_is_passed_over_on_request():
+    wide = document([4096, 8192], [8192, 1], [128, 128], [[[128, 64]], [[64, 1], [2, 8192]]], "bf16", "128B")
+    measured, documented = synthesize_tensormap(wide), synthesize_tensormap(wide, documented_only=True)
+    assert (measured.undocumented, len(measured.issues)) == (("STRIDE_NEST",), 1)
+    assert (documented.undocumented, len(documented.issues)) == ((), 2)
+    assert tensormap.violations(documented.tensor_map, evidence="documented") == ()
+    assert isinstance(check(documented), Proved)

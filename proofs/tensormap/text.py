@@ -1,0 +1,83 @@
+"""A TensorMap plan as text, one fact a line: what ``str(plan)`` and the command line show.
+
+Main definitions: ``plan_text``.
+
+Notation: o0, o1, ... is the tile origin, outermost dimension first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.tensormap.plan import TensorMapPlan
+
+SHOWN_ISSUES = 8
+"""Copies that are written out; of more, the first and how many are left."""
+
+
+def plan_text(plan: TensorMapPlan) -> str:
+    """Return a plan as lines of at most about 100 characters.
+
+    The first word is ``admissible`` for a plan with a certificate and ``unproved`` for one without.
+
+    Args:
+        plan: A plan.
+
+    Example:
+        >>> from layoutalg.synth import synthesize_tensormap
+        >>> plan = synthesize_tensormap({
+        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
+        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> print("\\n".join(plan_text(plan).split("\\n")[:5]))
+        admissible    1 issue of box [64, 64] bf16, swizzle 128B
+          dims        [512, 1024], strides [1024] bytes
+          issue 0     coordinates (o1, o0) -> shared byte 0
+          barrier     8192 bytes expected; tile base aligned to 1024 bytes
+          bounds      out-of-bounds fill exact
+    """
+    return "\n".join(_lines(plan))
+
+
+def _lines(plan: TensorMapPlan) -> Iterator[str]:
+    tm = plan.tensor_map
+    many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
+    head = "unproved" if plan.certificate is None else "admissible"
+    yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}"
+    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
+    yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
+    for index, (issue, coords) in enumerate(zip(plan.issues, _coordinates(plan), strict=True)):
+        if index == SHOWN_ISSUES and len(plan.issues) > SHOWN_ISSUES + 1:
+            yield f"  ...         {len(plan.issues) - SHOWN_ISSUES} more"
+            break
+        yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
+    if plan.direction == "load":
+        yield f"  barrier     {plan.expect_tx_bytes} bytes expected; tile base aligned to {plan.smem_align_bytes} bytes"
+        yield f"  bounds      out-of-bounds fill {plan.oob}"
+    else:
+        yield f"  store       {plan.expect_tx_bytes} bytes; tile base aligned to {plan.smem_align_bytes} bytes"
+        yield f"  bounds      class {plan.oob}: what lies out of bounds is not written"
+    if plan.undocumented:
+        yield f"  measured    breaks the documented text ({', '.join(plan.undocumented)}); the measured chip accepts it"
+    if plan.certificate is not None:
+        elements, engine = plan.certificate.get("elements"), plan.certificate.get("engine")
+        yield f"  proof       {elements} elements at every tile origin, by {engine}"
+    for index in range(0, len(plan.hex), 64):
+        yield f"  {'' if index else 'bytes':<12}{plan.hex[index : index + 64]}"
+
+
+def _coordinates(plan: TensorMapPlan) -> Iterator[str]:
+    """Coordinates of each issue as expressions of the tile origin."""
+    for issue in plan.issues:
+        words = []
+        for constant, terms in zip(issue.coords, plan.origin_map, strict=True):
+            parts = [
+                {1: "", -1: "-"}.get(top, f"{top}*") + f"o{dim}" + ("" if bottom == 1 else f"/{bottom}")
+                for dim, top, bottom in terms
+            ]
+            if constant or not parts:
+                parts.append(str(constant))
+            words.append(" + ".join(parts).replace("+ -", "- "))
+        yield ", ".join(words)
