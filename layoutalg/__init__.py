@@ -19,6 +19,7 @@ if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkou
 
 if TYPE_CHECKING:
     from layoutalg import (
+        ask,
         codegen,
         convert,
         cute,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         targets,
         testing,
     )
+    from layoutalg.ask.bank_turns import banks
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
@@ -62,12 +64,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_PACKAGES = "codegen convert cute draw f2 hierarchy integer interop piecewise proofs synth targets testing"
+_PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise proofs synth targets testing"
 
 __getattr__, __dir__ = door(
     __name__,
     {f"layoutalg.{name}": name for name in _PACKAGES.split()}
     | {
+        "layoutalg.ask.bank_turns": "banks",
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
@@ -113,6 +116,8 @@ __all__ = [
     "Tensor",
     "Unknown",
     "Verdict",
+    "ask",
+    "banks",
     "codegen",
     "compose",
     "convert",

@@ -1,6 +1,6 @@
 """A layout of any family as a function of tile coordinates: which of its axes is which tile dimension.
 
-Main definitions: ``layout_of``, ``extents_of``, ``offsets``.
+Main definitions: ``layout_of``, ``extents_of``, ``offsets``, ``columns``.
 
 Notation: the tile's dimensions are those of the tensor, outermost first; the function's values are element offsets in
 shared memory. The coordinates of a layout are read in this order of rules.
@@ -179,8 +179,8 @@ def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
         raise CHECK.malformed("smem", "must be the layout of one block: of its inputs only offset may have parts", wide)
     if len(outputs) != len(tile):
         raise CHECK.malformed("smem", f"must have the {len(tile)} dimensions of the tile", list(outputs))
-    columns = _columns(layout)
-    points = [columns[list(outputs).index(f"dim{place}")] for place in range(len(tile))]
+    found = columns(layout)
+    points = [found[list(outputs).index(f"dim{place}")] for place in range(len(tile))]
     for place, (column, extent) in enumerate(zip(points, tile, strict=True)):
         known = outputs[f"dim{place}"] or int(column.max()) + 1
         if known != extent or int(column.min()) < 0:
@@ -198,21 +198,21 @@ def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
     return values.reshape(tile)
 
 
-def _columns(layout: Any) -> list[IntArray]:
-    """Return the values of each output at every flat coordinate."""
+def columns(layout: Any) -> list[IntArray]:
+    """Return the values of each output of a layout with named axes, at every flat coordinate."""
     outputs = layout.out_dims
     table = np.asarray(layout.table())
     if table.ndim == 2:
         return list(table.T)
-    columns = []
+    found = []
     for name, extent in outputs.items():
         if len(outputs) == 1:
             return [table]
         if not extent:
             raise CHECK.malformed("smem", f"must bound its output {name}", extent)
         table, column = np.divmod(table, extent)
-        columns.append(column)
-    return columns
+        found.append(column)
+    return found
 
 
 def _values(layout: Any) -> IntArray:
@@ -225,7 +225,7 @@ def _values(layout: Any) -> IntArray:
         raise CHECK.malformed(
             "smem", "must take coordinates to offsets, or an input offset to coordinates", str(layout)[:80]
         )
-    column = _columns(layout)[names.index(moving[0]) if moving else 0]
+    column = columns(layout)[names.index(moving[0]) if moving else 0]
     if column.dtype == object or (column.size and int(column.min()) < 0):
         raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", int(column.min()))
     return column

@@ -10,8 +10,8 @@ if __name__ != "layoutalg.targets":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.targets import layouts, model, nvidia, registry
+    from layoutalg.targets import banks, layouts, model, nvidia, registry
 
-__all__ = ["layouts", "model", "nvidia", "registry"]
+__all__ = ["banks", "layouts", "model", "nvidia", "registry"]
 
 __getattr__, __dir__ = door(__name__, {f"{__name__}.{name}": name for name in __all__})

@@ -1,6 +1,7 @@
 """Shared-memory banks of NVIDIA GPUs: how many turns one access of a warp takes.
 
-Main definitions: ``wavefronts`` (any byte offsets), ``layout_wavefronts`` (linear layouts, by ranks).
+Main definitions: ``wavefronts`` (any byte offsets), ``crowd`` (the groups of lanes), ``layout_wavefronts`` (linear
+layouts, by ranks).
 
 Main statements, all measured: 32 banks of 4 bytes; lanes that touch the same word are served together, elements below a
 word included; an access of 64 bits per lane is served as two groups of 16 lanes, one of 128 bits as four groups of 8,
@@ -18,7 +19,8 @@ it: 1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +33,11 @@ BANKS = 32
 WORD_BYTES = 4
 LANES = 32
 KINDS = ("load", "store", "ldmatrix", "stmatrix")
+Lanes: TypeAlias = "Sequence[int | None] | npt.NDArray[Any]"
 ACCESS_BITS = (8, 16, 32, 64, 128)
 
 
-def wavefronts(offsets_bytes: npt.ArrayLike, access_bits: int, kind: str = "load") -> int:
+def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> int:
     """Return the turns that shared memory needs for one access of a warp.
 
     Args:
@@ -55,11 +58,11 @@ def wavefronts(offsets_bytes: npt.ArrayLike, access_bits: int, kind: str = "load
     """
     bits = _check(access_bits, kind)
     size = bits // 8
-    offsets = _offsets(offsets_bytes, size, kind)
-    turns = _turns(offsets, size, _lanes_of_group(bits))
+    offsets = checked_offsets(offsets_bytes, size, _counts(kind))
+    turns = _turns(offsets, size, lanes_of_group(bits))
     if kind != "load" or bits <= 32 or not _shared(offsets):
         return turns
-    merged = _turns(offsets, size, 2 * _lanes_of_group(bits))
+    merged = _turns(offsets, size, 2 * lanes_of_group(bits))
     if None in offsets and merged != turns:
         raise RepresentabilityError(
             Diagnostic(
@@ -72,6 +75,25 @@ def wavefronts(offsets_bytes: npt.ArrayLike, access_bits: int, kind: str = "load
             )
         )
     return merged
+
+
+def crowd(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> tuple[tuple[int, ...], ...]:
+    """Return the groups of lanes that ``wavefronts`` counts one after the other, all lanes active.
+
+    Raises: MalformedError: LA709.
+
+    Example:
+        >>> [len(group) for group in crowd([16 * lane for lane in range(32)], 128)]
+        [8, 8, 8, 8]
+    """
+    bits = _check(access_bits, kind)
+    offsets = checked_offsets(offsets_bytes, bits // 8, _counts(kind))
+    if None in offsets:
+        raise malformed("offsets_bytes", "must have all lanes active", None)
+    lanes = lanes_of_group(bits)
+    if kind == "load" and bits > 32 and _shared(offsets):
+        lanes *= 2
+    return tuple(tuple(range(first, min(first + lanes, len(offsets)))) for first in range(0, len(offsets), lanes))
 
 
 Offsets: TypeAlias = "list[int | None]"
@@ -102,29 +124,31 @@ def _turns(offsets: Offsets, size: int, lanes: int) -> int:
     return total
 
 
-def _lanes_of_group(access_bits: int) -> int:
+def lanes_of_group(access_bits: int) -> int:
     """Return the lanes that are served together: all of them up to 32 bits each, then as many as 32 words hold."""
     return min(LANES, LANES * 32 // access_bits)
 
 
-def _offsets(offsets_bytes: object, size: int, kind: str) -> Offsets:
-    """Return the checked offsets of all lanes."""
-    counts = _counts(kind)
+def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes") -> Offsets:
+    """Return the offsets of all lanes, multiples of ``size``, as many as one of ``counts``, None for an inactive lane.
+
+    Raises: MalformedError: LA709.
+    """
     rule = f"must hold {' or '.join(map(str, counts))} integers, one per lane, None where it is inactive"
-    if isinstance(offsets_bytes, np.ndarray):
-        offsets_bytes = offsets_bytes.tolist() if offsets_bytes.dtype.kind in "iuO" else None
-    if not isinstance(offsets_bytes, list | tuple) or len(offsets_bytes) not in counts:
-        raise _malformed("offsets_bytes", rule, shown(offsets_bytes))
+    if isinstance(offsets, np.ndarray):
+        offsets = offsets.tolist() if offsets.dtype.kind in "iuO" else None
+    if not isinstance(offsets, list | tuple) or len(offsets) not in counts:
+        raise malformed(argument, rule, shown(offsets))
     found: Offsets = []
-    for lane, offset in enumerate(offsets_bytes):
+    for lane, offset in enumerate(offsets):
         if offset is None:
             found.append(None)
             continue
         if isinstance(offset, bool) or not isinstance(offset, int | np.integer):
-            raise _malformed("offsets_bytes", rule, f"{shown(offset)} in lane {lane}")
+            raise malformed(argument, rule, f"{shown(offset)} in lane {lane}")
         if offset < 0 or offset >= 2**62 or offset % size:
             within = f"must be non-negative multiples of {size} below 2**62"
-            raise _malformed("offsets_bytes", within, f"{shown(int(offset))} in lane {lane}")
+            raise malformed(argument, within, f"{shown(int(offset))} in lane {lane}")
         found.append(int(offset))
     return found
 
@@ -153,14 +177,14 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     Source: ``wavefronts``; the rank form is arXiv 2505.23819, section 5.4.
     """
     if not isinstance(access, LinearLayout) or tuple(access.in_dims) != ("register", "lane"):
-        raise _malformed("access", "must map the axes 'register' and 'lane', in this order", access)
+        raise malformed("access", "must map the axes 'register' and 'lane', in this order", access)
     counts = _counts(kind)
     if access.in_dims["lane"] not in counts:
-        raise _malformed("access", f"must have {' or '.join(map(str, counts))} lanes", access.in_dims["lane"])
+        raise malformed("access", f"must have {' or '.join(map(str, counts))} lanes", access.in_dims["lane"])
     registers = access.in_dims["register"]
     bits = registers.bit_length() - 1
     if isinstance(element_bits, bool) or not isinstance(element_bits, (int, np.integer)) or element_bits < 1:
-        raise _malformed("element_bits", "must be a positive integer", element_bits)
+        raise malformed("element_bits", "must be a positive integer", element_bits)
     element_bits = int(element_bits)
     _check(element_bits * registers, kind)
     lanes = access.columns[bits:]
@@ -168,8 +192,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     if access.columns[:bits] != tuple(1 << bit for bit in range(bits)) or any(
         column & low for column in (*lanes, access.constant)
     ):
-        raise _malformed("access", "must give every lane neighbouring elements, aligned to their number", access)
-    together = _lanes_of_group(element_bits * registers)
+        raise malformed("access", "must give every lane neighbouring elements, aligned to their number", access)
+    together = lanes_of_group(element_bits * registers)
     if kind == "load" and together < LANES and 0 in lanes[:2]:
         together *= 2
     kept = together.bit_length() - 1
@@ -183,7 +207,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
 def _counts(kind: object) -> tuple[int, ...]:
     """Return how many lanes may supply an address."""
     if not isinstance(kind, str) or kind not in KINDS:
-        raise _malformed("kind", f"must be one of {KINDS}", kind)
+        raise malformed("kind", f"must be one of {KINDS}", kind)
     return (LANES,) if kind in ("load", "store") else (8, 16, LANES)
 
 
@@ -193,11 +217,12 @@ def _check(access_bits: object, kind: object) -> int:
     allowed = ACCESS_BITS if kind in ("load", "store") else (128,)
     integral = isinstance(access_bits, (int, np.integer)) and not isinstance(access_bits, bool)
     if not integral or access_bits not in allowed:
-        raise _malformed("access_bits", f"must be one of {allowed} for a {kind}", access_bits)
+        raise malformed("access_bits", f"must be one of {allowed} for a {kind}", access_bits)
     return int(access_bits)  # type: ignore[call-overload, no-any-return]
 
 
-def _malformed(argument: str, rule: str, actual: object) -> MalformedError:
+def malformed(argument: str, rule: str, actual: object) -> MalformedError:
+    """Return the error for what is not an access: the argument, the rule and the value that broke it."""
     return MalformedError(
         Diagnostic(
             code="LA709",

@@ -1,4 +1,4 @@
-"""Every block of the README and of the tour of families runs and prints what it says."""
+"""Every block of the README and of the pages of examples runs and prints what it says."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_readme_has_blocks_of_each_kind():
     assert {kind for kind, _ in BLOCKS} == {"python", "text", "console"}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/families.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/asking.md", "docs/families.md"])
 def test_python_blocks_print_the_text_block_that_follows(page):
     names: dict[str, object] = {}
     compared = 0
@@ -42,7 +42,7 @@ def test_python_blocks_print_the_text_block_that_follows(page):
         assert following == "text"
         assert output.getvalue() == text
         compared += 1
-    assert compared >= 4
+    assert compared >= 2
 
 
 @pytest.mark.parametrize("body", [body for kind, body in BLOCKS if kind == "console"])

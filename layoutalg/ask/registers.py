@@ -1,0 +1,162 @@
+"""Where the registers of each lane lie in shared memory, by enumeration, for layouts of any family.
+
+Main definitions: ``bit_addresses``.
+
+Notation: registers are a layout from (register, lane, warp) to tile coordinates, or to element offsets themselves; the
+shared layout takes tile coordinates to element offsets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.limits import SMEM_REACH
+from layoutalg.notation import parse
+from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, layout_of, offsets
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA713", "these layouts are no access to shared memory")
+LANES = 32
+MAX_ADDRESSES = 2**22
+
+
+def bit_addresses(
+    registers: object,
+    shared: object,
+    element_bits: int,
+    tile: Sequence[int] | None = None,
+    lanes: Sequence[str] | None = None,
+    warps: Sequence[str] | None = None,
+) -> IntArray:
+    """Return the bit address of every register: int64[warp, lane, register].
+
+    Args:
+        registers: As in ``layoutalg.banks``.
+        shared: As in ``layoutalg.banks``.
+        element_bits: Bits of an element.
+        tile: As in ``layoutalg.banks``.
+        lanes: As in ``layoutalg.banks``.
+        warps: As in ``layoutalg.banks``.
+
+    Raises: MalformedError: LA713, and those of the shared layout.
+
+    Example:
+        >>> bit_addresses("(32,4):(4,1)", "(128):(1)", 32)[0, 1].tolist()
+        [128, 160, 192, 224]
+    """
+    layout = parse(registers) if isinstance(registers, str) else registers
+    if not isinstance(layout, Layout):
+        raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
+    if layout.size > MAX_ADDRESSES:
+        raise CHECK.malformed("registers", f"must have at most {MAX_ADDRESSES} values", layout.size)
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        if lanes is not None or warps is not None:
+            raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
+        values, extents = [_thread_value(layout)], None
+    else:
+        values, extents = _by_axes(layout, lanes, warps)
+    if shared is None:
+        if len(values) > 1 or extents is not None:
+            raise CHECK.malformed("shared", "must be a layout where registers hold tile coordinates", shared)
+        elements = values[0]
+    else:
+        elements = _placed(values, extents, shared, element_bits, tile)
+    if elements.size and not 0 <= int(elements.min()) <= int(elements.max()) < SMEM_REACH:
+        worst = int(elements.min()) if int(elements.min()) < 0 else int(elements.max())
+        raise CHECK.malformed("registers", f"must lie at element offsets in [0, {SMEM_REACH})", worst)
+    return elements * element_bits
+
+
+def _thread_value(layout: Any) -> IntArray:
+    """Return a (thread, value) layout as int64[warp, lane, value]."""
+    extents = cute_extents(layout)
+    if len(extents) != 2 or extents[0] % LANES:
+        rule = f"must be (thread, value) with a multiple of {LANES} threads, or name its axes register, lane and warp"
+        raise CHECK.malformed("registers", rule, extents)
+    table = np.asarray(layout.table(), dtype=np.int64).reshape(extents, order="F")
+    return table.reshape(extents[0] // LANES, LANES, extents[1])
+
+
+def _by_axes(
+    layout: Any, lanes: Sequence[str] | None, warps: Sequence[str] | None
+) -> tuple[list[IntArray], tuple[int, ...] | None]:
+    """Return each output as int64[warp, lane, register], and the extents of the tile; None for one unnamed output."""
+    inputs = layout.in_dims
+    if lanes is None and warps is None and "thread" in inputs and "lane" not in inputs:
+        lane_axes: tuple[str, ...] = ("thread",)
+        warp_axes: tuple[str, ...] = ()
+    else:
+        lane_axes = CHECK.names(("lane",) if lanes is None else lanes, "lanes", tuple(inputs))
+        given = [name for name in ("warp",) if name in inputs] if warps is None else warps
+        warp_axes = CHECK.names(tuple(given), "warps", tuple(inputs))
+    blocks = inputs.get("block", 1)
+    if blocks != 1 and "block" not in (*lane_axes, *warp_axes):
+        raise CHECK.malformed("registers", "must be those of one block", f"{blocks} blocks")
+    rest = tuple(name for name in inputs if name not in (*lane_axes, *warp_axes))
+    if set(rest) & {*lane_axes} or set(lane_axes) & set(warp_axes):
+        raise CHECK.malformed("lanes", "must not share axes with warps", lanes)
+    threads = math.prod(inputs[name] for name in lane_axes)
+    if threads != LANES and not (lane_axes == ("thread",) and threads % LANES == 0):
+        raise CHECK.malformed("registers", f"must have {LANES} lanes", threads)
+    order = [list(inputs).index(name) for name in (*lane_axes, *warp_axes, *rest)]
+    shape = (LANES, threads // LANES * math.prod(inputs[name] for name in warp_axes), -1)
+
+    def arranged(column: IntArray) -> IntArray:
+        box = np.asarray(column, dtype=np.int64).reshape(list(inputs.values()), order="F")
+        return box.transpose(order).reshape(shape, order="F").transpose(1, 0, 2)
+
+    outputs = {name: extent for name, extent in layout.out_dims.items() if (name, extent) != ("block", 1)}
+    found = dict(zip(layout.out_dims, columns(layout), strict=True))
+    if len(outputs) == 1:
+        (name,) = outputs
+        extent = outputs[name] if name == "dim0" else None
+        return [arranged(found[name])], None if extent is None else (extent,)
+    names = sorted(outputs, key=lambda name: int(name[3:])) if _numbered(outputs) else list(outputs)
+    if set(names) == {"row", "col"}:
+        names = ["row", "col"]
+    parts = [arranged(found[name]) for name in names]
+    return parts, tuple(outputs[name] or int(part.max()) + 1 for name, part in zip(names, parts, strict=True))
+
+
+def _numbered(names: Any) -> bool:
+    return set(names) == {f"dim{place}" for place in range(len(names))}
+
+
+def _placed(
+    values: list[IntArray],
+    extents: tuple[int, ...] | None,
+    shared: object,
+    element_bits: int,
+    tile: Sequence[int] | None,
+) -> IntArray:
+    """Return the element offsets at which a shared layout holds tile coordinates."""
+    box = CHECK.vector(tile, "tile") if tile is not None else extents
+    layout = layout_of(shared, box, max(1, element_bits // 8))
+    if box is None:
+        box = extents_of(layout)
+    if len(values) > 1 and len(box) != len(values):
+        raise CHECK.malformed("shared", f"must have the {len(values)} dimensions of the registers' tile", box)
+    held = offsets(layout, box)
+    if len(values) == 1 and len(box) > 1:
+        (flat,) = values
+        _inside(flat, held.size, "coordinates")
+        return held.reshape(-1, order="F")[flat]
+    for place, (part, extent) in enumerate(zip(values, box, strict=True)):
+        _inside(part, extent, f"coordinates along dimension {place}")
+    return held[tuple(values)]
+
+
+def _inside(part: IntArray, extent: int, what: str) -> None:
+    wrong = np.argwhere((part < 0) | (part >= extent))
+    if len(wrong):
+        warp, lane, register = (int(x) for x in wrong[0])
+        hint = f" in register {register} of lane {lane}, warp {warp}"
+        raise CHECK.malformed("registers", f"must hold {what} in [0, {extent})", int(part[warp, lane, register]), hint)
