@@ -1,20 +1,28 @@
-"""Reading CuTe's notation: the inverse of ``str`` for layouts, swizzles and coordinate layouts.
+"""Reading CuTe's notation: what ``str`` writes, what CuTe's C++ and DSL print, and C++ types.
 
-Main definitions: ``parse_cute``.
+Main definitions: ``parse_cute``, ``flagged``.
 
 Notation:
 
-    layout    ::= tuple ":" tuple                      (4,8):(1,4)    4:1    ((2,2),8):((1,16),2)
-    tuple     ::= integer | "(" [tuple {"," tuple}] ")"
-    swizzle   ::= "Sw<" bits "," base "," shift ["," unit] ">"          unit: element (the default) or byte
-    composed  ::= swizzle "o" [integer "o"] operand    Sw<3,4,3> o 0 o (64,64):(64,1), where 0 may be left out
+    layout    ::= tuple ":" tuple                      (4,8):(1,4)    4:1    ((2,2),8):((1,16),2)    (_4,_8):(_1,_4)
+                | tuple                                (4,8) as the whole text: compact column-major, as make_layout
+                | "Layout<" tuple ["," tuple] ">"      Layout<Shape<_4,_8>,Stride<_8,_1>>
+    tuple     ::= integer | "(" [tuple {"," tuple}] ")" | ("Shape<" | "Stride<" | "tuple<") [tuple {"," tuple}] ">"
+    integer   ::= 128 | _128 | Int<128> | C<128>
+    swizzle   ::= ("Sw<" | "S<" | "Swizzle<") bits "," base "," shift ["," unit] ">"    unit: element (default) or byte
+    composed  ::= swizzle "o" [(integer | flag) "o"] operand    Sw<3,4,3> o 0 o (64,64):(64,1), where 0 may be left out
+                | "ComposedLayout<" swizzle "," (integer | flag) "," operand ">"
+    flag      ::= "smem_ptr[" bits "b](unset)" | "smem_ptr_flag_bits<" bits ">"
     offset    ::= integer ("+" | "o") operand          16 + (4,8):(1,4)    5 o 6:-1
     operand   ::= layout | composed | offset | "(" operand ")"
-    coordinates ::= tuple ":" strides ["->" profile]   (4,8):(E0,E1)    strides of 0 and 2E0+E(1,0); profile: (_,(_,_))
+    coordinates ::= tuple ":" strides ["->" profile]   (4,8):(E0,E1)    (4,8):(1@0,1@1)
+                    strides of 0, 2E0+E(1,0) and 2@0@1, the mode at the top last; profile: (_,(_,_))
 
 Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4,3>`` acts on element offsets,
-``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout. ``E0`` and ``E(1,0)`` are basis
-elements: the values of such a layout are coordinates, nested like the profile where one is written.
+``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout. Behind a flag the printed swizzle
+acts on byte addresses of elements of that many bits; the value read acts on elements, so ``Sw<3,4,3>`` over
+``smem_ptr[16b]`` becomes ``Sw<3,3,3>``. ``E0`` and ``E(1,0)`` are basis elements: the values of such a layout are
+coordinates, nested like the profile where one is written.
 
 Implementation notes: a hand-written reader over characters; nothing is evaluated. Every refusal shows the text with a
 caret under the place.
@@ -24,105 +32,94 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NoReturn, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from layoutalg.cute.basis import Basis, BasisLike, Path
 from layoutalg.cute.composed import IDENTITY, ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
-from layoutalg.cute.inttuple import INT_LIMIT, IntTuple
+from layoutalg.cute.cursor import INTEGER_AHEAD, Cursor
+from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.swizzle import Swizzle, Unit
-from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
-from layoutalg.ground.limits import NOTATION_CHARACTERS, SWIZZLE_STACK, TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.limits import SWIZZLE_STACK, TUPLE_DEPTH
 
 Value = TypeVar("Value")
 Operand: TypeAlias = CuteLayout | ComposedLayout | CoordinateLayout
 CuteValue: TypeAlias = Operand | Swizzle
 
-WINDOW = 100
-STACK_AHEAD = re.compile(r"[(\s]*(?:S|-?[0-9]+\s*[+o])")
+STACK_AHEAD = re.compile(rf"[(\s]*(?:S|{INTEGER_AHEAD}\s*[+o])")
 TERM_AHEAD = re.compile(r"(-?)\s*([0-9]{0,20})\s*E")
-OFFSET_AHEAD = re.compile(r"-?[0-9]+\s*([+o])")
+AT_AHEAD = re.compile(rf"{INTEGER_AHEAD}\s*@")
+OFFSET_AHEAD = re.compile(rf"{INTEGER_AHEAD}\s*([+o])")
+TUPLE_AHEAD = re.compile(r"(?:cute\s*::\s*)?(?:Shape|Stride|Coord|Step|tuple)\s*<")
+LAYOUT_AHEAD = re.compile(r"(?:cute\s*::\s*)?Layout\s*<")
+COMPOSED_AHEAD = re.compile(r"(?:cute\s*::\s*)?ComposedLayout\s*<")
+SWIZZLE_AHEAD = re.compile(r"(?:cute\s*::\s*)?S(?:w|wizzle)?(?=\s*<)")
+FLAG_AHEAD = re.compile(
+    r"(?:cute\s*::\s*)?(?:smem_ptr\s*\[\s*([0-9]{1,4})b\s*\]\s*\(\s*unset\s*\)|smem_ptr_flag(?:_bits\s*<\s*([0-9]{1,4})\s*>)?)"
+)
 SIGN_AHEAD = re.compile(r"\s*([+-])")
 
 
-def parse_cute(text: str) -> CuteValue:
+def parse_cute(text: str, at: int = 0, stop: int | None = None) -> CuteValue:
     """Return the CuTe value written as ``text``.
 
-    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA112.
+    Args:
+        text: The notation, or a text that holds it.
+        at: Where it begins.
+        stop: Where it ends; None for the end of the text.
+
+    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA111, LA112.
 
     Example:
         >>> parse_cute("Sw<3,4,3,byte>")
         Swizzle(3, 4, 3, 'byte')
     """
-    if not isinstance(text, str):
-        because = f"text must be a str, not {type(text).__name__}"
-        raise MalformedError(Diagnostic("LA190", "the notation is malformed", because=because))
-    if len(text) > NOTATION_CHARACTERS:
-        because = f"{len(text)} characters, the limit is {NOTATION_CHARACTERS}"
-        raise MalformedError(Diagnostic("LA191", "the notation is too long", because=because))
-    reader = _Reader(text)
+    return flagged(text, at, stop)[0]
+
+
+def flagged(text: str, at: int = 0, stop: int | None = None) -> tuple[CuteValue, int | None]:
+    """Return the value, and the element bits of the flag in the text; None where no flag stands there.
+
+    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA111, LA112.
+
+    Example:
+        >>> value, bits = flagged("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)")
+        >>> print(value, bits)
+        Sw<3,3,3> o 0 o (8,64):(64,1) 16
+    """
+    reader = _Reader(text, at, stop)
     value = reader.value()
     reader.end()
-    return value
+    return value, reader.bits
 
 
-class _Reader:
-    """A cursor over the text. Every method reads one construct and leaves the cursor behind it."""
+def element_swizzle(swizzle: Swizzle, bits: int) -> Swizzle:
+    """Return the swizzle of offsets of elements of ``bits`` bits that ``swizzle`` of byte addresses is.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.modes = 0
+    Raises: AdmissibilityError: LA111.
 
-    def fail(self, because: str, at: int | None = None, code: str = "LA190") -> NoReturn:
-        """Raise the error at a place, the cursor by default."""
-        raise MalformedError(
-            Diagnostic(
-                code,
-                "the notation is malformed" if code == "LA190" else "the notation exceeds a limit",
-                (self.caret(self.at if at is None else at),),
-                because,
-            )
-        )
+    Example:
+        >>> print(element_swizzle(Swizzle(3, 4, 3), 16), element_swizzle(Swizzle(3, 4, 3), 4))
+        Sw<3,3,3> Sw<3,5,3>
+    """
+    low = bits.bit_length() - 4
+    least = swizzle.base if swizzle.bits else low
+    if bits & (bits - 1) or least < low:
+        because = f"{swizzle} of byte addresses does not move whole elements of {bits} bits"
+        raise AdmissibilityError(Diagnostic("LA111", "the swizzle has no exact form in this unit", because=because))
+    return Swizzle(swizzle.bits, max(0, swizzle.base - low), swizzle.shift)
 
-    def caret(self, at: int) -> str:
-        """Return the text around a place and a caret under it."""
-        start = max(0, at - WINDOW // 2)
-        stop = min(len(self.text), start + WINDOW)
-        lead, trail = ("..." if start else ""), ("..." if stop < len(self.text) else "")
-        shown = "".join([char if char.isprintable() else " " for char in self.text[start:stop]])
-        return f"{lead}{shown}{trail}\n{' ' * (len(lead) + at - start)}^"
 
-    def blanks(self) -> None:
-        """Skip blanks."""
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1
+class _Reader(Cursor):
+    """A reader of CuTe values."""
 
-    def peek(self) -> str:
-        """Return the next character that is no blank, or the empty string at the end."""
-        self.blanks()
-        return self.text[self.at : self.at + 1]
-
-    def found(self) -> str:
-        """Return what stands at the cursor, for messages."""
-        char = self.peek()
-        return repr(char) if char else "the end of the text"
-
-    def expect(self, char: str, context: str) -> None:
-        """Read one character."""
-        if self.peek() != char:
-            self.fail(f"expected {char!r} {context}, found {self.found()}")
-        self.at += 1
-
-    def end(self) -> None:
-        """Refuse anything after the value."""
-        if self.peek():
-            self.fail(f"expected the end of the text, found {self.found()}")
+    bits: int | None = None
 
     def value(self) -> CuteValue:
         """Read a swizzle or a layout of any kind."""
-        if self.peek() != "S":
+        if not self.at_swizzle():
             return self.operand(0)
         swizzle = self.swizzle()
         return self.composed(swizzle, 0) if self.peek() == "o" else swizzle
@@ -131,8 +128,10 @@ class _Reader:
         """Read what may stand to the right of an ``o``."""
         if level > 2 * SWIZZLE_STACK:
             self.fail(f"the stack nests more than {2 * SWIZZLE_STACK} deep", code="LA191")
-        if self.peek() == "S":
+        if self.at_swizzle():
             return self.composed(self.swizzle(), level)
+        if self.match(COMPOSED_AHEAD):
+            return self.composed_type(level)
         if self.peek() == "(" and STACK_AHEAD.match(self.text, self.at):
             self.at += 1
             inner = self.operand(level + 1)
@@ -148,8 +147,8 @@ class _Reader:
     def offset(self, marks: str) -> int | None:
         """Read an integer and the mark behind it; None, and nothing read, where there is no such pair."""
         start = self.at
-        if self.peek() and self.peek() in "-0123456789":
-            stop = OFFSET_AHEAD.match(self.text, self.at)
+        if self.peek():
+            stop = OFFSET_AHEAD.match(self.text, self.at, self.stop)
             if stop is not None and stop[1] in marks:
                 value = self.integer("an offset")
                 self.at = stop.end()
@@ -167,18 +166,52 @@ class _Reader:
         """Read the rest of a composed layout, the cursor standing at the first ``o``."""
         start = self.at
         self.expect("o", "after the swizzle")
-        self.blanks()
-        offset = self.offset("o") or 0
+        flag = self.flag()
+        if flag:
+            self.expect("o", "after the pointer")
+        offset = 0 if flag else self.offset("o") or 0
         inner = self.operand(level + 1)
-        return self.build(lambda: ComposedLayout(swizzle, offset, self.numbers(inner)), start)
+        return self.build(lambda: ComposedLayout(self.on_elements(swizzle, flag), offset, self.numbers(inner)), start)
+
+    def composed_type(self, level: int) -> ComposedLayout:
+        """Read the rest of ``ComposedLayout<swizzle, offset or flag, layout>``, the cursor standing behind ``<``."""
+        start = self.at
+        swizzle = self.swizzle()
+        self.expect(",", "before the offset or the pointer flag")
+        flag = self.flag()
+        self.blanks()
+        offset = 0 if flag else self.integer("an offset")
+        self.expect(",", "before the layout")
+        inner = self.operand(level + 1)
+        self.expect(">", "to close ComposedLayout<")
+        return self.build(lambda: ComposedLayout(self.on_elements(swizzle, flag), offset, self.numbers(inner)), start)
+
+    def flag(self) -> int:
+        """Read a pointer without an address and return its element bits; 0, and nothing read, where there is none."""
+        found = self.match(FLAG_AHEAD)
+        if found is None:
+            return 0
+        self.bits = int(found[1] or found[2] or 1)
+        if self.bits < 1:
+            self.fail("an element has at least one bit", found.start())
+        return self.bits
+
+    def on_elements(self, swizzle: Swizzle, bits: int) -> Swizzle:
+        """Return the swizzle of elements of ``bits`` bits that a printed swizzle of byte addresses is."""
+        return element_swizzle(swizzle, bits) if bits else swizzle
+
+    def at_swizzle(self) -> bool:
+        """Whether a swizzle stands at the cursor, or what was meant as one."""
+        self.blanks()
+        known = SWIZZLE_AHEAD.match(self.text, self.at, self.stop)
+        return bool(known) or (self.peek() == "S" and not TUPLE_AHEAD.match(self.text, self.at, self.stop))
 
     def swizzle(self) -> Swizzle:
         """Read ``Sw<bits,base,shift>`` with an optional unit."""
         self.blanks()
         start = self.at
-        if not self.text.startswith("Sw", self.at):
+        if not self.match(SWIZZLE_AHEAD):
             self.fail("expected 'Sw<bits,base,shift>'")
-        self.at += 2
         self.expect("<", "after 'Sw'")
         numbers: list[int] = []
         for name in ("bits", "base", "shift"):
@@ -210,7 +243,12 @@ class _Reader:
         """Read ``shape:stride``."""
         self.blanks()
         start = self.at
+        if self.match(LAYOUT_AHEAD):
+            return self.layout_type(start)
+        whole = not self.text[:start].strip()
         shape = self.tuple("a shape", 0)
+        if whole and isinstance(shape, tuple) and not self.peek():
+            return self.build(lambda: CuteLayout(shape), start)
         self.expect(":", "between shape and stride")
         stride, basis = self.strides(0)
         profile: IntTuple | None = None
@@ -221,17 +259,41 @@ class _Reader:
             return self.build(lambda: CoordinateLayout(shape, stride, profile), start)
         return self.build(lambda: CuteLayout(shape, cast(IntTuple, stride)), start)
 
+    def layout_type(self, start: int) -> CuteLayout:
+        """Read the rest of ``Layout<shape, stride>``; without strides it is compact column-major, as in CuTe."""
+        shape = self.tuple("a shape", 0)
+        stride: IntTuple | None = None
+        if self.peek() == ",":
+            self.at += 1
+            stride = self.tuple("a stride", 0)
+        self.expect(">", "to close Layout<")
+        return self.build(lambda: CuteLayout(shape, stride), start)
+
     def strides(self, level: int) -> tuple[BasisLike, bool]:
         """Read nested strides, and whether a basis element is among them."""
-        if self.peek() != "(":
+        self.blanks()
+        if not self.opens():
             self.count()
-            term = TERM_AHEAD.match(self.text, self.at)
+            if AT_AHEAD.match(self.text, self.at, self.stop):
+                return self.scaled(), True
+            term = TERM_AHEAD.match(self.text, self.at, self.stop)
             return (self.integer("a stride"), False) if term is None else (self.basis(), True)
         entries, basis = [], False
         for entry, found in self.entries("a stride", level, self.strides):
             entries.append(entry)
             basis = basis or found
         return tuple(entries), basis
+
+    def scaled(self) -> Basis:
+        """Read ``2@0@1`` as CuTe prints it: the multiple, then the path from the leaf up to the mode at the top."""
+        start = self.at
+        scale = self.integer("a multiple")
+        path: list[int] = []
+        while self.peek() == "@":
+            self.at += 1
+            self.blanks()
+            path.append(self.integer("a mode"))
+        return self.build(lambda: Basis(((tuple(reversed(path)), scale),)), start)
 
     def basis(self) -> Basis:
         """Read a sum of multiples of basis elements."""
@@ -263,12 +325,18 @@ class _Reader:
         self.expect("_", "in the profile")
         return 0
 
+    def opens(self) -> bool:
+        """Whether a tuple begins at the cursor."""
+        return self.peek() == "(" or TUPLE_AHEAD.match(self.text, self.at, self.stop) is not None
+
     def entries(self, name: str, level: int, read: Callable[[int], Value]) -> list[Value]:
-        """Read a parenthesised list, the cursor standing at its parenthesis."""
+        """Read a list, the cursor standing at its parenthesis or at ``Shape<`` and the like."""
         if level >= TUPLE_DEPTH:
             self.fail(f"the tuple nests more than {TUPLE_DEPTH} deep", code="LA191")
-        self.at += 1
-        if self.peek() == ")":
+        word = self.match(TUPLE_AHEAD)
+        closing = ">" if word else ")"
+        self.at += not word
+        if self.peek() == closing:
             self.count()
             self.at += 1
             return []
@@ -278,50 +346,12 @@ class _Reader:
             if self.peek() != ",":
                 break
             self.at += 1
-        self.expect(")", f"or ',' in {name}")
+        self.expect(closing, f"or ',' in {name}")
         return found
 
     def tuple(self, name: str, level: int) -> IntTuple:
-        """Read an integer or a parenthesised list."""
-        if self.peek() != "(":
+        """Read an integer or a list."""
+        if not self.opens():
             self.count()
             return self.integer(name)
         return tuple(self.entries(name, level, lambda below: self.tuple(name, below)))
-
-    def count(self) -> None:
-        """Count one leaf against the limit."""
-        self.modes += 1
-        if self.modes > 2 * TUPLE_MODES:
-            self.fail(f"more than {TUPLE_MODES} modes", code="LA191")
-
-    def integer(self, name: str) -> int:
-        """Read a decimal integer."""
-        start = self.at
-        stop = start + (self.text[start : start + 1] == "-")
-        first = stop
-        while stop < len(self.text) and self.text[stop] in "0123456789":
-            stop += 1
-        if stop == first:
-            self.fail(f"expected {name}, found {self.found()}")
-        if stop - first > 20 or not -INT_LIMIT <= int(self.text[start:stop]) < INT_LIMIT:
-            self.fail("the integer does not fit 64 bits", start)
-        self.at = stop
-        return int(self.text[start:stop])
-
-    def build(self, make: Callable[[], Value], start: int) -> Value:
-        """Return the value, or its refusal with the place where it was written."""
-        try:
-            return make()
-        except LayoutError as error:
-            inner = error.diagnostic
-            raise type(error)(
-                Diagnostic(
-                    code=inner.code,
-                    what=inner.what,
-                    where=(self.caret(start),),
-                    because=inner.because,
-                    witness=inner.witness,
-                    repairs=inner.repairs,
-                    source=inner.source,
-                )
-            ) from error

@@ -1,6 +1,7 @@
 """Foreign text: on terminals printable and no longer than asked, as an expression read without a sound.
 
-Main definitions: ``escaped``, ``expression_tree``. Values of any kind are shown by ``layoutalg.ground.errors.shown``.
+Main definitions: ``escaped``, ``expression_tree``, ``caret``. Values of any kind are shown by
+``layoutalg.ground.errors.shown``.
 """
 
 from __future__ import annotations
@@ -47,3 +48,23 @@ def escaped(text: str, width: int | None = None) -> str:
     if not cut.isprintable():
         cut = "".join(char if char.isprintable() else repr(char)[1:-1] for char in cut)
     return cut if width is None or len(cut) <= width else cut[: max(0, width - 3)] + "..."
+
+
+def caret(text: str, at: int, width: int = 100) -> str:
+    """Return the text around a place and a caret under it.
+
+    Args:
+        text: Any text.
+        at: A place in it, or its end.
+        width: Characters of the text that are shown.
+
+    Example:
+        >>> print(caret("(4,8:(1,4)", 4))
+        (4,8:(1,4)
+            ^
+    """
+    start = max(0, at - width // 2)
+    stop = min(len(text), start + width)
+    lead, trail = ("..." if start else ""), ("..." if stop < len(text) else "")
+    line = "".join([char if char.isprintable() else " " for char in text[start:stop]])
+    return f"{lead}{line}{trail}\n{' ' * (len(lead) + at - start)}^"

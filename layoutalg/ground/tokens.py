@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import NOTATION_CHARACTERS, NOTATION_DIGITS
+from layoutalg.ground.text import caret
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +40,39 @@ class Grammar:
 
     def error(self, text: object, because: str, position: int | None = None) -> MalformedError:
         """Return the error of this notation."""
-        where = (text[:200],) if isinstance(text, str) else ()
+        where: tuple[str, ...] = ()
+        if isinstance(text, str):
+            where = (text[:200] if position is None else caret(text, position),)
         witness = None if position is None else {"position": position}
         return MalformedError(Diagnostic(self.code, self.what, where, because, witness))
 
 
 class Tokens:
-    """The tokens of a text with a reading position."""
+    """The tokens of a text with a reading position.
 
-    def __init__(self, text: object, grammar: Grammar) -> None:
+    Args:
+        text: The text, which errors show.
+        grammar: Its marks and its error.
+        start: Where the tokens begin.
+        stop: Where they end; None for the end of the text.
+    """
+
+    def __init__(self, text: object, grammar: Grammar, start: int = 0, stop: int | None = None) -> None:
         self.grammar = grammar
         if not isinstance(text, str):
             raise grammar.error(text, f"must be text, not {shown(text)}")
-        if len(text) > NOTATION_CHARACTERS:
-            raise grammar.error(text, f"has {len(text)} characters, the limit is {NOTATION_CHARACTERS}")
+        self.stop = len(text) if stop is None else stop
+        if self.stop - start > NOTATION_CHARACTERS:
+            raise grammar.error(text, f"has {self.stop - start} characters, the limit is {NOTATION_CHARACTERS}")
         self.text = text
         self.items: list[tuple[str, str, int]] = []
         self.next = 0
         pattern = grammar.pattern()
-        position, end = 0, len(text.rstrip())
+        position, end = start, self.stop
+        while end > start and text[end - 1].isspace():
+            end -= 1
         while position < end:
-            match = pattern.match(text, position)
+            match = pattern.match(text, position, end)
             if match is None or (match.lastgroup == "name" and not match.group("name").isidentifier()):
                 self.fail(f"a name, a number or one of {' '.join(grammar.marks)}", position)
             kind = match.lastgroup or "mark"
@@ -68,12 +81,12 @@ class Tokens:
 
     def fail(self, expected: str, position: int) -> NoReturn:
         """Raise the error at a character position."""
-        shown = self.text[position : position + 20] or "the end"
+        shown = self.text[position : min(self.stop, position + 20)] or "the end"
         raise self.grammar.error(self.text, f"at character {position} expected {expected}, found {shown!r}", position)
 
     def position(self) -> int:
         """Character position of the next token, or of the end."""
-        return self.items[self.next][2] if self.next < len(self.items) else len(self.text)
+        return self.items[self.next][2] if self.next < len(self.items) else self.stop
 
     def peek(self, mark: str, ahead: int = 0) -> bool:
         """Whether the next token, or one further ahead, is spelt like this."""
@@ -82,7 +95,7 @@ class Tokens:
 
     def take(self, kind: str, expected: str) -> str:
         """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""
-        found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", len(self.text))
+        found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", self.stop)
         if kind not in (found, spelling) or (found == "number" and len(spelling) > NOTATION_DIGITS):
             self.fail(expected, position)
         self.next += 1

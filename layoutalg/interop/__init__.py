@@ -1,4 +1,8 @@
-"""Reading and writing layouts in other systems' terms; nothing here imports those systems."""
+"""Reading and writing layouts in other systems' terms; nothing here imports those systems.
+
+``layouts_of`` lists the layouts of a TTGIR file, ``read_printout`` says what a printout of CuTe tells beside its
+layout, ``triton`` holds bases, attributes and Gluon constructors.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,16 @@ from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
     from layoutalg.interop import triton
+    from layoutalg.notation.printout import Printout, read_printout
+    from layoutalg.notation.ttgir import TensorType, layouts_of
 
-__all__ = ["triton"]
+__all__ = ["Printout", "TensorType", "layouts_of", "read_printout", "triton"]
 
-__getattr__, __dir__ = door(__name__, {f"{__name__}.{name}": name for name in __all__})
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        f"{__name__}.triton": "triton",
+        "layoutalg.notation.printout": "Printout read_printout",
+        "layoutalg.notation.ttgir": "TensorType layouts_of",
+    },
+)

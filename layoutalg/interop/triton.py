@@ -19,7 +19,6 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 
 from __future__ import annotations
 
-import ast
 import keyword
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
@@ -27,8 +26,9 @@ from typing import Any, NoReturn, TypeAlias
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
-from layoutalg.ground.text import expression_tree
-from layoutalg.notation.ttg import SHARED_AXES, THREAD_AXES, parse_attribute, smallest, tensor_layout
+from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES, smallest
+from layoutalg.notation.gluon import GLUON_FIELDS, parse_gluon
+from layoutalg.notation.ttg_build import parse_attribute
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
 TritonDims: TypeAlias = list[tuple[str, int]]
@@ -37,17 +37,6 @@ TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon 
 TRITON_BITS = 64
 AXIS_BITS = 30
 """Bits of the widest axis: Triton keeps sizes as 32-bit signed integers."""
-_NO_LITERAL = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
-_GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
-    "DistributedLinearLayout": {
-        "reg_bases": "register",
-        "lane_bases": "lane",
-        "warp_bases": "warp",
-        "block_bases": "block",
-    },
-    "SharedLinearLayout": {"offset_bases": "offset", "block_bases": "block"},
-    "_TensorMemoryLinearLayout": {"rows": "row", "cols": "col"},
-}
 
 
 def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
@@ -169,7 +158,7 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
 
 
 def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
-    """Read an attribute that is a linear layout; ``layoutalg.notation.ttg.parse_attribute`` lists the kinds.
+    """Read an attribute that is a linear layout; ``layoutalg.notation.ttg_build.parse_attribute`` lists the kinds.
 
     Args:
         text: The attribute, or the line ``#name = #ttg...`` that defines it.
@@ -208,7 +197,7 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
     if kind == "linear" and not _one_step(layout):
         _refuse(layout, "Gluon takes bases of one step each, all distinct; to_attribute writes it as generic_linear")
     known = dict(bases)
-    parts = [f"{field}={known[axis]}" for field, axis in _GLUON_FIELDS[name].items()]
+    parts = [f"{field}={known[axis]}" for field, axis in GLUON_FIELDS[name].items()]
     if kind == "linear":
         parts.append(f"shape={list(layout.out_dims.values())}")
     else:
@@ -220,7 +209,7 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     """Read a Gluon constructor call with keyword arguments, as Gluon prints its layouts.
 
     Args:
-        text: ``DistributedLinearLayout(...)`` or ``SharedLinearLayout(...)``, with or without a module; also
+        text: A call of one of Gluon's layout classes, with or without a module; also
             ``_TensorMemoryLinearLayout(...)``, which Gluon only prints.
         shape: Sizes of the output dimensions; None for those that the text names (a distributed layout does), else
             the smallest.
@@ -231,35 +220,10 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
         >>> str(from_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
-    node = expression_tree(_short(text)) if isinstance(text, str) else None
-    name = ""
-    if isinstance(node, ast.Call):
-        function = node.func
-        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    if not isinstance(node, ast.Call) or name not in _GLUON_FIELDS or node.args:
-        _fail("text", f"must call one of {tuple(_GLUON_FIELDS)} with keyword arguments", text)
-    values: dict[str, Any] = {}
-    for entry in node.keywords:
-        if entry.arg is None or entry.arg in values:
-            _fail("text", "must name every argument once", entry.arg)
-        try:
-            values[entry.arg] = ast.literal_eval(entry.value)
-        except _NO_LITERAL:
-            _fail("text", f"must give {entry.arg} as a literal", text)
-    fields = _GLUON_FIELDS[name]
-    extra = {"alignment"} if name == "SharedLinearLayout" else {"shape"}
-    unknown = set(values) - set(fields) - extra
-    if unknown or (name != "SharedLinearLayout" and set(values) != set(fields) | extra):
-        _fail("text", f"must have the arguments {(*fields, *extra)}", sorted(values))
-    if "shape" in values:
-        named = values["shape"]
-        if not isinstance(named, (tuple, list)):
-            _fail("shape", "must be a sequence of sizes", named)
-        if isinstance(shape, (tuple, list)) and tuple(shape) != tuple(named):
-            _fail("shape", f"must be the shape that the text names, {named}", shape)
-        shape = named if shape is None else shape
-    entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
-    return tensor_layout(dict(entries), tuple(fields.values()), shape)
+    layout = parse_gluon(_short(text), shape) if isinstance(text, str) else None
+    if not isinstance(layout, LinearLayout):
+        _fail("text", "must be a constructor of a linear layout", text)
+    return layout
 
 
 def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:

@@ -18,11 +18,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from layoutalg.cute.notation import parse_cute
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
+from layoutalg.notation.printout import read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
+TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
+GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
 
@@ -52,10 +54,14 @@ def parse(text: str, shape: Any = None) -> Any:
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
     start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
-    if start.startswith("#"):
-        from layoutalg.notation.ttg import parse_attribute
+    if TTGIR_AHEAD.match(text if isinstance(text, str) else ""):
+        from layoutalg.notation.ttgir import parse_ttgir
 
-        return parse_attribute(text, shape)
+        return parse_ttgir(text, shape)
+    if GLUON_AHEAD.match(start):
+        from layoutalg.notation.gluon import parse_gluon
+
+        return parse_gluon(text, shape)
     if shape is not None:
         because = "shape is for attributes of Triton, which begin with '#'"
         raise MalformedError(Diagnostic("LA190", "the notation is malformed", (start[:100],), because))
@@ -79,4 +85,4 @@ def parse(text: str, shape: Any = None) -> Any:
         from layoutalg.cute.morphism_notation import parse_morphism
 
         return parse_morphism(text)
-    return parse_cute(text)
+    return read_printout(text).layout

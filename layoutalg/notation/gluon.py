@@ -1,0 +1,222 @@
+"""Reading Gluon's constructors: the calls that its layouts print as.
+
+Main definitions: ``parse_gluon``, ``read_gluon``, ``GLUON_FIELDS``.
+
+Notation: ``gl.BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], ...)``, with keywords or with positional
+arguments in the order of Gluon, with or without a module. Each is the attribute that it lowers to, so the layouts are
+those of ``layoutalg.notation.ttg_build``. Units: elements.
+
+References: Triton 3.9.0 (``triton.experimental.gluon.language``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from layoutalg.ground import limits
+from layoutalg.ground.text import expression_tree
+from layoutalg.notation.bases import fail, tensor_layout
+from layoutalg.notation.ttg import PARENTS, Attribute
+from layoutalg.notation.ttg_build import build
+
+NO_LITERAL = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
+GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "DistributedLinearLayout": {
+        "reg_bases": "register",
+        "lane_bases": "lane",
+        "warp_bases": "warp",
+        "block_bases": "block",
+    },
+    "SharedLinearLayout": {"offset_bases": "offset", "block_bases": "block"},
+    "_TensorMemoryLinearLayout": {"rows": "row", "cols": "col"},
+}
+"""Constructors of bases: argument -> axis."""
+_PHASES = "vec:vec per_phase:perPhase max_phase:maxPhase order:order cga_layout:CGALayout"
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "BlockedLayout": (
+        "blocked",
+        "size_per_thread:sizePerThread threads_per_warp:threadsPerWarp warps_per_cta:warpsPerCTA order:order "
+        "cga_layout:CGALayout ctas_per_cga:CTAsPerCGA cta_split_num:CTASplitNum cta_order:CTAOrder",
+    ),
+    "SliceLayout": ("slice", "dim:dim parent:parent"),
+    "DotOperandLayout": ("dot_op", "operand_index:opIdx parent:parent k_width:kWidth"),
+    "NVMMADistributedLayout": (
+        "nvidia_mma",
+        "version:version warps_per_cta:warpsPerCTA instr_shape:instrShape cga_layout:CGALayout",
+    ),
+    "AMDMFMALayout": (
+        "amd_mfma",
+        "version:version instr_shape:instrShape transposed:isTransposed warps_per_cta:warpsPerCTA "
+        "element_bitwidth:elementBitWidth tiles_per_warp:tilesPerWarp cga_layout:CGALayout",
+    ),
+    "AMDWMMALayout": (
+        "amd_wmma",
+        "version:version transposed:isTranspose warp_bases:warp reg_bases:register instr_shape:instrShape "
+        "cga_layout:CGALayout rank:rank",
+    ),
+    "SwizzledSharedLayout": ("swizzled_shared", _PHASES),
+    "PaddedSharedLayout": (
+        "padded_shared",
+        "interval_padding_pairs:pairs offset_bases:offset cga_layout:CGALayout shape:shape",
+    ),
+    "NVMMASharedLayout": (
+        "nvmma_shared",
+        "swizzle_byte_width:swizzlingByteWidth element_bitwidth:elementBitWidth rank:rank transposed:transposed "
+        "fp4_padded:fp4Padded cga_layout:CGALayout",
+    ),
+    "PartitionedSharedLayout": (
+        "partitioned_shared",
+        "num_partitions:numPartitions num_groups:numGroups partition_dim:partitionDim partition_layout:partitionLayout",
+    ),
+    "TensorMemoryLayout": (
+        "tensor_memory_encoding",
+        "block:block col_stride:colStride cga_layout:CGALayout two_ctas:twoCTAs fp4_padded:fp4Padded",
+    ),
+    "TensorMemoryScalesLayout": ("tensor_memory_scales_encoding", "cga_layout:CGALayout"),
+}
+"""Constructor -> kind of the attribute, and argument:entry in the order of the arguments."""
+NAMES = (*GLUON_FIELDS, *_KINDS)
+GLUON_AHEAD = re.compile(rf"\s*(?:[A-Za-z_]\w*\s*\.\s*){{0,8}}(?:{'|'.join(NAMES)})\s*\(")
+
+
+def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
+    """Return the layout that a constructor makes.
+
+    Args:
+        text: A call of one of Gluon's layout classes.
+        shape: Sizes of the tensor; None for those that the text names, or the smallest that hold its bases.
+
+    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
+        LA704.
+
+    Example:
+        >>> str(parse_gluon("gl.SwizzledSharedLayout(vec=1, per_phase=1, max_phase=2, order=[1, 0])", (2, 2)))
+        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
+        >>> str(parse_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
+        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
+    """
+    if len(text) > limits.ATTRIBUTE_CHARACTERS:
+        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
+    node = expression_tree(text)
+    name = _name(node)
+    if not isinstance(node, ast.Call) or name not in NAMES:
+        fail("text", f"must call one of {NAMES} with its arguments", text)
+    if name in GLUON_FIELDS:
+        return _of_bases(name, node, text, shape)
+    return build(read_gluon(node, text, 0), shape, text)
+
+
+def _name(node: ast.expr | None) -> str:
+    """Return the last part of the name that is called; empty for what is not a call."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def read_gluon(node: ast.expr, text: str, level: int) -> Attribute:
+    """Return the attribute of a constructor call; its meaning is not judged.
+
+    Raises: MalformedError: LA710.
+    """
+    name = _name(node)
+    if not isinstance(node, ast.Call) or name not in _KINDS or level > PARENTS:
+        fail("text", f"must call one of {tuple(_KINDS)} here", ast.unparse(node) if level <= PARENTS else text)
+    kind, spelt = _KINDS[name]
+    fields = dict(entry.split(":") for entry in spelt.split())
+    values: dict[str, Any] = {}
+    if len(node.args) > len(fields):
+        fail("text", f"must have at most the arguments {tuple(fields)}", text)
+    given = [*zip(fields, node.args, strict=False), *[(entry.arg, entry.value) for entry in node.keywords]]
+    for argument, value in given:
+        if argument not in fields or fields[argument] in values:
+            fail("text", f"must name each of {tuple(fields)} at most once", argument)
+        values[fields[argument]] = _value(value, argument, text, level)
+    entries = {key: value for key, value in values.items() if value is not None}
+    return _SHAPERS.get(name, Attribute)(kind, (), entries)
+
+
+def _value(node: ast.expr, argument: str, text: str, level: int) -> Any:
+    """Return a literal with its tuples as lists, or the attribute of a call."""
+    if isinstance(node, ast.Call):
+        return read_gluon(node, text, level + 1)
+    try:
+        return _listed(ast.literal_eval(node))
+    except NO_LITERAL:
+        fail("text", f"must give {argument} as a literal", text)
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(entry) for entry in value] if isinstance(value, (tuple, list)) else value
+
+
+def _of_bases(name: str, node: ast.Call, text: str, shape: Any) -> Any:
+    """Return the layout of a constructor of basis vectors."""
+    if node.args:
+        fail("text", f"must call one of {tuple(GLUON_FIELDS)} with keyword arguments", text)
+    values: dict[str, Any] = {}
+    for entry in node.keywords:
+        if entry.arg is None or entry.arg in values:
+            fail("text", "must name every argument once", entry.arg)
+        try:
+            values[entry.arg] = ast.literal_eval(entry.value)
+        except NO_LITERAL:
+            fail("text", f"must give {entry.arg} as a literal", text)
+    fields = GLUON_FIELDS[name]
+    extra = {"alignment"} if name == "SharedLinearLayout" else {"shape"}
+    unknown = set(values) - set(fields) - extra
+    if unknown or (name != "SharedLinearLayout" and set(values) != set(fields) | extra):
+        fail("text", f"must have the arguments {(*fields, *extra)}", sorted(values))
+    if "shape" in values:
+        named = values["shape"]
+        if not isinstance(named, (tuple, list)):
+            fail("shape", "must be a sequence of sizes", named)
+        if isinstance(shape, (tuple, list)) and tuple(shape) != tuple(named):
+            fail("shape", f"must be the shape that the text names, {named}", shape)
+        shape = named if shape is None else shape
+    entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
+    return tensor_layout(dict(entries), tuple(fields.values()), shape)
+
+
+def _nvidia(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
+    """Gluon names the version as a pair."""
+    version = entries.pop("version", None)
+    if not isinstance(version, list) or not version:
+        fail("version", "must be [major, minor]", version)
+    return Attribute(kind, (), {"versionMajor": version[0], **entries})
+
+
+def _wmma(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
+    """Gluon gives the warps and registers of a wave as two arguments."""
+    inside: dict[str, Any] = {key: entries.pop(key) for key in ["register", "warp"] if key in entries}
+    rank = entries.pop("rank", 2)
+    vectors = [vector for bases in inside.values() if isinstance(bases, list) for vector in bases]
+    if vectors and isinstance(vectors[0], list) and len(vectors[0]) != rank:
+        fail("rank", f"must be {len(vectors[0])}, the length of a basis vector", rank)
+    return Attribute(kind, (), {**entries, "ctaLayout": inside})
+
+
+def _padded(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
+    """The pairs of a padding stand before the entries of the attribute."""
+    found = entries.pop("pairs", [])
+    if not isinstance(found, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in found):
+        fail("interval_padding_pairs", "must be a list of pairs", found)
+    return Attribute(kind, tuple([(pair[0], pair[1]) for pair in found]), entries)
+
+
+def _tensor_memory(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
+    """Gluon names rows and columns of a block as a pair."""
+    block = entries.pop("block", None)
+    if not isinstance(block, list) or len(block) != 2:
+        fail("block", "must be (rows, columns)", block)
+    return Attribute(kind, (), {"blockM": block[0], "blockN": block[1], **entries})
+
+
+_SHAPERS: Mapping[str, Callable[[str, tuple[()], dict[str, Any]], Attribute]] = {
+    "NVMMADistributedLayout": _nvidia,
+    "AMDWMMALayout": _wmma,
+    "PaddedSharedLayout": _padded,
+    "TensorMemoryLayout": _tensor_memory,
+}

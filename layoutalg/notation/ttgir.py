@@ -1,0 +1,216 @@
+"""Reading TTGIR: definitions of attributes, the types that use them, whole files.
+
+Main definitions: ``TensorType``, ``parse_ttgir``, ``layouts_of``.
+
+Notation: ``#name = #ttg.KIND<...>`` defines a name for the lines below; ``tensor<128x64xf16, #name>`` and
+``!ttg.memdesc<128x64xf16, #name, #smem, mutable, 4x128x64>`` are types. A memory descriptor names the buffer's sizes
+last where it is a part of one; the layout is that of the buffer, and leading dimensions that the attribute does not
+have count buffers. Units: elements.
+
+References: Triton 3.9.0 (``MemDescType``, ``toLinearLayout`` of a memory descriptor).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from layoutalg.ground.errors import shown
+from layoutalg.ground.tokens import Tokens
+from layoutalg.notation.bases import sizes_of
+from layoutalg.notation.ttg import GRAMMAR, Attribute, attribute
+from layoutalg.notation.ttg_build import KINDS, build, rank_of
+
+DEFINITION = r"^[ \t]*#([A-Za-z_]\w*)[ \t]*=[ \t]*(?=#\w)"
+TYPE = r"(?:!(?:ttg|tt|triton_gpu)\.memdesc|(?<![\w.!])tensor)<(\d{1,10}(?:x\d{1,10})*)x(?=[^\d\s])"
+THING = re.compile(f"{DEFINITION}|{TYPE}", re.MULTILINE)
+BUFFER = re.compile(r"\s*\d{1,10}(?:x\d{1,10})*\s*")
+KIND = re.compile(r"#\w+\.(\w+)\s*(<?)")
+TYPE_CHARACTERS = 20_000
+FILE_CHARACTERS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A type with a layout, as it stands in a text.
+
+    Args:
+        text: The type.
+        shape: Its sizes, outermost dimension first.
+        dtype: Its element type, as written.
+        attribute: The layout's attribute.
+        buffer: The sizes of the buffer that it is a part of; None where it is whole.
+        line: Line of its first occurrence, from 1.
+    """
+
+    text: str
+    shape: tuple[int, ...]
+    dtype: str
+    attribute: Attribute
+    buffer: tuple[int, ...] | None = None
+    line: int = 1
+
+    @property
+    def layout_shape(self) -> tuple[int, ...]:
+        """The sizes that the layout is about."""
+        whole = self.shape if self.buffer is None else self.buffer[len(self.buffer) - len(self.shape) :]
+        rank = rank_of(self.attribute)
+        return whole if rank is None or rank >= len(whole) or "memdesc" not in self.text else whole[len(whole) - rank :]
+
+    def layout(self) -> Any:
+        """Return the layout.
+
+        Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError:
+            LA702, LA704.
+        """
+        return build(self.attribute, self.layout_shape, self.text)
+
+
+def parse_ttgir(text: str, shape: Any = None) -> Any:
+    """Return the layout of an attribute, of the definitions before a type, or of a type.
+
+    Args:
+        text: One attribute; definitions and one type that uses them; definitions alone, for the last one.
+        shape: Sizes for an attribute that stands without a type.
+
+    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
+        LA704.
+
+    Example:
+        >>> definition = "#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 2, order = [1, 0]}>"
+        >>> str(parse_ttgir(definition + chr(10) + "!ttg.memdesc<2x2xf16, #shared, #smem>"))
+        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
+    """
+    if not isinstance(text, str) or len(text) > FILE_CHARACTERS:
+        raise GRAMMAR.error(text, f"must be text of at most {FILE_CHARACTERS} characters")
+    scan = _Scan(text)
+    types = list(scan.types())
+    if types:
+        if len({(repr(entry.attribute), entry.layout_shape) for entry in types}) > 1:
+            because = "it has types with different layouts: layoutalg.interop.layouts_of lists them, parse reads one"
+            raise GRAMMAR.error(text, because)
+        entry = types[0]
+        if shape is not None and tuple(sizes_of(shape)) not in (entry.shape, entry.layout_shape):
+            raise GRAMMAR.error(text, f"its type has the shape {list(entry.shape)}, not {shown(shape)}")
+        return entry.layout()
+    if scan.last is not None and not text[scan.at :].strip():
+        return build(scan.last, shape, text)
+    bare = THING.search(text, scan.at)
+    if bare is not None and bare[2] is not None:
+        raise GRAMMAR.error(text, "the type has no layout, as in tensor<64x64xf16, #layout>", bare.start())
+    tokens = Tokens(text, GRAMMAR, scan.at)
+    one = attribute(tokens, scan.names)
+    if tokens.next < len(tokens.items):
+        tokens.fail("the end", tokens.position())
+    return build(one, shape, text)
+
+
+def layouts_of(text: str) -> tuple[TensorType, ...]:
+    """Return the types with a layout in a text, each once, in the order of their first occurrence.
+
+    Types whose attribute is not a layout, such as Gluon's ``auto_encoding``, are left out.
+
+    Raises: MalformedError: LA710.
+
+    Example:
+        >>> definition = "#b = #ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>"
+        >>> text = definition + chr(10) + "tensor<2xf16, #b>"
+        >>> [(entry.shape, entry.dtype, entry.attribute.kind, entry.line) for entry in layouts_of(text)]
+        [((2,), 'f16', 'linear', 2)]
+    """
+    if not isinstance(text, str) or len(text) > FILE_CHARACTERS:
+        raise GRAMMAR.error(text, f"must be text of at most {FILE_CHARACTERS} characters")
+    found: dict[tuple[object, ...], TensorType] = {}
+    for entry in _Scan(text).types():
+        found.setdefault((entry.text, repr(entry.attribute)), entry)
+    return tuple(found.values())
+
+
+class _Scan:
+    """One pass over a text: definitions of names, and the types that use them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.names: dict[str, Attribute] = {}
+        self.opaque: set[str] = set()
+        self.last: Attribute | None = None
+        self.at = 0
+        """Behind the last definition."""
+
+    def types(self) -> Iterator[TensorType]:
+        """Yield the types; the names defined before each are known then. Later definitions replace earlier ones."""
+        line, counted = 1, 0
+        for found in THING.finditer(self.text):
+            if found[1] is not None:
+                self.define(found[1], found.end())
+                continue
+            entry = self.type(found)
+            if entry is not None:
+                line, counted = line + self.text.count("\n", counted, found.start()), found.start()
+                yield replace(entry, line=line)
+
+    def define(self, name: str, start: int) -> None:
+        """Read the attribute that a name stands for; what is not a layout is kept as an unknown name."""
+        stop = self.text.find("\n", start)
+        stop = len(self.text) if stop < 0 else stop
+        comment = self.text.find("//", start, stop)
+        stop = stop if comment < 0 else comment
+        kind = KIND.match(self.text, start)
+        self.at = stop
+        self.names.pop(name, None)
+        if kind is None or not kind[2]:
+            self.opaque.add(name)
+            return
+        if kind[1] not in KINDS:
+            self.names[name] = Attribute(kind[1], (), {})
+            return
+        tokens = Tokens(self.text, GRAMMAR, start, stop)
+        self.last = self.names[name] = attribute(tokens, self.names)
+        if tokens.next < len(tokens.items):
+            tokens.fail("the end of the definition", tokens.position())
+
+    def type(self, found: re.Match[str]) -> TensorType | None:
+        """Read a type whose sizes were found; None where it has no layout."""
+        bounds = self.parts(found.end())
+        if len(bounds) < 2:
+            return None
+        start, stop = bounds[1]
+        written = self.text[start:stop].strip()
+        if not written.startswith("#"):
+            return None
+        kind = KIND.match(written)
+        if written[1:] in self.opaque or (kind is not None and kind[1] not in KINDS and "ttg" not in written[:5]):
+            return None
+        if kind is not None and kind[1] not in KINDS:
+            read = Attribute(kind[1], (), {})
+        else:
+            tokens = Tokens(self.text, GRAMMAR, start, stop)
+            read = attribute(tokens, self.names)
+            if tokens.next < len(tokens.items):
+                tokens.fail("the end of the layout", tokens.position())
+        buffer = [self.text[a:b] for a, b in bounds[2:] if BUFFER.fullmatch(self.text[a:b])]
+        whole = _sizes(buffer[-1]) if buffer else None
+        element = self.text[found.end() : bounds[0][1]].strip()
+        return TensorType(self.text[found.start() : bounds[-1][1] + 1], _sizes(found[2]), element, read, whole)
+
+    def parts(self, start: int) -> list[tuple[int, int]]:
+        """Return where the parts between the commas of a type begin and end, the brackets inside them being closed."""
+        depth, at, bounds = 0, start, list[tuple[int, int]]()
+        for place in range(start, min(len(self.text), start + TYPE_CHARACTERS)):
+            char = self.text[place]
+            if char in "<[{(":
+                depth += 1
+            elif char in "]})" or (char == ">" and self.text[place - 1] != "-"):
+                depth -= 1
+                if depth < 0:
+                    return [*bounds, (at, place)]
+            elif char == "," and depth == 0:
+                bounds.append((at, place))
+                at = place + 1
+        raise GRAMMAR.error(self.text, "the type is not closed: a > is missing", start)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple([int(part) for part in text.split("x")])
