@@ -1,5 +1,6 @@
 # make demo   set up, then the main job on real tiles (no GPU needed; a Hopper GPU is used where there is one)
 # make test   set up, then all tests that need no GPU
+# make docs   set up, then the documentation as HTML in docs/_build/html
 # make bench  set up, then the benchmarks
 # make lint   style, types and dependency direction
 # make clean  remove what these made
@@ -10,7 +11,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench docs lint clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -23,8 +24,12 @@ $(VENV)/.run: pyproject.toml $(VENV)/.created
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.created
-	$(BIN)/pip install -q -e '.[cuda,test]'
-	@touch $@ $(VENV)/.run
+	$(BIN)/pip install -q -e '.[cuda,docs,test]'
+	@touch $@ $(VENV)/.run $(VENV)/.docs
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.created
+	$(BIN)/pip install -q -e '.[docs]'
+	@touch $@
 
 demo: $(VENV)/.run
 	$(BIN)/layoutalg demo tests/data/real_tiles.json
@@ -42,5 +47,9 @@ lint: $(VENV)/.test
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
 
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@echo docs/_build/html/index.html
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) docs/_build docs/generated build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

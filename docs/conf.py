@@ -1,0 +1,35 @@
+"""Sphinx's configuration; ``make docs`` builds docs/_build/html from these pages, the code and the notebooks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE)]
+
+import pages  # noqa: E402  beside this file
+
+project = "layoutalg"
+copyright = "the layoutalg authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build", "errors.md"]  # generated/errors.md is the same table with an anchor for each code
+root_doc = "index"
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "layoutalg"
+html_copy_source = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+
+def setup(app: Any) -> None:
+    """Write the generated pages before Sphinx looks for pages."""
+    pages.write(HERE / "generated")
+    app.connect("autodoc-process-docstring", pages.joined_refusals, priority=400)  # before napoleon (500)
+    app.connect("autodoc-process-docstring", pages.plain_marks, priority=600)

@@ -1,0 +1,201 @@
+"""The pages of the documentation that are made from code, data and notebooks.
+
+Main definitions: ``write``, ``errors_page``, ``rules_page``, ``reference_pages``, ``notebook_page``, ``clinic_page``,
+and what happens to docstrings: ``joined_refusals``, ``plain_marks``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+NOTEBOOKS = ROOT / "notebooks"
+DOORS = {
+    "layoutalg": "The front door",
+    "layoutalg.cute": "CuTe layouts",
+    "layoutalg.cute.symbolic": "CuTe layouts with symbolic sizes",
+    "layoutalg.f2": "Linear layouts over F2",
+    "layoutalg.integer": "Integer layouts",
+    "layoutalg.piecewise": "Piecewise layouts",
+    "layoutalg.hierarchy": "Hierarchical layouts",
+    "layoutalg.convert": "Conversions between families",
+    "layoutalg.draw": "Pictures",
+    "layoutalg.interop.triton": "Triton",
+    "layoutalg.targets.nvidia.tensormap": "TMA TensorMap",
+    "layoutalg.targets.nvidia.wgmma": "wgmma matrix descriptors",
+    "layoutalg.targets.nvidia.banks": "Banks of shared memory",
+    "layoutalg.targets.layouts.nvidia": "Layouts that NVIDIA's instructions fix",
+    "layoutalg.targets.layouts.amd": "Layouts that AMD's instructions fix",
+    "layoutalg.synth": "Finders",
+    "layoutalg.synth.tensormap": "Finder of TensorMap plans",
+    "layoutalg.synth.wgmma": "Finder of wgmma operands",
+    "layoutalg.proofs.tensormap": "Checker of TensorMap plans",
+    "layoutalg.proofs.wgmma": "Checker of wgmma operands",
+    "layoutalg.proofs.handoff": "From the copy to the tensor cores",
+}
+"""Modules whose public names the reference holds, in the order of its pages."""
+
+
+def write(folder: Path) -> None:
+    """Write all generated pages into an empty ``folder``."""
+    shutil.rmtree(folder, ignore_errors=True)
+    found = {
+        "errors.md": errors_page((HERE / "errors.md").read_text(encoding="utf-8")),
+        "rules.md": rules_page(),
+        **dict(reference_pages()),
+    }
+    found["questions.md"] = clinic_page(sorted((HERE / "clinic").glob("*.md")))
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        found |= notebook_page(path)
+    for name, text in found.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def errors_page(table: str) -> str:
+    """The table of docs/errors.md as one section per code, so that each has an address."""
+    head, _, _ = table.partition("| Code")
+    parts = [head.strip()]
+    for code, raised, means in re.findall(r"^\| (LA\d{3}) \| (.*?) \| (.*?) \|$", table, re.MULTILINE):
+        parts.append(f"({code.lower()})=\n## {code}\n\n*Raised as:* {raised}\n\n{means}")
+    return "\n\n".join(parts) + "\n"
+
+
+def rules_page() -> str:
+    """The rules of TensorMaps and the reasons for which ``wgmma`` operands are refused, each with an anchor."""
+    from layoutalg.targets.nvidia.tensormap import RULES
+
+    parts = [
+        "# Rules of TensorMap",
+        "Each rule has an id that violations, refusals and JSON documents name. What a document states and what a "
+        "device enforced are kept apart; where they differ, both are shown. Rules of *values* are broken by the map "
+        "alone, rules of *use* by an instruction that uses it. `tensormap.RULES` holds the same as data.",
+    ]
+    for rule in RULES.values():
+        lines = [f"(rule-{rule.id.lower().replace('_', '-')})=\n## {rule.id}", rule.statement, f"- Limit: {rule.limit}"]
+        lines[-1] += f"\n- Of {'the value' if rule.scope == 'value' else 'its use'}"
+        stated = "; ".join(map(str, rule.sources)) or "no document"
+        lines[-1] += f"\n- Stated by: {stated}" + ("" if rule.documented else " (not documented as a rule)")
+        for seen in rule.evidence:
+            lines[-1] += f"\n- {seen.chip}, driver {seen.driver}: **{seen.finding}**. {seen.text}"
+        if not rule.evidence:
+            lines[-1] += "\n- Not tested on a device"
+        parts.append("\n\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _names(module: Any) -> list[str]:
+    """The public names of a module."""
+    listed = getattr(module, "__all__", None)
+    if listed is None:
+        listed = [
+            name
+            for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+        ]
+    return sorted(listed, key=lambda name: (name.islower(), name.lower()))
+
+
+def reference_pages() -> Iterator[tuple[str, str]]:
+    """One page per module of ``DOORS``; a name is described where it comes first and referred to elsewhere."""
+    described: dict[int, str] = {}
+    order = [name for name in DOORS if name != "layoutalg"]
+    texts = {}
+    for door in [*order, "layoutalg"]:
+        module = importlib.import_module(door)
+        title = f"{DOORS[door]}: ``{door}``"
+        parts = [title + "\n" + "=" * len(title)]
+        parts.append(f".. automodule:: {door}\n   :no-members:\n   :no-index:")
+        data = []
+        for name in _names(module):
+            value = getattr(module, name)
+            if inspect.ismodule(value):
+                continue
+            if inspect.isclass(value) or inspect.isroutine(value) or hasattr(value, "__wrapped__"):
+                place = f"{door}.{name}"
+                first = described.setdefault(id(value), place)
+                if first != place:
+                    parts.append(f"``{place}`` is :py:obj:`{first}`.")
+                elif inspect.isclass(value):
+                    parts.append(f".. autoclass:: {place}\n   :members:\n   :special-members: __call__")
+                else:
+                    parts.append(f".. autofunction:: {place}")
+            else:
+                data.append(f"* ``{name}``: ``{type(value).__name__}``")
+        if data:
+            parts.append("Data\n----\n\n" + "\n".join(data))
+        texts[f"reference/{door}.rst"] = "\n\n".join(parts) + "\n"
+    yield from texts.items()
+    listed = "\n".join(f"   {door}" for door in DOORS)
+    yield (
+        "reference/index.rst",
+        "API\n===\n\nThe public names of the front door and of each family. Every example is run by the tests.\n\n"
+        f".. toctree::\n   :maxdepth: 1\n\n{listed}\n",
+    )
+
+
+def joined_refusals(_app: object, _what: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
+    """Put what a function raises into one paragraph, so that long lists of codes may break anywhere."""
+    for start in [number for number, line in enumerate(lines) if line.strip() == "Raises:"]:
+        end = start + 1
+        while end < len(lines) and lines[end].strip():
+            end += 1
+        said = " ".join(line.strip() for line in lines[start:end])
+        lines[start:end] = [said, *[""] * (end - start - 1)]
+
+
+def plain_marks(_app: object, _what: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
+    """Make a docstring plain reStructuredText: error codes become links, stray marks stay what they are."""
+    example = False
+    for number, line in enumerate(lines):
+        example = line.lstrip().startswith((">>>", "...")) or (example and bool(line.strip()))
+        if not example:
+            lines[number] = _plain(line)
+
+
+def _plain(line: str) -> str:
+    pieces = re.split(r"(``.*?``|:\w+(?::\w+)?:`.*?`)", line)
+    for place in range(0, len(pieces), 2):
+        text = re.sub(r"(?<!\\)([*|])", r"\\\1", pieces[place])
+        text = re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text)
+        pieces[place] = re.sub(r"\b(LA\d{3})\b", lambda code: f":ref:`{code[1]} <{code[1].lower()}>`", text)
+    return "".join(pieces)
+
+
+def clinic_page(answered: list[Path]) -> str:
+    """The contents of docs/clinic: questions from public trackers, with executed answers."""
+    listed = "\n".join(f"../clinic/{path.stem}" for path in answered)
+    words = "Questions that people asked in public, each answered by a few lines that the tests run."
+    return f"# Questions people asked\n\n{words}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+
+
+def notebook_page(path: Path) -> dict[str, str]:
+    """A notebook as a page: its words, its code, and under it what it printed or drew."""
+    document = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    parts = []
+    for cell in document["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(re.sub(r"\((\d\d_\w+)\.ipynb\)", r"(\1.md)", source))
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            data = output.get("data", {})
+            if "image/svg+xml" in data:
+                picture = f"{path.stem}-{len(found)}.svg"
+                found[f"tutorial/{picture}"] = "".join(data["image/svg+xml"])
+                parts.append(f"![what the cell drew]({picture})")
+            else:
+                said = "".join(output.get("text", data.get("text/plain", ""))).rstrip("\n")
+                parts.append(f"```text\n{said}\n```")
+    return {f"tutorial/{path.stem}.md": "\n\n".join(parts) + "\n", **found}
