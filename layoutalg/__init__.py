@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         testing,
     )
     from layoutalg.ask.bank_turns import banks
+    from layoutalg.ask.choices import suggest
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
@@ -71,6 +72,7 @@ __getattr__, __dir__ = door(
     {f"layoutalg.{name}": name for name in _PACKAGES.split()}
     | {
         "layoutalg.ask.bank_turns": "banks",
+        "layoutalg.ask.choices": "suggest",
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
@@ -134,6 +136,7 @@ __all__ = [
     "piecewise",
     "proofs",
     "right_inverse",
+    "suggest",
     "synth",
     "targets",
     "tensormap",

@@ -28,7 +28,7 @@ K = hardware.INSTRUCTION_K
 Steps = tuple[tuple[int, int], ...]
 
 
-def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandPlan:
+def synthesize_wgmma(problem: OperandProblem | Mapping[str, object], *, repair: bool = True) -> OperandPlan:
     """Return the descriptors by which ``wgmma`` reads a tile in shared memory.
 
     Mathematically: for every instruction tile a descriptor d with ``operand_offsets(d)(m, k) = requested(m, k)`` for
@@ -36,6 +36,7 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandP
 
     Args:
         problem: The statement, or its JSON document (``layoutalg/wgmma-problem/1``).
+        repair: Whether a refusal looks for repairs and for the closest descriptor.
 
     Returns:
         The plan with the checker's certificate. Start addresses are relative to a tile base aligned to
@@ -59,7 +60,7 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object]) -> OperandP
     value = problem if isinstance(problem, OperandProblem) else OperandProblem.from_json(problem)
     plan = find(value)
     if plan is None:
-        raise refusal(value, find)
+        raise refusal(value, find, repair)
     verdict = check(plan)
     if not isinstance(verdict, Proved):  # the finder and the checker disagree: never hand the plan out
         raise LayoutError(

@@ -53,25 +53,26 @@ class InadmissibleOperandError(InfeasibleError):
         }
 
 
-def refusal(problem: OperandProblem, find: Find) -> InadmissibleOperandError:
+def refusal(problem: OperandProblem, find: Find, repair: bool = True) -> InadmissibleOperandError:
     """Return the error for a problem that has no plan.
 
     Args:
         problem: A problem for which ``find`` returned None.
         find: The search, to re-check repairs with.
+        repair: Whether to look for repairs and for the closest descriptor.
     """
     reasons = tuple(_shape_reasons(problem))
     witness: dict[str, object] | None = None
     if not reasons:
         reasons = tuple(_layout_reasons(problem))
-        witness = _closest(problem)
+        witness = _closest(problem) if repair else None
     diagnostic = Diagnostic(
         "LA370",
         "no measured wgmma descriptor mode reads this shared-memory layout",
         (str(problem),),
         "; ".join(reasons),
         witness,
-        tuple(_repairs(problem, find)),
+        tuple(_repairs(problem, find)) if repair else (),
         SOURCE,
     )
     return InadmissibleOperandError(diagnostic, reasons)

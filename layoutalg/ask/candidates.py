@@ -1,0 +1,167 @@
+"""Shared-memory layouts of a tile that are worth a try: orders, splits into boxes, swizzles, paddings.
+
+Main definitions: ``Candidate``, ``candidates``.
+
+Main statements: rows are contiguous along one of the two dimensions, whole or cut into blocks of 16 bytes and more;
+blocks of rows follow each other densely, in either order; behind the layout stands each swizzle of the target, or the
+rows are padded. Where threads fill the tile, the XORs that spread rows of 4, 8 or 16 bytes over all banks are tried as
+well. Layouts that are the same function are one candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.ground.digits import Flat, merge
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.nvidia import tensormap as hardware
+
+CHUNK_BYTES = 16
+PAD_BYTES = (4, 8, 16, 32, 64)
+_LINE_BITS = 7
+"""All banks together hold 128 bytes."""
+BLOCKS = (8, 64, 128, 256)
+"""Rows of a block where not all rows are one."""
+Xor: TypeAlias = tuple[int, int, int]
+SWIZZLES: Mapping[str, Xor | None] = {
+    "NONE": None,
+    "32B": (1, 4, 3),
+    "64B": (2, 4, 3),
+    "128B": (3, 4, 3),
+    "128B_ATOM_32B": (2, 5, 2),
+    "128B_ATOM_64B": (1, 6, 1),
+}
+"""(bits, base, shift) on byte addresses of the swizzles that are one XOR."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A layout of the tile.
+
+    Args:
+        modes: Per dimension of the matrix ``(extent, element stride)`` digits, fastest first.
+        swizzle: Its name.
+        xor: (bits, base, shift) of the swizzle on byte addresses; None where there is none.
+        inner: The dimension of the matrix along which elements are contiguous.
+        block: Rows and columns of a dense block, as (across, along).
+        pad_bytes: Bytes between rows.
+    """
+
+    modes: tuple[Flat, ...]
+    swizzle: str
+    xor: Xor | None
+    inner: int
+    block: tuple[int, int]
+    pad_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    def __str__(self) -> str:
+        order = "rows" if self.inner else "columns"
+        behind = f"{self.swizzle} swizzle" if self.swizzle != "NONE" else "no swizzle"
+        padded = f", {self.pad_bytes} bytes of padding" if self.pad_bytes else ""
+        return f"{order} contiguous, {behind}, blocks of {self.block[0]} x {self.block[1]}{padded}"
+
+    def layout(self, element_bytes: int, places: tuple[int, ...], rank: int) -> CuteLayout | ComposedLayout:
+        """Return the layout of a tile of more dimensions, the others of extent 1."""
+        shape: list[int | tuple[int, ...]] = [1] * rank
+        stride: list[int | tuple[int, ...]] = [0] * rank
+        for place, digits in zip(places, self.modes, strict=True):
+            if len(digits) == 1:
+                (shape[place], stride[place]) = digits[0]
+            elif digits:
+                shape[place], stride[place] = tuple(n for n, _ in digits), tuple(d for _, d in digits)
+        found = CuteLayout(tuple(shape), tuple(stride))
+        if self.xor is None:
+            return found
+        return ComposedLayout(Swizzle(*self.xor, "byte").recast_elements(element_bytes), 0, found)
+
+
+def candidates(matrix: tuple[int, int], element_bytes: int, target: str, copied: bool = True) -> Iterator[Candidate]:
+    """Yield each candidate once, dense ones first.
+
+    Args:
+        matrix: Extents of the tile's two dimensions.
+        element_bytes: Bytes of an element.
+        target: Architecture, for its swizzles.
+        copied: Whether TMA fills or stores the tile, which knows no other swizzles.
+
+    Example:
+        >>> print(next(candidates((64, 64), 2, "sm_90a")))
+        rows contiguous, 128B swizzle, blocks of 64 x 64
+    """
+    seen: set[tuple[tuple[Flat, ...], Xor | None]] = set()
+    for found in _all(matrix, element_bytes, target, copied):
+        key = found.modes, found.xor
+        if key not in seen:
+            seen.add(key)
+            yield found
+
+
+def _all(matrix: tuple[int, int], size: int, target: str, copied: bool) -> Iterator[Candidate]:
+    names = [name for name in reversed(tuple(SWIZZLES)) if hardware.swizzle_supported(name, target)]
+    for pad in (0, *PAD_BYTES):
+        for inner in (1, 0):
+            along, across = matrix[inner], matrix[1 - inner]
+            for name in names if not pad else ["NONE"]:
+                for block in _blocks(across, along, size, name) if not pad else [(across, along)]:
+                    if pad % size == 0:
+                        yield from _laid(matrix, inner, block, pad // size, (name, SWIZZLES[name]), size)
+                span = hardware.swizzle_span_bytes(name)
+                if not pad and name != "NONE" and along * size < span and span % size == 0:
+                    yield from _laid(matrix, inner, (across, along), span // size - along, (name, SWIZZLES[name]), size)
+            if not pad and not copied:
+                for xor in _spreading(along * size, size):
+                    yield from _laid(
+                        matrix, inner, (across, along), 0, (f"Sw<{','.join(map(str, xor))},byte>", xor), size
+                    )
+
+
+def _spreading(row_bytes: int, size: int) -> Iterator[Xor]:
+    """Yield the XORs that send consecutive rows of a power of two of bytes to different banks, by 4, 8, 16 bytes."""
+    if row_bytes & (row_bytes - 1):
+        return
+    high = max(row_bytes.bit_length() - 1, _LINE_BITS)
+    for base in (4, 3, 2):
+        if 1 << base >= size and row_bytes > 1 << base:
+            yield min(_LINE_BITS, row_bytes.bit_length() - 1) - base, base, high - base
+
+
+def _blocks(across: int, along: int, size: int, swizzle: str) -> Iterator[tuple[int, int]]:
+    """Yield (rows, columns) of a dense block, the largest first."""
+    span = hardware.swizzle_span_bytes(swizzle) if swizzle != "NONE" else CHUNK_BYTES
+    columns = [n for n in range(along, 0, -1) if along % n == 0 and n * size % span == 0] or [along]
+    rows = [across, *(n for n in BLOCKS if n < across and across % n == 0)]
+    for width in columns:
+        for height in rows:
+            yield height, width
+
+
+def _laid(
+    matrix: tuple[int, int], inner: int, block: tuple[int, int], pad: int, swizzle: tuple[str, Xor | None], size: int
+) -> Iterator[Candidate]:
+    """Yield the layouts of one block: blocks along the rows first, and across them first."""
+    height, width = block
+    counts = {inner: matrix[inner] // width, 1 - inner: matrix[1 - inner] // height}
+    pitch = width + pad
+    for order in ((1 - inner, inner), (inner, 1 - inner)):
+        digits = {inner: [(width, 1)], 1 - inner: [(height, pitch)]}
+        reach = height * pitch
+        for dim in order:
+            digits[dim].append((counts[dim], reach))
+            reach *= counts[dim]
+        modes = tuple(merge(tuple(digits[dim])) for dim in (0, 1))
+        yield Candidate(modes, *swizzle, inner, block, pad * size)
+        if 1 in counts.values():
+            return
+
+
+def reach_bytes(candidate: Candidate, element_bytes: int) -> int:
+    """Return one past the last byte before the swizzle, which stays within the same span."""
+    last = sum((extent - 1) * stride for digits in candidate.modes for extent, stride in digits)
+    return math.ceil((last + 1) * element_bytes)

@@ -1,0 +1,321 @@
+"""Which shared-memory layout to use: every candidate planned, proved and ranked, and why the others lose.
+
+Main definitions: ``suggest``, ``Suggestion``, ``Choice``, ``Loser``.
+
+Main statements: the ranking is, in this order: tiles out of bounds filled, TMA issues, turns of the banks, bytes of
+shared memory, documented rules kept, dimensions of the map; among equals the wider swizzle and the larger block. It
+depends on nothing but the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
+from layoutalg.ask.consumers import CHECK, Consumer, Served, consumer_of
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, RepresentabilityError
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.proofs.tensor import Tensor, tensor_of
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.synth.tensormap.planner import tensormap
+from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+SCHEMA = "layoutalg/suggestion/1"
+FILLS = ("tma", "threads")
+_RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A layout that serves every consumer.
+
+    Args:
+        smem: The layout: tile coordinates, outermost first, to element offsets.
+        plan: The proved TensorMap plan that fills it (or stores it, where only ``tma.store`` is asked); None for a fill
+            by threads.
+        turns: Turns of the banks of all consumers, for the whole tile; wgmma and TMA count none.
+        bytes: Bytes of shared memory.
+        why: What speaks for it, in words.
+        behind: What the first choice does better; empty for the first.
+        operands: The proved descriptors of each ``wgmma`` consumer.
+    """
+
+    smem: CuteLayout | ComposedLayout
+    plan: TensorMapPlan | None
+    turns: int
+    bytes: int
+    why: str
+    behind: str = ""
+    operands: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.smem}\n    {self.why}" + (f"\n    behind the first: {self.behind}" if self.behind else "")
+
+    def to_json(self) -> dict[str, object]:
+        """Return the choice as JSON-ready data, its plans included."""
+        plan = None if self.plan is None else self.plan.to_json()
+        counts = {"turns": self.turns, "bytes": self.bytes, "why": self.why, "behind": self.behind}
+        operands = [operand.to_json() for operand in self.operands]
+        return {"smem": str(self.smem), **counts, "plan": plan, "operands": operands}
+
+
+@dataclass(frozen=True, slots=True)
+class Loser:
+    """A layout that fails a consumer.
+
+    Args:
+        smem: The layout.
+        what: The layout in words.
+        consumer: Who cannot use it.
+        reason: Why.
+    """
+
+    smem: CuteLayout | ComposedLayout
+    what: str
+    consumer: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.smem}\n    {self.consumer}: {self.reason}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the loser as JSON-ready data."""
+        return {"smem": str(self.smem), "what": self.what, "consumer": self.consumer, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion(Sequence[Choice]):
+    """Ranked choices, the best first; a sequence of ``Choice``.
+
+    Args:
+        question: What was asked, in words.
+        choices: Layouts that serve every consumer.
+        losers: Layouts that do not, with the first reason.
+    """
+
+    question: str
+    choices: tuple[Choice, ...]
+    losers: tuple[Loser, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.choices[index]
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    @property
+    def best(self) -> Choice:
+        """The first choice.
+
+        Raises: InfeasibleError: LA413.
+        """
+        if self.choices:
+            return self.choices[0]
+        reasons = list(dict.fromkeys(f"{loser.consumer}: {loser.reason}" for loser in self.losers))
+        because = "\n         ".join(reasons[:4])
+        raise InfeasibleError(Diagnostic("LA413", "no layout tried serves every consumer", (self.question,), because))
+
+    def __str__(self) -> str:
+        lines = [self.question]
+        for place, choice in enumerate(self.choices[:5], 1):
+            lines.append(f"{place:>2}. {choice}")
+        if len(self.choices) > 5:
+            lines.append(f"    {len(self.choices) - 5} more choices")
+        by_reason: dict[str, list[Loser]] = {}
+        for loser in self.losers:
+            by_reason.setdefault(loser.consumer, []).append(loser)
+        for consumer, lost in by_reason.items():
+            lines.append(f"not {consumer}: {len(lost)} layouts, such as {lost[0].smem}\n    {lost[0].reason}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the suggestion as JSON-ready data."""
+        choices, losers = [each.to_json() for each in self.choices], [each.to_json() for each in self.losers]
+        return {"schema": SCHEMA, "question": self.question, "choices": choices, "losers": losers}
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    tensor: Tensor
+    tile: tuple[int, ...]
+    target: str
+    places: tuple[int, int]
+    directions: tuple[str, ...]
+    consumers: tuple[Consumer, ...]
+    options: dict[str, Any]
+
+    @property
+    def size(self) -> int:
+        return hardware.element_bytes(self.tensor.dtype)
+
+
+def suggest(
+    tensor: object,
+    tile: Sequence[int],
+    consumers: Sequence[object] = ("wgmma.A",),
+    target: str = "sm_90a",
+    *,
+    fill: str = "tma",
+    budget_seconds: float = PLAN_SECONDS,
+    **options: Any,
+) -> Suggestion:
+    """Return the shared-memory layouts that serve every consumer of a tile, ranked and proved.
+
+    Args:
+        tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
+        tile: Tile extents in elements, outermost dimension first; at most two of them above 1.
+        consumers: ``"wgmma.A"``, ``"wgmma.B"``, ``"ldmatrix.x4"``, ``"ldmatrix.x4.trans"``, ``"stmatrix.x4"``,
+            ``"ld.shared.v4.b32"``, ``"st.shared.b32"``, ``"tma.store"``, ...; or a pair of an instruction and the
+            registers that it moves, as in ``layoutalg.banks``. ``consumers`` says how each reads the tile.
+        target: Architecture.
+        fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: stores of threads.
+        budget_seconds: Seconds of wall time for everything.
+        options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
+
+    Raises: MalformedError: LA412, LA375, LA372. BudgetError: LA001, LA410.
+
+    Example:
+        >>> found = suggest(((4096, 4096), None, "bf16"), (128, 64), ["wgmma.A"])
+        >>> print(found.best.smem, len(found.best.plan.issues), found.best.turns)
+        Sw<3,3,3> o 0 o (128,64):(64,1) 1 0
+        >>> print(suggest(((512, 512), None, "f32"), (32, 32), ["ld.shared.b32"], fill="threads").best.smem)
+        (32,32):(32,1)
+    """
+    question = _question(tensor, tile, consumers, target, fill, options)
+    ranked: list[tuple[tuple[Any, ...], Choice]] = []
+    losers: list[Loser] = []
+    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+        matrix = (question.tile[question.places[0]], question.tile[question.places[1]])
+        for place, candidate in enumerate(candidates(matrix, question.size, target, bool(question.directions))):
+            clock.check("the search for a shared layout")
+            found = _judged(question, candidate)
+            if isinstance(found, Loser):
+                losers.append(found)
+            else:
+                key, choice = found
+                ranked.append(((*key, place), choice))
+    ranked.sort(key=lambda entry: entry[0])
+    choices = [
+        choice if not place else _behind(choice, ranked[0][0], key) for place, (key, choice) in enumerate(ranked)
+    ]
+    names = ", ".join(consumer.name for consumer in question.consumers)
+    filled = " and ".join(("load by TMA" if name == "load" else "store by TMA") for name in question.directions)
+    text = f"tile {list(question.tile)} of {question.tensor} on {target} for {names or 'nobody'}"
+    return Suggestion(text + (f", {filled}" if filled else ""), tuple(choices), tuple(losers))
+
+
+def _question(
+    tensor: object, tile: Sequence[int], consumers: Sequence[object], target: str, fill: str, options: dict[str, Any]
+) -> _Question:
+    source = tensor_of(tensor)
+    extents = CHECK.vector(tile, "tile", len(source.shape))
+    for place, extent in enumerate(extents):
+        CHECK.integer(extent, f"tile[{place}]", 1)
+    wide = [place for place, extent in enumerate(extents) if extent > 1]
+    if len(extents) < 2 or len(wide) > 2:
+        raise CHECK.malformed("tile", "must be a matrix: two dimensions, or others of extent 1", extents)
+    spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
+    first, second = sorted((*wide, *spare[: 2 - len(wide)]))
+    if target not in hardware.ARCHITECTURES:
+        raise CHECK.malformed("target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
+    if fill not in FILLS:
+        raise CHECK.malformed("fill", f"must be one of {', '.join(FILLS)}", fill)
+    size = hardware.element_bytes(source.dtype)
+    total = int(np.prod([int(extent) for extent in extents], dtype=object)) * size
+    if total > limits.MAX_SMEM_BYTES:
+        rule = f"must fit the {limits.MAX_SMEM_BYTES} bytes of shared memory of a block"
+        raise CHECK.malformed("tile", rule, f"{total} bytes")
+    if isinstance(consumers, str) or not isinstance(consumers, Sequence) or not consumers:
+        raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
+    directions = ["load"] if fill == "tma" or "tma" in consumers else []
+    directions += ["store"] if "tma.store" in consumers else []
+    named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))
+    for consumer in named:
+        if consumer.name.startswith("wgmma") and source.dtype not in ("f16", "bf16"):
+            raise CHECK.malformed("tensor", f"must be f16 or bf16 for {consumer.name}", source.dtype)
+    return _Question(source, extents, target, (first, second), tuple(directions), named, options)
+
+
+def _judged(question: _Question, candidate: Candidate) -> tuple[tuple[Any, ...], Choice] | Loser:
+    """Return the rank and the choice, or the first consumer that cannot use the layout."""
+    rank = len(question.tile)
+    smem = candidate.layout(question.size, question.places, rank)
+    matrix = candidate.layout(question.size, (0, 1), 2)
+    if reach_bytes(candidate, question.size) > limits.MAX_SMEM_BYTES:
+        return Loser(smem, str(candidate), "shared memory", f"more than {limits.MAX_SMEM_BYTES} bytes")
+    table = np.asarray(matrix.table(), dtype=np.int64).reshape(_extents(question), order="F") * question.size
+    served: list[tuple[Consumer, Served]] = []
+    for consumer in question.consumers:
+        answer = consumer.ask(matrix, table, question.tensor.dtype)
+        if not answer.holds:
+            return Loser(smem, str(candidate), consumer.name, answer.text)
+        served.append((consumer, answer))
+    plans: list[TensorMapPlan] = []
+    for direction in question.directions:
+        plan = _planned(question, smem, direction)
+        if isinstance(plan, str):
+            return Loser(smem, str(candidate), "tma" if direction == "load" else "tma.store", plan)
+        plans.append(plan)
+    turns = sum(answer.turns for _, answer in served)
+    size = max([int(table.max()) + question.size, *(plan.smem_bytes for plan in plans)])
+    words = [str(candidate), *(_of_plan(plan) for plan in plans)]
+    words += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
+    operands = tuple(answer.plan for _, answer in served if answer.plan is not None)
+    choice = Choice(smem, plans[0] if plans else None, turns, size, "; ".join([*words, f"{size} bytes"]), "", operands)
+    return (
+        sum(plan.oob == "lost" for plan in plans),
+        sum(len(plan.issues) for plan in plans),
+        turns,
+        size,
+        sum(len(plan.undocumented) for plan in plans),
+        sum(len(plan.tensor_map.dims) for plan in plans),
+        -_span(candidate, bool(plans)),
+    ), choice
+
+
+def _extents(question: _Question) -> tuple[int, int]:
+    return question.tile[question.places[0]], question.tile[question.places[1]]
+
+
+def _span(candidate: Candidate, copied: bool) -> int:
+    """The width of the swizzle, which TMA reads at once; threads that need none get none."""
+    bits, base, _ = candidate.xor or (0, 0, 0)
+    return 1 << bits + base if copied else -(1 << bits + base)
+
+
+def _of_plan(plan: TensorMapPlan) -> str:
+    many = f"{len(plan.issues)} TMA issue{'s' if len(plan.issues) > 1 else ''}"
+    return f"{many} of box {list(plan.tensor_map.box)}" + (" to store" if plan.problem.direction == "store" else "")
+
+
+def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan | str:
+    """Return the proved plan, or why there is none."""
+    try:
+        return tensormap(
+            question.tensor, question.tile, smem, question.target, direction,
+            repair=False, budget_seconds=clock.left(PLAN_SECONDS), **question.options,
+        )  # fmt: skip
+    except BudgetError as error:
+        if error.diagnostic.code != "LA411":
+            raise
+        return f"not decided: {error.diagnostic.because}"
+    except InadmissibleError as error:
+        return str(error.violations[0]) if error.violations else error.diagnostic.what
+    except RepresentabilityError as error:
+        return error.diagnostic.because or error.diagnostic.what
+
+
+def _behind(choice: Choice, first: tuple[Any, ...], key: tuple[Any, ...]) -> Choice:
+    """Return the choice with what the first one does better."""
+    marks = enumerate(_RANKED)
+    worse = [f"{key[place]} {name}, not {first[place]}" for place, name in marks if key[place] > first[place]]
+    text = ", ".join(worse) or "as good; a narrower swizzle or a smaller block"
+    return replace(choice, behind=text)

@@ -1,0 +1,170 @@
+"""What reads or writes a tile in shared memory, and whether a layout serves it: a proof or a reason.
+
+Main definitions: ``Consumer``, ``consumer_of``, ``Served``.
+
+Notation: the tile is a matrix with dimensions 0 and 1, outermost first: (M, K) for ``wgmma.A``, (N, K) for ``wgmma.B``.
+
+Main statements: without a register layout, ``ldmatrix.xN`` and ``stmatrix.xN`` move the whole tile in matrices of 8
+rows of 16 bytes along dimension 1, with ``.trans`` along either dimension; ``ld.shared`` and ``st.shared`` move it row
+by row, neighbouring lanes neighbouring vectors along dimension 1. Turns are those of the whole tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from layoutalg.ask.bank_turns import banks
+from layoutalg.ask.registers import IntArray
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.ground.layout import Layout
+from layoutalg.notation import parse
+from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
+from layoutalg.targets.banks import Access, nvidia_access
+from layoutalg.targets.nvidia import wgmma as hardware
+from layoutalg.targets.nvidia.banks import LANES, wavefronts
+from layoutalg.targets.nvidia.tensormap import element_bytes
+
+CHECK = Checker("LA412", "this question has no answer")
+KNOWN = (
+    "tma, tma.store, wgmma.A, wgmma.B, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
+    "st.shared.b16 and so on"
+)
+_ROW_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a consumer says of a layout.
+
+    Args:
+        turns: Turns of the banks; 0 where the engine counts none (TMA, wgmma).
+        ideal: The least turns of the same accesses.
+        text: In words: what reads it, or why it cannot.
+        holds: Whether the layout serves the consumer.
+        plan: The proved descriptors of ``wgmma``, else None.
+    """
+
+    turns: int
+    ideal: int
+    text: str
+    holds: bool = True
+    plan: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A consumer of the tile: its name, and the question it asks of a layout."""
+
+    name: str
+    ask: Callable[[Any, IntArray, str], Served]
+
+
+def consumer_of(value: object, target: str) -> Consumer:
+    """Return the consumer of a name, or of a (name, register layout) pair.
+
+    Raises: MalformedError: LA412.
+
+    Example:
+        >>> consumer_of("wgmma.A", "sm_90a").name
+        'wgmma.A'
+    """
+    registers: Any = None
+    if isinstance(value, tuple | list) and len(value) == 2:
+        value, registers = value
+        registers = parse(registers) if isinstance(registers, str) else registers
+        if not isinstance(registers, Layout):
+            raise CHECK.malformed("consumers", "must pair an instruction with a register layout", registers)
+    if not isinstance(value, str):
+        raise CHECK.malformed("consumers", f"must be names among {KNOWN}, or (name, register layout)", value)
+    name = value
+    if name in ("wgmma.A", "wgmma.B") and registers is None:
+        if target != hardware.ARCH:
+            raise CHECK.malformed("consumers", f"hold {name}, whose descriptors are known for {hardware.ARCH}", target)
+        return Consumer(name, lambda smem, _, dtype: _operand(name[-1], smem, dtype))
+    try:
+        access = nvidia_access(name)
+    except MalformedError:
+        raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
+    if registers is not None:
+        return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype)))
+    by = _by_matrices if access.matrices else _by_vectors
+    return Consumer(name, lambda _, places, dtype: by(name, access, places, element_bytes(dtype)))
+
+
+def _operand(operand: str, smem: object, dtype: str) -> Served:
+    try:
+        plan = synthesize_wgmma(OperandProblem.of(operand, dtype, smem), repair=False)
+    except BudgetError:
+        raise
+    except InadmissibleOperandError as error:
+        return Served(0, 0, error.reasons[0], holds=False)
+    except LayoutError as error:
+        return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
+    text = f"{plan.major}-major, {plan.base.swizzle}, {len(plan.tiles)} instruction tiles"
+    return Served(0, 0, text, plan=plan)
+
+
+def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
+    try:
+        report = banks(registers, smem, 8 * size, name)
+    except MalformedError as error:
+        return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
+    return _told(report.accesses, report.turns, report.ideal)
+
+
+def _told(accesses: int, turns: int, ideal: int, side: str = "") -> Served:
+    than = "free of conflicts" if turns == ideal else f"{ideal} without conflicts"
+    return Served(turns, ideal, f"{accesses} accesses{side}, {turns} turns, {than}")
+
+
+def _runs(table: IntArray, wide: int, size: int) -> tuple[IntArray | None, str]:
+    """Return the byte address of each aligned run of so many bytes along dimension 1; or where there is none."""
+    many = wide // size
+    if not many or table.shape[1] % many:
+        return None, f"rows of {table.shape[1]} elements are no whole vectors of {wide} bytes"
+    runs = table.reshape(table.shape[0], -1, many)
+    wrong = np.argwhere(runs != runs[..., :1] + size * np.arange(many))
+    if len(wrong):
+        row, run, step = (int(x) for x in wrong[0])
+        return None, f"{wide} bytes along it are not contiguous: at {(row, run * many + step)}"
+    starts: IntArray = runs[..., 0]
+    wrong = np.argwhere(starts % wide != 0)
+    if len(wrong):
+        row, run = (int(x) for x in wrong[0])
+        return None, f"the {wide} bytes at {(row, run * many)} start at byte {int(starts[row, run])}, not aligned"
+    return starts, ""
+
+
+def _by_matrices(name: str, access: Access, places: IntArray, size: int) -> Served:
+    if access.transposed and size != 2:
+        return Served(0, 0, f"{name} transposes 16-bit elements, not {8 * size}-bit ones", holds=False)
+    along = 1
+    starts, reason = _runs(places, _ROW_BYTES, size)
+    if starts is None and access.transposed:
+        along = 0
+        starts, _ = _runs(places.swapaxes(0, 1), _ROW_BYTES, size)
+    if starts is None:
+        return Served(0, 0, reason, holds=False)
+    if starts.shape[0] % 8 or starts.size // 8 % access.matrices:
+        reason = f"{starts.shape[0]} rows of {starts.shape[1]} x 16 bytes are no whole number of {name}"
+        return Served(0, 0, reason, holds=False)
+    rows = starts.reshape(-1, 8, starts.shape[1]).transpose(0, 2, 1).reshape(-1, 8)
+    turns = sum(wavefronts(matrix, 128, access.kind) for matrix in rows.tolist())
+    side = f" along dimension {along}" if access.transposed else ""
+    return _told(len(rows) // access.matrices, turns, len(rows), side)
+
+
+def _by_vectors(name: str, access: Access, places: IntArray, size: int) -> Served:
+    starts, reason = _runs(places, access.bits // 8, size)
+    if starts is None:
+        return Served(0, 0, reason, holds=False)
+    if starts.size % LANES:
+        return Served(0, 0, f"{starts.size} vectors are no whole number of {name} by {LANES} lanes", holds=False)
+    warps = starts.reshape(-1, LANES).tolist()
+    turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in warps)
+    return _told(len(warps), turns, len(warps) * max(1, access.bits // 32))
