@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-
-from docs.pages import ROOT, blocks, run
+from docs.executed import ROOT, blocks, run
 
 CLINIC = ROOT / "docs" / "clinic"
 INDEX = (CLINIC / "README.md").read_text(encoding="utf-8")

@@ -6,8 +6,8 @@ import shlex
 import subprocess
 
 import pytest
+from docs.executed import ROOT, blocks, run
 
-from docs.pages import ROOT, blocks, run
 from layoutalg.cli import main
 
 BLOCKS = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
