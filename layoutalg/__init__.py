@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
+from layoutalg.ground.writing import written_by
 
 if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
     from layoutalg import _checkout
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from layoutalg.hierarchy import HierarchicalLayout
     from layoutalg.integer import IntegerLayout
     from layoutalg.notation import parse
+    from layoutalg.notation.write import to_text
     from layoutalg.piecewise import PiecewiseLayout
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.tensormap.planner import tensormap
@@ -84,6 +86,7 @@ __getattr__, __dir__ = door(
         "layoutalg.hierarchy": "hierarchy HierarchicalLayout",
         "layoutalg.integer": "integer IntegerLayout",
         "layoutalg.notation": "parse",
+        "layoutalg.notation.write": "to_text",
         "layoutalg.piecewise": "piecewise PiecewiseLayout",
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.tensormap.planner": "tensormap",
@@ -92,6 +95,7 @@ __getattr__, __dir__ = door(
 )
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
+written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[attr-defined, operator]
 
 __all__ = [
     "AdmissibilityError",
@@ -141,5 +145,6 @@ __all__ = [
     "targets",
     "tensormap",
     "testing",
+    "to_text",
     "wgmma",
 ]

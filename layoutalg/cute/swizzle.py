@@ -25,12 +25,13 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.operators import after
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.writing import Written
 
 Unit = Literal["element", "byte"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Swizzle(Shown):
+class Swizzle(Shown, Written):
     """The map x -> x ^ ((x & Y) >> shift), where Y selects ``bits`` bits.
 
     Mathematically: for shift >= 0, Y covers the bits [base + shift, base + shift + bits) and they are XORed onto

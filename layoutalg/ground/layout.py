@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from layoutalg.ground.operators import after
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.writing import Written
 
 
-class Layout(Shown):
+class Layout(Shown, Written):
     """A function from a box of named integer axes to integers; each family represents some of them.
 
     The methods mean the same in every family; ``tests/property/test_protocol.py`` holds every family to these laws:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.writing import Written
 from layoutalg.piecewise import counts, functions, reading, regions
 from layoutalg.piecewise.notation import malformed
 from layoutalg.piecewise.pieces import SAFE
@@ -30,7 +31,7 @@ CHUNK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class PointSet:
+class PointSet(Written):
     """A set of integer points, cut out by affine conditions over its axes and over parameters.
 
     Args:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, kernel_of
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.ground.writing import Written
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.shared import SHARED_AXES
 from layoutalg.targets.layouts.tile import (
@@ -38,7 +39,7 @@ LIST_BITS = 27
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedShared:
+class PaddedShared(Written):
     """A shared layout with padding elements after every so many elements.
 
     Mathematically: the element at ``offset`` o of ``linear`` lies at address o + sum over pairs (i, p) of p (o div i),

@@ -29,6 +29,7 @@ from layoutalg.ground.operators import after
 from layoutalg.ground.polynomial import ONE, Polynomial, names_of, product_of, whole_at
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
 from layoutalg.ground.sizes import sizes_do_not_fit, sizes_of
+from layoutalg.ground.writing import Written
 
 __all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
 
@@ -79,7 +80,7 @@ class SymbolicValue:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class SymbolicLayout:
+class SymbolicLayout(Written):
     """A CuTe layout ``shape:stride`` whose extents and strides may be symbolic.
 
     Mathematically: for all sizes that meet the assumptions and side conditions, the function c -> sum of c_k d_k from

@@ -1,0 +1,178 @@
+"""Writing linear layouts as Triton's attributes and Gluon's constructors.
+
+Main definitions: ``to_attribute``, ``to_gluon``, ``to_bases``.
+
+Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for values in threads whose
+hardware bits step along distinct bits of the tensor or hold copies, ``#ttg.generic_linear<...>`` for other values in
+threads, as long as bits of registers, lanes and blocks move in one dimension each,
+``#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>`` for shared memory.
+
+Implementation notes: Triton keeps no constant part, so an affine layout is refused rather than truncated. Attribute
+text names no sizes, so a layout that does not reach all of its codomain is refused.
+
+References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Gluon ``DistributedLinearLayout``,
+``SharedLinearLayout``).
+"""
+
+from __future__ import annotations
+
+import keyword
+from typing import NoReturn, TypeAlias
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
+from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES
+from layoutalg.notation.gluon import GLUON_FIELDS
+
+TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
+TritonDims: TypeAlias = list[tuple[str, int]]
+
+TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon layouts)"
+TRITON_BITS = 64
+AXIS_BITS = 30
+"""Bits of the widest axis: Triton keeps sizes as 32-bit signed integers."""
+
+
+def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
+    """Return the bases and the output dimensions as Triton's constructor takes them.
+
+    Args:
+        layout: A layout without a constant part, at most 64 bits on either side and 30 bits on each axis.
+
+    Returns:
+        ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, both in the layout's order.
+
+    Raises: RepresentabilityError: LA711.
+
+    Example:
+        >>> to_bases(LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}))
+        ([('lane', [[1, 0], [0, 1]])], [('dim0', 2), ('dim1', 2)])
+    """
+    if not isinstance(layout, LinearLayout):
+        _fail("layout", "must be a LinearLayout", layout)
+    if layout.constant:
+        _refuse(layout, f"its constant part is {layout.offset}; Triton's layouts have none")
+    if max(layout.in_bits, layout.out_bits) > TRITON_BITS:
+        _refuse(layout, f"it has {layout.in_bits} input and {layout.out_bits} output bits; Triton takes {TRITON_BITS}")
+    for side, axes in (("input", layout.in_axes), ("output", layout.out_axes)):
+        for axis, bits in axes:
+            if bits > AXIS_BITS:
+                _refuse(layout, f"{side} axis {axis!r} has {bits} bits; Triton keeps sizes of at most {AXIS_BITS}")
+    bases = [(axis, [list(image) for image in images]) for axis, images in layout.bases.items()]
+    return bases, list(layout.out_dims.items())
+
+
+def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
+    """Return the attribute text of a layout of values in threads or of elements in shared memory.
+
+    Args:
+        layout: Onto ``dim0``, ``dim1``, ...; inputs ``register``, ``lane``, ``warp``, ``block`` or ``offset`` with or
+            without ``block``; surjective.
+        alignment: Byte alignment, for shared memory only.
+
+    Raises: RepresentabilityError: LA711.
+
+    Example:
+        >>> one = {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}
+        >>> to_attribute(LinearLayout.from_bases(one, {"dim0": 2, "dim1": 2}))
+        '#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>'
+    """
+    bases, kind = _encoding(layout)
+    body = ", ".join(f"{axis} = {images}" for axis, images in bases)
+    if kind == "linear":
+        crossing = [image for axis, images in bases if axis != "warp" for image in images if sum(map(bool, image)) > 1]
+        if crossing:
+            _refuse(layout, f"{crossing[0]} moves in two dimensions; Triton takes that of warp bits only")
+        return f"#ttg.{'linear' if _one_step(layout) else 'generic_linear'}<{{{body}}}>"
+    return f"#ttg.shared_linear<{{{body}}}, alignment = {_alignment(alignment)}>"
+
+
+def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> str:
+    """Return the Gluon constructor call of a layout of values in threads or of elements in shared memory.
+
+    Args:
+        layout: As for ``to_attribute``.
+        alignment: Byte alignment, for shared memory only.
+        module: Name under which the caller imports ``triton.experimental.gluon.language``; empty for none.
+
+    Raises: RepresentabilityError: LA711.
+
+    Example:
+        >>> to_gluon(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2}))
+        'gl.SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)'
+    """
+    bases, kind = _encoding(layout)
+    if not isinstance(module, str) or (module and not all(_is_name(part) for part in module.split("."))):
+        _fail("module", "must be a dotted name or empty", module)
+    name = "DistributedLinearLayout" if kind == "linear" else "SharedLinearLayout"
+    if kind == "linear" and not _one_step(layout):
+        _refuse(layout, "Gluon takes bases of one step each, all distinct; to_attribute writes it as generic_linear")
+    known = dict(bases)
+    parts = [f"{field}={known[axis]}" for field, axis in GLUON_FIELDS[name].items()]
+    if kind == "linear":
+        parts.append(f"shape={list(layout.out_dims.values())}")
+    else:
+        parts.append(f"alignment={_alignment(alignment)}")
+    return f"{module + '.' if module else ''}{name}({', '.join(parts)})"
+
+
+def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:
+    """Return the bases in the order of the attribute, and ``linear`` or ``shared_linear``."""
+    bases, out_dims = to_bases(layout)
+    axes = [axis for axis, _ in bases]
+    if set(axes) == set(THREAD_AXES):
+        kind, order = "linear", THREAD_AXES
+    elif "offset" in axes and set(axes) <= set(SHARED_AXES):
+        kind, order = "shared_linear", SHARED_AXES
+    else:
+        _refuse(layout, f"its axes are {axes}; attributes have {THREAD_AXES} or {SHARED_AXES}")
+    names = [name for name, _ in out_dims]
+    if not names or names != [f"dim{index}" for index in range(len(names))]:
+        _refuse(layout, f"its outputs are {names}; attributes have dim0, dim1, ...")
+    if not layout.is_surjective:
+        _refuse(layout, f"it has rank {layout.rank} of {layout.out_bits}; attribute text names no sizes")
+    if kind == "shared_linear" and sum(any(image) for _, images in bases for image in images) > layout.rank:
+        _refuse(layout, f"it has rank {layout.rank} and more bases that move; Triton takes a bijection of these")
+    known = dict(bases)
+    return [(axis, known.get(axis, [])) for axis in order], kind
+
+
+def _one_step(layout: LinearLayout) -> bool:
+    """Whether every hardware bit holds copies or steps along one output bit, each output bit stepped along once."""
+    moving = [column for column in layout.columns if column]
+    return len(moving) == layout.rank and all(column & (column - 1) == 0 for column in moving)
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _alignment(alignment: object) -> int:
+    if isinstance(alignment, bool) or not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        _fail("alignment", "must be a positive power of two", alignment)
+    return alignment
+
+
+def _fail(argument: str, rule: str, actual: object) -> NoReturn:
+    raise MalformedError(
+        Diagnostic(
+            code="LA710",
+            what="this is not a layout in Triton's terms",
+            where=(argument,),
+            because=f"{argument} {rule}, not {shown(actual)}",
+            witness={"actual": actual},
+            source=TRITON_SOURCE,
+        )
+    )
+
+
+def _refuse(layout: LinearLayout, because: str) -> NoReturn:
+    raise RepresentabilityError(
+        Diagnostic(
+            code="LA711",
+            what="Triton cannot hold this layout",
+            where=(str(layout),),
+            because=because,
+            source=TRITON_SOURCE,
+        )
+    )

@@ -1,0 +1,269 @@
+"""Writing values in the notations of CuTe, Triton and ISL.
+
+Main definitions: ``to_text``, ``FORMS``.
+
+Notation: ``cute_cpp`` writes every number as static, ``_128``, as CuTe's C++ prints ``Int<128>``; ``cute_type`` is the
+C++ type itself; ``cute_dsl`` is what the Python DSL prints. Values of other families are written in a CuTe form where
+``convert.to_cute`` has one, the same function of the flat coordinate. Units: elements, but for swizzles under
+``element_bits``, which act on byte addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from layoutalg import convert
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Swizzle
+from layoutalg.cute.basis import Basis
+from layoutalg.cute.symbolic import SymbolicLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.ground.polynomial import Polynomial
+from layoutalg.notation.attributes import to_attribute, to_gluon
+from layoutalg.piecewise import PiecewiseLayout, PointSet
+from layoutalg.targets.layouts.padding import PaddedShared
+
+FORMS = ("cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "isl")
+CHECK = Checker("LA195", "this is not a notation to write in")
+
+
+def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
+    """Return ``value`` in the notation ``form``, exact or refused; the method ``to_text`` of every layout calls this.
+
+    Args:
+        value: A layout, a swizzle, a padded or symbolic layout, a set of points.
+        form: One of ``FORMS``.
+        element_bits: For the CuTe forms: bits of an element, to write a swizzle on byte addresses behind a pointer.
+
+    Raises: MalformedError: LA195. RepresentabilityError: LA196, LA711, and those of ``layoutalg.convert``.
+
+    Example:
+        >>> to_text(CuteLayout((128, 64), (64, 1)), "cute_type")
+        'Layout<Shape<_128,_64>,Stride<_64,_1>>'
+        >>> to_text(CuteLayout((4, 8), (8, 1)), "isl")
+        '{ [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 3 and 0 <= c1 <= 7 }'
+    """
+    if not isinstance(form, str) or form not in FORMS:
+        raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
+    if element_bits is not None:
+        if form not in ("cute_cpp", "cute_type", "cute_dsl"):
+            raise CHECK.malformed("element_bits", "must be left out but for the CuTe forms", element_bits)
+        CHECK.integer(element_bits, "element_bits", 1, 1 << 12)
+    if form == "isl":
+        if isinstance(value, PointSet):
+            return value.text
+        found: PiecewiseLayout = (
+            value.to_piecewise() if isinstance(value, PaddedShared) else convert.to_piecewise(value)
+        )
+        return str(found.text)
+    if form in ("ttg", "gluon"):
+        return _triton(value, form)
+    if isinstance(value, PointSet):
+        _refuse(value, form, "it is a set of points", "isl")
+    if isinstance(value, SymbolicLayout):
+        return _symbolic(value, form)
+    if isinstance(value, CoordinateLayout):
+        return _coordinates(value, form)
+    writer = _CUTE[form]
+    if isinstance(value, Swizzle):
+        if value.unit == "byte":
+            _refuse(value, form, "CuTe prints no unit", "str")
+        return writer.swizzle(_on_bytes(value, element_bits))
+    layout = value if isinstance(value, (CuteLayout, ComposedLayout)) else convert.to_cute(value)
+    if isinstance(layout, CuteLayout):
+        return writer.layout(layout)
+    return _composed(layout, writer, element_bits, form)
+
+
+class _Printed:
+    """What CuTe's C++ prints."""
+
+    def number(self, value: int) -> str:
+        return f"_{value}"
+
+    def nest(self, value: Any, word: str = "") -> str:
+        del word  # C++ types name what a list is
+        if not isinstance(value, tuple):
+            return value if isinstance(value, str) else self.number(value)
+        return f"({','.join([self.nest(entry) for entry in value])})"
+
+    def layout(self, layout: CuteLayout) -> str:
+        return f"{self.nest(layout.shape)}:{self.nest(layout.stride)}"
+
+    def swizzle(self, swizzle: Swizzle) -> str:
+        return f"Sw<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
+
+    def flag(self, bits: int) -> str:
+        return f"smem_ptr[{bits}b](unset)"
+
+    def composed(self, swizzle: Swizzle, offset: str, inner: str) -> str:
+        return f"{self.swizzle(swizzle)} o {offset} o {inner}"
+
+
+class _Dsl(_Printed):
+    """What CuTe's Python DSL prints."""
+
+    def number(self, value: int) -> str:
+        return str(value)
+
+    def swizzle(self, swizzle: Swizzle) -> str:
+        return f"S<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
+
+
+class _Type(_Printed):
+    """A C++ type; ``_128`` is CuTe's own name of ``Int<128>`` for some numbers only."""
+
+    def number(self, value: int) -> str:
+        return f"_{value}" if value in _NAMED else f"Int<{value}>"
+
+    def nest(self, value: Any, word: str = "Shape") -> str:
+        if not isinstance(value, tuple):
+            return self.number(value)
+        return f"{word}<{','.join([self.nest(entry, word) for entry in value])}>"
+
+    def layout(self, layout: CuteLayout) -> str:
+        return f"Layout<{self.nest(layout.shape)},{self.nest(layout.stride, 'Stride')}>"
+
+    def swizzle(self, swizzle: Swizzle) -> str:
+        return f"Swizzle<{swizzle.bits},{swizzle.base},{swizzle.shift}>"
+
+    def flag(self, bits: int) -> str:
+        return f"smem_ptr_flag_bits<{bits}>"
+
+    def composed(self, swizzle: Swizzle, offset: str, inner: str) -> str:
+        return f"ComposedLayout<{self.swizzle(swizzle)},{offset},{inner}>"
+
+
+_NAMED = frozenset([*range(11), *[1 << bit for bit in range(4, 20)]])
+"""Numbers whose ``_N`` CuTe names."""
+_CUTE: Mapping[str, _Printed] = {"cute_cpp": _Printed(), "cute_dsl": _Dsl(), "cute_type": _Type()}
+
+
+def _on_bytes(swizzle: Swizzle, element_bits: int | None) -> Swizzle:
+    """Return the swizzle of byte addresses that this swizzle of elements is; itself where no width is given."""
+    if element_bits is None or not swizzle.bits:
+        return swizzle
+    base = swizzle.base + element_bits.bit_length() - 4
+    if element_bits & (element_bits - 1) or base < 0:
+        _refuse(
+            swizzle,
+            "a pointer's swizzle",
+            f"it does not move whole bytes of elements of {element_bits} bits",
+            "cute_dsl",
+        )
+    return Swizzle(swizzle.bits, base, swizzle.shift)
+
+
+def _composed(layout: ComposedLayout, writer: _Printed, element_bits: int | None, form: str) -> str:
+    text = writer.layout(layout.base)
+    if element_bits is not None:
+        (swizzle, offset), *more = layout.stages
+        if more or offset:
+            because = "a pointer shows one swizzle and no offset: leave element_bits out"
+            _refuse(layout, f"{form} with element_bits", because, form)
+        flag, moved = writer.flag(element_bits), _on_bytes(swizzle, element_bits)
+        if form != "cute_dsl":
+            return writer.composed(moved, flag, text)
+        because = "the DSL prints an element type there, not a width: use cute_cpp"
+        _refuse(layout, f"{form} with element_bits", because, "cute_cpp")
+    for swizzle, offset in reversed(layout.stages):
+        text = writer.composed(swizzle, writer.number(offset), text)
+    return text
+
+
+def _coordinates(layout: CoordinateLayout, form: str) -> str:
+    if form == "cute_type":
+        _refuse(layout, form, "its strides are basis elements", "cute_cpp")
+    writer = _CUTE[form]
+
+    def spelt(stride: Any) -> Any:
+        if isinstance(stride, tuple):
+            return tuple([spelt(entry) for entry in stride])
+        return _basis(stride, writer, layout, form)
+
+    text = f"{writer.nest(layout.shape)}:{writer.nest(spelt(layout.stride))}"
+    if CoordinateLayout(layout.shape, layout.stride).profile != layout.profile or not any(
+        stride.terms for _, stride in layout.flat
+    ):
+        _refuse(layout, form, "CuTe prints no profile of the values, and the strides do not show it", "str")
+    return text
+
+
+def _basis(stride: Basis, writer: _Printed, layout: CoordinateLayout, form: str) -> str:
+    """Return one stride as CuTe prints it: the multiple, then the path from the leaf up."""
+    if len(stride.terms) > 1:
+        _refuse(layout, form, f"{stride} is a sum of basis elements", "str")
+    if not stride.terms:
+        return writer.number(0)
+    path, scale = stride.terms[0]
+    if not path:
+        _refuse(layout, form, f"{stride} is a number beside coordinates", "str")
+    return writer.number(scale) + "".join([f"@{step}" for step in reversed(path)])
+
+
+def _symbolic(layout: SymbolicLayout, form: str) -> str:
+    """Return a layout with ``?`` for each unknown number; names that say more are refused."""
+    if form != "cute_dsl":
+        _refuse(layout, form, "static numbers have no names", "cute_dsl")
+    if layout.open_conditions:
+        _refuse(layout, form, f"it holds where {layout.open_conditions[0]}", "str")
+    divisors: dict[str, int] = {}
+    for condition in layout.assumptions.conditions:
+        found = re.fullmatch(r"([A-Za-z_]\w*) % (\d+) == 0", str(condition))
+        if found is None or found[1] in divisors:
+            _refuse(layout, form, f"the DSL prints no condition such as {condition}", "str")
+        divisors[found[1]] = int(found[2])
+    used: set[str] = set()
+
+    def spelt(value: Any, stride: bool) -> Any:
+        if isinstance(value, tuple):
+            return tuple([spelt(entry, stride) for entry in value])
+        return unknown(value, stride)
+
+    def unknown(value: Polynomial, stride: bool) -> Any:
+        number, name = value.as_int(), str(value)
+        if number is not None:
+            return number
+        if not name.isidentifier() or name in used or stride != (name in layout.assumptions.integers):
+            because = f"each ? is a number of its own, an extent at least 1 and a stride any integer; {name} says more"
+            _refuse(layout, form, because, "str")
+        used.add(name)
+        return f"?{{div={divisors[name]}}}" if name in divisors else "?"
+
+    writer = _CUTE[form]
+    text = f"{writer.nest(spelt(layout.shape, False))}:{writer.nest(spelt(layout.stride, True))}"
+    if set(divisors) - used or set(layout.assumptions.integers) - used:
+        _refuse(layout, form, "it has assumptions on names that the layout does not use", "str")
+    return text
+
+
+def _triton(value: Any, form: str) -> str:
+    if isinstance(value, PaddedShared):
+        return str(value) if form == "ttg" and not value.linear.constant else _padded(value, form)
+    if not isinstance(value, LinearLayout):
+        because = (
+            "Triton's layouts are linear, from (register, lane, warp, block) or (offset, block) to dim0, dim1, ..."
+        )
+        _refuse(value, form, because, "str")
+    writer: Callable[[LinearLayout], str] = to_attribute if form == "ttg" else to_gluon
+    return writer(value)
+
+
+def _padded(value: PaddedShared, form: str) -> str:
+    bases = value.linear.bases
+    if value.linear.constant or bases.get("block"):
+        _refuse(value, form, "it has a constant part or several blocks", "ttg")
+    pairs, offsets = [list(pair) for pair in value.pairs], [list(image) for image in bases["offset"]]
+    shape = list(value.linear.out_dims.values())
+    return (
+        f"gl.PaddedSharedLayout(interval_padding_pairs={pairs}, offset_bases={offsets}, cga_layout=[], shape={shape})"
+    )
+
+
+def _refuse(value: object, form: str, because: str, other: str) -> NoReturn:
+    holds = "str(value) holds it" if other == "str" else f"{other} holds it"
+    what = f"{form} cannot hold this value"
+    raise RepresentabilityError(Diagnostic("LA196", what, (str(value)[:200],), f"{because}; {holds}"))
