@@ -95,7 +95,7 @@ __getattr__, __dir__ = door(
 )
 
 drawn_by(lambda value: __getattr__("draw").bundle(value))  # type: ignore[attr-defined]
-written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[attr-defined, operator]
+written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **options))  # type: ignore[operator]
 
 __all__ = [
     "AdmissibilityError",
