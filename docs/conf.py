@@ -9,7 +9,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-import pages  # noqa: E402  beside this file
+import generate  # noqa: E402  beside this file
 
 project = "layoutalg"
 copyright = "the layoutalg authors"
@@ -30,6 +30,6 @@ napoleon_use_rtype = False
 
 def setup(app: Any) -> None:
     """Write the generated pages before Sphinx looks for pages."""
-    pages.write(HERE / "generated")
-    app.connect("autodoc-process-docstring", pages.joined_refusals, priority=400)  # before napoleon (500)
-    app.connect("autodoc-process-docstring", pages.plain_marks, priority=600)
+    generate.write(HERE / "generated")
+    app.connect("autodoc-process-docstring", generate.joined_refusals, priority=400)  # before napoleon (500)
+    app.connect("autodoc-process-docstring", generate.plain_marks, priority=600)

@@ -29,7 +29,7 @@ def draw_plan(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
     _shared(canvas, plan, WIDE + 130, top + 48)
     canvas.text(
         4,
-        canvas.height + 16,
+        canvas.height + 30,  # below the extent under the tensor
         f"{plan.expect_tx_bytes} bytes a tile, base aligned to {plan.smem_align_bytes}; out of bounds {plan.oob}",
         "s",
     )

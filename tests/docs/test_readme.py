@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
+import tomllib
 
 import pytest
 from docs.executed import ROOT, blocks, run
 
+import layoutalg as la
 from layoutalg.cli import main
 
 BLOCKS = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PICTURE = ROOT / "docs" / "tile.svg"
 PAGES = ("README.md", "docs/asking.md", "docs/families.md", "docs/howto.md", "docs/json.md")
 
 
@@ -35,7 +40,26 @@ def test_console_blocks_run(body, tmp_path, monkeypatch, capsys):
         if words[0] == "make":
             done = subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
             assert done.returncode == 0, done.stderr
+        elif words[0] == "pip":
+            assert words[1] in ("install", "wheel")
+            extras = re.findall(r"\.\[(\w+)\]", words[-1])
+            assert set(extras) <= set(PROJECT["optional-dependencies"])
         else:
             assert words[0] == "layoutalg"
             assert main(words[1:]) == 0, capsys.readouterr().err
             assert capsys.readouterr().out
+
+
+def test_the_picture_is_the_one_of_a_plan(request):
+    plan = la.tensormap(la.Tensor((20, 160), dtype="bf16"), (8, 64), "Sw<3,3,3> o 0 o (8,64):(64,1)")
+    if request.config.getoption("--update-golden"):
+        PICTURE.write_text(la.draw.svg(plan), encoding="utf-8")
+    assert PICTURE.read_text(encoding="utf-8") == la.draw.svg(plan), "after review, --update-golden"
+    assert f"]({PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_readme_says_of_installing_is_what_the_project_asks_for():
+    words = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Install")[2].partition("```")[0]
+    assert PROJECT["requires-python"].replace(">=", ">= ") in words
+    needed = [re.split(r"[<>=]", entry)[0] for entry in PROJECT["dependencies"]]
+    assert all(name in words for name in needed)

@@ -18,9 +18,9 @@ ROOT = Path(__file__).parents[2]
 MISSING = [name for name in ("sphinx", "myst_parser", "furo") if importlib.util.find_spec(name) is None]
 
 
-def _pages() -> ModuleType:
-    """docs/pages.py, which is no package."""
-    spec = importlib.util.spec_from_file_location("pages", ROOT / "docs" / "pages.py")
+def _generator() -> ModuleType:
+    """docs/generate.py, which is no package."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -28,19 +28,19 @@ def _pages() -> ModuleType:
     return module
 
 
-PAGES = _pages()
+GENERATE = _generator()
 
 
 def test_every_code_of_the_table_has_a_section() -> None:
     table = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    page = PAGES.errors_page(table)
+    page = GENERATE.errors_page(table)
     codes = re.findall(r"^\| (LA\d{3}) ", table, re.MULTILINE)
     assert re.findall(r"^## (LA\d{3})$", page, re.MULTILINE) == codes
     assert re.findall(r"^\((la\d{3})\)=$", page, re.MULTILINE) == [code.lower() for code in codes]
 
 
 def test_every_rule_shows_what_is_stated_and_what_was_seen() -> None:
-    page = PAGES.rules_page()
+    page = GENERATE.rules_page()
     assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == list(RULES)
     for rule in RULES.values():
         section = page.partition(f"## {rule.id}\n")[2].partition("\n## ")[0]
@@ -50,7 +50,7 @@ def test_every_rule_shows_what_is_stated_and_what_was_seen() -> None:
 
 
 def test_every_public_name_is_described_once() -> None:
-    texts = dict(PAGES.reference_pages())
+    texts = dict(GENERATE.reference_pages())
     described = re.findall(r"^\.\. auto(?:class|function):: (\S+)$", "\n".join(texts.values()), re.MULTILINE)
     assert len(described) == len(set(described))
     names = {name.rpartition(".")[2] for name in described}
@@ -60,7 +60,7 @@ def test_every_public_name_is_described_once() -> None:
 
 
 def test_a_notebook_becomes_a_page_with_its_pictures() -> None:
-    found = PAGES.notebook_page(sorted((ROOT / "notebooks").glob("*.ipynb"))[0])
+    found = GENERATE.notebook_page(sorted((ROOT / "notebooks").glob("*.ipynb"))[0])
     (page,) = [text for name, text in found.items() if name.endswith(".md")]
     pictures = [name.rpartition("/")[2] for name in found if name.endswith(".svg")]
     assert pictures
@@ -70,7 +70,7 @@ def test_a_notebook_becomes_a_page_with_its_pictures() -> None:
 
 def test_stray_marks_are_escaped_and_codes_linked() -> None:
     lines = ["a * b of ``x*y`` and LA123, name_ too", ">>> 2 * 3"]
-    PAGES.plain_marks(None, "", "", None, None, lines)
+    GENERATE.plain_marks(None, "", "", None, None, lines)
     assert lines == [r"a \* b of ``x*y`` and :ref:`LA123 <la123>`, name\_ too", ">>> 2 * 3"]
 
 
