@@ -32,7 +32,7 @@ $(VENV)/.docs: pyproject.toml $(VENV)/.created
 	@touch $@
 
 demo: $(VENV)/.run
-	$(BIN)/layoutalg demo tests/data/real_tiles.json
+	$(BIN)/layoutalg demo
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

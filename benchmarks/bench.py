@@ -50,7 +50,7 @@ def planner() -> list[dict[str, object]]:
     """Plan with certificate over the real tiles, after import."""
     from layoutalg.synth import InadmissibleError, synthesize_tensormap
 
-    tiles = json.loads((ROOT / "tests/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
+    tiles = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
     times = []
     for tile in tiles:
 
@@ -132,7 +132,7 @@ def program() -> list[dict[str, object]]:
     package = fresh("import layoutalg, numpy")
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "layoutalg", "demo", "tests/data/real_tiles.json"],
+        [sys.executable, "-m", "layoutalg", "demo"],
         cwd=ROOT,
         capture_output=True,
         text=True,

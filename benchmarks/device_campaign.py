@@ -287,7 +287,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(12, os.cpu_count() or 1))
     parser.add_argument("--isolation", type=int, default=24, help="subprocesses one group may use to isolate faults")
     parser.add_argument("--problems", default="plans.json", help="plans and products, as written by 'prepare'")
-    parser.add_argument("--tiles", default=str(ROOT / "tests/data/real_tiles.json"), help="problems 'prepare' reads")
+    parser.add_argument(
+        "--tiles", default=str(ROOT / "layoutalg/cli/data/real_tiles.json"), help="problems 'prepare' reads"
+    )
     parser.add_argument("--random", type=int, default=0, help="plans of small random problems that 'prepare' adds")
     parser.add_argument("--seed", type=int, default=0, help="of those random problems")
     parser.add_argument("--origins", type=int, default=8, help="tile origins per plan")

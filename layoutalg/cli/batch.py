@@ -11,32 +11,37 @@ import traceback
 from collections.abc import Callable
 
 from layoutalg.cli.exits import INTERNAL, PROVED, UNKNOWN, exit_code
-from layoutalg.cli.files import read_documents
 from layoutalg.cli.output import Answers, OutputError, Result, answer_file, progress, tell
 from layoutalg.ground import clock
+from layoutalg.ground.document import Documents
 from layoutalg.ground.errors import Diagnostic, LayoutError, shown
 
+ERROR_SCHEMA = "layoutalg/error/1"
 Answer = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"
 """Environment variable: where it is set, errors inside layoutalg show their traceback."""
 
 
 def each(
-    name: str, as_json: bool, budget_seconds: float, answer: Callable[[object], Answer], output: str | None = None
+    stated: Callable[[], Documents],
+    as_json: bool,
+    budget_seconds: float,
+    answer: Callable[[object], Answer],
+    output: str | None = None,
 ) -> int:
-    """Answer every document of a file; return the worst exit code.
+    """Answer every document; return the worst exit code.
 
     A single document's error is raised. In a list it becomes that document's answer, and the others are answered too.
 
     Args:
-        name: The file, ``-`` for standard input.
+        stated: Reads the documents, after the file for the answers was found to be writable.
         as_json: Print JSON.
         budget_seconds: Wall time for each document.
         answer: Answers one document.
         output: A file for the JSON answers; None for none.
     """
     with answer_file(output) as file:
-        documents = read_documents(name)
+        documents = stated()
         answers = Answers(documents.is_list, as_json, file)
         worst = PROVED
         for index, document in enumerate(documents):
@@ -61,10 +66,12 @@ def failed(error: Exception) -> Answer:
     """Return the answer that says how a question failed, never as a refutation of it."""
     if isinstance(error, LayoutError):
         code = exit_code(error)
-        result: Result = {"verdict": "unknown" if code == UNKNOWN else "error", "error": error.diagnostic.to_json()}
+        verdict = "unknown" if code == UNKNOWN else "error"
+        result: Result = {"schema": ERROR_SCHEMA, "verdict": verdict, "error": error.diagnostic.to_json()}
         return result, [str(error)], code
     diagnostic = internal(error)
-    return {"verdict": "error", "error": diagnostic.to_json()}, [f"{diagnostic.what}: {diagnostic.because}"], INTERNAL
+    result = {"schema": ERROR_SCHEMA, "verdict": "error", "error": diagnostic.to_json()}
+    return result, [f"{diagnostic.what}: {diagnostic.because}"], INTERNAL
 
 
 def internal(error: Exception) -> Diagnostic:

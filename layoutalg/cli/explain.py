@@ -8,22 +8,19 @@ long to be written in decimal; ``_text`` then says how long they are.
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable
 from typing import Any
 
 from layoutalg import convert
 from layoutalg.cli.exits import PROVED, REFUTED
-from layoutalg.cli.files import read_document
 from layoutalg.cli.output import say, say_json
-from layoutalg.cli.plans import PROBLEM_SCHEMA, checked, plan_lines, schema_of
+from layoutalg.cli.plans import PROBLEM_SCHEMA, checked, schema_of
+from layoutalg.cli.subjects import layout_of, read_subject
 from layoutalg.cute import ComposedLayout, CuteLayout, coalesce
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError, shown
-from layoutalg.notation import parse
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.tensor import row_major
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
@@ -36,6 +33,9 @@ from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia import wgmma
 
 Facts = dict[str, object]
+SCHEMA = "layoutalg/explanation/1"
+ILLEGAL = ("LA309", "LA310")
+"""What ``decode`` says of 128 bytes that no driver writes."""
 GRID = 8
 MAX_TABLE = 1 << 20
 TILE_SECONDS = 10.0
@@ -49,14 +49,15 @@ def explain(subject: str, dtype: str, target: str, as_json: bool, shape: tuple[i
     if dtype not in hardware.PLAIN_DTYPES:
         raise malformed("--dtype", f"must be one of {', '.join(hardware.PLAIN_DTYPES)}", dtype)
     clock.check("an explanation")
-    if subject == "-" or os.path.exists(subject):
-        facts, code = _document(read_document(subject), target)
-    elif re.fullmatch(r"(0x)?[0-9a-fA-F]{64,}", subject):
-        facts, code = _descriptor(subject.removeprefix("0x"), target), PROVED
+    given = read_subject(subject)
+    if given.kind == "json":
+        facts, code = _document(given.value, target)
+    elif given.kind == "hex":
+        facts, code = _legal(str(given.value), target)
     else:
-        facts, code = _layout(_parsed(subject, shape), dtype, target), PROVED
+        facts, code = _layout(layout_of(str(given.value), shape), dtype, target), PROVED
     if as_json:
-        say_json(facts)
+        say_json({"schema": SCHEMA, **facts})
     else:
         for key, value in facts.items():
             lines = value if isinstance(value, list) else str(value).split("\n")
@@ -64,21 +65,21 @@ def explain(subject: str, dtype: str, target: str, as_json: bool, shape: tuple[i
     return code
 
 
-def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
-    """The layout of a text; whatever rule it breaks, it is then no layout."""
+def _legal(digits: str, target: str) -> tuple[Facts, int]:
+    """The facts of a map; where the bytes are not one, the field that shows it."""
     try:
-        return parse(text, shape)
-    except (BudgetError, MalformedError):
-        raise
-    except LayoutError as error:
-        raise MalformedError(error.diagnostic) from None
+        return _descriptor(digits, target), PROVED
+    except MalformedError as error:
+        if error.diagnostic.code not in ILLEGAL:
+            raise
+        return {"illegal": [error.diagnostic.what, error.diagnostic.because]}, REFUTED
 
 
 def _document(document: object, target: str) -> tuple[Facts, int]:
     schema = schema_of(document)
     if isinstance(document, dict) and schema.startswith(PROBLEM_SCHEMA):
         try:
-            return {"plan": list(plan_lines(synthesize_tensormap(document, budget_seconds=clock.left())))}, PROVED
+            return {"plan": str(synthesize_tensormap(document, budget_seconds=clock.left())).split("\n")}, PROVED
         except InadmissibleError as error:
             return {"inadmissible": str(error)}, REFUTED
     if schema.startswith("layoutalg/tensormap-plan/"):
@@ -86,7 +87,7 @@ def _document(document: object, target: str) -> tuple[Facts, int]:
         plan = TensorMapPlan.from_json(document)
         facts: Facts = {"check": lines}
         if code == PROVED:
-            facts["plan"] = list(plan_lines(plan))
+            facts["plan"] = str(plan).split("\n")
         return facts | _descriptor(plan.hex, target), code
     readable = "explain reads layoutalg/tensormap-problem/1 and layoutalg/tensormap-plan/1"
     raise malformed("/schema", readable, document.get("schema") if isinstance(document, dict) else document)

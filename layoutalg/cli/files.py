@@ -1,6 +1,6 @@
 """Reading documents: JSON only, bounded, one document of a list at a time.
 
-Main definitions: ``read_text``, ``read_document``, ``read_documents``.
+Main definitions: ``read_text``, ``no_such_file``, ``read_document``, ``read_documents``.
 """
 
 from __future__ import annotations
@@ -54,6 +54,11 @@ def _read(file: BinaryIO) -> bytes:
 
 def _refused(what: str, name: str, because: str) -> MalformedError:
     return MalformedError(Diagnostic("LA012", what, (title(name),), because))
+
+
+def no_such_file(name: str) -> MalformedError:
+    """Return the error for what is meant as a file and is none."""
+    return _refused("cannot read the document", name, "there is no such file")
 
 
 def title(name: str) -> str:

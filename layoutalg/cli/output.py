@@ -1,7 +1,7 @@
 """Writing answers: to standard output, to standard error and to a file, escaped, and never half of them unnoticed.
 
-Main definitions: ``say``, ``say_json``, ``tell``, ``progress``, ``flush``, ``silence``, ``answer_file``, ``Answers``,
-``OutputError``.
+Main definitions: ``say``, ``say_json``, ``put_bytes``, ``put_into``, ``tell``, ``progress``, ``Steps``, ``flush``,
+``silence``, ``answer_file``, ``Answers``, ``OutputError``.
 
 Implementation notes: text goes out line by line with control characters escaped, because much of it comes from
 documents. JSON goes out as ASCII. What cannot be written to standard output or to the file is an ``OutputError``; what
@@ -16,6 +16,7 @@ import os
 import secrets
 import stat
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -61,6 +62,35 @@ def say_json(document: object) -> None:
     _put(json.dumps(plain(document)) + "\n")
 
 
+def put_bytes(raw: bytes) -> None:
+    """Write bytes to standard output as they are.
+
+    Raises: OutputError: LA016.
+    """
+    if sys.stdout is None:
+        raise _failure("standard output", "it is closed")
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(raw)
+    except (OSError, ValueError) as error:
+        raise _failure("standard output", error) from None
+
+
+def put_into(file: TextIO, content: str | bytes) -> None:
+    """Write text or bytes to a file of ``answer_file``.
+
+    Raises: OutputError: LA016.
+    """
+    try:
+        if isinstance(content, str):
+            file.write(content)
+        else:
+            file.flush()
+            file.buffer.write(content)
+    except OSError as error:
+        raise _failure("the file for the answer", error) from None
+
+
 def flush() -> None:
     """Make sure that what was said is written.
 
@@ -95,6 +125,27 @@ def progress(done: int, total: int, what: str) -> None:
         if total > 1 and sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[K{done}/{total} {escaped(what, 60)}" + ("\n" if done == total else ""))
             sys.stderr.flush()
+
+
+class Steps:
+    """How far long work has come: one changing line where a person watches, in a pipe a line every few seconds.
+
+    Args:
+        total: Steps in all.
+    """
+
+    SECONDS = 5.0
+
+    def __init__(self, total: int) -> None:
+        self.total, self.told = total, time.monotonic()
+
+    def done(self, count: int, what: str) -> None:
+        """Say that ``count`` steps are done, the last of them called ``what``."""
+        progress(count, self.total, what)
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if not sys.stderr.isatty() and time.monotonic() - self.told >= self.SECONDS:
+                self.told = time.monotonic()
+                tell(f"{count} of {self.total} done, now after {escaped(what, 60)}")
 
 
 @contextlib.contextmanager
@@ -215,7 +266,4 @@ class Answers:
 
     def _write(self, text: str) -> None:
         if self.file is not None:
-            try:
-                self.file.write(text)
-            except OSError as error:
-                raise _failure("the file for the answer", error) from None
+            put_into(self.file, text)

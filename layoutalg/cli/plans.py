@@ -1,45 +1,119 @@
-"""``layoutalg synth tensormap``, ``check`` and ``validate``: one document or a list of them.
+"""``layoutalg synth``, ``check`` and ``validate``: one document or a list of them.
 
-Main definitions: ``synth_tensormap``, ``check_plans``, ``validate_plans``, ``plan_lines``, ``checked``.
+Main definitions: ``synth_tensormap``, ``synth_wgmma``, ``check_plans``, ``validate_plans``, ``checked``, ``solved``.
 
-Implementation notes: over a list every document gets its answer, a malformed one too; the exit code is the worst.
+Implementation notes: over a list every document gets its answer, a malformed one too; the exit code is the worst. Every
+answer names its schema, so that ``check`` reads back whatever ``synth`` wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import os
+from collections.abc import Callable, Mapping
 
-from layoutalg.cli.batch import Answer, each
+from layoutalg.cli.batch import ERROR_SCHEMA, Answer, each, failed
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
+from layoutalg.cli.files import read_documents
+from layoutalg.cli.subjects import layout_of, read_subject
 from layoutalg.cute.certificate import SCHEMA as FUNCTORIALITY_SCHEMA
 from layoutalg.cute.certificate import check_functoriality
-from layoutalg.ground.document import malformed
-from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
+from layoutalg.ground.document import Documents, malformed, split_json
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs import wgmma
-from layoutalg.proofs.tensormap import TensorMapPlan, check
+from layoutalg.proofs.smem import shared_tile
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
 from layoutalg.proofs.tensormap.problem import SCHEMA
+from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
-from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA as OPERAND_PROBLEM
+from layoutalg.synth import InadmissibleError, InadmissibleOperandError, synthesize_tensormap, synthesize_wgmma
+from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
+from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
+from layoutalg.targets.nvidia.tensormap import element_bytes
 
+VERDICT_SCHEMA = "layoutalg/verdict/1"
+OPERAND_PROBLEMS = OPERAND_PROBLEM.removesuffix("1")
 PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
 """Of any version: the reader says which it reads."""
 
 
-def synth_tensormap(name: str, output: str | None, budget_seconds: float, as_json: bool) -> int:
-    """Plan every problem of a file; print the answers."""
-    return each(name, as_json, budget_seconds, lambda document: _synthesized(document, budget_seconds), output)
+def synth_tensormap(
+    name: str,
+    output: str | None,
+    budget_seconds: float,
+    as_json: bool,
+    *,
+    tensor: tuple[int, ...] | None = None,
+    stride: tuple[int, ...] | None = None,
+    tile: tuple[int, ...] | None = None,
+    dtype: str = "bf16",
+    target: str = "sm_90a",
+    direction: str = "load",
+    documented_only: bool = False,
+) -> int:
+    """Plan every problem of a file, or the problem that a layout and a tensor make; print the answers."""
+
+    def stated() -> Documents:
+        if tensor is None:
+            return _documents(name, "--tensor")
+        smem = layout_of(_notation(name))
+        size = element_bytes(dtype)
+        problem = TensorMapProblem.of(
+            (tensor, stride, dtype), tile or shared_tile(smem, None, size).tile, smem, arch=target, direction=direction
+        )
+        return split_json(json.dumps(problem.to_json()))
+
+    def answer(document: object) -> Answer:
+        return _synthesized(document, budget_seconds, documented_only)
+
+    return each(stated, as_json, budget_seconds, answer, output)
 
 
-def check_plans(name: str, budget_seconds: float, as_json: bool) -> int:
+def synth_wgmma(
+    name: str, output: str | None, budget_seconds: float, as_json: bool, *, operand: str | None, dtype: str = "bf16"
+) -> int:
+    """Find the descriptors of every operand of a file, or of a layout; print the answers."""
+
+    def stated() -> Documents:
+        if operand is None:
+            return _documents(name, "--operand")
+        return split_json(json.dumps(OperandProblem.of(operand, dtype, layout_of(_notation(name))).to_json()))
+
+    return each(stated, as_json, budget_seconds, _synthesized_operand, output)
+
+
+def check_plans(name: str, budget_seconds: float, as_json: bool, documented_only: bool = False) -> int:
     """Replay the proof of every plan or certificate of a file."""
-    return each(name, as_json, budget_seconds, checked)
+    return each(
+        lambda: read_documents(name), as_json, budget_seconds, lambda document: checked(document, documented_only)
+    )
 
 
 def validate_plans(name: str, device: str, seed: int, budget_seconds: float, as_json: bool) -> int:
     """Run every plan (or problem) of a file on the device or the simulator."""
-    return each(name, as_json, budget_seconds, lambda document: _validated(document, device, seed, budget_seconds))
+    return each(
+        lambda: read_documents(name),
+        as_json,
+        budget_seconds,
+        lambda document: _validated(document, device, seed, budget_seconds),
+    )
+
+
+def _documents(name: str, option: str) -> Documents:
+    """The documents of a file; layout notation needs an option."""
+    if name != "-" and ":" in name and not os.path.lexists(name.replace("\0", "")):
+        raise malformed("file", f"there is no file of this name; layout notation needs {option}", name)
+    return read_documents(name)
+
+
+def _notation(argument: str) -> str:
+    subject = read_subject(argument)
+    if subject.kind != "text":
+        raise malformed("file", "with these options it must be layout notation", subject.value)
+    return str(subject.value)
 
 
 def schema_of(document: object) -> str:
@@ -48,52 +122,52 @@ def schema_of(document: object) -> str:
     return schema if isinstance(schema, str) else ""
 
 
-def _synthesized(document: object, budget_seconds: float) -> Answer:
+def _synthesized(document: object, budget_seconds: float, documented_only: bool = False) -> Answer:
     try:
-        plan = synthesize_tensormap(_object(document), budget_seconds=budget_seconds)
+        plan = synthesize_tensormap(_object(document), budget_seconds=budget_seconds, documented_only=documented_only)
     except InadmissibleError as error:
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
-        return {"verdict": "unknown", "error": error.diagnostic.to_json()}, [f"unknown  {error}"], UNKNOWN
-    return plan.to_json(), list(plan_lines(plan)), PROVED
+        return _unknown(error)
+    return plan.to_json(), str(plan).split("\n"), PROVED
 
 
-def plan_lines(plan: TensorMapPlan) -> Iterator[str]:
-    """Yield a plan that was proved as text, one fact a line."""
-    tm = plan.tensor_map
-    many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
-    yield f"admissible    {many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}"
-    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
-    yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
-    for index, (issue, coords) in enumerate(zip(plan.issues, _symbolic(plan), strict=True)):
-        if index == 8 and len(plan.issues) > 9:
-            yield f"  ...         {len(plan.issues) - 8} more"
-            break
-        yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
-    yield f"  barrier     {plan.expect_tx_bytes} bytes expected; tile base aligned to {plan.smem_align_bytes} bytes"
-    yield f"  bounds      out-of-bounds fill {plan.oob}"
-    if plan.undocumented:
-        yield f"  measured    breaks the documented text ({', '.join(plan.undocumented)}); the measured chip accepts it"
-    if plan.certificate is not None:
-        elements, engine = plan.certificate["elements"], plan.certificate["engine"]
-        yield f"  proof       {elements} elements at every tile origin, by {engine}"
-    yield f"  bytes       {plan.hex[:128]}"
-    yield f"              {plan.hex[128:]}"
+def _synthesized_operand(document: object) -> Answer:
+    try:
+        plan = synthesize_wgmma(_object(document))
+    except InadmissibleOperandError as error:
+        return error.to_json(), [f"inadmissible  {error}"], REFUTED
+    except BudgetError as error:
+        return _unknown(error)
+    return plan.to_json(), str(plan).split("\n"), PROVED
 
 
-def _symbolic(plan: TensorMapPlan) -> Iterator[str]:
-    """Coordinates of each issue as expressions of the tile origin o0, o1, ... (outermost dimension first)."""
-    for issue in plan.issues:
-        words = []
-        for constant, terms in zip(issue.coords, plan.origin_map, strict=True):
-            parts = [
-                ("" if top == 1 else f"{top}*") + f"o{dim}" + ("" if bottom == 1 else f"/{bottom}")
-                for dim, top, bottom in terms
-            ]
-            if constant or not parts:
-                parts.append(str(constant))
-            words.append(" + ".join(parts).replace("+ -", "- "))
-        yield ", ".join(words)
+def _unknown(error: LayoutError) -> Answer:
+    return (
+        {"schema": ERROR_SCHEMA, "verdict": "unknown", "error": error.diagnostic.to_json()},
+        [f"unknown       {error}"],
+        UNKNOWN,
+    )
+
+
+def solved(
+    document: object, budget_seconds: float, documented_only: bool = False
+) -> TensorMapPlan | OperandPlan | Answer:
+    """Return the proved plan of a plan or a problem, or the answer that says why there is none."""
+    schema = schema_of(document)
+    if schema.startswith(PROBLEM_SCHEMA):
+        answer = _synthesized(document, budget_seconds, documented_only)
+        return TensorMapPlan.from_json(answer[0]) if answer[2] == PROVED else answer
+    if schema.startswith(OPERAND_PROBLEMS):
+        answer = _synthesized_operand(document)
+        return OperandPlan.from_json(answer[0]) if answer[2] == PROVED else answer
+    if schema not in (PLAN_SCHEMA, OPERAND_SCHEMA):
+        readable = (SCHEMA, PLAN_SCHEMA, OPERAND_PROBLEM, OPERAND_SCHEMA)
+        raise malformed("/schema", f"the schema must be one of {', '.join(readable)}", schema)
+    answer = checked(document, documented_only)
+    if answer[2] != PROVED:
+        return answer
+    return TensorMapPlan.from_json(document) if schema == PLAN_SCHEMA else OperandPlan.from_json(document)
 
 
 def _check_tensormap(document: object) -> Verdict:
@@ -111,50 +185,83 @@ _CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
 }
 
 
-def checked(document: object) -> Answer:
-    """Check a plan or a certificate; only the checker's own verdict refutes it."""
-    checker = _CHECKERS.get(schema_of(document))
+def checked(document: object, documented_only: bool = False) -> Answer:
+    """Check a plan or a certificate; only the checker's own verdict refutes it.
+
+    A refusal, or an error that ``synth`` wrote into a list, is repeated as such: there is nothing to replay.
+    """
+    schema = schema_of(document)
+    if isinstance(document, dict) and schema in (REFUSAL_SCHEMA, OPERAND_REFUSAL, ERROR_SCHEMA):
+        return _repeated(document, schema)
+    if schema.startswith((PROBLEM_SCHEMA, OPERAND_PROBLEMS)):
+        kind = "tensormap" if schema.startswith(PROBLEM_SCHEMA) else "wgmma"
+        rule = f"this is a problem, and a plan is what can be checked: run layoutalg synth {kind} PROBLEM -o PLAN first"
+        raise malformed("/schema", rule)
+    checker = _CHECKERS.get(schema)
     if checker is None:
-        schema = document.get("schema") if isinstance(document, dict) else document
-        raise malformed("/schema", f"the schema must be one of {', '.join(_CHECKERS)}", schema)
-    return _told(checker(document), document)
+        found = document.get("schema") if isinstance(document, dict) else document
+        raise malformed("/schema", f"the schema must be one of {', '.join(_CHECKERS)}", found)
+    verdict = checker(document)
+    if documented_only and schema == PLAN_SCHEMA and isinstance(verdict, Proved):
+        rules = TensorMapPlan.from_json(document).undocumented  # those that the checker found
+        if rules:
+            verdict = Refuted(verdict.engine, {"what": "the map breaks the documented text", "rules": ", ".join(rules)})
+    return _told(verdict, document)
+
+
+def _repeated(document: dict[str, object], schema: str) -> Answer:
+    """The answer to a document that says why there is no plan."""
+    what = "error" if schema == ERROR_SCHEMA else "violations" if schema == REFUSAL_SCHEMA else "reasons"
+    found = document.get(what)
+    entries = found if isinstance(found, list) else [found]
+    said = [_said(entry) for entry in entries[:20]]
+    if not said or None in said or document.get("verdict") not in ("inadmissible", "unknown", "error"):
+        raise malformed(f"/{what}", f"must be what synth writes in a {schema}", found)
+    if schema == ERROR_SCHEMA:
+        lines = [f"unknown       there is no plan to check: {said[0]}"]
+        return {"schema": VERDICT_SCHEMA, "verdict": "unknown", "reason": said[0], "tried": []}, lines, UNKNOWN
+    lines = ["inadmissible  there is no plan to check: the document refuses its problem"]
+    lines += [f"  {'since' if index == 0 else '':<12}{entry}" for index, entry in enumerate(said)]
+    return {"schema": VERDICT_SCHEMA, "verdict": "inadmissible", "reasons": said}, lines, REFUTED
+
+
+def _said(entry: object) -> str | None:
+    """The words of a violation, a reason or a diagnostic; None where it is none of these."""
+    if isinstance(entry, dict):
+        words = [entry.get("rule", entry.get("code")), entry.get("message", entry.get("what"))]
+        return ": ".join(words) if all(isinstance(word, str) for word in words) else None  # type: ignore[arg-type]
+    return entry if isinstance(entry, str) else None
 
 
 def _told(verdict: Verdict, document: object) -> Answer:
     """A verdict as an answer."""
+    lines = str(verdict).split("\n")
+    answer: dict[str, object] = {"schema": VERDICT_SCHEMA}
     if isinstance(verdict, Proved):
-        certificate = dict(verdict.certificate)
-        claim = certificate.get("claim", document.get("claim", "") if isinstance(document, dict) else "")
-        fill = f", fill {certificate['oob']}" if "oob" in certificate else ""
-        lines = [f"proved        {claim}", f"              by {verdict.engine}{fill}"]
-        return {"verdict": "proved", "certificate": certificate}, lines, PROVED
+        if "claim" not in verdict.certificate and isinstance(document, dict) and "claim" in document:
+            lines = str(Proved(verdict.engine, {"claim": document["claim"], **verdict.certificate})).split("\n")
+        return answer | {"verdict": "proved", "certificate": dict(verdict.certificate)}, lines, PROVED
     if isinstance(verdict, Refuted):
-        witness = dict(verdict.witness)
-        what = next((key for key in ("what", "claim", "because") if key in witness), "")
-        rest = {key: value for key, value in witness.items() if key != what}
-        told = ", ".join(f"{key}={value if isinstance(value, str) else shown(value)}" for key, value in rest.items())
-        lines = [f"refuted       {witness.get(what, '')}", f"  at          {told}"]
-        return {"verdict": "refuted", "witness": witness}, lines, REFUTED
-    answer: dict[str, object] = {"verdict": "unknown", "reason": verdict.reason, "tried": list(verdict.tried)}
-    return answer, [f"unknown       {verdict.reason}"], UNKNOWN
+        return answer | {"verdict": "refuted", "witness": dict(verdict.witness)}, lines, REFUTED
+    return answer | {"verdict": "unknown", "reason": verdict.reason, "tried": list(verdict.tried)}, lines, UNKNOWN
 
 
 def _validated(document: object, device: str, seed: int, budget_seconds: float) -> Answer:
     from layoutalg.codegen.validate import validate
 
     if schema_of(document).startswith(PROBLEM_SCHEMA):
-        try:
-            plan = synthesize_tensormap(_object(document), budget_seconds=budget_seconds)
-        except InadmissibleError as error:
-            return error.to_json(), [f"inadmissible  {error}"], REFUTED
-    else:
-        plan = TensorMapPlan.from_json(_object(document))
+        answer = _synthesized(document, budget_seconds)
+        if answer[2] != PROVED:
+            return answer
+        document = answer[0]
+    plan = TensorMapPlan.from_json(_object(document))
     try:
         report = validate(plan, device=device, seed=seed)
     except MalformedError:
         raise
     except LayoutError as error:
-        return {"verdict": "unknown", "error": error.diagnostic.to_json()}, [f"unknown       {error}"], UNKNOWN
+        result, lines, _ = failed(error)
+        return result, [f"unknown       {lines[0]}"], UNKNOWN
     lines = [f"{'validated' if report else 'refuted':<13} {report}"]
     if report.note:
         lines.append(f"  note        {report.note}")

@@ -17,7 +17,7 @@ from layoutalg.codegen.validate import default_origins, validate
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 
-TILES = json.loads((Path(__file__).parents[1] / "data/real_tiles.json").read_text())["tiles"]
+TILES = json.loads((Path(__file__).parents[2] / "layoutalg/cli/data/real_tiles.json").read_text())["tiles"]
 
 pytestmark = pytest.mark.device("sm_90a")
 

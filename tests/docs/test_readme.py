@@ -45,9 +45,9 @@ def test_console_blocks_run(body, tmp_path, monkeypatch, capsys):
             extras = re.findall(r"\.\[(\w+)\]", words[-1])
             assert set(extras) <= set(PROJECT["optional-dependencies"])
         else:
-            assert words[0] == "layoutalg"
+            assert words[0].removeprefix(".venv/bin/") == "layoutalg"  # what make demo, or pip, has installed
             assert main(words[1:]) == 0, capsys.readouterr().err
-            assert capsys.readouterr().out
+            assert bool(capsys.readouterr().out) == ("-o" not in words or words[1] == "synth")
 
 
 def test_the_picture_is_the_one_of_a_plan(request):

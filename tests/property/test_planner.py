@@ -63,7 +63,9 @@ def test_every_repair_is_admissible(seed):
 
 
 def test_isl_gives_the_same_class():
-    tiles = json.loads((Path(__file__).parents[1] / "data" / "real_tiles.json").read_text(encoding="utf-8"))["tiles"]
+    tiles = json.loads((Path(__file__).parents[2] / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))[
+        "tiles"
+    ]
     plans = [synthesize_tensormap(tile["problem"]) for tile in tiles if tile["expect"] == "admissible"]
     classes = set()
     for plan in (*plans, *random_plans(21, 120)):

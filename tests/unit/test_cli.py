@@ -160,13 +160,13 @@ def test_an_illegal_descriptor_names_the_field(run):
     _, out, _ = run("synth", "tensormap", str(EXAMPLE), "--json")
     raw = bytearray.fromhex(json.loads(out)["hex"])
     raw[8] |= 0x70  # rank 8
-    code, _, err = run("explain", raw.hex())
-    assert code == USAGE
-    assert "rank" in err
+    code, out, _ = run("explain", raw.hex())
+    assert code == REFUTED
+    assert "field rank of the tensor map is illegal" in out
     for seed in range(20):
-        code, _, err = run("explain", random.Random(seed).randbytes(128).hex())
-        assert code == USAGE
-        assert "LA3" in err
+        code, out, _ = run("explain", random.Random(seed).randbytes(128).hex(), "--json")
+        assert code == REFUTED
+        assert "is illegal" in json.loads(out)["illegal"][0]
 
 
 def test_nothing_is_half_written(run, tmp_path):

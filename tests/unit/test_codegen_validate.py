@@ -15,7 +15,7 @@ from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap
 
-TILES = json.loads((Path(__file__).parents[1] / "data/real_tiles.json").read_text())["tiles"]
+TILES = json.loads((Path(__file__).parents[2] / "layoutalg/cli/data/real_tiles.json").read_text())["tiles"]
 BACKENDS = [
     "simulator",
     pytest.param("host", marks=pytest.mark.skipif(not hostsim.compiler(), reason="no C++ compiler")),

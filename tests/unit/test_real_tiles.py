@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-PATH = Path(__file__).parents[1] / "data" / "real_tiles.json"
+PATH = Path(__file__).parents[2] / "layoutalg/cli/data/real_tiles.json"
 FILE: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
 TILES: list[dict[str, Any]] = FILE["tiles"]
 

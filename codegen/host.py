@@ -1,0 +1,158 @@
+"""C++ text for the host: the function that builds a map, and the bytes of maps and descriptors as arrays.
+
+Main definitions: ``host_map``, ``map_bytes``, ``descriptor_table``.
+
+Implementation notes: every number in a text is a field of the value; the texts name the driver's enumerators, so that
+they compile against any ``cuda.h`` that has them, and are read by people. Nothing is compiled or run here.
+
+References: CUDA driver API, ``cuTensorMapEncodeTiled``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from layoutalg.codegen.cuda import title
+from layoutalg.codegen.kernel import checked_name
+from layoutalg.ground.check import Checker
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.wgmma import OperandPlan
+from layoutalg.targets.nvidia.tensormap import TensorMap, encode
+
+_TYPES = {
+    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
+    "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "f32_ftz": "FLOAT32_FTZ", "tf32": "TFLOAT32",
+    "tf32_ftz": "TFLOAT32_FTZ", "u4_align8": "16U4_ALIGN8B", "u4_align16": "16U4_ALIGN16B",
+    "u6_align16": "16U6_ALIGN16B",
+}  # fmt: skip
+_PROMOTIONS = {"NONE": "NONE", "64B": "L2_64B", "128B": "L2_128B", "256B": "L2_256B"}
+_FILLS = {"ZERO": "NONE", "NAN": "NAN_REQUEST_ZERO_FMA"}
+
+_HOST = """\
+#include <cuda.h>
+
+#include <cstdint>
+
+{notes}
+// `base` is the first byte of the tensor's allocation. Returns what the driver returns.
+inline CUresult {name}(CUtensorMap* map, void* base) {{
+    const cuuint64_t dims[{rank}] = {{{dims}}};  // elements, innermost first
+    const cuuint64_t strides[{strided}] = {{{strides}}};  // bytes, {which}
+    const cuuint32_t box[{rank}] = {{{box}}};
+    const cuuint32_t element_strides[{rank}] = {{{steps}}};
+    void* const address = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base) + {address}ull);
+    return cuTensorMapEncodeTiled(
+        map, CU_TENSOR_MAP_DATA_TYPE_{dtype}, {rank}, address, dims, strides, box, element_strides,
+        CU_TENSOR_MAP_INTERLEAVE_{interleave}, CU_TENSOR_MAP_SWIZZLE_{swizzle},
+        CU_TENSOR_MAP_L2_PROMOTION_{promotion}, CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill});
+}}
+"""
+
+
+def host_map(value: TensorMapPlan | TensorMap, name: str = "make_tensor_map") -> str:
+    """Return a C++ function ``CUresult NAME(CUtensorMap* map, void* base)`` that builds the map with the driver.
+
+    Args:
+        value: A plan, whose map is relative to its tensor's allocation, or a map, whose address is then added to base.
+        name: The function's name.
+
+    Raises: MalformedError: LA503, LA506.
+
+    Example:
+        >>> from layoutalg.targets.nvidia.tensormap import TensorMap
+        >>> print(host_map(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("{")[1].strip())
+        const cuuint64_t dims[2] =
+    """
+    tm = _map(value)
+    rank = len(tm.dims)
+    return _HOST.format(
+        name=checked_name(name),
+        notes="\n".join(_notes(value)),
+        rank=rank,
+        dims=_list(tm.dims),
+        strided=max(rank - 1, 1),
+        strides=_list(tm.strides_bytes or (0,)),
+        which="from dimension 1 on" if rank > 1 else "not read: the map has one dimension",
+        box=_list(tm.box),
+        steps=_list(tm.element_strides),
+        address=tm.base_address,
+        dtype=_TYPES[tm.dtype],
+        interleave=tm.interleave,
+        swizzle=tm.swizzle,
+        promotion=_PROMOTIONS[tm.l2_promotion],
+        fill=_FILLS[tm.oob_fill],
+    )
+
+
+def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target: str = "sm_90a") -> str:
+    """Return the 128 bytes as a C array.
+
+    Args:
+        value: A plan, or a map that is encoded for ``target``.
+        name: The array's name.
+        target: Architecture of a map; a plan has its own.
+
+    Raises: MalformedError: LA503, LA506, and as ``targets.nvidia.tensormap.encode``.
+
+    Example:
+        >>> from layoutalg.targets.nvidia.tensormap import TensorMap
+        >>> print(map_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("\\n")[3])
+            0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x65, 0x04, 0x00, 0x00, 0x04, 0x00, 0x00,
+    """
+    raw = value.raw if isinstance(value, TensorMapPlan) else encode(_map(value), target=target)
+    rows = [", ".join(f"0x{byte:02x}" for byte in raw[first : first + 16]) for first in range(0, len(raw), 16)]
+    lines = [
+        *_notes(value),
+        "// Bytes 0 to 7 hold the address, lowest byte first: add where the tensor lies before the map is used.",
+        f"alignas(64) static const unsigned char {checked_name(name)}[{len(raw)}] = {{",
+        *(f"    {row}," for row in rows),
+        "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
+    """Return the descriptors of an operand as a C array, one entry for each instruction.
+
+    Args:
+        plan: A plan of ``synthesize_wgmma``.
+        name: The array's name.
+
+    Raises: MalformedError: LA503, LA506.
+
+    Example:
+        >>> from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+        >>> print(descriptor_table(synthesize_wgmma(canonical_operand("B", (64, 32)))).split("\\n")[3])
+            0x4000002000010000ull,  // row 0, K 0
+    """
+    Checker("LA503", "this is not a plan").kind(plan, OperandPlan, "plan")
+    lines = [
+        f"// wgmma operand {plan.problem.operand}, {plan.problem.dtype}, {plan.major}-major: "
+        f"transpose immediate {plan.transpose}, {plan.rows} x 16 elements an instruction.",
+        f"// For a tile at shared byte 0; for a tile at byte b, a multiple of {plan.align_bytes}, add b / 16.",
+        f"static constexpr unsigned long long {checked_name(name)}[{len(plan.tiles)}] = {{",
+        *(f"    {tile.encoded:#018x}ull,  // row {tile.mn}, K {tile.k}" for tile in plan.tiles),
+        "};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _map(value: object) -> TensorMap:
+    if isinstance(value, TensorMapPlan):
+        return value.tensor_map
+    return Checker("LA503", "this is not a plan").kind(value, TensorMap, "value")
+
+
+def _notes(value: object) -> Iterable[str]:
+    """What a reader of the text must know beside it."""
+    if not isinstance(value, TensorMapPlan):
+        return
+    yield f"// {title(value)}."
+    load = f"The barrier expects {value.expect_tx_bytes} bytes. " if value.direction == "load" else ""
+    yield f"// {load}The tile base in shared memory is aligned to {value.smem_align_bytes} bytes."
+    if value.undocumented:
+        yield f"// Measured, not documented: {', '.join(value.undocumented)}."
+
+
+def _list(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values))

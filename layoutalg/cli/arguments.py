@@ -1,0 +1,245 @@
+"""The arguments of every command, with examples.
+
+Main definitions: ``command_line``, ``Parser``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import NoReturn
+
+from layoutalg.cli.exits import EXIT_CODES, USAGE
+from layoutalg.cli.output import say, tell
+from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.text import escaped
+
+DEVICES = ("auto", "cuda", "host", "simulator")
+SUBJECT = "layout notation, JSON, hexadecimal digits, the name of a file with any of these, or - for standard input"
+_SW = '"Sw<3,3,3> o 0 o (64,64):(64,1)"'
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our usage exit code and our way of writing, which notices what could not be written."""
+
+    def print_help(self, file: object = None) -> None:  # noqa: ARG002 - standard output alone
+        say(self.format_help().rstrip())
+
+    def error(self, message: str) -> NoReturn:
+        tell(f"{self.format_usage()}{self.prog}: {escaped(message, 1000)}")
+        raise SystemExit(USAGE)
+
+
+class _Version(argparse.Action):
+    def __init__(self, option_strings: list[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from layoutalg import __version__
+
+        say(f"layoutalg {__version__}")
+        parser.exit()
+
+
+def _seconds(text: str) -> float:
+    try:
+        return clock.checked_seconds(float(text), "a budget")
+    except (MalformedError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of seconds, at least 0") from None
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18}){0,15}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a list of sizes such as 64,64")
+    return tuple(map(int, text.split(",")))
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed < 2**64:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an integer from 0 to 2^64 - 1")
+    return seed
+
+
+def _examples(*lines: str) -> str:
+    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
+
+
+def _add(commands: argparse._SubParsersAction[Parser], name: str, says: str, *examples: str) -> Parser:
+    return commands.add_parser(
+        name,
+        help=says,
+        description=f"{says[0].upper()}{says[1:]}.",
+        epilog=_examples(*examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def command_line() -> Parser:
+    """Return the parser of the whole command line."""
+    parser = Parser(
+        prog="layoutalg",
+        description="What a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.",
+        epilog="\n".join(
+            [
+                _examples(f"layoutalg explain {_SW}", "layoutalg demo", "layoutalg synth --help"),
+                "exit codes:",
+                *(f"  {code:<4} {says}" for code, says in EXIT_CODES.items()),
+            ]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+    for add in (_explain, _synth, _check, _validate, _draw, _emit, _schema, _demo):
+        add(commands)
+    return parser
+
+
+def _common(command: Parser, seconds: float = limits.COMMAND_SECONDS) -> None:
+    command.add_argument(
+        "--budget", type=_seconds, default=seconds, help=f"seconds for each document (default {seconds:g})"
+    )
+    command.add_argument("--json", action="store_true", help="print one JSON document that names its schema")
+
+
+def _documented(command: Parser) -> None:
+    command.add_argument(
+        "--documented-only",
+        action="store_true",
+        help="refuse what breaks the documented text, also where measured chips accept it",
+    )
+
+
+def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "explain", "what a layout, a descriptor, a problem or a plan is",
+        f"layoutalg explain {_SW}", 'layoutalg explain "(128,64):(1,128)" --dtype f16',
+        "layoutalg synth tensormap problem.json --json | layoutalg explain -",
+        'echo "(4,8):(1,4)" | layoutalg explain -',
+    )  # fmt: skip
+    command.add_argument("subject", help=SUBJECT)
+    command.add_argument("--dtype", default="bf16", help="element type, for descriptors (default bf16)")
+    command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
+    command.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+    _common(command)
+
+
+def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
+    synth = _add(
+        commands, "synth", "find descriptors, with their proof",
+        "layoutalg synth tensormap problem.json -o plan.json",
+        f"layoutalg synth tensormap {_SW} --tensor 4096,8192",
+        f"layoutalg synth wgmma {_SW} --operand A",
+    )  # fmt: skip
+    kinds = synth.add_subparsers(dest="kind", required=True, parser_class=Parser)
+    tensormap = _add(
+        kinds, "tensormap", "a TMA plan, from a problem document or from a shared-memory layout and a tensor",
+        "layoutalg synth tensormap problem.json -o plan.json", "layoutalg synth tensormap - --json < problems.json",
+        f"layoutalg synth tensormap {_SW} --tensor 4096,8192 --dtype bf16",
+        f"layoutalg synth tensormap {_SW} --tensor 4096,8192 --documented-only",
+    )  # fmt: skip
+    tensormap.add_argument("file", help="problem JSON, a list of problems, - for standard input, or layout notation")
+    tensormap.add_argument("--tensor", type=_sizes, help="with layout notation: extents of the tensor, outermost first")
+    tensormap.add_argument("--stride", type=_sizes, help="its element strides (default row-major)")
+    tensormap.add_argument("--tile", type=_sizes, help="extents of the tile (default: those of the layout)")
+    tensormap.add_argument("--dtype", default="bf16", help="with layout notation: element type (default bf16)")
+    tensormap.add_argument("--target", default="sm_90a", help="with layout notation: architecture (default sm_90a)")
+    tensormap.add_argument("--store", action="store_true", help="with layout notation: shared to global memory")
+    _documented(tensormap)
+    wgmma = _add(
+        kinds, "wgmma", "the descriptors by which wgmma reads a tile, from a problem document or a layout",
+        f"layoutalg synth wgmma {_SW} --operand A", "layoutalg synth wgmma operand.json -o operand-plan.json",
+    )  # fmt: skip
+    wgmma.add_argument("file", help="problem JSON, a list of problems, - for standard input, or layout notation")
+    wgmma.add_argument("--operand", choices=("A", "B"), help="with layout notation: (M,K) of A or (N,K) of B")
+    wgmma.add_argument("--dtype", default="bf16", help="with layout notation: element type (default bf16)")
+    for kind in (tensormap, wgmma):
+        kind.add_argument("-o", "--output", help="write the JSON answer to this file, completely or not at all")
+        _common(kind)
+
+
+def _check(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "check", "replay the proof of a plan or a certificate",
+        "layoutalg check plan.json", "layoutalg synth tensormap problem.json --json | layoutalg check -",
+        "layoutalg check plans.json --documented-only --json",
+    )  # fmt: skip
+    command.add_argument(
+        "file", help="plan JSON (TensorMap or wgmma), certificate JSON, a list of them, or - for standard input"
+    )
+    _documented(command)
+    _common(command)
+
+
+def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "validate", "run a plan and compare every byte",
+        "layoutalg validate plan.json", "layoutalg validate problem.json --device simulator --seed 7",
+    )  # fmt: skip
+    command.add_argument("file", help="plan or problem JSON, a list of them, or - for standard input")
+    command.add_argument("--device", default="auto", choices=DEVICES)
+    command.add_argument("--seed", type=_seed, default=0, help="of the random memory that is copied (default 0)")
+    _common(command, limits.RUN_SECONDS)
+
+
+def _draw(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "draw", "the picture of a layout or a plan, as text or as SVG",
+        'layoutalg draw "(4,8):(8,1)"', f"layoutalg draw {_SW} -o tile.svg",
+        'layoutalg draw "(4,8):(1,4)" --against "(4,8):(8,1)" -o difference.svg',
+        "layoutalg draw plan.json -o plan.svg",
+    )  # fmt: skip
+    command.add_argument("subject", help=SUBJECT)
+    command.add_argument("--against", metavar="SUBJECT", help="a second layout: the cells that differ are outlined")
+    command.add_argument("--view", choices=("grid", "owners", "matrix"), help="default: what suits the value")
+    command.add_argument("--show", choices=("value", "coordinate", "both"), default="value", help="what cells say")
+    command.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+    command.add_argument("--svg", action="store_true", help="SVG on standard output instead of text")
+    command.add_argument("-o", "--output", help="write the picture as SVG to this file, completely or not at all")
+    _common(command)
+
+
+def _emit(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "emit", "source text of a proved plan",
+        "layoutalg emit host plan.json -o make_map.h", "layoutalg emit bytes problem.json --name weights_map",
+        "layoutalg emit raw plan.json -o map.bin", "layoutalg emit kernel plan.json --documented-only",
+    )  # fmt: skip
+    command.add_argument(
+        "what",
+        choices=("host", "bytes", "raw", "kernel"),
+        help="host: a C++ function that calls cuTensorMapEncodeTiled; bytes: a C array of the map, or of the wgmma "
+        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile",
+    )
+    command.add_argument("subject", help="plan or problem JSON, the 256 digits of a map, a file of these, or -")
+    command.add_argument("--name", help="name of the function, array or kernel")
+    command.add_argument("--target", default="sm_90a", help="architecture, for digits (default sm_90a)")
+    command.add_argument("-o", "--output", help="write to this file, completely or not at all")
+    _documented(command)
+    _common(command)
+
+
+def _schema(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "schema", "the JSON Schema of a document that layoutalg reads or writes",
+        "layoutalg schema", "layoutalg schema tensormap-problem", "layoutalg schema layoutalg/tensormap-plan/1",
+    )  # fmt: skip
+    command.add_argument("name", nargs="?", help="name of the schema; without it, the names")
+    _common(command)
+
+
+def _demo(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "demo", "plan, prove, compile and validate a collection of tiles",
+        "layoutalg demo", "layoutalg demo --device simulator --json > rows.json", "layoutalg demo my-tiles.json",
+    )  # fmt: skip
+    command.add_argument(
+        "file", nargs="?", help="tiles JSON (schema layoutalg/real-tiles/1); default: 113 tiles of kernels people run"
+    )
+    command.add_argument("--device", default="auto", choices=DEVICES)
+    _common(command, limits.RUN_SECONDS)

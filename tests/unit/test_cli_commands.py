@@ -1,0 +1,326 @@
+"""Commands as people type them: layouts, files and pipes in, text, pictures, source and JSON out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import layoutalg
+from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
+from layoutalg.cli.arguments import command_line
+from layoutalg.cli.output import Steps
+from layoutalg.cli.schemas import schema_names, schema_text
+from layoutalg.proofs.wgmma import OperandProblem
+from layoutalg.synth import synthesize_tensormap
+from layoutalg.synth.wgmma import synthesize_wgmma
+from layoutalg.targets.nvidia import tensormap
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "tests" / "data" / "examples" / "problem.json"
+PROBLEM = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+SOLVED = synthesize_tensormap(PROBLEM)
+PLAN = SOLVED.to_json()
+OPERAND = synthesize_wgmma(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (64,64):(64,1)"))
+TURNED = PROBLEM | {"smem": {"modes": [[[64, 1]], [[64, 64]]], "swizzle": "128B"}}
+WIDE = PROBLEM | {"tile": [64, 128], "smem": {"modes": [[[64, 64]], [[64, 1], [2, 4096]]], "swizzle": "128B"}}
+SW = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+TILES = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
+SCHEMAS = {name: json.loads(schema_text(name)) for name in schema_names()}
+
+
+def run(*words: str, stdin: object = None) -> tuple[int, str, str]:
+    """Run the command line in this process; returns (exit code, standard output, standard error)."""
+    raw = b"" if stdin is None else stdin.encode() if isinstance(stdin, str) else json.dumps(stdin).encode()
+    out, err, before = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO(), sys.stdin
+    sys.stdin = io.TextIOWrapper(io.BytesIO(raw))
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = main(list(words))
+    finally:
+        sys.stdin = before
+    out.flush()
+    assert "Traceback" not in err.getvalue()
+    return code, out.buffer.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
+
+
+def answered(*words: str, stdin: object = None) -> tuple[int, dict[str, object]]:
+    """Run with ``--json``; the answer follows the schema that it names."""
+    code, out, _ = run(*words, "--json", stdin=stdin)
+    answer = json.loads(out)
+    for one in answer if isinstance(answer, list) else [answer]:
+        follows(one)
+    return code, answer
+
+
+def follows(document: dict[str, object]) -> None:
+    name = re.fullmatch(r"layoutalg/([a-z-]+)/1", str(document["schema"]))[1]
+    jsonschema.validate(document, SCHEMAS[name], jsonschema.Draft202012Validator)
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_one_and_is_printed(name):
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
+    assert SCHEMAS[name]["$id"] == f"layoutalg/{name}/1"
+    for asked in (name, f"layoutalg/{name}/1"):
+        code, out, _ = run("schema", asked)
+        assert (code, json.loads(out)) == (PROVED, SCHEMAS[name])
+    assert f"\n{name} " in "\n" + run("schema")[1]
+
+
+def test_every_answer_follows_the_schema_that_it_names():
+    assert answered("schema")[0] == PROVED
+    for words, stdin, wanted in (
+        (("synth", "tensormap", "-"), [PROBLEM, TURNED, {"schema": 1}], USAGE),
+        (("synth", "tensormap", SW, "--tensor", "4096,8192"), None, PROVED),
+        (("synth", "tensormap", "-", "--budget", "0"), PROBLEM, UNKNOWN),
+        (("synth", "wgmma", SW, "--operand", "B"), None, PROVED),
+        (("synth", "wgmma", "(64,64):(64,1)", "--operand", "A"), None, REFUTED),
+        (("check", "-"), [PLAN, OPERAND.to_json(), PLAN | {"oob": "lost"}, 5], USAGE),
+        (("validate", "-", "--device", "simulator"), [PLAN, PROBLEM, TURNED], REFUTED),
+        (("explain", SW), None, PROVED),
+        (("explain", "-"), PLAN, PROVED),
+        (("explain", SOLVED.hex), None, PROVED),
+        (("explain", "no layout"), None, USAGE),
+        (("draw", "(4,8):(8,1)"), None, PROVED),
+        (("emit", "host", "-"), PLAN, PROVED),
+        (("emit", "raw", "-"), PROBLEM, PROVED),
+        (("emit", "raw", "-"), TURNED, REFUTED),
+        (("schema", "nothing"), None, USAGE),
+    ):
+        assert answered(*words, stdin=stdin)[0] == wanted, words
+
+
+def test_the_documents_that_are_read_follow_their_schemas():
+    follows(PROBLEM)
+    follows(OPERAND.problem.to_json())
+    follows(json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8")))
+    for tile in TILES[::10]:
+        follows(tile["problem"])
+    for wrong in (PLAN | {"hex": "00"}, PROBLEM | {"more": 1}, PROBLEM | {"direction": "stor"}, dict(PLAN, issues=3)):
+        with pytest.raises(jsonschema.ValidationError):
+            follows(wrong)
+
+
+# --- synth and check --------------------------------------------------------------------------------------------------
+
+
+def test_what_synth_writes_of_a_list_check_reads(tmp_path):
+    file = tmp_path / "answers.json"
+    assert run("synth", "tensormap", "-", "-o", str(file), stdin=[PROBLEM, TURNED, {"schema": 1}])[0] == USAGE
+    code, out, _ = run("check", str(file))
+    assert code == UNKNOWN  # the third was not decided
+    first, second, third = re.split(r"^\[\d\]\n", out, flags=re.M)[1:]
+    assert first.startswith("proved")
+    assert second.startswith("inadmissible  there is no plan to check")
+    assert "INNER_CONTIGUOUS" in second
+    assert third.startswith("unknown       there is no plan to check: LA010")
+    _, answers = answered("check", str(file))
+    assert [answer["verdict"] for answer in answers] == ["proved", "inadmissible", "unknown"]
+    for wrong in ({"violations": []}, {"violations": [{}]}, {"violations": None}, {"verdict": "admissible"}):
+        refusal = json.loads(file.read_text(encoding="utf-8"))[1] | wrong
+        assert run("check", "-", stdin=refusal)[0] == USAGE
+
+
+@pytest.mark.parametrize(("document", "kind"), [(PROBLEM, "tensormap"), (OPERAND.problem.to_json(), "wgmma")])
+def test_a_problem_is_not_checked_and_is_told_where_to_go(document, kind):
+    code, _, err = run("check", "-", stdin=document)
+    assert code == USAGE
+    assert f"run layoutalg synth {kind}" in err
+
+
+def test_a_layout_and_a_tensor_are_a_problem():
+    code, plan = answered("synth", "tensormap", SW, "--tensor", "1024,512")
+    assert code == PROVED
+    assert plan["hex"] == SOLVED.hex
+    assert plan["problem"]["tile"] == [64, 64]
+    _, same = answered("synth", "tensormap", "-", "--tensor", "1024,512", "--stride", "512,1", stdin=SW + "\n")
+    assert same == plan
+    _, store = answered("synth", "tensormap", SW, "--tensor", "1024,512", "--store", "--dtype", "f16")
+    assert (store["problem"]["direction"], store["tensormap"]["dtype"]) == ("store", "f16")
+    _, operand = answered("synth", "wgmma", SW, "--operand", "A")
+    assert operand == OPERAND.to_json()
+    assert run("check", "-", stdin=operand)[0] == PROVED
+    for words in (("tensormap", SW), ("wgmma", SW)):
+        code, _, err = run("synth", *words)
+        assert code == USAGE
+        assert "layout notation needs --" in err
+
+
+def test_maps_that_break_the_documented_text_are_refused_on_request():
+    _, plan = answered("synth", "tensormap", "-", stdin=WIDE)
+    _, documented = answered("synth", "tensormap", "-", "--documented-only", stdin=WIDE)
+    assert (plan["undocumented"], documented["undocumented"]) == (["STRIDE_NEST"], [])
+    assert (len(plan["issues"]), len(documented["issues"])) == (1, 2)
+    code, answer = answered("check", "-", "--documented-only", stdin=plan)
+    assert (code, answer["witness"]["rules"]) == (REFUTED, "STRIDE_NEST")
+    assert run("check", "-", "--documented-only", stdin=documented)[0] == PROVED
+    for words in (("emit", "host", "-"), ("emit", "bytes", plan["hex"])):
+        assert run(*words, stdin=plan)[0] == PROVED
+        assert answered(*words, "--documented-only", stdin=plan)[0] == REFUTED
+    assert run("emit", "bytes", documented["hex"], "--documented-only")[0] == PROVED
+
+
+# --- subjects ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["(4,8):(1,4)", "{ [i] -> [3i] : 0 <= i < 4 }", "[N] -> { [i] -> [i] : 0 <= i < N }"])
+def test_a_text_is_the_same_as_an_argument_a_file_and_a_pipe(text, tmp_path):
+    file = tmp_path / "layout.txt"
+    file.write_text(text + "\n", encoding="utf-8")
+    asked = [run("explain", text), run("explain", str(file)), run("explain", "-", stdin=text)]
+    assert asked[0][0] == PROVED
+    assert asked[0] == asked[1] == asked[2]
+
+
+def test_bytes_are_read_from_anywhere(tmp_path):
+    file = tmp_path / "map.hex"
+    lines = "\n".join(SOLVED.hex[at : at + 64] for at in range(0, 256, 64))
+    file.write_text(f"0x{lines}\n", encoding="utf-8")
+    asked = [run("explain", SOLVED.hex), run("explain", str(file)), run("explain", "-", stdin=lines)]
+    assert asked[0][0] == PROVED
+    assert asked[0] == asked[1] == asked[2]
+
+
+@pytest.mark.parametrize("command", [("explain",), ("draw",), ("emit", "host"), ("check",), ("synth", "tensormap")])
+@pytest.mark.parametrize("name", ["missing.json", "./plans/x", "/nonexistent/a.ttgir"])
+def test_a_missing_file_is_called_one(command, name):
+    code, _, err = run(*command, name)
+    assert code == USAGE
+    assert "cannot read the document" in err
+    assert "o such file" in err
+
+
+# --- draw and emit ----------------------------------------------------------------------------------------------------
+
+
+def test_pictures_are_text_svg_or_a_file(tmp_path):
+    assert run("draw", "(2,4):(4,1)")[1] == "0 1 2 3\n4 5 6 7\n"
+    code, out, _ = run("draw", "-", "--svg", stdin="(2,4):(4,1)")
+    assert code == PROVED
+    file = tmp_path / "tile.svg"
+    assert run("draw", "(2,4):(4,1)", "-o", str(file)) == (PROVED, "", "")
+    assert file.read_text(encoding="utf-8") == out
+    assert out.startswith("<svg ")
+    assert "first difference at flat coordinate 1" in run("draw", "(2,4):(4,1)", "--against", "(2,4):(1,2)")[1]
+    assert run("draw", "-", stdin=PLAN)[1] == str(SOLVED) + "\n"
+    assert "<svg " in run("draw", "-", "--svg", stdin=PROBLEM)[1]
+    assert answered("draw", "-", stdin=TURNED)[0] == REFUTED
+    for words in ((SOLVED.hex,), ("(4,8",), ("(2,4):(4,1)", "--view", "matrix"), ("-", "--against", "4:1")):
+        assert run("draw", *words, stdin=PLAN)[0] == USAGE
+
+
+def test_drawn_text_hides_no_control_characters():
+    for words in (("draw", "(2,4):(4,1)\x1b[31m"), ("draw", "\x1b]0;title\x07"), ("explain", "4:1\x1b[2J")):
+        _, out, err = run(*words)
+        assert all(line.isprintable() for line in (out + err).split("\n"))
+
+
+def test_source_of_every_kind_is_emitted(tmp_path):
+    for what, says in (("host", "cuTensorMapEncodeTiled("), ("bytes", "[128] = {"), ("kernel", "__global__")):
+        code, out, _ = run("emit", what, "-", "--name", "mine", stdin=PLAN)
+        assert code == PROVED
+        assert says in out
+        assert re.search(r"\bmine\b", out)
+        file = tmp_path / what
+        assert run("emit", what, "-", "--name", "mine", "-o", str(file), stdin=PLAN) == (PROVED, "", "")
+        assert file.read_text(encoding="utf-8") == out
+    raw = tmp_path / "map.bin"
+    assert run("emit", "raw", SOLVED.hex, "-o", str(raw)) == (PROVED, "", "")
+    assert raw.read_bytes() == SOLVED.raw
+    done = subprocess.run(
+        [sys.executable, "-m", "layoutalg", "emit", "raw", str(EXAMPLE)], capture_output=True, cwd=ROOT, check=True
+    )
+    assert done.stdout == tensormap.encode(SOLVED.tensor_map)
+    assert f"{OPERAND.tiles[3].encoded:#018x}ull" in run("emit", "bytes", "-", stdin=OPERAND.to_json())[1]
+
+
+def test_nothing_is_emitted_of_what_is_not_proved(tmp_path):
+    forged = PLAN | {"issues": [{"coords": [8, 0], "smem_offset_bytes": 0}]}
+    kept = tmp_path / "kept"
+    kept.write_text("precious", encoding="utf-8")
+    for stdin, wanted in ((forged, REFUTED), (TURNED, REFUTED), ({"schema": "x"}, USAGE), ("(4,8):(1,4)", USAGE)):
+        for what in ("host", "bytes", "raw", "kernel"):
+            code, out, _ = run("emit", what, "-", stdin=stdin)
+            assert code == wanted
+            assert "#include" not in out
+            assert "0x" not in out
+    assert run("emit", "host", "-", "-o", str(kept), stdin={"schema": "x"})[0] == USAGE
+    assert kept.read_text(encoding="utf-8") == "precious"
+    for words in (("kernel", SOLVED.hex), ("host", "ab" * 60), ("host", str(EXAMPLE), "--name", "a;b")):
+        assert run("emit", *words)[0] == USAGE
+    assert run("emit", "kernel", "-", stdin=OPERAND.to_json())[0] == USAGE
+
+
+# --- help, version, demo ----------------------------------------------------------------------------------------------
+
+
+def test_the_version_is_the_package_s():
+    assert run("--version") == (PROVED, f"layoutalg {layoutalg.__version__}\n", "")
+
+
+def test_every_help_has_examples_that_are_commands():
+    names = re.search(r"\{([a-z,]+)\}", command_line().format_help())[1].split(",")
+    helps = [(), *((name,) for name in names), ("synth", "tensormap"), ("synth", "wgmma")]
+    for words in helps:
+        code, out, _ = run(*words, "--help")
+        assert code == PROVED
+        examples = re.findall(r"^  (.*layoutalg .*)$", out.split("examples:\n")[1], re.M)
+        assert examples
+        for example in examples:
+            assert re.search(r"layoutalg (" + "|".join(names) + r")\b", example)
+
+
+def collection(tmp_path: Path, every: int) -> str:
+    file = tmp_path / "tiles.json"
+    file.write_text(json.dumps({"schema": "layoutalg/real-tiles/1", "tiles": TILES[::every]}), encoding="utf-8")
+    return str(file)
+
+
+def test_the_demo_is_a_table_of_a_hundred_columns(tmp_path):
+    code, out, _ = run("demo", collection(tmp_path, 6), "--device", "simulator")
+    assert code == PROVED
+    assert max(map(len, out.split("\n"))) <= 100
+    for tile in TILES[::6]:
+        assert len(re.findall(rf"^{tile['name']}\b.*$", out, re.M)) == 1
+    for part in ("loads that wgmma reads", "other loads (", "stores (", "refused", "fill     exact:", "remarkable"):
+        assert part in out
+    assert "NOT AS EXPECTED" not in out
+    assert "LA400 no TensorMap carries this tile" in out
+    code, answer = answered("demo", collection(tmp_path, 20), "--device", "simulator")
+    assert code == PROVED
+    assert [row["name"] for row in answer["rows"]] == [tile["name"] for tile in TILES[::20]]
+
+
+def test_a_demo_that_goes_wrong_says_so(tmp_path):
+    file = tmp_path / "tiles.json"
+    wrong = [TILES[0] | {"expect": "inadmissible"}, TILES[-1]]
+    file.write_text(json.dumps({"schema": "layoutalg/real-tiles/1", "tiles": wrong}), encoding="utf-8")
+    code, out, _ = run("demo", str(file), "--device", "simulator")
+    assert code == REFUTED
+    assert f"NOT AS EXPECTED: {TILES[0]['name']}" in out
+    code, out, _ = run("demo", str(file), "--device", "simulator", "--budget", "0")
+    assert code == UNKNOWN
+    assert "not decided (2)" in out
+
+
+def test_in_a_pipe_progress_is_a_line_every_few_seconds(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("layoutalg.cli.output.time.monotonic", lambda: now[0])
+    steps = Steps(100)
+    for count in range(1, 101):
+        now[0] += 0.7
+        steps.done(count, f"tile \x1b{count}")
+    lines = capsys.readouterr().err.splitlines()
+    assert 10 <= len(lines) <= 15
+    assert lines[0] == "8 of 100 done, now after tile \\x1b8"
