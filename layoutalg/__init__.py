@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
+from layoutalg.ground.version import __version__ as __version__
 from layoutalg.ground.writing import written_by
 
 if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
@@ -64,8 +65,6 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.tensormap.planner import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
-
-__version__ = "0.1.0"
 
 _PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise proofs synth targets testing"
 

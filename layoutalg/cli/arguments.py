@@ -14,6 +14,7 @@ from layoutalg.cli.output import say, tell
 from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.text import escaped
+from layoutalg.ground.version import __version__
 
 DEVICES = ("auto", "cuda", "host", "simulator")
 SUBJECT = "layout notation, JSON, hexadecimal digits, the name of a file with any of these, or - for standard input"
@@ -36,8 +37,6 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from layoutalg import __version__
-
         say(f"layoutalg {__version__}")
         parser.exit()
 

@@ -105,17 +105,17 @@ def _cells(row: Row) -> tuple[str, ...]:
     consumer = row.consumer + {True: "", False: " REFUTED", None: ""}[row.proved]
     mark = "" if row.report is None or row.report else " DIFFERS"
     box = "x".join(str(extent) for extent in tm.box)
-    time_ms = f"{1e3 * row.seconds:.1f}"
-    return row.name, plan.problem.dtype, box + mark, tm.swizzle, str(len(plan.issues)), plan.oob, time_ms, consumer
+    spent = f"{1e3 * row.seconds:.1f}"
+    return row.name, plan.problem.dtype, box + mark, tm.swizzle, str(len(plan.issues)), plan.oob, spent, consumer
 
 
 def _legend(rows: Sequence[Row]) -> Iterator[str]:
     yield "box      what one copy moves, innermost dimension first; copies: how many make a tile"
-    yield "fill     exact: right for every tile, those that hang over the tensor's edge too; weak: for every tile"
-    yield "         that starts in bounds; lost: some tile at the edge gets foreign data"
+    yield "fill     exact: right for every tile, also where it hangs over the tensor's edge; weak: for every"
+    yield "         tile that starts in bounds; lost: some tile at the edge gets foreign data"
     yield "ms       plan and proof together"
-    yield "wgmma    operand, major and number of instructions whose descriptors read the tile, proved element by"
-    yield "         element; none: no descriptor reads it; (type): a type that is not modelled; empty: none is asked"
+    yield "wgmma    operand, major and number of instructions whose descriptors read the tile, proved for"
+    yield "         every element; none: no descriptor reads it; (type): not modelled; empty: not asked"
     engines = sorted({str(row.plan.certificate["engine"]) for row in rows if row.plan and row.plan.certificate})
     if engines:
         yield f"Every plan is proved for every tile origin, by {' or '.join(engines)}."
