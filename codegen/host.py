@@ -96,8 +96,8 @@ def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target
 
     Example:
         >>> from layoutalg.targets.nvidia.tensormap import TensorMap
-        >>> print(map_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("\\n")[3])
-            0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x65, 0x04, 0x00, 0x00, 0x04, 0x00, 0x00,
+        >>> print(map_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("\\n")[1])
+        alignas(64) static const unsigned char tensor_map[128] = {
     """
     raw = value.raw if isinstance(value, TensorMapPlan) else encode(_map(value), target=target)
     rows = [", ".join(f"0x{byte:02x}" for byte in raw[first : first + 16]) for first in range(0, len(raw), 16)]
@@ -123,7 +123,7 @@ def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
     Example:
         >>> from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
         >>> print(descriptor_table(synthesize_wgmma(canonical_operand("B", (64, 32)))).split("\\n")[3])
-            0x4000002000010000ull,  // row 0, K 0
+            0x8000002000010000ull,  // row 0, K 0
     """
     Checker("LA503", "this is not a plan").kind(plan, OperandPlan, "plan")
     lines = [
