@@ -20,6 +20,7 @@ ROOT = HERE.parent
 NOTEBOOKS = ROOT / "notebooks"
 DOORS = {
     "layoutalg": "The front door",
+    "layoutalg.ask": "Questions",
     "layoutalg.cute": "CuTe layouts",
     "layoutalg.cute.symbolic": "CuTe layouts with symbolic sizes",
     "layoutalg.f2": "Linear layouts over F2",
@@ -28,10 +29,12 @@ DOORS = {
     "layoutalg.hierarchy": "Hierarchical layouts",
     "layoutalg.convert": "Conversions between families",
     "layoutalg.draw": "Pictures",
+    "layoutalg.interop": "Other systems",
     "layoutalg.interop.triton": "Triton",
     "layoutalg.targets.nvidia.tensormap": "TMA TensorMap",
     "layoutalg.targets.nvidia.wgmma": "wgmma matrix descriptors",
     "layoutalg.targets.nvidia.banks": "Banks of shared memory",
+    "layoutalg.targets.banks": "Banks of any target",
     "layoutalg.targets.layouts.nvidia": "Layouts that NVIDIA's instructions fix",
     "layoutalg.targets.layouts.amd": "Layouts that AMD's instructions fix",
     "layoutalg.synth": "Finders",
@@ -40,6 +43,8 @@ DOORS = {
     "layoutalg.proofs.tensormap": "Checker of TensorMap plans",
     "layoutalg.proofs.wgmma": "Checker of wgmma operands",
     "layoutalg.proofs.handoff": "From the copy to the tensor cores",
+    "layoutalg.codegen": "Kernel text, compilation, validation",
+    "layoutalg.testing.strategies": "Random values for Hypothesis",
 }
 """Modules whose public names the reference holds, in the order of its pages."""
 
@@ -156,17 +161,25 @@ def joined_refusals(_app: object, _what: str, _name: str, _value: object, _optio
 def plain_marks(_app: object, _what: str, _name: str, _value: object, _options: object, lines: list[str]) -> None:
     """Make a docstring plain reStructuredText: error codes become links, stray marks stay what they are."""
     example = False
-    for number, line in enumerate(lines):
+    words: list[str] = []
+    done: list[str] = []
+    for line in [*lines, ">>>"]:
         example = line.lstrip().startswith((">>>", "...")) or (example and bool(line.strip()))
         if not example:
-            lines[number] = _plain(line)
+            words.append(line)
+            continue
+        done += _plain("\n".join(words)).split("\n") if words else []
+        words = []
+        done.append(line)
+    lines[:] = done[:-1]
 
 
-def _plain(line: str) -> str:
-    pieces = re.split(r"(``.*?``|:\w+(?::\w+)?:`.*?`)", line)
+def _plain(words: str) -> str:
+    pieces = re.split(r"(``.*?``|:\w+(?::\w+)?:`.*?`)", words, flags=re.DOTALL)
     for place in range(0, len(pieces), 2):
         text = re.sub(r"(?<!\\)([*|])", r"\\\1", pieces[place])
         text = re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", text)
+        text = "\\ " + text if place and text[:1].isalnum() else text  # a plural after a literal
         pieces[place] = re.sub(r"\b(LA\d{3})\b", lambda code: f":ref:`{code[1]} <{code[1].lower()}>`", text)
     return "".join(pieces)
 

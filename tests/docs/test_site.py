@@ -59,6 +59,12 @@ def test_every_public_name_is_described_once() -> None:
     assert {"composition", "complement", "from_pieces", "hnf", "level_profile", "encode", "operand_offsets"} <= names
 
 
+def test_every_public_package_has_a_page() -> None:
+    packages = {f"layoutalg.{name}" for name in layoutalg.__all__ if isinstance(getattr(layoutalg, name), ModuleType)}
+    shown = {door[: len(name)] for door in GENERATE.DOORS for name in packages if f"{door}.".startswith(f"{name}.")}
+    assert shown == packages
+
+
 def test_a_notebook_becomes_a_page_with_its_pictures() -> None:
     found = GENERATE.notebook_page(sorted((ROOT / "notebooks").glob("*.ipynb"))[0])
     (page,) = [text for name, text in found.items() if name.endswith(".md")]
@@ -69,9 +75,10 @@ def test_a_notebook_becomes_a_page_with_its_pictures() -> None:
 
 
 def test_stray_marks_are_escaped_and_codes_linked() -> None:
-    lines = ["a * b of ``x*y`` and LA123, name_ too", ">>> 2 * 3"]
+    lines = ["a * b of ``x*", "y`` and LA123, name_ too", ">>> 2 * 3", "6", "", "c * d"]
     GENERATE.plain_marks(None, "", "", None, None, lines)
-    assert lines == [r"a \* b of ``x*y`` and :ref:`LA123 <la123>`, name\_ too", ">>> 2 * 3"]
+    told = [r"a \* b of ``x*", r"y`` and :ref:`LA123 <la123>`, name\_ too"]
+    assert lines == [*told, ">>> 2 * 3", "6", "", r"c \* d"]
 
 
 @pytest.mark.slow
