@@ -1,47 +1,157 @@
-"""Element types by the names that other libraries give them.
+"""Element types by the names that CuTe, Triton, PyTorch, NumPy, PTX and MLIR give them.
 
-Main definitions: ``dtype_name``.
+Main definitions: ``ElementType``, ``element_type``, ``dtype_name``.
 
 Implementation notes: an engine that copies bytes has no signed 8- and 16-bit types and no 8-bit floats; they travel as
 unsigned integers of their width, as in CUTLASS. ``float``, ``int`` and ``long`` mean different widths to different
-libraries and are refused.
+libraries and are refused, as are ``f2``, ``f4`` and ``f8``, which are bytes to NumPy and bits to others.
 """
 
 from __future__ import annotations
+
+import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import shown
-from layoutalg.targets.nvidia.tensormap import PLAIN_DTYPES
+from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
-_CHECK = Checker("LA375", "this is not a tensor")
-_SPELT = {
-    "u8": "uint8 int8 s8 i8 byte bool float8e4m3fn float8e4m3 float8e5m2 float8e4m3fnuz float8e5m2fnuz "
-    "float8e4m3b11fnuz float8e8m0fnu float8e8m0 floate4m3 floate5m2 floatue8m0 fp8e4nv fp8e5 fp8e4b8 fp8e5b16 fp8e4b15 "
-    "e4m3 e5m2",
-    "u16": "uint16 int16 s16 i16 short",
-    "u32": "uint32",
-    "s32": "int32 i32",
-    "u64": "uint64",
-    "s64": "int64 i64",
-    "f16": "float16 half fp16",
-    "bf16": "bfloat16",
-    "f32": "float32 fp32",
-    "f64": "float64 double fp64",
-    "tf32": "tfloat32",
+CHECK = Checker("LA375", "this is not a tensor")
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """An element type and what carries it.
+
+    Args:
+        name: Its name here: a TensorMap type, or ``e4m3``, ``s8`` and the like.
+        bits: Bits of an element.
+        tensormap: The TensorMap type that copies it; None where none copies one element at a time.
+        note: What to know: why it travels under another name, or why not at all.
+    """
+
+    name: str
+    bits: int
+    tensormap: str | None
+    note: str = ""
+
+
+_PACKED = "two elements share a byte; describe bytes (u8, the innermost extent and the other strides halved)"
+_NOTES = {
+    "e4m3": "a TensorMap copies bytes (u8); wgmma and mma have e4m3 as a type of their own",
+    "e5m2": "a TensorMap copies bytes (u8); wgmma and mma have e5m2 as a type of their own",
+    "float8": "a TensorMap copies bytes (u8)",
+    "ue8m0": "a TensorMap copies bytes (u8); mma takes it as a scale",
+    "s8": "a TensorMap copies bytes (u8); wgmma and mma have s8 as a type of their own",
+    "bool": "a TensorMap copies bytes (u8)",
+    "s16": "a TensorMap copies 16 bits (u16)",
+    "fp4": f"no TensorMap type copies one 4-bit element: {_PACKED}, or build TensorMap(dtype='u4_align8' or 'u4_align16')",
+    "fp6": "no TensorMap type copies one 6-bit element: build TensorMap(dtype='u6_align16'), which unpacks to bytes",
+    "int4": f"no TensorMap type copies one 4-bit element: {_PACKED}",
+    "bit": "no TensorMap type copies one bit: describe bytes",
+    "complex": "no TensorMap type is complex: describe the parts, with a last dimension of 2",
+    "float128": "no TensorMap type has 128 bits: describe u64, with a last dimension of 2",
+    "ambiguous": "this name means different widths to different libraries: write f32, f64, s32 or s64",
+    "numpy": "f2, f4 and f8 count bytes for NumPy and bits for others: write '<f4' or f32, e4m3 or e5m2",
+    "pair": "it is a register of two elements: name the element",
 }
-_NAMES = {name: name for name in PLAIN_DTYPES} | {
-    other: name for name, text in _SPELT.items() for other in text.split()
+_TYPES: tuple[tuple[str, int, str | None, str, str], ...] = (
+    ("u8", 8, "u8", "", "uint8 byte b8 bits8 uchar unsignedchar float4e2m1fnx2"),
+    ("s8", 8, "u8", "s8", "int8 i8 char signedchar"),
+    ("bool", 8, "u8", "bool", "boolean"),
+    (
+        "e4m3",
+        8,
+        "u8",
+        "e4m3",
+        "fp8e4m3 float8e4m3fn float8e4m3 f8e4m3fn f8e4m3 floate4m3 fp8e4nv float8e4nv nvfp8e4m3 float8e4m3fnt fp8e4m3fn",
+    ),
+    ("e5m2", 8, "u8", "e5m2", "fp8e5m2 float8e5m2 f8e5m2 floate5m2 fp8e5 float8e5 nvfp8e5m2"),
+    (
+        "float8",
+        8,
+        "u8",
+        "float8",
+        "float8e4m3fnuz float8e5m2fnuz float8e4m3b11fnuz f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 float8e3m4 "
+        "fp8e4b8 fp8e5b16 fp8e4b15 float8e4b8 float8e5b16 float8e4b15 ue4m3 floatue4m3",
+    ),
+    ("ue8m0", 8, "u8", "ue8m0", "e8m0 float8e8m0fnu float8e8m0 f8e8m0fnu floatue8m0 nvfp8e8m0"),
+    ("u16", 16, "u16", "", "uint16 b16 ushort unsignedshort"),
+    ("s16", 16, "u16", "s16", "int16 i16 short"),
+    ("u32", 32, "u32", "", "uint32 b32"),
+    ("s32", 32, "s32", "", "int32 i32"),
+    ("u64", 64, "u64", "", "uint64 b64"),
+    ("s64", 64, "s64", "", "int64 i64"),
+    ("f16", 16, "f16", "", "float16 half fp16 nvhalf"),
+    ("bf16", 16, "bf16", "", "bfloat16 nvbfloat16"),
+    ("f32", 32, "f32", "", "float32 fp32 single"),
+    ("f64", 64, "f64", "", "float64 double fp64"),
+    ("tf32", 32, "tf32", "", "tfloat32 xf32"),
+    ("e2m1", 4, None, "fp4", "fp4 fp4e2m1 float4e2m1fn float4e2m1 f4e2m1fn f4e2m1 floate2m1 nvfp4 mxfp4 nvfp4e2m1"),
+    (
+        "e2m3",
+        6,
+        None,
+        "fp6",
+        "fp6 fp6e2m3 float6e2m3fn f6e2m3fn f6e2m3 floate2m3 e3m2 fp6e3m2 float6e3m2fn f6e3m2fn f6e3m2 floate3m2 mxfp6",
+    ),
+    ("s4", 4, None, "int4", "int4 uint4 i4 u4 int4b uint4b b4 int2 uint2 i2 u2 s2"),
+    ("i1", 1, None, "bit", "int1 b1 uint1 uint1b int1b bit pred"),
+    ("complex", 0, None, "complex", "complex64 complex128 complex32 cfloat cdouble chalf"),
+    ("f128", 128, None, "float128", "float128 longdouble b128 uint128 int128 i128 u128"),
+    ("float", 0, None, "ambiguous", "int long unsigned uint ulong"),
+    ("f8", 0, None, "numpy", "f4 f2"),
+    ("f16x2", 0, None, "pair", "bf16x2 half2 nvbfloat162 e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2 u16x2 s16x2 f32x2"),
+)
+_KINDS = {
+    other: ElementType(name, bits, carried, _NOTES.get(note, ""))
+    for name, bits, carried, note, others in _TYPES
+    for other in (name, *others.split())
 }
+_OF_TENSORMAP = {name: ElementType(name, entry.bits, name) for name, entry in DTYPES.items() if name in PLAIN_DTYPES}
+_NUMPY = re.compile(r"[<=|]([fiub])([1248])")
+_NUMPY_KINDS = {"f": "f", "i": "s", "u": "u", "b": "bool"}
+
+
+def element_type(value: object) -> ElementType:
+    """Return an element type.
+
+    Args:
+        value: A name or a type object of NumPy (``np.int8``, ``"<f4"``), PyTorch (``torch.float8_e4m3fn``), CuTe
+            (``cutlass::half_t``, ``Float8E4M3FN``), Triton (``fp8e4nv``, ``tl.bfloat16``), PTX (``.e5m2``, ``.b16``) or
+            MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap.
+
+    Raises: MalformedError: LA375.
+
+    Example:
+        >>> [element_type(name).name for name in ("f8E4M3FN", "torch.float8_e5m2", ".b16", "cutlass::int8_t", "<f4")]
+        ['e4m3', 'e5m2', 'u16', 's8', 'f32']
+        >>> element_type("e4m3").tensormap, element_type("fp4").tensormap, element_type("fp4").bits
+        ('u8', None, 4)
+    """
+    name = _spelling(value)
+    if name in _OF_TENSORMAP:
+        return _OF_TENSORMAP[name]
+    if numpy := _NUMPY.fullmatch(name):
+        bits = "" if numpy[1] == "b" else str(8 * int(numpy[2]))
+        name = _NUMPY_KINDS[numpy[1]] + bits
+    short = (
+        name.strip().replace("::", ".").rpartition(".")[2].lower().removesuffix("_t").replace("_", "").replace(" ", "")
+    )
+    if short not in _KINDS:
+        rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name of one of these"
+        raise CHECK.malformed("dtype", rule, value)
+    return _KINDS[short]
 
 
 def dtype_name(value: object) -> str:
     """Return the TensorMap name of an element type.
 
     Args:
-        value: A name or a type object of numpy, torch, ml_dtypes, CuTe (``Float16``, ``cutlass::half_t``) or Triton
-            (``fp16``, ``tl.bfloat16``).
+        value: As for ``element_type``. Types of 8 and 16 bits that a TensorMap does not name travel as ``u8`` and
+            ``u16``; one that it cannot copy element by element is refused with the reason.
 
     Raises: MalformedError: LA375.
 
@@ -49,14 +159,10 @@ def dtype_name(value: object) -> str:
         >>> [dtype_name(name) for name in ("bf16", "torch.float16", "BFloat16", "cutlass::half_t", np.int32, "fp8e4nv")]
         ['bf16', 'f16', 'bf16', 'f16', 's32', 'u8']
     """
-    name = _spelling(value)
-    if name in PLAIN_DTYPES:
-        return name
-    short = name.replace("::", ".").rpartition(".")[2].lower().removesuffix("_t").replace("_", "")
-    if short not in _NAMES:
-        rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name of one of these"
-        raise _CHECK.malformed("dtype", rule, value)
-    return _NAMES[short]
+    found = element_type(value)
+    if found.tensormap is None:
+        raise CHECK.malformed("dtype", f"must be a type that a TensorMap copies: {found.note}", value)
+    return found.tensormap
 
 
 def _spelling(value: object) -> str:
