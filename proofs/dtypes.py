@@ -1,6 +1,6 @@
 """Element types by the names that CuTe, Triton, PyTorch, NumPy, PTX and MLIR give them.
 
-Main definitions: ``ElementType``, ``element_type``, ``dtype_name``.
+Main definitions: ``ElementType``, ``element_type``, ``dtype_name``, ``read_dtype``.
 
 Implementation notes: an engine that copies bytes has no signed 8- and 16-bit types and no 8-bit floats; they travel as
 unsigned integers of their width, as in CUTLASS. ``float``, ``int`` and ``long`` mean different widths to different
@@ -10,12 +10,14 @@ libraries and are refused, as are ``f2``, ``f4`` and ``f8``, which are bytes to 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import shown
+from layoutalg.ground.document import Reader
+from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
 CHECK = Checker("LA375", "this is not a tensor")
@@ -47,8 +49,8 @@ _NOTES = {
     "s8": "a TensorMap copies bytes (u8); wgmma and mma have s8 as a type of their own",
     "bool": "a TensorMap copies bytes (u8)",
     "s16": "a TensorMap copies 16 bits (u16)",
-    "fp4": f"no TensorMap type copies one 4-bit element: {_PACKED}, or build TensorMap(dtype='u4_align8' or 'u4_align16')",
-    "fp6": "no TensorMap type copies one 6-bit element: build TensorMap(dtype='u6_align16'), which unpacks to bytes",
+    "fp4": f"no TensorMap type copies one 4-bit element: {_PACKED}, or build a TensorMap of u4_align8 or u4_align16",
+    "fp6": "no TensorMap type copies one 6-bit element: build a TensorMap of u6_align16",
     "int4": f"no TensorMap type copies one 4-bit element: {_PACKED}",
     "bit": "no TensorMap type copies one bit: describe bytes",
     "complex": "no TensorMap type is complex: describe the parts, with a last dimension of 2",
@@ -66,7 +68,7 @@ _TYPES: tuple[tuple[str, int, str | None, str, str], ...] = (
         8,
         "u8",
         "e4m3",
-        "fp8e4m3 float8e4m3fn float8e4m3 f8e4m3fn f8e4m3 floate4m3 fp8e4nv float8e4nv nvfp8e4m3 float8e4m3fnt fp8e4m3fn",
+        "fp8e4m3 float8e4m3fn float8e4m3 f8e4m3fn f8e4m3 floate4m3 fp8e4nv float8e4nv nvfp8e4m3 fp8e4m3fn",
     ),
     ("e5m2", 8, "u8", "e5m2", "fp8e5m2 float8e5m2 f8e5m2 floate5m2 fp8e5 float8e5 nvfp8e5m2"),
     (
@@ -161,8 +163,27 @@ def dtype_name(value: object) -> str:
     """
     found = element_type(value)
     if found.tensormap is None:
-        raise CHECK.malformed("dtype", f"must be a type that a TensorMap copies: {found.note}", value)
+        raise CHECK.malformed("dtype", f"must be one of {', '.join(PLAIN_DTYPES)}: {found.note}", value)
     return found.tensormap
+
+
+def read_dtype(reader: Reader, choices: Sequence[str]) -> str:
+    """Return the element type that a document names, one of ``choices``; every name of ``element_type`` is taken.
+
+    Raises: MalformedError: LA010.
+
+    Example:
+        >>> read_dtype(Reader("bfloat16"), PLAIN_DTYPES)
+        'bf16'
+    """
+    name = reader.text()
+    try:
+        found = element_type(name)
+    except MalformedError:
+        return reader.text(choices)
+    if found.tensormap is None:
+        reader.fail(f"must be a type that a TensorMap copies: {found.note}")
+    return found.tensormap if found.tensormap in choices else reader.text(choices)
 
 
 def _spelling(value: object) -> str:

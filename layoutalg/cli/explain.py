@@ -19,8 +19,10 @@ from layoutalg.cli.subjects import layout_of, read_subject
 from layoutalg.cute import ComposedLayout, CuteLayout, coalesce
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock
-from layoutalg.ground.document import malformed
+from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError, shown
+from layoutalg.notation.units import unit_hint
+from layoutalg.proofs.dtypes import read_dtype
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.tensor import row_major
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
@@ -46,8 +48,7 @@ def explain(subject: str, dtype: str, target: str, as_json: bool, shape: tuple[i
     """Explain a layout in notation, a descriptor in hexadecimal, or a document; return the exit code."""
     if target not in hardware.ARCHITECTURES:
         raise malformed("--target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
-    if dtype not in hardware.PLAIN_DTYPES:
-        raise malformed("--dtype", f"must be one of {', '.join(hardware.PLAIN_DTYPES)}", dtype)
+    dtype = read_dtype(Reader(dtype, "--dtype"), hardware.PLAIN_DTYPES)
     clock.check("an explanation")
     given = read_subject(subject)
     if given.kind == "json":
@@ -122,6 +123,9 @@ def _text(ask: Callable[[], object]) -> str:
 
 def _layout(layout: Any, dtype: str, target: str) -> Facts:
     facts: Facts = {"layout": _text(lambda: layout)}
+    hint = unit_hint(layout, hardware.DTYPES[dtype].bits)
+    if hint:
+        facts["hint"] = hint
     of_cute = isinstance(layout, (CuteLayout, ComposedLayout))
     if isinstance(layout, LinearLayout):
         facts["rank"] = f"{layout.rank} over F2; injective {layout.is_injective}, surjective {layout.is_surjective}"

@@ -26,6 +26,7 @@ from layoutalg.ground.digits import table
 from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK, PROBLEM_STEP, SMEM_REACH, TILE_ELEMENTS
 from layoutalg.ground.memory import reserve
+from layoutalg.proofs.dtypes import read_dtype
 from layoutalg.proofs.fields import Statement, integers, malformed, plain, put_fields, read_digits, set_fields
 from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -318,7 +319,7 @@ def _read_fields(reader: Reader, counted: bool = False) -> tuple[Any, ...]:
     if not 1 <= rank <= PROBLEM_RANK:
         tensor.get("shape").fail(f"a tensor has 1 to {PROBLEM_RANK} dimensions")
     strides = tensor.get("stride").integers(rank, minimum=-PROBLEM_EXTENT, maximum=PROBLEM_EXTENT)
-    dtype = tensor.get("dtype").text(hardware.PLAIN_DTYPES)
+    dtype = read_dtype(tensor.get("dtype"), hardware.PLAIN_DTYPES)
     align = tensor.get("base_align_bytes").integer(1, PROBLEM_EXTENT) if tensor.has("base_align_bytes") else 16
     if align & (align - 1):
         tensor.get("base_align_bytes").fail("must be a power of two")

@@ -20,6 +20,7 @@ import numpy as np
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype
 from layoutalg.proofs.fields import (
     Claim,
     Digits,
@@ -118,7 +119,6 @@ class OperandProblem(Statement):
             >>> print(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (128,64):(64,1)"))
             A bf16 128B XOR o 0 o ((128),(64)):((64),(1))
         """
-        from layoutalg.proofs.dtypes import dtype_name
         from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
         from layoutalg.proofs.tensor import tensor_of
 
@@ -127,7 +127,9 @@ class OperandProblem(Statement):
         )
         dtype = dtype_name(tensor) if named else tensor_of(tensor).dtype
         if dtype not in hardware.DTYPES:
-            raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", dtype)
+            named_so = element_type(tensor).name if named else dtype
+            rule = f"must be one of {', '.join(hardware.DTYPES)}, the types whose descriptors were measured on a device"
+            raise malformed_field("dtype", rule, named_so)
         names = tuple(hardware.SWIZZLES)
         shared = shared_tile(smem, tile, ELEMENT_BYTES, swizzle, names=names, axes=axes)
         if len(shared.modes) != 2:
@@ -173,7 +175,7 @@ def _read_problem(reader: Reader) -> tuple[Any, ...]:
     smem.keys(("modes", "swizzle"))
     modes = tuple(_read_modes(*entry) for entry in zip(smem.get("modes").items(2), shape, strict=True))
     swizzle = smem.get("swizzle").text(hardware.SWIZZLES)
-    dtype = reader.get("dtype").text(hardware.DTYPES) if reader.has("dtype") else "f16"
+    dtype = read_dtype(reader.get("dtype"), hardware.DTYPES) if reader.has("dtype") else "f16"
     base = reader.get("smem_base_bytes").integer(0, limits.SMEM_REACH) if reader.has("smem_base_bytes") else 0
     align = reader.get("align_bytes").integer(16, 1 << 18) if reader.has("align_bytes") else DEFAULT_ALIGN_BYTES
     if align & (align - 1):

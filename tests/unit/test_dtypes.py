@@ -22,7 +22,7 @@ NAMES = {
     "s64": "s64 int64 i64 Int64 torch.int64 .s64",
 }
 BYTES = {
-    "e4m3": "e4m3 fp8e4nv torch.float8_e4m3fn Float8E4M3FN f8E4M3FN cutlass::float_e4m3_t .e4m3 __nv_fp8_e4m3 float8e4nv",
+    "e4m3": "e4m3 fp8e4nv torch.float8_e4m3fn Float8E4M3FN f8E4M3FN cutlass::float_e4m3_t .e4m3 __nv_fp8_e4m3",
     "e5m2": "e5m2 fp8e5 torch.float8_e5m2 Float8E5M2 f8E5M2 cutlass::float_e5m2_t .e5m2 __nv_fp8_e5m2 tl.float8e5",
     "ue8m0": "ue8m0 torch.float8_e8m0fnu f8E8M0FNU cutlass::float_ue8m0_t .ue8m0 e8m0",
     "s8": "s8 i8 int8 torch.int8 Int8 int8_t tl.int8 .s8 |i1",
