@@ -1,4 +1,4 @@
-"""The command line: explain, synth, check, validate, draw, emit, schema, demo.
+"""The command line: explain, suggest, banks, synth, check, validate, draw, emit, schema, demo.
 
 Main definitions: ``main``; ``layoutalg.cli.exits`` lists the exit codes.
 
@@ -103,6 +103,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         from layoutalg.cli.schemas import show_schema
 
         return show_schema(arguments.name, arguments.json)
+    if arguments.command in ("suggest", "banks"):
+        return _asked(arguments)
     if arguments.command in ("draw", "emit"):
         return _written(arguments)
     if arguments.command == "demo":
@@ -110,6 +112,18 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
         return demo(arguments.file, arguments.device, arguments.budget, arguments.json)
     return _planned(arguments)
+
+
+def _asked(given: argparse.Namespace) -> int:
+    """``suggest`` and ``banks``."""
+    from layoutalg.cli.questions import bank_turns, suggest_layouts
+
+    with clock.within(given.budget):
+        clock.check("a question")
+        if given.command == "banks":
+            return bank_turns(given.registers, given.shared, given.bits, given.access, given.tile, given.json)
+        tensor = (given.tensor, given.stride, given.dtype)
+        return suggest_layouts(*tensor, given.tile, given.consumers, given.target, given.fill, given.budget, given.json)
 
 
 def _written(given: argparse.Namespace) -> int:

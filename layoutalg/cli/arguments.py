@@ -54,6 +54,12 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
+def _bits(text: str) -> int:
+    if text not in ("4", "8", "16", "32", "64", "128"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not 4, 8, 16, 32, 64 or 128")
+    return int(text)
+
+
 def _seed(text: str) -> int:
     try:
         seed = int(text)
@@ -94,7 +100,7 @@ def command_line() -> Parser:
     )
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    for add in (_explain, _synth, _check, _validate, _draw, _emit, _schema, _demo):
+    for add in (_explain, _suggest, _banks, _synth, _check, _validate, _draw, _emit, _schema, _demo):
         add(commands)
     return parser
 
@@ -125,6 +131,48 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument("--dtype", default="bf16", help="element type, for descriptors (default bf16)")
     command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
     command.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+    _common(command)
+
+
+def _suggest(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "suggest", "which shared layout to use: proved choices, the best first, and why the others lose",
+        "layoutalg suggest --tensor 4096,8192 --tile 128,64 --for wgmma.A",
+        "layoutalg suggest --tensor 512,512 --dtype f32 --tile 32,32 --for ld.shared.b32 --fill threads",
+        "layoutalg suggest --tensor 4096,4096 --tile 64,64 --for ldmatrix.x4.trans --for tma.store --json",
+    )  # fmt: skip
+    command.add_argument("--tensor", type=_sizes, required=True, help="extents, elements, outermost first")
+    command.add_argument("--stride", type=_sizes, help="its element strides (default row-major)")
+    command.add_argument("--dtype", default="bf16", help="element type (default bf16)")
+    command.add_argument("--tile", type=_sizes, required=True, help="extents of the tile, outermost first")
+    command.add_argument(
+        "--for",
+        dest="consumers",
+        action="append",
+        required=True,
+        metavar="CONSUMER",
+        help="who reads or writes the tile: wgmma.A, wgmma.B, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
+        "ld.shared.v4.b32, st.shared.b32, tma.store, ...; may be repeated",
+    )
+    command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
+    command.add_argument("--fill", choices=("tma", "threads"), default="tma", help="who fills the tile (default tma)")
+    _common(command)
+
+
+def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
+    fragment = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
+    command = _add(
+        commands, "banks", "the turns of the banks of shared memory for an access of a warp",
+        f'layoutalg banks "{fragment}" "(16,16):(16,1)" --access ldmatrix',
+        'layoutalg banks "((4,8),(2,2)):((32,1),(16,8))" "(16,8):(8,1)" --bits 32', 'layoutalg banks "(32,4):(4,1)"',
+    )  # fmt: skip
+    command.add_argument("registers", help="registers to tile coordinates (register, lane, warp; or thread, value)")
+    command.add_argument("shared", nargs="?", help="tile coordinates to offsets; without it, registers is to offsets")
+    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument(
+        "--access", default="load", help="load, store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ... (default load)"
+    )
+    command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
     _common(command)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ PLAN = SOLVED.to_json()
 OPERAND = synthesize_wgmma(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (64,64):(64,1)"))
 TURNED = PROBLEM | {"smem": {"modes": [[[64, 1]], [[64, 64]]], "swizzle": "128B"}}
 WIDE = PROBLEM | {"tile": [64, 128], "smem": {"modes": [[[64, 64]], [[64, 1], [2, 4096]]], "swizzle": "128B"}}
+FRAGMENT = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
 SW = "Sw<3,3,3> o 0 o (64,64):(64,1)"
 TILES = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
 SCHEMAS = {name: json.loads(schema_text(name)) for name in schema_names()}
@@ -97,6 +99,11 @@ def test_every_answer_follows_the_schema_that_it_names():
         (("emit", "raw", "-"), PROBLEM, PROVED),
         (("emit", "raw", "-"), TURNED, REFUTED),
         (("schema", "nothing"), None, USAGE),
+        (("suggest", "--tensor", "4096,8192", "--tile", "128,64", "--for", "wgmma.A"), None, PROVED),
+        (("suggest", "--tensor", "64,22", "--tile", "64,16", "--for", "wgmma.A"), None, REFUTED),
+        (("suggest", "--tensor", "64,64", "--tile", "64,16", "--for", "nobody"), None, USAGE),
+        (("banks", FRAGMENT, "(16,16):(16,1)", "--access", "ldmatrix"), None, PROVED),
+        (("banks", "-", SW, "--access", "x"), "4:1", USAGE),
     ):
         assert answered(*words, stdin=stdin)[0] == wanted, words
 
@@ -201,6 +208,29 @@ def test_a_missing_file_is_called_one(command, name):
     assert "o such file" in err
 
 
+# --- suggest and banks ------------------------------------------------------------------------------------------------
+
+
+def test_what_is_suggested_is_planned_and_its_plans_check():
+    words = ("suggest", "--tensor", "4096,8192", "--tile", "128,64", "--for", "wgmma.A", "--for", "tma.store")
+    code, out, _ = run(*words)
+    assert code == PROVED
+    assert " 1. Sw<3,3,3> o 0 o (128,64):(64,1)" in out
+    _, answer = answered(*words)
+    best = answer["choices"][0]
+    assert run("check", "-", stdin=[best["plan"], *best["operands"]])[0] == PROVED
+    assert run("suggest", "--tensor", "64,64", "--tile", "64,64")[0] == USAGE
+
+
+def test_banks_are_those_of_the_library():
+    for shared in ("(16,16):(16,1)", "(16,16):(24,1)"):
+        report = layoutalg.banks(FRAGMENT, shared, 16, "ldmatrix")
+        assert run("banks", FRAGMENT, shared, "--access", "ldmatrix")[:2] == (PROVED, f"{report}\n")
+        assert answered("banks", "-", shared, "--access", "ldmatrix", stdin=FRAGMENT)[1] == report.to_json()
+    assert run("banks", "(32,4):(4,1)", "--bits", "7")[0] == USAGE
+    assert run("banks", "-", "-", stdin=FRAGMENT)[0] == USAGE
+
+
 # --- draw and emit ----------------------------------------------------------------------------------------------------
 
 
@@ -279,6 +309,19 @@ def test_every_help_has_examples_that_are_commands():
         assert examples
         for example in examples:
             assert re.search(r"layoutalg (" + "|".join(names) + r")\b", example)
+
+
+@pytest.mark.parametrize("command", ["explain", "suggest", "banks", "synth", "draw", "schema"])
+def test_examples_that_need_no_file_run(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = run(command, "--help")[1].split("examples:\n")[1]
+    tried = 0
+    for line in re.findall(r"^  layoutalg (.*)$", out, re.M):
+        words = shlex.split(line)
+        if not any(mark in line for mark in (".json", " | ", " < ")):
+            assert run(*words)[0] == PROVED, line
+            tried += 1
+    assert tried
 
 
 def collection(tmp_path: Path, every: int) -> str:

@@ -43,9 +43,15 @@ COMMANDS = {
     "validate plan": (("validate", "-", *SIMULATOR), PLAN),
     "validate problem": (("validate", "-", *SIMULATOR), PROBLEM),
     "demo": (("demo", "-", *SIMULATOR), TILES),
+    "synth operand": (("synth", "wgmma", "-"), OPERAND["problem"]),
+    "emit plan": (("emit", "host", "-"), PLAN),
+    "emit operand": (("emit", "bytes", "-"), OPERAND),
+    "draw problem": (("draw", "-"), PROBLEM),
 }
 EVERY = pytest.mark.parametrize("command", COMMANDS)
-OF_A_PLAN = pytest.mark.parametrize("command", ["check", "check operand", "explain plan", "validate plan"])
+OF_A_PLAN = pytest.mark.parametrize(
+    "command", ["check", "check operand", "explain plan", "validate plan", "emit plan", "emit operand"]
+)
 
 Place = tuple[str | int, ...]
 
@@ -248,7 +254,9 @@ def test_a_list_takes_the_worst_code(command):
     assert [f"[{index}]" in told.split("\n") for index in range(6)] == [True] * 6
 
 
-@pytest.mark.parametrize("command", ["explain", "synth tensormap", "check", "validate", "demo"])
+@pytest.mark.parametrize(
+    "command", ["explain", "synth tensormap", "check", "validate", "demo", "draw", "emit raw", "banks"]
+)
 @pytest.mark.parametrize("name", [".", "/nonexistent", "/", "a" * 5000, "/dev/null", "a\0b", "\udcff"])
 def test_names_that_hold_no_document_are_bad_usage(command, name):
     code, told = answer((*command.split(), name), b"")
