@@ -1,4 +1,4 @@
-"""The command line: explain, suggest, banks, synth, check, validate, draw, emit, schema, demo.
+"""The command line: a command for each question, in words or as JSON, with exit codes.
 
 Main definitions: ``main``; ``layoutalg.cli.exits`` lists the exit codes.
 
