@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from layoutalg.ask.bank_turns import banks
     from layoutalg.ask.choices import suggest
+    from layoutalg.ask.explanation import explain
     from layoutalg.bridges.composition import compose, logical_divide
     from layoutalg.bridges.equal import equivalent
     from layoutalg.bridges.inverse import left_inverse, right_inverse
@@ -74,6 +75,7 @@ __getattr__, __dir__ = door(
     | {
         "layoutalg.ask.bank_turns": "banks",
         "layoutalg.ask.choices": "suggest",
+        "layoutalg.ask.explanation": "explain",
         "layoutalg.bridges.composition": "compose logical_divide",
         "layoutalg.bridges.equal": "equivalent",
         "layoutalg.bridges.inverse": "left_inverse right_inverse",
@@ -129,6 +131,7 @@ __all__ = [
     "cute",
     "draw",
     "equivalent",
+    "explain",
     "f2",
     "hierarchy",
     "integer",

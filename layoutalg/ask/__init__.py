@@ -1,4 +1,4 @@
-"""Questions in the field's words: turns of the banks, the shared layout to use."""
+"""Questions in the field's words: bank turns, the shared layout to use, what a thing is."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from layoutalg.ground.lazy import door
 if TYPE_CHECKING:
     from layoutalg.ask.bank_turns import BankAccess, BankReport, banks
     from layoutalg.ask.choices import Choice, Loser, Suggestion, suggest
+    from layoutalg.ask.explanation import Explanation, explain
 
-__all__ = ["BankAccess", "BankReport", "Choice", "Loser", "Suggestion", "banks", "suggest"]
+__all__ = ["BankAccess", "BankReport", "Choice", "Explanation", "Loser", "Suggestion", "banks", "explain", "suggest"]
 
 __getattr__, __dir__ = door(
     __name__,
     {
         "layoutalg.ask.bank_turns": "BankAccess BankReport banks",
         "layoutalg.ask.choices": "Choice Loser Suggestion suggest",
+        "layoutalg.ask.explanation": "Explanation explain",
     },
 )

@@ -119,7 +119,8 @@ def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
 
 def _told(accesses: int, turns: int, ideal: int, side: str = "") -> Served:
     than = "free of conflicts" if turns == ideal else f"{ideal} without conflicts"
-    return Served(turns, ideal, f"{accesses} accesses{side}, {turns} turns, {than}")
+    many, taken = "" if accesses == 1 else "es", "" if turns == 1 else "s"
+    return Served(turns, ideal, f"{accesses} access{many}{side}, {turns} turn{taken}, {than}")
 
 
 def _runs(table: IntArray, wide: int, size: int) -> tuple[IntArray | None, str]:

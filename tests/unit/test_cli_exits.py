@@ -148,7 +148,7 @@ def test_an_unexpected_error_is_one_line_and_70(error, words, plan_file, monkeyp
     monkeypatch.delenv("LAYOUTALG_TRACEBACK", raising=False)
     for name in ("layoutalg.cli.plans.check", "layoutalg.cli.plans.synthesize_tensormap"):
         monkeypatch.setattr(name, broken)
-    monkeypatch.setattr("layoutalg.cli.explain.synthesize_tensormap", broken)
+    monkeypatch.setattr("layoutalg.ask.explanation.synthesize_tensormap", broken)
     file = plan_file if words[0] == "check" else EXAMPLE
     assert main([*words, str(file)]) == INTERNAL
     out, err = capsys.readouterr()

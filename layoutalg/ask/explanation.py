@@ -1,0 +1,250 @@
+"""What a value, a text, 128 bytes or a document is, and what the hardware makes of it.
+
+Main definitions: ``explain``, ``Explanation``.
+
+Implementation notes: a plan that is read is checked before anything is said about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from layoutalg.ask.layout_facts import layout_facts
+from layoutalg.ask.tile_facts import Fact, said, tile_facts
+from layoutalg.cute import Swizzle
+from layoutalg.ground import clock
+from layoutalg.ground.check import Checker
+from layoutalg.ground.document import malformed
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.notation import parse
+from layoutalg.notation.printout import read_printout
+from layoutalg.notation.units import unit_hint
+from layoutalg.proofs import tensormap as tensormaps
+from layoutalg.proofs import wgmma as operands
+from layoutalg.proofs.dtypes import dtype_name
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap.plan import tensor_map_to_json
+from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.synth.wgmma import InadmissibleOperandError, OperandPlan, OperandProblem, synthesize_wgmma
+from layoutalg.targets.layouts.padding import PaddedShared
+from layoutalg.targets.nvidia import tensormap as hardware
+
+_CHECK = Checker("LA414", "this cannot be explained")
+SCHEMA = "layoutalg/explanation/1"
+READS = "layoutalg/tensormap-problem/1, tensormap-plan/1, wgmma-problem/1 and wgmma-plan/1"
+_HEX = re.compile(r"\s*(?:0[xX])?([0-9a-fA-F]{64,})\s*")
+_WIDTHS = {8: "u8", 16: "bf16", 32: "f32", 64: "f64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Facts about one thing, in order.
+
+    Args:
+        kind: ``"layout"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``.
+        facts: (name, lines) pairs: what ``str`` shows.
+        data: The same for programs: names to JSON-ready values.
+        holds: False for a plan that was refuted and a problem that has no plan.
+    """
+
+    kind: str
+    facts: tuple[tuple[str, tuple[str, ...]], ...]
+    data: Mapping[str, object] = field(hash=False)
+    holds: bool = True
+
+    def __str__(self) -> str:
+        lines = []
+        for name, texts in self.facts:
+            lines += [f"{'' if index else name:<15} {text}" for index, text in enumerate(texts)]
+        return "\n".join(lines)
+
+    def __getitem__(self, name: str) -> object:
+        return self.data[name]
+
+    def to_json(self) -> dict[str, object]:
+        """Return the facts as JSON-ready data, schema ``layoutalg/explanation/1``."""
+        return {"schema": SCHEMA, "kind": self.kind, "holds": self.holds, **self.data}
+
+
+def explain(
+    value: object, dtype: object = None, target: str = "sm_90a", shape: Sequence[int] | None = None
+) -> Explanation:
+    """Return what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
+
+    Args:
+        value: A layout of any family or its text; a ``Tensor``; 128 descriptor bytes or their 256 hexadecimal digits; a
+            problem or plan of a TensorMap or of a ``wgmma`` operand, or its document.
+        dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
+        target: Architecture.
+        shape: Extents, outermost first: of the tensor where the text, a ``#ttg`` attribute, has none; of the tile where
+            the layout takes one flat coordinate, the first dimension fastest.
+
+    Raises: MalformedError: LA010, LA414, and those of ``parse``. BudgetError: LA001.
+
+    Example:
+        >>> told = explain("Sw<3,4,3> o 0 o (64,64):(64,1)")
+        >>> told["hint"]
+        'Sw<3,4,3> counts elements here. Printed over smem_ptr it counts bytes (128B), on 16-bit elements Sw<3,3,3>'
+        >>> print(explain("(4,8):(1,4)", "f32"))  # doctest: +ELLIPSIS
+        layout          (4,8):(1,4)
+        family          CuTe shape:stride
+        size            32 elements, offsets below 32
+        ...
+    """
+    if target not in hardware.ARCHITECTURES:
+        raise _CHECK.malformed("target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
+    extents = None if shape is None else _CHECK.vector(shape, "shape")
+    clock.check("an explanation")
+    if isinstance(value, bytes):
+        value = value.hex()
+        if len(value) != 256:
+            raise _CHECK.malformed("value", "must be 128 bytes where it is a descriptor", f"{len(value) // 2} bytes")
+    if isinstance(value, str):
+        if found := _HEX.fullmatch(value):
+            return _descriptor(found[1], target)
+        return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
+    if isinstance(value, hardware.TensorMap):
+        return _made("descriptor", _map_facts(value, target))
+    if isinstance(value, TensorMapPlan | OperandPlan):
+        return _plan(value, target)
+    if isinstance(value, TensorMapProblem | OperandProblem):
+        return _problem(value)
+    if isinstance(value, Tensor):
+        return _made("tensor", [said("tensor", str(value)), *_tensor_facts(value, target)])
+    if isinstance(value, Layout | PaddedShared | Swizzle):
+        return _of_layout(value, _dtype(dtype, None), target, extents)
+    if isinstance(value, Mapping):
+        return _document(dict(value), target)
+    readable = "must be a layout, a tensor, a plan, a problem, descriptor bytes, or the text or document of one"
+    raise _CHECK.malformed("value", readable, value)
+
+
+def _made(kind: str, facts: Iterable[Fact], holds: bool = True) -> Explanation:
+    told = list(facts)
+    data: dict[str, object] = {}
+    for fact in told:
+        data.setdefault(fact.name.replace(" ", "_"), fact.value)
+    return Explanation(kind, tuple((fact.name, fact.lines) for fact in told), data, holds)
+
+
+def _dtype(dtype: object, text: str | None) -> str:
+    """The element type that is given, that a printout names, or bf16."""
+    if dtype is not None:
+        return dtype_name(dtype)
+    if text is not None and "ptr" in text:
+        try:
+            printout = read_printout(text)
+            if printout.dtype is not None:
+                return dtype_name(printout.dtype)
+            return _WIDTHS.get(printout.element_bits or 16, "bf16")
+        except LayoutError:
+            return "bf16"
+    return "bf16"
+
+
+def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
+    """The layout of a text; whatever rule it breaks, it is then no layout."""
+    try:
+        try:
+            return parse(text)
+        except BudgetError:
+            raise
+        except LayoutError:
+            if shape is None:
+                raise
+            return parse(text, shape)
+    except (BudgetError, MalformedError):
+        raise
+    except LayoutError as error:
+        raise MalformedError(error.diagnostic) from None
+
+
+def _of_layout(layout: Any, dtype: str, target: str, shape: tuple[int, ...] | None) -> Explanation:
+    facts = list(layout_facts(layout))
+    hint = unit_hint(layout, hardware.DTYPES[dtype].bits)
+    if hint:
+        facts.append(said("hint", hint))
+    return _made("layout", [*facts, *tile_facts(layout, dtype, target, shape)])
+
+
+def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
+    size = hardware.element_bytes(tensor.dtype)
+    yield said("pitches", f"{[stride * size for stride in tensor.strides]} bytes")
+    tile = tuple(min(extent, 64) if place >= len(tensor.shape) - 2 else 1 for place, extent in enumerate(tensor.shape))
+    yield said("assumed", f"a tile of {list(tile)}, row-major in shared memory", {"tile": list(tile)})
+    try:
+        problem = TensorMapProblem.of(tensor, tile, None, arch=target)
+        plan = synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(PLAN_SECONDS))
+    except InadmissibleError as error:
+        violations = [violation.to_json() for violation in error.violations]
+        yield said(
+            "TMA", [str(each) for each in error.violations], {"verdict": "inadmissible", "violations": violations}
+        )
+        return
+    yield said("TMA", str(plan), {"verdict": "admissible", "plan": plan.to_json()})
+
+
+def _descriptor(digits: str, target: str) -> Explanation:
+    """Decode a map; bytes that are not a map raise the error that names the illegal field and its bits."""
+    if len(digits) != 256:
+        raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(digits)} digits")
+    return _made("descriptor", _map_facts(hardware.decode(bytes.fromhex(digits), target=target), target))
+
+
+def _map_facts(tm: hardware.TensorMap, target: str) -> Iterable[Fact]:
+    for key, value in tensor_map_to_json(tm).items():
+        yield Fact(key, (str(value),), value)
+    documented = hardware.violations(tm, target=target, evidence="documented")
+    if documented:
+        found = [violation.to_json() for violation in documented]
+        yield said("undocumented", [str(violation) for violation in documented], found)
+    if tm.interleave == "NONE":
+        transaction, footprint = hardware.transaction_bytes(tm), hardware.footprint_bytes(tm)
+        period = hardware.swizzle_period_bytes(tm.swizzle)
+        yield said("barrier", f"{transaction} bytes a copy", {"bytes": transaction})
+        text = f"{footprint} bytes, base aligned to {period}"
+        yield said("shared", text, {"bytes": footprint, "align_bytes": period})
+
+
+def _document(document: dict[str, object], target: str) -> Explanation:
+    schema = document.get("schema")
+    name = schema if isinstance(schema, str) else ""
+    if name.startswith("layoutalg/tensormap-problem/"):
+        return _problem(TensorMapProblem.from_json(document))
+    if name.startswith("layoutalg/wgmma-problem/"):
+        return _problem(OperandProblem.from_json(document))
+    if name.startswith("layoutalg/tensormap-plan/"):
+        return _plan(TensorMapPlan.from_json(document), target)
+    if name.startswith("layoutalg/wgmma-plan/"):
+        return _plan(OperandPlan.from_json(document), target)
+    raise malformed("/schema", f"explain reads {READS}", schema)
+
+
+def _problem(problem: TensorMapProblem | OperandProblem) -> Explanation:
+    try:
+        if isinstance(problem, TensorMapProblem):
+            plan: Any = synthesize_tensormap(problem, budget_seconds=clock.left(PLAN_SECONDS))
+        else:
+            plan = synthesize_wgmma(problem)
+    except (InadmissibleError, InadmissibleOperandError) as error:
+        repairs = [repair.to_json() for repair in error.diagnostic.repairs]
+        data = {"because": error.diagnostic.because.split("\n"), "repairs": repairs}
+        return _made("problem", [said("inadmissible", str(error), data)], holds=False)
+    return _made("problem", [said("plan", str(plan), plan.to_json())])
+
+
+def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
+    verdict = tensormaps.check(plan) if isinstance(plan, TensorMapPlan) else operands.check(plan)
+    facts = [said("check", str(verdict), str(verdict).split("\n")[0].split()[0])]
+    proved = str(verdict).startswith("proved")
+    if proved:
+        facts.append(said("plan", str(plan), plan.to_json()))
+    if isinstance(plan, TensorMapPlan):
+        facts += _map_facts(hardware.decode(bytes.fromhex(plan.hex), target=target), target)
+    return _made("plan", facts, holds=proved)

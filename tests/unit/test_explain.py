@@ -1,0 +1,125 @@
+"""``la.explain``: the same facts as text and as data, for values, texts, bytes and documents."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg.proofs.tensormap import TensorMapPlan, check
+from layoutalg.proofs.wgmma import OperandPlan
+from layoutalg.proofs.wgmma import check as check_operand
+from layoutalg.targets.layouts.nvidia import mma_operand
+
+TILE = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+SAME = [
+    la.parse(TILE),
+    la.convert.to_linear(la.parse(TILE)),
+    la.convert.to_piecewise(la.parse(TILE)),
+    "Sw<3,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)",
+    "Sw<3,4,3,byte> o 0 o (64,64):(64,1)",
+]
+
+
+@pytest.mark.parametrize("value", SAME[:4], ids=["cute", "f2", "isl", "printout"])
+def test_every_family_gets_the_same_verdicts(value: object) -> None:
+    told = la.explain(value, shape=(64, 64))
+    assert told["image"] == {"distinct": 4096, "injective": True}
+    assert told["size"]["elements"] == 4096
+    assert told["as_a_tile"]["swizzle"] == "128B"
+    assert check(TensorMapPlan.from_json(told["TMA"]["plan"]))
+    assert check_operand(OperandPlan.from_json(told["wgmma_A"]["plan"]))
+    assert told["wgmma_A"]["plan"]["tiles"][0]["encoded"] == "0x4000004000010000"
+    assert told["ldmatrix"] == {"instruction": "ldmatrix.x1", "turns": 64, "ideal": 64}
+    assert told["columns"]["turns"] == 512
+    assert "assumed" in told.data
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        TILE, "Sw<3,4,3>", "Z[i:4=(3) -> o]", "[N] -> { [i] -> [3i] : 0 <= i < N }", "x 4:1 -> x:4 | x<3",
+        "(0,4):(1,1)",
+        "#ttg.padded_shared<[32:+4] {order = [1, 0], shape = [16, 32]}>", mma_operand("A", (16, 16), (1, 1), 2),
+        la.Tensor((512, 512)), la.Tensor((512, 500)), la.Morphism.from_layout(la.CuteLayout((4, 8))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_text_and_data_say_the_same_and_are_json(value: object) -> None:
+    told = la.explain(value)
+    document = json.loads(json.dumps(told.to_json()))
+    assert document["schema"] == "layoutalg/explanation/1"
+    assert document["kind"] in ("layout", "tensor")
+    for name, lines in told.facts:
+        assert name.replace(" ", "_") in document
+        assert all(line in str(told) for line in lines)
+    assert eval(repr(told), {"Explanation": la.ask.Explanation, **vars(la)}) == told
+
+
+def test_a_swizzle_of_bytes_before_elements_gets_a_hint() -> None:
+    told = la.explain("Sw<3,4,3> o 0 o (64,64):(64,1)")
+    assert "Sw<3,3,3>" in told["hint"]
+    assert str(told["as_a_tile"]).startswith("no")
+    assert "hint" not in la.explain(TILE).data
+    assert "hint" not in la.explain("Sw<3,4,3> o 0 o (64,64):(64,1)", "u8").data
+    assert "Sw<2,2,3>" in la.explain("Sw<2,4,3> o 0 o (64,32):(32,1)", np.float32)["hint"]
+
+
+def test_the_type_of_a_printout_is_taken() -> None:
+    told = la.explain("Sw<3,4,3> o smem_ptr[32b](unset) o (8,32):(32,1)")
+    assert told["as_a_tile"]["dtype"] == "f32"
+    assert la.explain("(64,64):(64,1)", "float8_e4m3fn")["as_a_tile"]["dtype"] == "u8"
+
+
+def test_descriptors_plans_and_problems() -> None:
+    plan = la.tensormap(la.Tensor((512, 512)), (64, 64), TILE)
+    for value in (plan.hex, "0x" + plan.hex, plan.raw, plan.tensor_map):
+        told = la.explain(value)
+        assert (told.kind, told["dtype"], told["box"], told["barrier"]) == (
+            "descriptor",
+            "bf16",
+            [64, 64],
+            {"bytes": 8192},
+        )
+    for value in (plan, plan.to_json()):
+        told = la.explain(value)
+        assert (told.kind, told["check"], told.holds) == ("plan", "proved", True)
+    assert la.explain(plan.problem)["plan"]["hex"] == plan.hex
+    operand = la.wgmma("A", "bf16", (64, 64), TILE)
+    for value in (operand, operand.to_json(), operand.problem.to_json()):
+        assert "K-major" in str(la.explain(value)) or "0x4000004000010000" in str(la.explain(value))
+
+
+def test_what_is_wrong_does_not_hold() -> None:
+    document = la.tensormap(la.Tensor((512, 512)), (64, 64), TILE).to_json()
+    document["issues"][0]["coords"] = [8, 0]
+    told = la.explain(document)
+    assert (told["check"], told.holds, "plan" in told.data) == ("refuted", False, False)
+    problem = la.synth.TensorMapProblem.of(la.Tensor((512, 500)), (64, 64), TILE)
+    told = la.explain(problem)
+    assert not told.holds
+    assert told["inadmissible"]["repairs"]
+    told = la.explain(la.synth.OperandProblem.of("A", "bf16", "(64,64):(72,1)"))
+    assert not told.holds
+    assert "LA370" in str(told)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (7,),
+        ("4:1", None, "sm_90a", 4),
+        ("hello",),
+        (b"12",),
+        ({"schema": "x"},),
+        ("4:1", "fp99"),
+        ("4:1", "bf16", "sm_1"),
+        ("ab" * 60,),
+        (None,),
+    ],
+)
+def test_what_is_nothing_is_refused(arguments: tuple[object, ...]) -> None:
+    with pytest.raises(la.MalformedError):
+        la.explain(*arguments)
