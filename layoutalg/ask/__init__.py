@@ -1,4 +1,4 @@
-"""Questions in the field's words: bank turns, the shared layout to use, what a thing is."""
+"""Questions in the field's words: bank turns, which shared layout, what a thing is."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
         'echo "(4,8):(1,4)" | layoutalg explain -',
     )  # fmt: skip
     command.add_argument("subject", help=SUBJECT)
-    command.add_argument("--dtype", default="bf16", help="element type, for descriptors (default bf16)")
+    command.add_argument("--dtype", help="element type, by any library's name (default: that of the text, or bf16)")
     command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
     command.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")
     _common(command)
