@@ -47,6 +47,7 @@ class Question:
                 raise check.malformed(name, "must be digits or a piecewise layout", getattr(self, name))
 
 
+@solver.whole
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
     """Return None where the functions agree everywhere, else joint digits where they differ.
 

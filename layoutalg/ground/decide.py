@@ -285,6 +285,7 @@ class _Question:
     Raises: BudgetError: LA001, LA664.
     """
 
+    @solver.whole
     def __init__(self, assumptions: Known, claim: Condition | None, names: frozenset[str]) -> None:
         self.assumptions, self.claim = assumptions, claim
         self.session = solver.session()
@@ -297,6 +298,7 @@ class _Question:
         for entry in assumptions.conditions:
             self.session.solver.add(self.encode(entry, True))
 
+    @solver.whole
     def sizes(self, wanted: bool) -> Sizes | None:
         """Return sizes at which the assumptions hold and the claim is ``wanted``; None where there are none.
 

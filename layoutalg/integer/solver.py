@@ -66,6 +66,7 @@ def point_of_value(layout: IntegerLayout, value: Sequence[int], seconds: float) 
     return None if found is None else tuple(found)
 
 
+@solver.whole
 def _solution(
     matrix: Sequence[Sequence[int]],
     constants: Sequence[int],

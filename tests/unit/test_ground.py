@@ -175,3 +175,27 @@ def test_a_model_too_long_to_read_is_a_named_error():
     asked.solver.add(y == 10**3_000, x == y * 10**3_000)
     with pytest.raises(BudgetError, match="LA005"):
         solver.solve(asked, "a long number", [x])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_waits_until_no_thread_is_inside_z3():
+    entered, leave = threading.Event(), threading.Event()
+
+    @solver.whole
+    def inside():
+        entered.set()
+        leave.wait(10)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    entered.wait(10)
+    threading.Timer(0.3, leave.set).start()
+    began = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        solver.whole(lambda: os._exit(0))()
+        os._exit(1)
+    assert time.monotonic() - began > 0.2
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
+    assert solver.whole(lambda: 7)() == 7
