@@ -22,6 +22,7 @@ from layoutalg.ground.document import Documents, malformed, split_json
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs import wgmma
+from layoutalg.proofs.dtypes import dtype_name
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
@@ -60,7 +61,7 @@ def synth_tensormap(
         if tensor is None:
             return _documents(name, "--tensor")
         smem = layout_of(_notation(name))
-        size = element_bytes(dtype)
+        size = element_bytes(dtype_name(dtype))
         problem = TensorMapProblem.of(
             (tensor, stride, dtype), tile or shared_tile(smem, None, size).tile, smem, arch=target, direction=direction
         )

@@ -1,6 +1,5 @@
 """Layout families against Triton: stored answers always, a live comparison where Triton is installed."""
 
-import importlib.util
 import json
 import pickle
 import subprocess
@@ -10,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from instruments.triton_peer import triton_python
 
 import layoutalg
 from layoutalg.f2 import LinearLayout
@@ -147,8 +147,7 @@ def test_stored_answers_read_back_through_the_text_forms():
 
 @pytest.mark.peer
 def test_live_answers():
-    if importlib.util.find_spec("triton") is None:
-        pytest.skip("triton is not installed")
+    triton_python()
     command = [sys.executable, str(WORKER), "9", "25"]
     cases = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=300).stdout)
     assert {case["family"] for case in cases} == set(FAMILIES)
@@ -158,8 +157,7 @@ def test_live_answers():
 @pytest.mark.peer
 def test_live_answers_to_changed_arguments():
     """Where Triton refuses, this library refuses; where both answer, they agree."""
-    if importlib.util.find_spec("triton") is None:
-        pytest.skip("triton is not installed")
+    triton_python()
     command = [sys.executable, str(WORKER), "9", "40", "mutants"]
     cases = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=300).stdout)
     refused = [case for case in cases if case.get("aborted") or case.get("refused")]
@@ -210,8 +208,7 @@ print(json.dumps(answers))
 @pytest.mark.peer
 def test_live_texts():
     """Triton parses the attribute text and takes the Gluon constructor; what it prints for them is read back."""
-    if importlib.util.find_spec("triton") is None:
-        pytest.skip("triton is not installed")
+    triton_python()
     threads = {"register": [(0, 1)], "lane": [(0, 2), (1, 0), (2, 0), (4, 0), (8, 0)], "warp": [(16, 0), (32, 0)]}
     mixed = {**threads, "lane": [(0, 3), (1, 0), (3, 0), (4, 0), (8, 0)], "warp": [(16, 1), (48, 0)], "block": []}
     layouts = [
@@ -257,8 +254,7 @@ print("equal")
 
 @pytest.mark.peer
 def test_live_objects():
-    if importlib.util.find_spec("triton") is None:
-        pytest.skip("triton is not installed")
+    triton_python()
     layouts = [
         LinearLayout.from_bases({"a": [(1, 0), (3, 1), (0, 1)], "b": [(0, 0)]}, {"x": 4, "y": 2}),
         nvidia.mma_accumulator((32, 16), (2, 1)),

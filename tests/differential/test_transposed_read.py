@@ -1,12 +1,12 @@
 """AMD's transposing LDS reads: Triton's compiled addresses and the model together must deliver a matrix operand."""
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from instruments.triton_peer import triton_python
 
 from layoutalg.targets.layouts.amd_shared import READS, transposed_read
 
@@ -67,7 +67,6 @@ def test_cdna4_formula():
 
 @pytest.mark.peer
 def test_live_addresses():
-    if importlib.util.find_spec("triton") is None:
-        pytest.skip("triton is not installed")
+    triton_python()
     done = subprocess.run([sys.executable, str(WORKER)], capture_output=True, check=True, timeout=300)
     assert json.loads(done.stdout) == STORED

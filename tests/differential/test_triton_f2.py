@@ -9,17 +9,16 @@ Where the answer is a choice the defining equation is compared; whether the choi
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from instruments.triton_peer import triton_python
 
 from layoutalg import f2
 from layoutalg.f2 import LinearLayout
@@ -103,19 +102,9 @@ def test_stored_answers() -> None:
     assert seen["right_inverse, same choice"] >= 0.9 * seen["right_inverse"]
 
 
-def interpreter() -> str | None:
-    """An interpreter with Triton, or None."""
-    named = os.environ.get("LAYOUTALG_TRITON_PYTHON")
-    if named:
-        return named
-    return sys.executable if importlib.util.find_spec("triton") else None
-
-
 @pytest.mark.peer
 def test_fresh_answers() -> None:
-    python = interpreter()
-    if python is None:
-        pytest.skip("triton is not installed; LAYOUTALG_TRITON_PYTHON may name an interpreter that has it")
+    python = triton_python(named=True)
     seed = random.SystemRandom().randrange(1 << 30)
     count = int(os.environ.get("LAYOUTALG_TRITON_CASES", "1000"))
     script = str(HERE / "triton_f2_oracle.py")

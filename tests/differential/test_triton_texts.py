@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from instruments.triton_peer import triton_python
 
 import layoutalg as la
 from layoutalg.interop import layouts_of
@@ -61,9 +59,7 @@ def test_a_file_of_all_types_lists_each_with_its_shape():
 
 @pytest.mark.peer
 def test_fresh_texts_are_read():
-    python = os.environ.get("LAYOUTALG_TRITON_PYTHON") or sys.executable
-    if python == sys.executable and importlib.util.find_spec("triton") is None:
-        pytest.skip("triton is not installed; LAYOUTALG_TRITON_PYTHON may name an interpreter that has it")
+    python = triton_python(named=True)
     asked = [python, str(HERE / "triton_texts.py"), "7", "20"]
     cases = json.loads(subprocess.run(asked, capture_output=True, check=True, text=True).stdout)
     assert len(cases) > 200

@@ -158,6 +158,8 @@ def test_a_layout_and_a_tensor_are_a_problem():
     _, operand = answered("synth", "wgmma", SW, "--operand", "A")
     assert operand == OPERAND.to_json()
     assert run("check", "-", stdin=operand)[0] == PROVED
+    assert answered("synth", "tensormap", SW, "--tensor", "1024,512", "--dtype", "torch.bfloat16")[1] == plan
+    assert run("synth", "tensormap", SW, "--tensor", "1024,512", "--dtype", "fp99")[0] == USAGE
     for words in (("tensormap", SW), ("wgmma", SW)):
         code, _, err = run("synth", *words)
         assert code == USAGE
