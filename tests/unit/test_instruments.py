@@ -6,6 +6,7 @@ import doctest
 import importlib
 
 import pytest
+from instruments.triton_peer import triton_python
 
 
 @pytest.mark.parametrize("name", ["bank_probe", "fragment_checks", "fragments", "operands", "runner", "simulation"])
