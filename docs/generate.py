@@ -1,19 +1,24 @@
 """The pages of the documentation that are made from code, data and notebooks.
 
-Main definitions: ``write``, ``errors_page``, ``rules_page``, ``reference_pages``, ``notebook_page``, ``clinic_page``,
-and what happens to docstrings: ``joined_refusals``, ``plain_marks``.
+Main definitions: ``write``, ``errors_page``, ``rules_page``, ``schemas_page``, ``commands_page``,
+``reference_pages``, ``notebook_page``, ``clinic_page``, and what happens to docstrings: ``joined_refusals``,
+``plain_marks``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import io
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -55,6 +60,8 @@ def write(folder: Path) -> None:
     found = {
         "errors.md": errors_page((HERE / "errors.md").read_text(encoding="utf-8")),
         "rules.md": rules_page(),
+        "schemas.md": schemas_page(),
+        "commands.md": commands_page(),
         **dict(reference_pages()),
     }
     found["questions.md"] = clinic_page(sorted((HERE / "clinic").glob("*.md")))
@@ -96,6 +103,66 @@ def rules_page() -> str:
             lines[-1] += "\n- Not tested on a device"
         parts.append("\n\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+def schemas_page() -> str:
+    """The JSON Schemas that the package ships: for each its keys, and the schema itself."""
+    from layoutalg.cli.schemas import schema_names, schema_text
+
+    parts = [
+        "# JSON Schemas",
+        "`layoutalg schema NAME` prints them; [JSON documents](../json.md) shows how they are used.",
+    ]
+    for name in schema_names():
+        schema = json.loads(schema_text(name))
+        parts.append(f"(schema-{name})=\n## {schema['title']}\n\n{schema['description']}")
+        needed = set(schema.get("required", ()))
+        rows = [
+            f"| `{key}` | {_kind(entry)} | {'yes' if key in needed else 'no'} | {_cell(entry.get('description', ''))} |"
+            for key, entry in schema.get("properties", {}).items()
+        ]
+        if rows:
+            parts.append("\n".join(["| key | type | required | meaning |", "|---|---|---|---|", *rows]))
+        parts.append(f"```json\n{schema_text(name).rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _kind(entry: Any) -> str:
+    """What a value of a JSON Schema may be, in short."""
+    if "const" in entry:
+        return _cell(f"`{json.dumps(entry['const'])}`")
+    if "enum" in entry:
+        return _cell(", ".join(f"`{value}`" for value in entry["enum"]))
+    if "$ref" in entry:
+        return f"`{entry['$ref'].rpartition('/')[2]}`"
+    kind = entry.get("type", "any" if "oneOf" not in entry else "one of several")
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def commands_page() -> str:
+    """What ``--help`` says, of the program and of each command."""
+    whole = _help()
+    listed = re.search(r"\{([\w,]+)\}", whole)
+    if listed is None:
+        raise ValueError("the help lists no commands")
+    parts = ["# The command line", f"```text\n{whole}\n```"]
+    for command in listed[1].split(","):
+        parts.append(f"(command-{command})=\n## {command}\n\n```text\n{_help(command)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(*command: str) -> str:
+    from layoutalg.cli import main
+
+    said = io.StringIO()
+    narrow = mock.patch.dict(os.environ, COLUMNS="100", NO_COLOR="1")
+    with narrow, contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        main([*command, "--help"])
+    return said.getvalue().rstrip()
 
 
 def _names(module: Any) -> list[str]:

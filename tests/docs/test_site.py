@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import ModuleType
 import pytest
 
 import layoutalg
+from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.targets.nvidia.tensormap import RULES
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +49,22 @@ def test_every_rule_shows_what_is_stated_and_what_was_seen() -> None:
         assert rule.statement in section
         assert all(str(source) in section for source in rule.sources)
         assert all(seen.text in section and f"**{seen.finding}**" in section for seen in rule.evidence)
+
+
+def test_every_schema_shows_its_keys() -> None:
+    page = GENERATE.schemas_page()
+    for name in schema_names():
+        schema = json.loads(schema_text(name))
+        section = page.partition(f"## {schema['title']}\n")[2].partition("\n## ")[0]
+        assert schema["description"] in section
+        assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(schema.get("properties", {}))
+
+
+def test_every_command_shows_its_help() -> None:
+    page = GENERATE.commands_page()
+    commands = re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    assert {"explain", "synth", "check", "validate"} <= set(commands)
+    assert all(f"usage: layoutalg {command}" in page for command in commands)
 
 
 def test_every_public_name_is_described_once() -> None:
