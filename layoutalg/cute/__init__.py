@@ -44,6 +44,7 @@ from layoutalg.cute.reshape import append, group, prepend, replace, select, take
 from layoutalg.cute.slicing import dice, domain_offset, slice_and_offset
 from layoutalg.cute.slicing import slice as slice
 from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.tiled_copy import CopyAtom, TiledCopy, make_layout_tv, make_tiled_copy
 from layoutalg.cute.tiling import make_layout_like, make_ordered_layout, tile_to_shape
 from layoutalg.cute.tractable import Tractability, is_tractable
 
@@ -51,11 +52,13 @@ __all__ = [
     "Basis",
     "ComposedLayout",
     "CoordinateLayout",
+    "CopyAtom",
     "CuteLayout",
     "E",
     "Morphism",
     "MutualRefinement",
     "Swizzle",
+    "TiledCopy",
     "Tractability",
     "append",
     "blocked_product",
@@ -90,7 +93,9 @@ __all__ = [
     "make_identity_layout",
     "make_layout",
     "make_layout_like",
+    "make_layout_tv",
     "make_ordered_layout",
+    "make_tiled_copy",
     "max_alignment",
     "max_common_layout",
     "max_common_vector",
