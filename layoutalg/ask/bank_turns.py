@@ -18,6 +18,7 @@ import numpy as np
 
 from layoutalg.ask.registers import CHECK, IntArray, bit_addresses
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.targets.banks import Access, nvidia_access
 from layoutalg.targets.nvidia.banks import ACCESS_BITS, BANKS, WORD_BYTES, crowd, wavefronts
 
@@ -27,7 +28,7 @@ _ROW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class BankAccess:
+class BankAccess(Shown):
     """One instruction of one warp.
 
     Args:
@@ -68,7 +69,7 @@ class BankAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class BankReport:
+class BankReport(Shown):
     """What the banks make of an access.
 
     Args:

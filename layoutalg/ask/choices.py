@@ -21,6 +21,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, RepresentabilityError
 from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.picture import Shown
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap.planner import tensormap
@@ -34,7 +35,7 @@ _RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocu
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Shown):
     """A layout that serves every consumer.
 
     Args:
@@ -68,7 +69,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Loser:
+class Loser(Shown):
     """A layout that fails a consumer.
 
     Args:
@@ -92,7 +93,7 @@ class Loser:
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion(Sequence[Choice]):
+class Suggestion(Shown, Sequence[Choice]):
     """Ranked choices, the best first; a sequence of ``Choice``.
 
     Args:

@@ -21,6 +21,7 @@ from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.picture import Shown
 from layoutalg.notation import parse
 from layoutalg.notation.printout import read_printout
 from layoutalg.notation.units import unit_hint
@@ -43,7 +44,7 @@ _WIDTHS = {8: "u8", 16: "bf16", 32: "f32", 64: "f64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Shown):
     """Facts about one thing, in order.
 
     Args:

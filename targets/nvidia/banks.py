@@ -177,7 +177,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     Source: ``wavefronts``; the rank form is arXiv 2505.23819, section 5.4.
     """
     if not isinstance(access, LinearLayout) or tuple(access.in_dims) != ("register", "lane"):
-        raise malformed("access", "must map the axes 'register' and 'lane', in this order", access)
+        rule = "must map the axes 'register' and 'lane', in this order (layoutalg.banks takes any axes)"
+        raise malformed("access", rule, access)
     counts = _counts(kind)
     if access.in_dims["lane"] not in counts:
         raise malformed("access", f"must have {' or '.join(map(str, counts))} lanes", access.in_dims["lane"])
@@ -192,7 +193,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     if access.columns[:bits] != tuple(1 << bit for bit in range(bits)) or any(
         column & low for column in (*lanes, access.constant)
     ):
-        raise malformed("access", "must give every lane neighbouring elements, aligned to their number", access)
+        rule = "must give every lane neighbouring elements, aligned to their number (layoutalg.banks takes any)"
+        raise malformed("access", rule, access)
     together = lanes_of_group(element_bits * registers)
     if kind == "load" and together < LANES and 0 in lanes[:2]:
         together *= 2

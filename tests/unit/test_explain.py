@@ -123,3 +123,8 @@ def test_what_is_wrong_does_not_hold() -> None:
 def test_what_is_nothing_is_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises(la.MalformedError):
         la.explain(*arguments)
+
+
+def test_notebooks_get_the_text() -> None:
+    for value in (la.explain(TILE), la.suggest(la.Tensor((512, 512)), (64, 64)), la.banks("(32,4):(4,1)", None, 32)):
+        assert value._repr_mimebundle_()["text/plain"] == str(value)
