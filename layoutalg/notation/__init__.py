@@ -1,13 +1,15 @@
-"""Reading any notation: what ``str`` writes for every family, and Triton's attributes.
+"""Reading any notation: what ``str`` writes, what CuTe prints, Triton's attributes and types.
 
 Main definitions: ``parse``.
 
 Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
 arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``,
-begin a hierarchical layout (``layoutalg.hierarchy.notation``), ``#`` an attribute of Triton
-(``layoutalg.notation.ttg``). A text with ``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else
-is CuTe's (``layoutalg.cute.notation``).
+begin a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton's
+attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a constructor of Gluon
+(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's pictures (``layoutalg.notation.views``). A text with
+``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else is CuTe's
+(``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
 
 Implementation notes: readers are imported in the branch that needs them, so that reading a CuTe layout loads no other
 family.
@@ -16,6 +18,7 @@ family.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from layoutalg.ground.errors import Diagnostic, MalformedError
@@ -24,35 +27,57 @@ from layoutalg.notation.printout import read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
+VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:)?\s*T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
+READ_AS = {
+    "LA190": "read as CuTe's: (4,8):(8,1), (_4,_8):(_8,_1), Sw<3,3,3> o 0 o (8,64):(64,1), smem_ptr[16b](0x0) o 4:1",
+    "LA710": "read as Triton's: #ttg.KIND<{...}> with shape=, tensor<8x8xf16, #ttg.KIND<{...}>>, gl.BlockedLayout(...)",
+    "LA761": "read as hierarchical: lane 4:1, register 2:4 -> x:8",
+}
+"""Code of a reader's error -> the reading that was tried, and its forms."""
+ALL_FORMS = "docs/notation.md lists every form"
 
 
 def parse(text: str, shape: Any = None) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: What ``str`` prints for a value of any family, or an attribute of Triton such as
-            ``#ttg.nvmma_shared<{...}>``. At most 100,000 characters. ``Sw<b,m,s>`` acts on elements,
-            ``Sw<b,m,s,byte>`` on bytes.
+        text: What ``str`` prints for a value of any family; what CuTe's C++ and DSL print, and C++ types; attributes,
+            types and definitions of TTGIR; Gluon's constructors. At most 100,000 characters.
         shape: Sizes of the tensor, outermost dimension first, for an attribute that does not hold them.
 
     Returns:
-        The value; ``str`` of it is ``text`` up to blanks and the optional spellings.
+        The value. Offsets count elements: ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes, and a swizzle
+        printed on a pointer, which acts on the bytes of addresses, is turned into one of elements
+        (``layoutalg.interop.read_printout`` keeps the element width). A shape alone, ``(4,8)``, is compact
+        column-major. Names and ``?`` give a ``SymbolicLayout``.
 
-    Raises: MalformedError: LA190, LA191, LA710. AdmissibilityError: LA112. RepresentabilityError: LA762.
+    Raises: MalformedError: LA190, LA191, LA620, LA710. AdmissibilityError: LA111, LA112. RepresentabilityError: LA762.
 
     Example:
         >>> parse("((2,2),8):((1,16),2)")
         CuteLayout(((2, 2), 8), ((1, 16), 2))
         >>> parse("Sw<3,4,3> o 0 o (64,64):(64,1)").cosize
         4096
+        >>> print(parse("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)"))
+        Sw<3,3,3> o 0 o (8,64):(64,1)
         >>> parse("register 2:1, lane 8:2 -> x:16")(register=1, lane=3)
         {'x': 7}
         >>> str(parse("#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 2, order = [1, 0]}>", shape=(2, 2)))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
+    try:
+        return _parsed(text, shape)
+    except MalformedError as error:
+        found = error.diagnostic
+        if found.code not in READ_AS or found.source:
+            raise
+        raise MalformedError(replace(found, source=f"{READ_AS[found.code]}; {ALL_FORMS}")) from error.__cause__
+
+
+def _parsed(text: str, shape: Any) -> Any:
     start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
     if TTGIR_AHEAD.match(text if isinstance(text, str) else ""):
         from layoutalg.notation.ttgir import parse_ttgir
@@ -62,6 +87,10 @@ def parse(text: str, shape: Any = None) -> Any:
         from layoutalg.notation.gluon import parse_gluon
 
         return parse_gluon(text, shape)
+    if VIEW_AHEAD.match(start):
+        from layoutalg.notation.views import parse_view
+
+        return parse_view(text)
     if shape is not None:
         because = "shape is for attributes of Triton, which begin with '#'"
         raise MalformedError(Diagnostic("LA190", "the notation is malformed", (start[:100],), because))

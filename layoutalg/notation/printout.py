@@ -46,7 +46,7 @@ ORIGIN = re.compile(r"ArithTuple\s*\(([0-9_,\s()]*)\)\s*(?=o)")
 TENSOR = re.compile(r"tensor\s*([<(])")
 TYPED = re.compile(r"(?:!cute\s*\.\s*)?ptr\s*(?=<)|raw_ptr\s*(?=\()")
 RAW = re.compile(r"(0x[0-9a-fA-F]{1,16})\s*:")
-ELEMENT = re.compile(r"[A-Za-z]+([0-9]+)\w*")
+ELEMENT = re.compile(r"[A-Za-z]+([1-9][0-9]{0,3})\w*")
 SPACE = re.compile(r"[a-z]+")
 ALIGN = re.compile(r"align\s*<\s*\d{1,10}\s*>")
 ON_POINTER = re.compile(r"S(?:w)?\s*<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*>")
@@ -194,7 +194,7 @@ class _Reader(Cursor):
             else:
                 self.at = here
                 break
-        return int(element[1][:4]), element[0], space, swizzle
+        return int(element[1]), element[0], space, swizzle
 
     def dialect(self, kind: str) -> Printout:
         """Read a type of the DSL's dialect: the layout stands in quotes."""

@@ -57,6 +57,27 @@ def test_a_file_of_all_types_lists_each_with_its_shape():
         assert entry.line == 1 + next(index for index, case in enumerate(CASES) if case["type"] == entry.text)
 
 
+def seen(case) -> None:
+    """A picture shows the layout: on the axes that it has, copies included."""
+    layout = la.parse(case["view"])
+    shown = bases_of(layout)
+    if case["kind"] == "format_hardware_view":
+        expected = {axis: case["bases"].get(axis, []) for axis in ("register", "lane", "warp")}
+    else:
+        expected = {"register": case["bases"]["register"], "thread": case["bases"]["lane"] + case["bases"]["warp"]}
+    assert shown == expected, case["view"]
+    assert list(layout.out_dims.values()) == case["shape"]
+
+
+def test_stored_pictures_are_read():
+    views = [case for case in STORED if case["family"] == "view"]
+    assert {case["kind"] for case in views} == {"format_tensor_view", "format_hardware_view"}
+    for case in views:
+        seen(case)
+        with pytest.raises(la.MalformedError, match="LA710"):
+            la.parse(case["view"][: len(case["view"]) - 4])
+
+
 @pytest.mark.peer
 def test_fresh_texts_are_read():
     python = triton_python(named=True)
@@ -64,5 +85,4 @@ def test_fresh_texts_are_read():
     cases = json.loads(subprocess.run(asked, capture_output=True, check=True, text=True).stdout)
     assert len(cases) > 200
     for case in cases:
-        if case["family"] != "view":
-            judged(case)
+        (seen if case["family"] == "view" else judged)(case)

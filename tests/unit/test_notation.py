@@ -112,7 +112,9 @@ def test_message_as_a_whole() -> None:
         "LA190 the notation is malformed\n"
         "  in     (4,8):(1;4)\n"
         "                 ^\n"
-        "  since  expected ')' or ',' in a stride, found ';'"
+        "  since  expected ')' or ',' in a stride, found ';'\n"
+        "  see    read as CuTe's: (4,8):(8,1), (_4,_8):(_8,_1), Sw<3,3,3> o 0 o (8,64):(64,1), "
+        "smem_ptr[16b](0x0) o 4:1; docs/notation.md lists every form"
     )
 
 
