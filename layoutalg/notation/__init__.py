@@ -1,4 +1,4 @@
-"""Reading any notation: what ``str`` writes, what CuTe prints, Triton's attributes and types.
+"""Reading any notation: what str writes, what CuTe and Triton print; writing these.
 
 Main definitions: ``parse``.
 
