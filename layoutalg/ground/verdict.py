@@ -41,7 +41,7 @@ class Proved(Shown):
         first = f"by {self.engine}" if claim is None else str(claim)
         facts: dict[str, object] = {} if claim is None else {"by": self.engine}
         facts |= {key: value for key, value in self.certificate.items() if key not in _UNSAID}
-        return "\n".join([f"proved        {first}", *(_entry(key, value) for key, value in facts.items())])
+        return "\n".join([f"proved        {first}", *_entries(facts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +84,19 @@ class Unknown(Shown):
         raise ValueError(f"the verdict is unknown and has no truth value: {self.reason}")
 
     def __str__(self) -> str:
-        return "\n".join([f"unknown       {self.reason}"] + [_entry("tried", ", ".join(self.tried))] * bool(self.tried))
+        tried = {"tried": ", ".join(self.tried)} if self.tried else {}
+        return "\n".join([f"unknown       {self.reason}", *_entries(tried)])
 
 
 def _value(value: object) -> str:
     return value if isinstance(value, str) else shown(value)
 
 
-def _entry(key: str, value: object) -> str:
-    """One fact, cut to a line."""
-    return f"  {key:<11} {value[:_WIDTH] if isinstance(value, str) else shown(value, _WIDTH)}"
+def _entries(facts: Mapping[str, object]) -> list[str]:
+    """Facts, each cut to a line."""
+    width = max([11, *map(len, facts)])
+    told = ((key, value[:_WIDTH] if isinstance(value, str) else shown(value, _WIDTH)) for key, value in facts.items())
+    return [f"  {key:<{width}} {text}" for key, text in told]
 
 
 Verdict: TypeAlias = Proved | Refuted | Unknown
