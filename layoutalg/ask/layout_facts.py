@@ -15,6 +15,7 @@ import numpy as np
 from layoutalg import convert
 from layoutalg.ask.tile_facts import Fact, said
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
+from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, RepresentabilityError, shown
 from layoutalg.ground.layout import Layout
@@ -36,6 +37,7 @@ _FAMILIES: tuple[tuple[type, str], ...] = (
     (Morphism, "tuple morphism"),
     (PaddedShared, "shared memory with padding"),
     (Swizzle, "a swizzle alone"),
+    (SymbolicLayout, "CuTe shape:stride with symbolic sizes"),
 )
 
 
@@ -61,6 +63,10 @@ def layout_facts(layout: Any) -> Iterator[Fact]:
     family = next((name for kind, name in _FAMILIES if isinstance(layout, kind)), None)
     if family is not None:
         yield said("family", family)
+    if isinstance(layout, SymbolicLayout):
+        yield said("size", f"{layout.size} elements")
+        yield said("assumes", str(layout.assumptions))
+        return
     of_cute = isinstance(layout, CuteLayout | ComposedLayout)
     size = _size(layout)
     if size is not None:

@@ -37,3 +37,12 @@ def test_explain_shows_the_hint(capsys):
     shown = capsys.readouterr().out
     assert "Sw<3,3,3> o 0 o (64,64):(64,1)" in shown
     assert "hint" not in shown
+
+
+@pytest.mark.parametrize("text", ["(M,64):(64,1)", "(128,?{div=16}):(1,?)", "(4,8):(1@0,1@1)", "(M/4,4):(4,1)"])
+def test_explain_takes_every_value_that_a_printout_gives(text, capsys):
+    assert main(["explain", text]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("layout")
+    if "?" in text:
+        assert "n0 % 16 == 0" in shown
