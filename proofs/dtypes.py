@@ -18,6 +18,7 @@ import numpy as np
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import MalformedError, shown
+from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
 CHECK = Checker("LA375", "this is not a tensor")
@@ -38,6 +39,9 @@ class ElementType:
     bits: int
     tensormap: str | None
     note: str = ""
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
 
 
 _PACKED = "two elements share a byte; describe bytes (u8, the innermost extent and the other strides halved)"

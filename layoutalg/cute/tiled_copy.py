@@ -24,7 +24,7 @@ from layoutalg.cute.divide import zipped_divide
 from layoutalg.cute.inttuple import integer, malformed, product_each
 from layoutalg.cute.inverse import right_inverse
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operands import Tiler, refusal, within
+from layoutalg.cute.operands import Tiler, composed, read_tiler, refusal, within
 from layoutalg.cute.partition import thread_value_partition
 from layoutalg.cute.product import raked_product
 from layoutalg.cute.slicing import moved
@@ -119,9 +119,10 @@ def make_layout_tv(threads: Cute, values: Cute) -> tuple[Tile, CuteLayout]:
 
     Source: CuTe DSL ``make_layout_tv``.
     """
+    given = {"threads": threads, "values": values}
+    owners = [strided_form(composed(each, "make_layout_tv", name), "make_layout_tv") for name, each in given.items()]
     where = f"make_layout_tv({threads}, {values})"
-    owners = [strided_form(each, "make_layout_tv") for each in (threads, values)]
-    for name, each in zip(("threads", "values"), owners, strict=True):
+    for name, each in zip(given, owners, strict=True):
         if each.size != each.cosize or any(stride == 0 for extent, stride in each.flat if extent > 1):
             because = f"{name} has {each.size} coordinates and numbers below {each.cosize}"
             raise refusal("LA179", "thread and value layouts are bijections", where, because)
@@ -144,7 +145,7 @@ class TiledCopy:
         tiler: The tile, as in ``zipped_divide``.
         atom: The instruction.
 
-    Raises: MalformedError: LA179. AdmissibilityError: those of ``zipped_divide``.
+    Raises: MalformedError: LA141, LA179. AdmissibilityError: those of ``zipped_divide``.
 
     Example:
         >>> copy = make_tiled_copy(CuteLayout((4, 8), (8, 1)), CuteLayout((1, 4)))
@@ -159,6 +160,7 @@ class TiledCopy:
     def __post_init__(self) -> None:
         if not isinstance(self.layout_tv, CuteLayout) or self.layout_tv.rank != 2:
             raise malformed("layout_tv", "must be a layout with two modes, threads and values", self.layout_tv, "LA179")
+        object.__setattr__(self, "tiler", read_tiler(self.tiler, lambda: f"TiledCopy({self.layout_tv}, ...)"))
         if not isinstance(self.atom, CopyAtom):
             raise malformed("atom", "must be a CopyAtom", self.atom, "LA179")
         for target in (self.atom.source, self.atom.destination):

@@ -59,10 +59,10 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
     bits = _check(access_bits, kind)
     size = bits // 8
     offsets = checked_offsets(offsets_bytes, size, _counts(kind))
-    turns = _turns(offsets, size, lanes_of_group(bits))
+    turns = _turns(offsets, size, _lanes_of_group(bits))
     if kind != "load" or bits <= 32 or not _shared(offsets):
         return turns
-    merged = _turns(offsets, size, 2 * lanes_of_group(bits))
+    merged = _turns(offsets, size, 2 * _lanes_of_group(bits))
     if None in offsets and merged != turns:
         raise RepresentabilityError(
             Diagnostic(
@@ -90,7 +90,7 @@ def crowd(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> tuple[t
     offsets = checked_offsets(offsets_bytes, bits // 8, _counts(kind))
     if None in offsets:
         raise malformed("offsets_bytes", "must have all lanes active", None)
-    lanes = lanes_of_group(bits)
+    lanes = _lanes_of_group(bits)
     if kind == "load" and bits > 32 and _shared(offsets):
         lanes *= 2
     return tuple(tuple(range(first, min(first + lanes, len(offsets)))) for first in range(0, len(offsets), lanes))
@@ -124,7 +124,7 @@ def _turns(offsets: Offsets, size: int, lanes: int) -> int:
     return total
 
 
-def lanes_of_group(access_bits: int) -> int:
+def _lanes_of_group(access_bits: int) -> int:
     """Return the lanes that are served together: all of them up to 32 bits each, then as many as 32 words hold."""
     return min(LANES, LANES * 32 // access_bits)
 
@@ -195,7 +195,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     ):
         rule = "must give every lane neighbouring elements, aligned to their number (layoutalg.banks takes any)"
         raise malformed("access", rule, access)
-    together = lanes_of_group(element_bits * registers)
+    together = _lanes_of_group(element_bits * registers)
     if kind == "load" and together < LANES and 0 in lanes[:2]:
         together *= 2
     kept = together.bit_length() - 1

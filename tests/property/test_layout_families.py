@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.interop import triton as interop
+from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES
 from layoutalg.targets.layouts import amd, amd_shared, blocked, cga, nvidia, padding, scales, shared, tmem
 
 EXAMPLES = settings(max_examples=40, deadline=None)
@@ -294,7 +295,7 @@ def surjective_layouts(draw):
         images.append(image)
     images += [tuple([0] * rank)] * draw(st.integers(0, 2))
     images = draw(st.permutations(images))
-    axes = draw(st.sampled_from([interop.THREAD_AXES, interop.SHARED_AXES]))
+    axes = draw(st.sampled_from([THREAD_AXES, SHARED_AXES]))
     bases = {axis: [] for axis in axes}
     for image in images:
         bases[draw(st.sampled_from(axes))].append(image)

@@ -24,6 +24,7 @@ from layoutalg import proofs, synth, targets
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
+from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensor import Tensor
@@ -34,6 +35,7 @@ from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
@@ -57,6 +59,9 @@ VALUES: dict[type, object] = {
     Walk: walk(PLAN),
     Boxes: requested_boxes(PLAN, walk(PLAN)),
     Tensor: Tensor((64, 32), None, "f16"),
+    ElementType: element_type("e4m3"),
+    Access: Access("load", 32),
+    LdsRule: next(iter(AMD_RULES.values())),
     SharedTile: shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),
     OperandProblem: OPERAND.problem,
     OperandPlan: OPERAND,
