@@ -27,7 +27,7 @@ from layoutalg.notation.printout import read_printout
 
 NAME_AHEAD = r"[^\s\d!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
 TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)")
-VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:)?\s*T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
+VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
 """An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
