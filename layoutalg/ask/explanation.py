@@ -22,8 +22,9 @@ from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
-from layoutalg.notation import parse
+from layoutalg.notation import TTGIR_AHEAD, parse
 from layoutalg.notation.printout import read_printout
+from layoutalg.notation.ttgir import TensorType, layouts_of
 from layoutalg.notation.units import unit_hint
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
@@ -48,7 +49,7 @@ class Explanation(Shown):
     """Facts about one thing, in order.
 
     Args:
-        kind: ``"layout"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``.
+        kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``.
         facts: (name, lines) pairs: what ``str`` shows.
         data: The same for programs: names to JSON-ready values.
         holds: False for a plan that was refuted and a problem that has no plan.
@@ -79,8 +80,9 @@ def explain(
     """Return what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
 
     Args:
-        value: A layout of any family or its text; a ``Tensor``; 128 descriptor bytes or their 256 hexadecimal digits; a
-            problem or plan of a TensorMap or of a ``wgmma`` operand, or its document.
+        value: A layout of any family or its text, or a whole TTGIR text, of which every layout is listed; a
+            ``Tensor``; 128 descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap
+            or of a ``wgmma`` operand, or its document.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
         target: Architecture.
         shape: Extents, outermost first: of the tensor where the text, a ``#ttg`` attribute, has none; of the tile where
@@ -109,6 +111,8 @@ def explain(
     if isinstance(value, str):
         if found := _HEX.fullmatch(value):
             return _descriptor(found[1], target)
+        if TTGIR_AHEAD.match(value) and len(listed := layouts_of(value)) > 1:
+            return _listing(listed)
         return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
     if isinstance(value, hardware.TensorMap):
         return _made("descriptor", _map_facts(value, target))
@@ -147,6 +151,20 @@ def _dtype(dtype: object, text: str | None) -> str:
         except LayoutError:
             return "bf16"
     return "bf16"
+
+
+def _listing(types: Sequence[TensorType]) -> Explanation:
+    """Every layout of a TTGIR text, by the line where its type first occurs; what cannot be built says why."""
+    lines: list[tuple[str, tuple[str, ...]]] = []
+    listed: list[dict[str, object]] = []
+    for entry in types:
+        try:
+            layout = str(entry.layout())
+        except LayoutError as error:
+            layout = f"not built: {error.diagnostic.because or error.diagnostic.what}"
+        lines.append((f"line {entry.line}", (entry.text, layout)))
+        listed.append({"type": entry.text, "line": entry.line, "kind": entry.attribute.kind, "layout": layout})
+    return Explanation("listing", tuple(lines), {"layouts": listed})
 
 
 def _parsed(text: str, shape: tuple[int, ...] | None) -> object:

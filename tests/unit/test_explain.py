@@ -128,3 +128,17 @@ def test_what_is_nothing_is_refused(arguments: tuple[object, ...]) -> None:
 def test_notebooks_get_the_text() -> None:
     for value in (la.explain(TILE), la.suggest(la.Tensor((512, 512)), (64, 64)), la.banks("(32,4):(4,1)", None, 32)):
         assert value._repr_mimebundle_()["text/plain"] == str(value)
+
+
+def test_every_layout_of_a_ttgir_text_is_listed():
+    blocked = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [8, 4], warpsPerCTA = [1, 1], order = [1, 0]}>"
+    shared = "#ttg.swizzled_shared<{vec = 2, perPhase = 1, maxPhase = 4, order = [1, 0]}>"
+    text = (
+        f"#a = {blocked}\n#b = {shared}\nmodule {{\n"
+        "  %0 = tt.load %p : tensor<8x8xf16, #a> %1 = x : !ttg.memdesc<8x8xf16, #b>\n}\n"
+    )
+    told = la.explain(text)
+    listed = told.to_json()["layouts"]
+    assert [(entry["kind"], entry["line"]) for entry in listed] == [("blocked", 4), ("swizzled_shared", 4)]
+    assert [la.parse(entry["layout"]) for entry in listed] == [la.parse(blocked, (8, 8)), la.parse(shared, (8, 8))]
+    assert str(told).count("line 4") == 2
