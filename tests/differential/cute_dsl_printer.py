@@ -1,7 +1,7 @@
 """Run by an interpreter that has CuTe DSL: print layouts as it prints them, with the offsets it computes.
 
-``python cute_dsl_printer.py 800 7 | gzip -9n > tests/data/cute_dsl_texts.json.gz`` with nvidia-cutlass-dsl 4.8.1; no GPU is
-needed. Nothing of this project is imported.
+``python cute_dsl_printer.py 800 7 | gzip -9n > tests/data/cute_dsl_texts.json.gz`` with nvidia-cutlass-dsl 4.8.1, on a
+machine with or without a GPU. Nothing of this project is imported.
 """
 
 import json
