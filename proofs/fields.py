@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -148,9 +149,9 @@ class Statement(Shown):
                 raise malformed(type(self).__name__, f"has the fields {', '.join(known)}", name)
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
+    @abstractmethod
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
-        raise NotImplementedError
 
 
 class Claim(Statement):

@@ -16,6 +16,7 @@ References: CuTe documentation of NVIDIA CUTLASS; J. Cecka, arXiv:2603.02298.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
@@ -76,8 +77,9 @@ class LeafAxes(Layout):
         """How deep the shape nests; 0 where the shape is an int."""
         return depth(self.shape)
 
+    @abstractmethod
     def __getitem__(self, mode: int) -> Any:
-        raise NotImplementedError
+        """Return one top-level mode as a layout."""
 
     def __iter__(self) -> Iterator[Any]:
         return iter([self[position] for position in range(self.rank)])

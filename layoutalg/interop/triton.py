@@ -14,13 +14,12 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
-from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.notation.attributes import TRITON_SOURCE, to_attribute, to_bases, to_gluon
-from layoutalg.notation.bases import smallest
+from layoutalg.notation.attributes import to_attribute, to_bases, to_gluon
+from layoutalg.notation.bases import fail, smallest
 from layoutalg.notation.gluon import parse_gluon
 from layoutalg.notation.ttg_build import parse_attribute
 
@@ -76,11 +75,11 @@ def to_object(layout: LinearLayout, triton_class: Any) -> Any:
     bases, out_dims = to_bases(layout)
     build = getattr(triton_class, "from_bases", None)
     if not callable(build):
-        _fail("triton_class", "must have from_bases", triton_class)
+        fail("triton_class", "must have from_bases", triton_class)
     try:
         return build(bases, [name for name, _ in out_dims], [size for _, size in out_dims], layout.is_surjective)
     except TypeError as error:
-        _fail("triton_class", f"must have Triton's from_bases ({error})", triton_class)
+        fail("triton_class", f"must have Triton's from_bases ({error})", triton_class)
 
 
 def from_object(value: Any) -> LinearLayout:
@@ -96,7 +95,7 @@ def from_object(value: Any) -> LinearLayout:
     if isinstance(value, LinearLayout):
         return value
     if not hasattr(value, "bases") or not hasattr(value, "out_dims"):
-        _fail("value", "must have bases and out_dims", value)
+        fail("value", "must have bases and out_dims", value)
     return from_bases(value.bases, value.out_dims)
 
 
@@ -115,7 +114,7 @@ def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayou
     """
     layout = parse_attribute(_short(text), shape) if isinstance(text, str) else None
     if not isinstance(layout, LinearLayout):
-        _fail("text", "must be an attribute that is a linear layout", text)
+        fail("text", "must be an attribute that is a linear layout", text)
     return layout
 
 
@@ -136,36 +135,23 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     """
     layout = parse_gluon(_short(text), shape) if isinstance(text, str) else None
     if not isinstance(layout, LinearLayout):
-        _fail("text", "must be a constructor of a linear layout", text)
+        fail("text", "must be a constructor of a linear layout", text)
     return layout
 
 
 def _short(text: str) -> str:
     if len(text) > limits.ATTRIBUTE_CHARACTERS:
-        _fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
+        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
     return text
 
 
 def _pairs(value: object, argument: str) -> list[tuple[str, Any]]:
     entries = list(value.items()) if isinstance(value, Mapping) else value
     if not isinstance(entries, (tuple, list)):
-        _fail(argument, "must be a mapping or a sequence of pairs", value)
+        fail(argument, "must be a mapping or a sequence of pairs", value)
     found: list[tuple[str, Any]] = []
     for entry in entries:
         if not isinstance(entry, (tuple, list)) or len(entry) != 2 or not isinstance(entry[0], str):
-            _fail(argument, "must hold (name, entry) pairs", entry)
+            fail(argument, "must hold (name, entry) pairs", entry)
         found.append((entry[0], entry[1]))
     return found
-
-
-def _fail(argument: str, rule: str, actual: object) -> NoReturn:
-    raise MalformedError(
-        Diagnostic(
-            code="LA710",
-            what="this is not a layout in Triton's terms",
-            where=(argument,),
-            because=f"{argument} {rule}, not {shown(actual)}",
-            witness={"actual": actual},
-            source=TRITON_SOURCE,
-        )
-    )

@@ -20,8 +20,8 @@ import keyword
 from typing import NoReturn, TypeAlias
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
-from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES, fail
 from layoutalg.notation.gluon import GLUON_FIELDS
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
@@ -49,7 +49,7 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
         ([('lane', [[1, 0], [0, 1]])], [('dim0', 2), ('dim1', 2)])
     """
     if not isinstance(layout, LinearLayout):
-        _fail("layout", "must be a LinearLayout", layout)
+        fail("layout", "must be a LinearLayout", layout)
     if layout.constant:
         _refuse(layout, f"its constant part is {layout.offset}; Triton's layouts have none")
     if max(layout.in_bits, layout.out_bits) > TRITON_BITS:
@@ -103,7 +103,7 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
     """
     bases, kind = _encoding(layout)
     if not isinstance(module, str) or (module and not all(_is_name(part) for part in module.split("."))):
-        _fail("module", "must be a dotted name or empty", module)
+        fail("module", "must be a dotted name or empty", module)
     name = "DistributedLinearLayout" if kind == "linear" else "SharedLinearLayout"
     if kind == "linear" and not _one_step(layout):
         _refuse(layout, "Gluon takes bases of one step each, all distinct; to_attribute writes it as generic_linear")
@@ -149,21 +149,8 @@ def _is_name(text: str) -> bool:
 
 def _alignment(alignment: object) -> int:
     if isinstance(alignment, bool) or not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        _fail("alignment", "must be a positive power of two", alignment)
+        fail("alignment", "must be a positive power of two", alignment)
     return alignment
-
-
-def _fail(argument: str, rule: str, actual: object) -> NoReturn:
-    raise MalformedError(
-        Diagnostic(
-            code="LA710",
-            what="this is not a layout in Triton's terms",
-            where=(argument,),
-            because=f"{argument} {rule}, not {shown(actual)}",
-            witness={"actual": actual},
-            source=TRITON_SOURCE,
-        )
-    )
 
 
 def _refuse(layout: LinearLayout, because: str) -> NoReturn:

@@ -117,3 +117,11 @@ def test_every_prefix_of_a_printout_is_read_or_refused():
     for stop in range(len(text)):
         with pytest.raises(la.LayoutError):
             la.parse(text[:stop]) if text[:stop].count("(") != text[:stop].count(")") else la.parse(text[:stop] + "!")
+
+
+def test_an_element_type_whose_first_number_is_no_width_is_refused() -> None:
+    """``e4m3`` has 8 bits, not 4: a swizzle of bytes must not be read with the wrong width."""
+    good = la.parse("ptr<f8E4M3FN, smem, S<3,4,3>> o (8,128):(128,1)")
+    assert good == la.parse("Sw<3,4,3> o 0 o (8,128):(128,1)")
+    with pytest.raises(la.MalformedError, match="LA190"):
+        la.parse("ptr<e4m3, smem, S<3,4,3>> o (8,128):(128,1)")
