@@ -33,6 +33,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
+from layoutalg.notation.printout import read_printout
 from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
 
@@ -65,6 +66,7 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
             raise CHECK.malformed("smem", "must be a layout where no tile is given", smem)
         return CuteLayout(tile, row_major(tile))
     if isinstance(smem, str):
+        _check_width(smem, element_bytes)
         in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
         smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
     found = None if isinstance(smem, Swizzle) else normal(smem)
@@ -72,6 +74,14 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     if not isinstance(layout, SHARED_LAYOUTS):
         raise CHECK.malformed("smem", "must be a layout or the text of one", smem)
     return layout
+
+
+def _check_width(text: str, element_bytes: int) -> None:
+    """Refuse a layout printed over a pointer to elements of another width than the tensor's."""
+    bits = read_printout(text).element_bits if "ptr" in text else None
+    if bits is not None and bits != 8 * element_bytes:
+        rule = f"must be printed over elements of {8 * element_bytes} bits, as the tensor has"
+        raise CHECK.malformed("smem", rule, f"{bits} bits in {text[:80]}")
 
 
 def _recast(found: re.Match[str], element_bytes: int) -> str:
