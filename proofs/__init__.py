@@ -10,7 +10,7 @@ if __name__ != "layoutalg.proofs":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs import handoff, tensormap, wgmma
+    from layoutalg.proofs import handoff, laws, tensormap, wgmma
     from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
     from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
@@ -18,6 +18,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "layoutalg.proofs.handoff": "handoff",
+        "layoutalg.proofs.laws": "laws",
         "layoutalg.proofs.tensormap": "tensormap TensorMapPlan TensorMapProblem check",
         "layoutalg.proofs.wgmma": "wgmma OperandPlan OperandProblem",
     },
@@ -30,6 +31,7 @@ __all__ = [
     "TensorMapProblem",
     "check",
     "handoff",
+    "laws",
     "tensormap",
     "wgmma",
 ]

@@ -1,0 +1,552 @@
+#!/usr/bin/env python3
+"""Checks layoutalg certificates on its own: ``python checker.py FILE|FOLDER ...``; exit 0 proved, 1 refuted (the first
+wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable.
+
+This file needs Python 3.11 and numpy and imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON:
+
+    {"schema": "layoutalg/certificate/2", "kind": ..., "statement": ..., "evidence": ..., "seal": ...}
+
+The statement says all that is claimed, the evidence is what makes it quick to check, the seal is the SHA-256 of the
+other four entries. Every fact is recomputed here from the statement; the seal is compared last.
+"""
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import re
+import sys
+
+import numpy as np
+
+SCHEMA = "layoutalg/certificate/2"
+VERDICTS = {0: "proved", 1: "refuted", 2: "unknown", 64: "unreadable"}
+POINTS, SECONDS = 2**22, 20  # most points that are evaluated for one fact; what a solver may take
+NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
+
+class Stop(Exception):
+    """The end of a check that does not prove its certificate: the code of the verdict, and why."""
+
+def need(condition, fact, **numbers):
+    """Go on if the condition holds; otherwise refute the certificate by this fact and its numbers."""
+    if not condition:
+        raise Stop(1, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
+
+def short(value):
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
+
+def read(value, form, where):
+    """Return a value of a form, or refute. Forms: int, str or a range; a set of texts; [form] for a list of any length;
+    (form, form) for a list of this length; {"name": form, "name?": form} for an object with exactly these entries,
+    returned as the list of them (None for a missing one); a function of (value, where)."""
+    if isinstance(form, dict):
+        need(isinstance(value, dict), f"{where} must be an object", got=value)
+        forms = {name.rstrip("?"): kind for name, kind in form.items()}
+        for name in sorted({*forms, *value}):
+            need(name in forms, f"{where} has an unknown entry", name=name)
+            need(name in value or f"{name}?" in form, f"{where} lacks an entry", name=name)
+        return [read(value[name], kind, f"{where}.{name}") if name in value else None for name, kind in forms.items()]
+    if isinstance(form, (list, tuple)):
+        need(isinstance(value, list), f"{where} must be a list", got=value)
+        forms = form * len(value) if isinstance(form, list) else form
+        need(len(value) == len(forms), f"{where} has a wrong length", got=len(value), expected=len(forms))
+        return [read(entry, kind, f"{where}[{place}]") for place, (entry, kind) in enumerate(zip(value, forms))]
+    if isinstance(form, set):
+        need(isinstance(value, str) and value in form, f"{where} must be one of {', '.join(sorted(form))}", got=value)
+    elif isinstance(form, (range, type)):
+        need(type(value) is (int if isinstance(form, range) else form), f"{where} has a wrong type", got=value)
+        need(isinstance(form, type) or value in form, f"{where} is out of range", got=value)
+    else:
+        return form(value, where)
+    return value
+
+# --- functions -------------------------------------------------------------------------------------------------------
+# A function takes i = 0 .. size - 1 through its stages, each from a list of integers to a list of integers:
+#   ["split", [e0, e1, ...]]     one number to its digits, fastest first; the last digit takes what is left
+#   ["affine", rows, offsets]    a matrix over Z and a vector
+#   ["mod", [m0, m1, ...]]       least non-negative residues, 0 for none
+#   ["swizzle", bits, base, shift]   xors `bits` bits at base + shift into base (shift < 0: up by -shift)
+#   ["xor", columns, constant]   one number of len(columns) bits to constant xor the columns of its set bits
+#   ["table", values]            one number to the value at that place
+#   ["pieces", [piece, ...]]     the first piece whose constraints hold; no value where there is none. A piece is
+#       [floors, constraints, values]: floor [coefficients, constant, divisor] over the inputs and earlier floors,
+#       constraint [coefficients, constant, "=" or ">="], value [coefficients, constant], both over inputs and floors
+#   ["fork", stages, stages, ...]    the values of each list of stages side by side
+# "(4,8):(1,4)" is short for a split into the modes' digits and their strides. A function with "inputs": n in the place
+# of "size" takes all points of Z^n (coordinates, then parameters).
+PIECE = ([([int], int, POSITIVE)], [([int], int, {"=", ">="})], [([int], int)])
+STAGES = {"split": ([POSITIVE],), "affine": ([[int]], [int]), "mod": ([NATURAL],), "pieces": ([PIECE],),
+          "table": ([int],), "swizzle": (range(65), range(65), range(-64, 65)), "xor": ([NATURAL], NATURAL)}
+
+def function(value, where):
+    """Read a function; return its size, the number of its inputs (one of the two is None) and its stages."""
+    if isinstance(value, str):
+        parts = [part.replace("(", "[").replace(")", "]") for part in value.split(":")]
+        need(len({re.sub(r"-?\d+", "0", part) for part in parts}) == 1, f"{where} is not shape:stride", got=value)
+        try:
+            extents, strides = ([int(leaf) for leaf in re.findall(r"-?\d+", str(json.loads(part)))] for part in parts)
+        except (ValueError, RecursionError):
+            raise Stop(1, f"{where} is not shape:stride, got {short(value)}") from None
+        read(extents, [POSITIVE], where)
+        return math.prod(extents), None, [["split", extents], ["affine", [strides], [0]]]
+    size, inputs, path = read(value, {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}, where)
+    need((size is None) != (inputs is None), f"{where} needs either size or inputs", got=value)
+    return size, inputs, path
+
+def stages(value, where):
+    for place, stage in enumerate(read(value, [lambda stage, _: stage], where)):
+        at = f"{where}[{place}]"
+        named = isinstance(stage, list) and stage and isinstance(stage[0], str)
+        need(named and stage[0] in {*STAGES, "fork"}, f"{at} is not a stage", got=stage)
+        read(stage[1:], STAGES.get(stage[0]) or (stages,) * (len(stage) - 1), at)
+        need(stage[0] != "swizzle" or stage[1] <= abs(stage[3]) or not stage[1], f"{at}: bits above |shift|", got=stage)
+        need(stage[0] in ("mod", "fork", "xor", "swizzle") or stage[1], f"{at} is empty", got=stage)
+    return value
+
+def follow(path, values, way):
+    """Take values through stages in one way of computing: numbers, sums of local terms, terms of solvers."""
+    for name, *given in path:
+        need(name in ("affine", "mod", "pieces", "fork") or len(values) == 1, f"a stage {name} takes one number")
+        if name == "split":
+            rest, values = values[0], []
+            for extent in given[0][:-1]:
+                values.append(way.rest(rest, extent))
+                rest = way.floor(rest, extent)
+            values.append(rest)
+        elif name == "affine":
+            need(len(given[0]) == len(given[1]), "a stage affine has a wrong number of offsets")
+            values = [way.row(row, constant, values) for row, constant in zip(*given)]
+        elif name == "mod":
+            need(len(given[0]) == len(values), "a stage mod has a wrong number of moduli")
+            values = [way.rest(value, m) if m else value for value, m in zip(values, given[0])]
+        elif name == "fork":
+            values = [value for part in given for value in follow(part, values, way)]
+        elif name == "pieces":
+            values = way.pieces([way.opened(piece, values, len(given[0][0][2])) for piece in given[0]])
+        else:
+            values = [getattr(way, name)(values[0], *given)]
+    return values
+
+class Way:
+    """What all ways of computing share, out of ``row``, ``floor`` and ``flipped`` (the xor of two bits)."""
+
+    def rest(self, value, divisor):
+        return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
+
+    def bit(self, value, place):
+        return self.rest(self.floor(value, 1 << place), 2)
+
+    def swizzle(self, value, bits, base, shift):
+        answer, up, down = value, max(shift, 0), max(-shift, 0)
+        for place in range(base, base + bits):
+            target, source = self.bit(value, place + down), self.bit(value, place + up)
+            weight = 1 << place + down
+            answer = self.row((1, weight, -weight), 0, (answer, self.flipped(target, source), target))
+        return answer
+
+    def xor(self, value, columns, constant):
+        self.inside(value, 1 << len(columns))
+        bits, answer = [self.bit(value, place) for place in range(len(columns))], self.row((), 0, ())
+        for place in range(max([*columns, constant]).bit_length()):
+            parity = self.row((), constant >> place & 1, ())
+            for bit, column in zip(bits, columns):
+                parity = self.flipped(parity, bit) if column >> place & 1 else parity
+            answer = self.row((1, 1 << place), 0, (answer, parity))
+        return answer
+
+    def opened(self, piece, values, count):
+        """Return the left sides of a piece's constraints, with their relations, and its values."""
+        floors, constraints, forms = piece
+        need(len(forms) == count, "pieces have different numbers of values", got=len(forms), expected=count)
+        known = list(values)
+        for row, constant, divisor in floors:
+            known.append(self.floor(self.row(row, constant, known), divisor))
+        tests = [(self.row(row, constant, known), relation) for row, constant, relation in constraints]
+        return tests, [self.row(*form, known) for form in forms]
+
+    def terms(self, row, values):
+        need(len(row) == len(values), "a row has a wrong length", got=len(row), expected=len(values))
+        return [(factor, value) for factor, value in zip(row, values) if factor]
+
+class Numbers(Way):
+    """Arrays of integers, of Python's integers where 64 bits could overflow; ``ok`` tells where there is a value."""
+
+    def __init__(self, points):
+        self.ok = np.ones(points, dtype=bool)
+
+    def row(self, row, constant, values):
+        given = self.terms(row, values)
+        tops = [max(abs(int(value.max(initial=0))), abs(int(value.min(initial=0)))) for _, value in given]
+        wide = abs(constant) + sum(abs(factor) * top for (factor, _), top in zip(given, tops)) >= 2**62
+        total = np.full(self.ok.shape, constant, dtype=object if wide else np.int64)
+        for factor, value in given:
+            total = total + factor * (value.astype(object) if wide else value)
+        return total
+
+    def floor(self, value, divisor):
+        return (value if divisor < 2**62 else value.astype(object)) // divisor
+
+    def flipped(self, one, two):
+        return one ^ two
+
+    def table(self, value, values):
+        self.inside(value, len(values))
+        return np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)[value.astype(np.int64)]
+
+    def inside(self, value, size):
+        out = np.asarray((value < 0) | (value >= size), dtype=bool)
+        need(not out.any(), "a number leaves the domain it should be in", got=value[out][:1], size=size)
+
+    def pieces(self, pieces):
+        left, answer = self.ok.copy(), [np.zeros(self.ok.shape, dtype=np.int64) for _ in pieces[0][1]]
+        for tests, forms in pieces:
+            holds = left.copy()
+            for value, relation in tests:
+                holds &= np.asarray(value == 0 if relation == "=" else value >= 0, dtype=bool)
+            answer = [np.where(holds, form, old) for form, old in zip(forms, answer)]
+            left &= ~holds
+        self.ok &= ~left
+        return answer
+
+class Sums(Way):
+    """Sums ``constant + sum of coefficient * atom``: an atom is a digit or a number that depends on a few digits, its
+    support. Where two functions are such sums, so is their difference, and that is 0 everywhere if it is 0 wherever all
+    digits outside one support are 0, for each support: by inclusion and exclusion, the part that needs exactly the
+    digits of a set is an alternating sum of values at points whose other digits are 0."""
+
+    def __init__(self, digits):
+        self.supports = [frozenset([place]) for place in range(len(digits))]
+        self.spans = [(0, extent - 1) for extent in digits]
+        self.keys, self.parities = {}, {}
+
+    def atom(self, key, value, low, high):
+        """Return a number within [low, high] that depends on the digits of a value, the same for the same key."""
+        if low == high:
+            return low, {}
+        if key not in self.keys:
+            self.keys[key] = len(self.spans)
+            self.spans.append((low, high))
+            self.supports.append(frozenset().union(*(self.supports[atom] for atom in value[1])))
+        return 0, {self.keys[key]: 1}
+
+    def span(self, value):
+        ends = [sorted(c * end for end in self.spans[atom]) for atom, c in value[1].items()]
+        return value[0] + sum(low for low, _ in ends), value[0] + sum(high for _, high in ends)
+
+    def row(self, row, constant, values):
+        total = {}
+        for factor, (own, parts) in self.terms(row, values):
+            constant += factor * own
+            for atom, c in parts.items():
+                total[atom] = total.get(atom, 0) + factor * c
+        return constant, {atom: c for atom, c in total.items() if c}
+
+    def floor(self, value, divisor):
+        """Take out the multiples of the divisor; what is left is an atom, or constant where it cannot carry."""
+        whole = {atom: abs(c) // divisor * (1 if c > 0 else -1) for atom, c in value[1].items()}
+        left = value[0] % divisor, {atom: c - whole[atom] * divisor for atom, c in value[1].items() if c % divisor}
+        low, high = self.span(left)
+        carry = self.atom(("floor", divisor, frozen(left)), left, low // divisor, high // divisor)
+        return self.row((1, 1), value[0] // divisor, ((0, whole), carry))
+
+    def flipped(self, one, two):
+        """Return the xor of two numbers that are 0 or 1, as the parity of a set of atoms."""
+        flip, odd = 0, frozenset()
+        for value in (one, two):
+            if value[1] and (value[0], *value[1].values()) not in ((0, 1), (1, -1)):
+                value = self.atom(("bit", frozen(value)), value, 0, 1)
+            flip ^= value[0]
+            for atom in value[1]:
+                odd ^= self.parities.get(atom, frozenset([atom]))
+        value = 0, dict.fromkeys(odd, 1)
+        if len(odd) > 1:
+            value = self.atom(("parity", odd), value, 0, 1)
+            self.parities[next(iter(value[1]))] = odd
+        return self.row((1 - 2 * flip,), flip, (value,))
+
+    def table(self, value, values):
+        self.inside(value, len(values))
+        return self.atom(("table", str(values), frozen(value)), value, min(values), max(values))
+
+    def inside(self, value, size):
+        low, high = self.span(value)
+        need(low >= 0 and high < size, "a number may leave the domain it should be in", least=low, most=high, size=size)
+
+    def pieces(self, pieces):
+        for value, relation in pieces[0][0]:
+            low, high = self.span(value)
+            need(low >= 0 and (relation == ">=" or high == 0), "the first piece may not hold everywhere", least=low)
+        return pieces[0][1]
+
+def frozen(value):
+    return value[0], frozenset(value[1].items())
+
+class Terms(Way):
+    """Terms of z3; ``fair`` says that no stage leaves its domain."""
+
+    def __init__(self, z3, context):
+        self.z3, self.zero = z3, z3.IntVal(0, context)
+        self.ok, self.fair = [z3.BoolVal(True, context)], [z3.BoolVal(True, context)]
+
+    def row(self, row, constant, values):
+        return sum((factor * value for factor, value in self.terms(row, values)), self.zero + constant)
+
+    def floor(self, value, divisor):
+        return value / divisor  # of integers: rounded down
+
+    def flipped(self, one, two):
+        return self.z3.If(one == two, self.zero, self.zero + 1)
+
+    def table(self, value, values):
+        self.inside(value, len(values))
+        answer = self.zero
+        for place, entry in enumerate(values):
+            answer = self.z3.If(value == place, self.zero + entry, answer)
+        return answer
+
+    def inside(self, value, size):
+        self.fair += [value >= 0, value < size]
+
+    def pieces(self, pieces):
+        answer, some = [self.zero] * len(pieces[0][1]), []
+        for tests, forms in reversed(pieces):
+            facts = [value == 0 if relation == "=" else value >= 0 for value, relation in tests]
+            some.append(self.z3.And(self.ok[:1] + facts))
+            answer = [self.z3.If(some[-1], form, old) for form, old in zip(forms, answer)]
+        self.ok.append(self.z3.Or(some))
+        return answer
+
+def values_at(path, columns):
+    """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
+    way = Numbers(len(columns[0]))
+    return follow(path, columns, way), way.ok
+
+# --- equality and what reduces to it ---------------------------------------------------------------------------------
+BY = {"by": {"table", "digits", "solvers"}, "digits?": [range(2, 2**4096)]}
+
+def same(one, two, by, size, inputs=None, what="the functions differ"):
+    """Refute unless two lists of stages have the same values everywhere; say how that was decided.
+
+    By table: at every point. By digits: as sums of local terms (``Sums``) over digits whose product is the size; where
+    both end in the same residues, over Z modulo these. By solvers: z3 and cvc5, whichever can be imported.
+    """
+    rule, digits = by
+    if rule == "solvers":
+        return solved(one, two, size, inputs, what)
+    need(size is not None, "a function of all points is for solvers", by=rule)
+    if rule == "table":
+        return f"at {compare(one, two, [np.arange(guard_points(size), dtype=np.int64)], what)} points"
+    need(digits is not None and math.prod(digits) == size, "the product of the digits is not the size", got=digits)
+    way = Sums(digits)
+    weights = list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
+    start = [(0, dict(enumerate(weights)))]
+    modular = one and two and one[-1] == two[-1] and one[-1][0] == "mod"
+    left, right = (follow(path[:-1] if modular else path, start, way) for path in (one, two))
+    need(len(left) == len(right), "the functions have different numbers of values", got=len(left), expected=len(right))
+    atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
+    supports = {way.supports[atom] for atom in atoms} | {frozenset()}
+    boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
+    guard_points(sum(math.prod(digits[place] for place in box) for box in boxes))
+    for box in boxes:
+        total = np.zeros(1, dtype=object if size >= 2**62 else np.int64)
+        for place in box:
+            total = np.add.outer(np.arange(digits[place]).astype(total.dtype) * weights[place], total).ravel()
+        compare(one, two, [total], what)
+    return f"on {len(boxes)} boxes of {len(digits)} digits"
+
+def guard_points(count):
+    if count > POINTS:
+        raise Stop(2, f"{count} points are more than are evaluated here; another rule has to decide")
+    return count
+
+def compare(one, two, columns, what):
+    (left, left_ok), (right, right_ok) = (values_at(path, columns) for path in (one, two))
+    need(len(left) == len(right), "the functions have different numbers of values", got=len(left), expected=len(right))
+    wrong = left_ok != right_ok
+    for mine, other in zip(left, right):
+        wrong = wrong | np.asarray(left_ok & right_ok & (mine != other), dtype=bool)
+    at = int(np.argmax(wrong)) if wrong.any() else None
+    if at is not None:
+        left, right = point(left, left_ok, at), point(right, right_ok, at)
+        need(False, what, at=[int(column[at]) for column in columns], got=left, expected=right)
+    return len(wrong)
+
+def point(values, ok, at):
+    return [int(value[at]) for value in values] if ok[at] else None
+
+def solved(one, two, size, inputs, what):
+    """Ask z3, and cvc5 by the text that z3 writes, for a point where two functions differ or leave their domains."""
+    try:
+        import z3
+    except ImportError:
+        raise Stop(2, "this certificate is for solvers: install z3-solver, and cvc5 for a second answer") from None
+    context = z3.Context()
+    points, solver = [z3.Int(f"x{place}", context) for place in range(inputs or 1)], z3.Solver(ctx=context)
+    ways = Terms(z3, context), Terms(z3, context)
+    left, right = (follow(path, points, way) for path, way in zip((one, two), ways))
+    need(len(left) == len(right), "the functions have different numbers of values", got=len(left), expected=len(right))
+    here, there = (z3.And(way.ok) for way in ways)
+    differ = z3.And(here, there, z3.Or([a != b for a, b in zip(left, right)]))
+    solver.add(*([points[0] >= 0, points[0] < size] if inputs is None else []))
+    solver.add(z3.Or(differ, here != there, z3.Not(z3.And(ways[0].fair + ways[1].fair))))
+    solver.set("timeout", SECONDS * 1000)
+    answers = {"z3": str(solver.check()), "cvc5": asked_cvc5(f"(set-logic ALL)\n{solver.to_smt2()}")}
+    yes = [name for name, answer in answers.items() if answer == "unsat"]
+    no = [name for name, answer in answers.items() if answer == "sat"]
+    need(not (yes and no), "the solvers disagree", **answers)
+    need(not no, f"{what}: {' and '.join(no)} found a point")
+    if not yes:
+        raise Stop(2, f"no solver decided within {SECONDS} seconds: {answers}")
+    return f"by {' and '.join(yes)}"
+
+def asked_cvc5(text):
+    try:
+        import cvc5
+    except ImportError:
+        return "not installed"
+    solver = cvc5.Solver(cvc5.TermManager())
+    solver.setOption("tlimit-per", str(SECONDS * 1000))
+    parser, said = cvc5.InputParser(solver), []
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "certificate")
+    while not (command := parser.nextCommand()).isNull():
+        said.append(command.invoke(solver, parser.getSymbolManager()).strip())
+    return next((answer for answer in said if answer), "unknown")
+
+def within(path, by, size, domain):
+    same(path, [*path, ["mod", [domain]]], by, size, what=f"a value is not in the domain 0 to {domain - 1}")
+
+def value(path, *numbers):
+    """Return the values of a function at one point, None where it has none."""
+    return point(*values_at(path, [np.array([number], dtype=object) for number in numbers]), 0)
+
+def equality(statement, by):
+    """f(i) = g(i) for all i."""
+    (size, inputs, f), (other, others, g) = statement
+    need((size, inputs) == (other, others), "f and g have different domains", f=size or inputs, g=other or others)
+    return f"f = g {same(f, g, by, size, inputs, 'f and g differ')}"
+
+def inequality(statement, evidence):
+    """The domains differ, or the values at a point do."""
+    (size, inputs, f), (other, others, g) = statement
+    if (size, inputs) != (other, others):
+        return f"domains {size or inputs} and {other or others}"
+    (at,) = evidence
+    need(at is not None and len(at) == (inputs or 1), "evidence.at must be a point", got=at)
+    need(size is None or 0 <= at[0] < size, "evidence.at is not in the domain", got=at, size=size)
+    need(value(f, *at) != value(g, *at), "f and g do not differ there", at=at, value=value(f, *at))
+    return f"f is {value(f, *at)} and g is {value(g, *at)} at {at}"
+
+def composition(statement, by):
+    """h(i) = f(g(i)) for all i, every g(i) in the domain of f."""
+    (outer, _, f), (size, _, g), (result, _, h) = statement
+    need(size == result, "h has another size than g", got=result, expected=size)
+    within(g, by, size, outer)
+    return f"h = f o g {same(h, g + f, by, size, what='h is not f o g')}"
+
+def no_composition(statement, evidence):
+    """Some g(i) is not in the domain of f."""
+    ((outer, _, _), (size, _, g)), (at,) = statement, evidence
+    need(at < size and value(g, at) != [value(g, at)[0] % outer], "g(i) is in the domain of f", i=at, size=outer)
+    return f"g({at}) = {value(g, at)} is not in 0 to {outer - 1}"
+
+def inverse(statement, by):
+    """left: g o f = 1; right: f o g = 1; both: left, between sets of one size; quasi: f o g o f = f."""
+    (size, _, f), (other, _, g), side = statement
+    need(side != "both" or size == other, "the sizes differ, so no inverse is two-sided", f=size, g=other)
+    if side == "right":
+        f, g, size, other = g, f, other, size
+    within(f, by, size, other)
+    if side == "quasi":
+        within(f + g, by, size, size)
+    told = same(f + g + f, f, by, size) if side == "quasi" else same(f + g, [], by, size, what="this is not an inverse")
+    return f"{side} inverse {told}"
+
+def no_inverse(statement, evidence):
+    """Two points of one value exclude a left inverse. A value that is not taken excludes a right inverse: some stages
+    take all values of f to one number, and that value to another."""
+    ((size, _, f), codomain, side), (points, missed, invariant, by) = statement, evidence
+    if points is not None:
+        need(side != "right" and points[0] != points[1], "two points exclude a left inverse", points=points, side=side)
+        need(max(points) < size and value(f, points[0]) == value(f, points[1]), "the values differ", points=points)
+        return f"f({points[0]}) = f({points[1]})"
+    need(side != "left" and missed is not None and invariant is not None and by, "evidence lacks a missed value")
+    need(missed < codomain, "the missed value is not in the codomain", got=missed, codomain=codomain)
+    kept = value(f + invariant, 0)
+    need(value(invariant, missed) != kept, "the stages do not tell the missed value from others", value=missed)
+    constant = [["affine", [[0]] * len(kept), kept]]
+    return f"{missed} is not taken: {kept} {same(f + invariant, constant, by, size, what='the stages vary')}"
+
+# --- certificates ----------------------------------------------------------------------------------------------------
+def sized(value, where):
+    """Read a function on 0 .. size - 1."""
+    size, _, path = function(value, where)
+    need(size is not None, f"{where} must have a size")
+    return size, None, path
+
+KINDS = {
+    "equality": (equality, {"f": function, "g": function}, BY),
+    "inequality": (inequality, {"f": function, "g": function}, {"at?": [int]}),
+    "composition": (composition, {"f": sized, "g": sized, "h": sized}, BY),
+    "no-composition": (no_composition, {"f": sized, "g": sized}, {"at": NATURAL}),
+    "inverse": (inverse, {"f": sized, "inverse": sized, "side": {"left", "right", "both", "quasi"}}, BY),
+    "no-inverse": (no_inverse, {"f": sized, "codomain": NATURAL, "side": {"left", "right", "both"}},
+                   {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
+}
+
+def seal(document):
+    """Return the SHA-256 of a certificate without its seal, written without blanks, names in order."""
+    rest = {name: entry for name, entry in document.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+def check(document):
+    """Check a certificate; return the code of the verdict and a sentence."""
+    try:
+        known = isinstance(document, dict) and document.get("schema") == SCHEMA
+        if not known or not isinstance(document.get("kind"), str) or document["kind"] not in KINDS:
+            raise Stop(64, f"this is not a {SCHEMA} of a known kind")
+        decide, statement, evidence = KINDS[document["kind"]]
+        form = {"schema": str, "kind": str, "statement": statement, "evidence": evidence, "seal": str}
+        _, _, statement, evidence, given = read(document, form, "certificate")
+        told = decide(statement, evidence)
+        need(given == seal(document), "the seal is of another certificate", got=given, expected=seal(document))
+    except Stop as stop:
+        return stop.args
+    except (RecursionError, MemoryError, OverflowError) as error:
+        return 2, f"this certificate is too large to check here ({type(error).__name__})"
+    return 0, told
+
+def parsed(text):
+    """Read JSON strictly: no number but integers, no name twice."""
+    def refuse(what):
+        raise Stop(64, f"this is not a certificate: {what}")
+
+    def once(pairs):
+        return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a name stands twice in one object")
+
+    try:
+        return json.loads(text, parse_float=refuse, parse_constant=refuse, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        return refuse(error)
+
+def main(names):
+    """Check files and the .json files below folders; print a line for each and return the worst code."""
+    worst, paths = 0, []
+    for name in names:
+        found = [os.path.join(root, file) for root, _, files in os.walk(name) for file in files if file[-5:] == ".json"]
+        paths += sorted(found) or [name]
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                code, told = check(parsed(file.read()))
+        except Stop as stop:
+            code, told = stop.args
+        except (OSError, UnicodeError) as error:
+            code, told = 64, str(error)
+        worst = max(worst, code)
+        print(f"{VERDICTS[code]:<10} {path}: {told}")
+    return worst if paths else 64
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

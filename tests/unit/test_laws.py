@@ -1,0 +1,219 @@
+"""Every law is proved, every fault planted in one is refuted, and docs/laws.md is the page of the laws."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
+from layoutalg.proofs import laws as door
+from layoutalg.proofs.laws import Law, Obligation
+from layoutalg.proofs.laws.__main__ import main
+from layoutalg.proofs.laws.engines import boxed, enumerated, integers, polynomials
+from layoutalg.proofs.laws.solvers import BITWUZLA, CVC5, Z3, Answerer, installed
+from layoutalg.proofs.laws.term import every, some
+from layoutalg.proofs.laws.trial import Trial, explored, violated_at
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "laws.md"
+OBLIGATIONS = [
+    pytest.param(each, id=f"{law.name} by {each.engine} {place}")
+    for law in door.laws()
+    for place, each in enumerate(law.obligations)
+]
+SOLVERS = [each for each in (Z3, CVC5, BITWUZLA) if installed(each)]
+
+
+def needs(obligation: Obligation) -> None:
+    for solver in (CVC5, BITWUZLA):
+        if obligation.engine == solver.name and not installed(solver):
+            pytest.skip(f"{solver.name} is not installed")
+
+
+@pytest.mark.parametrize("obligation", OBLIGATIONS)
+def test_every_obligation_is_proved(obligation: Obligation) -> None:
+    needs(obligation)
+    verdict = obligation.prove()
+    assert isinstance(verdict, Proved), str(verdict)
+
+
+@pytest.mark.parametrize("obligation", OBLIGATIONS)
+def test_every_fault_planted_is_refuted_with_a_witness(obligation: Obligation) -> None:
+    needs(obligation)
+    verdict = obligation.planted()
+    assert isinstance(verdict, Refuted), str(verdict)
+    assert obligation.violated(verdict.witness)
+
+
+def test_names_are_unique_and_say_their_subject() -> None:
+    names = [law.name for law in door.laws()]
+    assert len(set(names)) == len(names)
+    assert all(name.count(".") == 1 for name in names)
+
+
+@pytest.mark.parametrize("law", door.laws(), ids=lambda law: law.name)
+def test_what_a_law_is_about_exists(law: Law) -> None:
+    assert law.about
+    assert law.obligations
+    assert law.for_all or law.why_bounded, "a law that is not proved for all values says why"
+    for dotted in law.about:
+        module, name = dotted, ""
+        while True:
+            try:
+                found: object = importlib.import_module(module)
+                break
+            except ModuleNotFoundError:
+                module, _, last = module.rpartition(".")
+                name = f"{last}.{name}".rstrip(".")
+        for part in name.split("."):
+            found = getattr(found, part)
+        assert callable(found)
+
+
+def test_the_page_is_the_one_of_the_laws(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("--update-golden"):
+        PAGE.write_text(door.table(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == door.table(), "the laws changed; after review, --update-golden"
+
+
+def test_a_law_is_proved_by_name() -> None:
+    assert isinstance(door.prove("coalesce.idempotent"), Proved)
+    assert isinstance(door.prove("coalesce.idempotent", seconds=0), Unknown)
+    with pytest.raises(MalformedError, match="LA441"):
+        door.law("coalesce")
+
+
+def test_the_command_prints_the_page_and_proves(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out == door.table()
+    assert main(["--prove", "coalesce.idempotent"]) == 0
+    assert "proved" in capsys.readouterr().out
+    assert main(["--prove", "nothing"]) == 2
+    assert "LA441" in capsys.readouterr().err
+
+
+def rounding(trial: Trial) -> None:
+    x, y = trial.integer("x"), trial.integer("y")
+    trial.assume(y != 0)
+    quotient, rest = divmod(x, y)
+    trial.claim(quotient * y + rest == x, "the parts")
+    trial.claim(some(every(rest >= 0, rest < y), every(rest <= 0, rest > y)), "the sign")
+
+
+def truncating(trial: Trial) -> None:
+    x = trial.integer("x")
+    trial.claim(x // 3 * 3 >= x - 2 and x % 3 != 2, "a fault")
+
+
+@pytest.mark.parametrize("solver", SOLVERS[:2], ids=lambda solver: solver.name)
+def test_solvers_divide_as_python_does(solver: Answerer) -> None:
+    assert isinstance(explored(rounding, solver), Proved)
+    verdict = explored(truncating, solver)
+    assert isinstance(verdict, Refuted)
+    assert violated_at(truncating, verdict.witness)
+
+
+def signs(trial: Trial) -> None:
+    x, y = trial.bits("x", 6), trial.bits("y", 5)
+    trial.claim((x ^ y) + 2 * (x & y) == x + y, "exclusive or is addition without carries")
+    trial.claim((x >> 2) << 2 == x - (x & 3), "a shift rounds down")
+    trial.claim(x * y == y * x, "products commute")
+    trial.claim(~x == -x - 1, "two's complement")
+
+
+def overflowing(trial: Trial) -> None:
+    x = trial.bits("x", 6)
+    trial.claim(x + 1 <= 31, "a sum leaves the width of its parts")
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.name)
+def test_bit_vectors_are_integers(solver: Answerer) -> None:
+    assert isinstance(explored(signs, solver), Proved)
+    verdict = explored(overflowing, solver)
+    assert isinstance(verdict, Refuted)
+    assert verdict.witness["x"] == 31
+
+
+def test_every_way_through_a_claim_is_gone() -> None:
+    seen = set()
+
+    def branching(trial: Trial) -> None:
+        x, y = trial.integer("x"), trial.integer("y")
+        way = (bool(x > 0), bool(y > 0), bool(x > 5))
+        seen.add(way)
+        trial.claim(not way[2] or way[0], "above 5 is above 0")
+
+    assert isinstance(explored(branching, Z3), Proved)
+    assert len(seen) == 6
+
+
+def test_a_claim_that_assumes_too_much_proves_nothing() -> None:
+    def empty(trial: Trial) -> None:
+        x = trial.extent("x")
+        trial.assume(x < 1)
+        trial.claim(x == 7, "anything")
+
+    assert isinstance(explored(empty, Z3), Unknown)
+
+
+def test_a_refusal_where_a_law_claims_a_value_is_a_fault() -> None:
+    def refuses(trial: Trial) -> None:
+        x = trial.extent("x")
+        if x > 3:
+            raise MalformedError(door._check.malformed("x", "must be small", 4).diagnostic)
+        trial.claim(x <= 3, "small")
+
+    verdict = explored(refuses, Z3)
+    assert isinstance(verdict, Refuted)
+    assert violated_at(refuses, verdict.witness)
+
+
+def test_enumeration_counts_its_cases() -> None:
+    def small(trial: Trial) -> None:
+        trial.claim(trial.digit("x", 3) <= 2, "small")
+
+    (good,) = boxed(small, rounding, "x", {"x": range(-1, 4)}, 3)
+    (short,) = boxed(small, rounding, "x", {"x": range(-1, 4)}, 4)
+    assert isinstance(good.prove(), Proved)
+    assert isinstance(short.prove(), Unknown)
+    (listed,) = enumerated(lambda: [1, 2], lambda _: None, str, "two", 3)
+    assert isinstance(listed.prove(), Unknown)
+    assert listed.scope == "two: 3 cases"
+
+
+def test_polynomials_that_differ_are_told_apart() -> None:
+    def wrong(trial: Trial) -> None:
+        x, y = trial.integer("x"), trial.integer("y")
+        trial.claim((x + y) * (x + y) == x * x + y * y, "a square of a sum")
+
+    (each,) = polynomials(wrong, wrong)
+    verdict = each.prove()
+    assert isinstance(verdict, Refuted)
+    assert each.violated(verdict.witness)
+
+
+def test_engines_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = door.law("coalesce.idempotent")
+    lying = Obligation(
+        "liar", "nothing", True, lambda: Refuted("liar", {"what": "no"}), law.obligations[0].planted, bool
+    )
+    monkeypatch.setattr(door, "law", lambda _: Law("a.b", "", (), (law.obligations[0], lying)))
+    with pytest.raises(BudgetError, match="LA440"):
+        door.prove("a.b")
+
+
+def test_a_solver_whose_counterexample_holds_is_not_believed() -> None:
+    lying = Answerer("liar", lambda _text, names, _seconds: dict.fromkeys(names, 0))
+    with pytest.raises(BudgetError, match="LA005"):
+        explored(lambda trial: trial.claim(trial.integer("x") < 1, "small"), lying)
+
+
+def test_solvers_not_installed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("layoutalg.proofs.laws.solvers.find_spec", lambda _: None)
+    first, second = integers(rounding, truncating)
+    assert isinstance(first.prove(), Proved)
+    verdict = second.prove()
+    assert isinstance(verdict, Unknown)
+    assert "not installed" in verdict.reason
