@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from layoutalg.notation import parse
     from layoutalg.notation.write import to_text
     from layoutalg.piecewise import PiecewiseLayout
+    from layoutalg.proofs import certify
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.tensormap.planner import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
@@ -89,6 +90,7 @@ __getattr__, __dir__ = door(
         "layoutalg.notation": "parse",
         "layoutalg.notation.write": "to_text",
         "layoutalg.piecewise": "piecewise PiecewiseLayout",
+        "layoutalg.proofs.certify": "certify",
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.tensormap.planner": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
@@ -125,6 +127,7 @@ __all__ = [
     "Verdict",
     "ask",
     "banks",
+    "certify",
     "codegen",
     "compose",
     "convert",

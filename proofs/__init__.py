@@ -10,13 +10,14 @@ if __name__ != "layoutalg.proofs":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs import handoff, laws, tensormap, wgmma
+    from layoutalg.proofs import certify, handoff, laws, tensormap, wgmma
     from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
     from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
 __getattr__, __dir__ = door(
     __name__,
     {
+        "layoutalg.proofs.certify": "certify",
         "layoutalg.proofs.handoff": "handoff",
         "layoutalg.proofs.laws": "laws",
         "layoutalg.proofs.tensormap": "tensormap TensorMapPlan TensorMapProblem check",
@@ -29,6 +30,7 @@ __all__ = [
     "OperandProblem",
     "TensorMapPlan",
     "TensorMapProblem",
+    "certify",
     "check",
     "handoff",
     "laws",

@@ -24,6 +24,7 @@ from layoutalg import proofs, synth, targets
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
+from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.smem import SharedTile, shared_tile
@@ -82,6 +83,7 @@ VALUES: dict[type, object] = {
     Target: lookup("sm_90a"),
     MmaInstruction: next(iter(MMA.values())),
     MatrixInstruction: next(iter(MFMA["gfx942"].values())),
+    Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
     PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
     Tile: Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
 }

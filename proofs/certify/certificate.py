@@ -1,0 +1,116 @@
+"""Certificates: what is claimed, what makes it quick to check, and a seal, in one versioned JSON form for every kind.
+
+Main definitions: ``Certificate``, ``KINDS``.
+
+Implementation notes: the form and the verdict are those of ``layoutalg.proofs.checker``, a file that stands alone; this
+one only builds, reads and writes certificates.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
+from layoutalg.proofs import checker
+from layoutalg.proofs.fields import Statement
+
+KINDS = tuple(checker.KINDS)
+"""The kinds that the checker knows."""
+_PARTS = ("schema", "kind", "statement", "evidence", "seal")
+_check = Checker("LA425", "this is not a certificate")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate(Statement):
+    """A claim that a third party can check with one file, ``layoutalg/proofs/checker.py``, and numpy.
+
+    Args:
+        kind: One of ``KINDS``.
+        statement: All that is claimed, as JSON data.
+        evidence: What makes it quick to check, as JSON data; the checker finds nothing out by search.
+
+    Raises: MalformedError: LA425.
+
+    Example:
+        >>> made = Certificate("equality", {"f": "(2,4):(1,2)", "g": "8:1"}, {"by": "table"})
+        >>> bool(made.check()), Certificate.from_json(made.to_text()) == made
+        (True, True)
+    """
+
+    kind: str
+    statement: Mapping[str, object] = field(hash=False)
+    evidence: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if type(self.kind) is not str or self.kind not in KINDS:
+            raise _check.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
+        for name in ("statement", "evidence"):
+            object.__setattr__(self, name, _own(name, getattr(self, name)))
+
+    def __str__(self) -> str:
+        return f"certificate   {self.kind}\n  seal        {self.seal}"
+
+    @property
+    def seal(self) -> str:
+        """The SHA-256 of all the rest in canonical JSON."""
+        return checker.seal(self._open())
+
+    def _open(self) -> dict[str, object]:
+        """The document without its seal, with data of its own."""
+        statement, evidence = (json.loads(json.dumps(part)) for part in (self.statement, self.evidence))
+        return {"schema": checker.SCHEMA, "kind": self.kind, "statement": statement, "evidence": evidence}
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document, sealed."""
+        return self._open() | {"seal": self.seal}
+
+    def to_text(self) -> str:
+        """Return the document as one line of JSON."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, document: object) -> Certificate:
+        """Read a document, or the text of one; ``check`` tells whether it holds.
+
+        Raises: MalformedError: LA425, a seal of another certificate included.
+        """
+        if isinstance(document, str):
+            try:
+                document = checker.parsed(document)
+            except checker.Stop as stop:
+                raise _check.malformed("document", f"must be JSON ({stop.args[1]})", document) from None
+        if not isinstance(document, dict) or sorted(document, key=str) != sorted(_PARTS):
+            raise _check.malformed("document", f"must be an object of {', '.join(_PARTS)}", document)
+        if document["schema"] != checker.SCHEMA:
+            raise _check.malformed("schema", f"must be {checker.SCHEMA}", document["schema"])
+        made = cls(document["kind"], document["statement"], document["evidence"])
+        if document["seal"] != made.seal:
+            raise _check.malformed("seal", f"must be {made.seal} for what the document says", document["seal"])
+        return made
+
+    def check(self) -> Verdict:
+        """Return what the stand-alone checker says: proved, refuted by the first wrong fact, or unknown.
+
+        Mathematically: every fact is recomputed from the statement; nothing of the library is called.
+        """
+        code, told = checker.check(self.to_json())
+        if code == 2:
+            return Unknown(told, ("checker",))
+        return Proved("checker", {"claim": told}) if code == 0 else Refuted("checker", {"what": told})
+
+
+def _own(name: str, value: object) -> dict[str, object]:
+    """Return an object of JSON data without floating-point numbers as data of its own."""
+    try:
+        text = json.dumps(value)
+        read = checker.parsed(text)
+    except (TypeError, ValueError, RecursionError):
+        raise _check.malformed(name, "must be JSON data", value) from None
+    except checker.Stop as stop:
+        raise _check.malformed(name, f"must be JSON data ({stop.args[1]})", value) from None
+    if not isinstance(read, dict):
+        raise _check.malformed(name, "must be an object", value)
+    return read
