@@ -45,6 +45,7 @@ DOORS = {
     "layoutalg.synth": "Finders",
     "layoutalg.synth.tensormap": "Finder of TensorMap plans",
     "layoutalg.synth.wgmma": "Finder of wgmma operands",
+    "layoutalg.proofs.certify": "Certificates",
     "layoutalg.proofs.tensormap": "Checker of TensorMap plans",
     "layoutalg.proofs.wgmma": "Checker of wgmma operands",
     "layoutalg.proofs.handoff": "From the copy to the tensor cores",

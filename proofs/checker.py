@@ -495,12 +495,12 @@ KINDS = {
                    {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
 }
 
-def seal(document):
+def seal(document) -> str:
     """Return the SHA-256 of a certificate without its seal, written without blanks, names in order."""
     rest = {name: entry for name, entry in document.items() if name != "seal"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
-def check(document):
+def check(document) -> tuple:
     """Check a certificate; return the code of the verdict and a sentence."""
     try:
         known = isinstance(document, dict) and document.get("schema") == SCHEMA
@@ -517,7 +517,7 @@ def check(document):
         return 2, f"this certificate is too large to check here ({type(error).__name__})"
     return 0, told
 
-def parsed(text):
+def parsed(text: str):
     """Read JSON strictly: no number but integers, no name twice."""
     def refuse(what):
         raise Stop(64, f"this is not a certificate: {what}")
