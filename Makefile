@@ -24,7 +24,7 @@ $(VENV)/.run: pyproject.toml $(VENV)/.created
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.created
-	$(BIN)/pip install -q -e '.[cuda,docs,test]'
+	$(BIN)/pip install -q -e '.[cuda,docs,dev]'
 	@touch $@ $(VENV)/.run $(VENV)/.docs
 
 $(VENV)/.docs: pyproject.toml $(VENV)/.created

@@ -40,7 +40,7 @@ def test_values_draw_themselves_in_most_notebooks() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: pip install 'layoutalg[test]'")
+@pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: pip install 'layoutalg[dev]'")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_computes(path: Path, request: pytest.FixtureRequest) -> None:
     import nbformat
