@@ -11,6 +11,7 @@ other four entries. Every fact is recomputed here from the statement; the seal i
 """
 
 import hashlib
+import importlib
 import itertools
 import json
 import math
@@ -134,10 +135,8 @@ class Way:
 
     def rest(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
-
     def bit(self, value, place):
         return self.rest(self.floor(value, 1 << place), 2)
-
     def swizzle(self, value, bits, base, shift):
         answer, up, down = value, max(shift, 0), max(-shift, 0)
         for place in range(base, base + bits):
@@ -145,7 +144,6 @@ class Way:
             weight = 1 << place + down
             answer = self.row((1, weight, -weight), 0, (answer, self.flipped(target, source), target))
         return answer
-
     def xor(self, value, columns, constant):
         self.inside(value, 1 << len(columns))
         bits, answer = [self.bit(value, place) for place in range(len(columns))], self.row((), 0, ())
@@ -155,7 +153,8 @@ class Way:
                 parity = self.flipped(parity, bit) if column >> place & 1 else parity
             answer = self.row((1, 1 << place), 0, (answer, parity))
         return answer
-
+    def table(self, value, values):
+        raise Stop(2, "a table is decided point by point, by the rule table")
     def opened(self, piece, values, count):
         """Return the left sides of a piece's constraints, with their relations, and its values."""
         floors, constraints, forms = piece
@@ -165,7 +164,6 @@ class Way:
             known.append(self.floor(self.row(row, constant, known), divisor))
         tests = [(self.row(row, constant, known), relation) for row, constant, relation in constraints]
         return tests, [self.row(*form, known) for form in forms]
-
     def terms(self, row, values):
         need(len(row) == len(values), "a row has a wrong length", got=len(row), expected=len(values))
         return [(factor, value) for factor, value in zip(row, values) if factor]
@@ -175,7 +173,6 @@ class Numbers(Way):
 
     def __init__(self, points):
         self.ok = np.ones(points, dtype=bool)
-
     def row(self, row, constant, values):
         given = self.terms(row, values)
         tops = [max(abs(int(value.max(initial=0))), abs(int(value.min(initial=0)))) for _, value in given]
@@ -184,21 +181,16 @@ class Numbers(Way):
         for factor, value in given:
             total = total + factor * (value.astype(object) if wide else value)
         return total
-
     def floor(self, value, divisor):
         return (value if divisor < 2**62 else value.astype(object)) // divisor
-
     def flipped(self, one, two):
         return one ^ two
-
     def table(self, value, values):
         self.inside(value, len(values))
         return np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)[value.astype(np.int64)]
-
     def inside(self, value, size):
         out = np.asarray((value < 0) | (value >= size), dtype=bool)
         need(not out.any(), "a number leaves the domain it should be in", got=value[out][:1], size=size)
-
     def pieces(self, pieces):
         left, answer = self.ok.copy(), [np.zeros(self.ok.shape, dtype=np.int64) for _ in pieces[0][1]]
         for tests, forms in pieces:
@@ -220,7 +212,6 @@ class Sums(Way):
         self.supports = [frozenset([place]) for place in range(len(digits))]
         self.spans = [(0, extent - 1) for extent in digits]
         self.keys, self.parities = {}, {}
-
     def atom(self, key, value, low, high):
         """Return a number within [low, high] that depends on the digits of a value, the same for the same key."""
         if low == high:
@@ -230,11 +221,9 @@ class Sums(Way):
             self.spans.append((low, high))
             self.supports.append(frozenset().union(*(self.supports[atom] for atom in value[1])))
         return 0, {self.keys[key]: 1}
-
     def span(self, value):
         ends = [sorted(c * end for end in self.spans[atom]) for atom, c in value[1].items()]
         return value[0] + sum(low for low, _ in ends), value[0] + sum(high for _, high in ends)
-
     def row(self, row, constant, values):
         total = {}
         for factor, (own, parts) in self.terms(row, values):
@@ -242,7 +231,6 @@ class Sums(Way):
             for atom, c in parts.items():
                 total[atom] = total.get(atom, 0) + factor * c
         return constant, {atom: c for atom, c in total.items() if c}
-
     def floor(self, value, divisor):
         """Take out the multiples of the divisor; what is left is an atom, or constant where it cannot carry."""
         whole = {atom: abs(c) // divisor * (1 if c > 0 else -1) for atom, c in value[1].items()}
@@ -250,7 +238,6 @@ class Sums(Way):
         low, high = self.span(left)
         carry = self.atom(("floor", divisor, frozen(left)), left, low // divisor, high // divisor)
         return self.row((1, 1), value[0] // divisor, ((0, whole), carry))
-
     def flipped(self, one, two):
         """Return the xor of two numbers that are 0 or 1, as the parity of a set of atoms."""
         flip, odd = 0, frozenset()
@@ -265,15 +252,9 @@ class Sums(Way):
             value = self.atom(("parity", odd), value, 0, 1)
             self.parities[next(iter(value[1]))] = odd
         return self.row((1 - 2 * flip,), flip, (value,))
-
-    def table(self, value, values):
-        self.inside(value, len(values))
-        return self.atom(("table", str(values), frozen(value)), value, min(values), max(values))
-
     def inside(self, value, size):
         low, high = self.span(value)
         need(low >= 0 and high < size, "a number may leave the domain it should be in", least=low, most=high, size=size)
-
     def pieces(self, pieces):
         for value, relation in pieces[0][0]:
             low, high = self.span(value)
@@ -284,38 +265,26 @@ def frozen(value):
     return value[0], frozenset(value[1].items())
 
 class Terms(Way):
-    """Terms of z3; ``fair`` says that no stage leaves its domain."""
+    """Terms of a solver; ``fair`` says that no stage leaves its domain."""
 
-    def __init__(self, z3, context):
-        self.z3, self.zero = z3, z3.IntVal(0, context)
-        self.ok, self.fair = [z3.BoolVal(True, context)], [z3.BoolVal(True, context)]
-
+    def __init__(self, smt, context):
+        self.smt, self.zero = smt, smt.IntVal(0, context)
+        self.ok, self.fair = [smt.BoolVal(True, context)] * 2, [smt.BoolVal(True, context)] * 2
     def row(self, row, constant, values):
         return sum((factor * value for factor, value in self.terms(row, values)), self.zero + constant)
-
     def floor(self, value, divisor):
         return value / divisor  # of integers: rounded down
-
     def flipped(self, one, two):
-        return self.z3.If(one == two, self.zero, self.zero + 1)
-
-    def table(self, value, values):
-        self.inside(value, len(values))
-        answer = self.zero
-        for place, entry in enumerate(values):
-            answer = self.z3.If(value == place, self.zero + entry, answer)
-        return answer
-
+        return self.smt.If(one == two, self.zero, self.zero + 1)
     def inside(self, value, size):
         self.fair += [value >= 0, value < size]
-
     def pieces(self, pieces):
         answer, some = [self.zero] * len(pieces[0][1]), []
         for tests, forms in reversed(pieces):
             facts = [value == 0 if relation == "=" else value >= 0 for value, relation in tests]
-            some.append(self.z3.And(self.ok[:1] + facts))
-            answer = [self.z3.If(some[-1], form, old) for form, old in zip(forms, answer)]
-        self.ok.append(self.z3.Or(some))
+            some.append(self.smt.And(self.ok[:2] + facts))
+            answer = [self.smt.If(some[-1], form, old) for form, old in zip(forms, answer)]
+        self.ok.append(self.smt.Or(some + some))
         return answer
 
 def values_at(path, columns):
@@ -324,6 +293,7 @@ def values_at(path, columns):
     return follow(path, columns, way), way.ok
 
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
+DIFFERENT_COUNTS = "the functions have different numbers of values"
 BY = {"by": {"table", "digits", "solvers"}, "digits?": [range(2, 2**4096)]}
 
 def same(one, two, by, size, inputs=None, what="the functions differ"):
@@ -344,7 +314,7 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     start = [(0, dict(enumerate(weights)))]
     modular = one and two and one[-1] == two[-1] and one[-1][0] == "mod"
     left, right = (follow(path[:-1] if modular else path, start, way) for path in (one, two))
-    need(len(left) == len(right), "the functions have different numbers of values", got=len(left), expected=len(right))
+    need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
     supports = {way.supports[atom] for atom in atoms} | {frozenset()}
     boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
@@ -363,7 +333,7 @@ def guard_points(count):
 
 def compare(one, two, columns, what):
     (left, left_ok), (right, right_ok) = (values_at(path, columns) for path in (one, two))
-    need(len(left) == len(right), "the functions have different numbers of values", got=len(left), expected=len(right))
+    need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
     wrong = left_ok != right_ok
     for mine, other in zip(left, right):
         wrong = wrong | np.asarray(left_ok & right_ok & (mine != other), dtype=bool)
@@ -377,42 +347,33 @@ def point(values, ok, at):
     return [int(value[at]) for value in values] if ok[at] else None
 
 def solved(one, two, size, inputs, what):
-    """Ask z3, and cvc5 by the text that z3 writes, for a point where two functions differ or leave their domains."""
-    try:
-        import z3
-    except ImportError:
-        raise Stop(2, "this certificate is for solvers: install z3-solver, and cvc5 for a second answer") from None
-    context = z3.Context()
-    points, solver = [z3.Int(f"x{place}", context) for place in range(inputs or 1)], z3.Solver(ctx=context)
-    ways = Terms(z3, context), Terms(z3, context)
-    left, right = (follow(path, points, way) for path, way in zip((one, two), ways))
-    need(len(left) == len(right), "the functions have different numbers of values", got=len(left), expected=len(right))
-    here, there = (z3.And(way.ok) for way in ways)
-    differ = z3.And(here, there, z3.Or([a != b for a, b in zip(left, right)]))
-    solver.add(*([points[0] >= 0, points[0] < size] if inputs is None else []))
-    solver.add(z3.Or(differ, here != there, z3.Not(z3.And(ways[0].fair + ways[1].fair))))
-    solver.set("timeout", SECONDS * 1000)
-    answers = {"z3": str(solver.check()), "cvc5": asked_cvc5(f"(set-logic ALL)\n{solver.to_smt2()}")}
-    yes = [name for name, answer in answers.items() if answer == "unsat"]
-    no = [name for name, answer in answers.items() if answer == "sat"]
-    need(not (yes and no), "the solvers disagree", **answers)
-    need(not no, f"{what}: {' and '.join(no)} found a point")
-    if not yes:
-        raise Stop(2, f"no solver decided within {SECONDS} seconds: {answers}")
-    return f"by {' and '.join(yes)}"
-
-def asked_cvc5(text):
-    try:
-        import cvc5
-    except ImportError:
-        return "not installed"
-    solver = cvc5.Solver(cvc5.TermManager())
-    solver.setOption("tlimit-per", str(SECONDS * 1000))
-    parser, said = cvc5.InputParser(solver), []
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "certificate")
-    while not (command := parser.nextCommand()).isNull():
-        said.append(command.invoke(solver, parser.getSymbolManager()).strip())
-    return next((answer for answer in said if answer), "unknown")
+    """Ask z3 and cvc5, those that are installed, for a point where two functions differ or leave their domains."""
+    answers = {}
+    for name, module, limit in (("z3", "z3", "timeout"), ("cvc5", "cvc5.pythonic", "tlimit-per")):
+        try:
+            smt = importlib.import_module(module)
+        except ImportError:
+            continue
+        context = smt.Context()
+        no = smt.BoolVal(False, context)
+        points, solver = [smt.Int(f"x{place}", context) for place in range(inputs or 1)], smt.Solver(ctx=context)
+        ways = Terms(smt, context), Terms(smt, context)
+        left, right = (follow(path, points, way) for path, way in zip((one, two), ways))
+        need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
+        here, there = (smt.And(way.ok) for way in ways)
+        differ = smt.And([here, there, smt.Or([no, no] + [a != b for a, b in zip(left, right)])])
+        solver.add(smt.Or([differ, here != there, smt.Not(smt.And(ways[0].fair + ways[1].fair))]))
+        solver.add([points[0] >= 0, points[0] < size] if inputs is None else [])
+        solver.set(limit, SECONDS * 1000)
+        answers[name] = str(solver.check())
+        if answers[name] == "sat":
+            at = [solver.model().eval(point, True).as_long() for point in points]
+    need(not {"sat", "unsat"} <= set(answers.values()), "the solvers disagree", **answers)
+    if "sat" in answers.values():
+        compare(one, two, [np.array([number], dtype=object) for number in at], what)
+    if "unsat" not in answers.values():
+        raise Stop(2, f"no solver decided within {SECONDS} seconds (z3-solver and cvc5 are asked): {answers}")
+    return f"by {' and '.join(name for name, answer in answers.items() if answer == 'unsat')}"
 
 def within(path, by, size, domain):
     same(path, [*path, ["mod", [domain]]], by, size, what=f"a value is not in the domain 0 to {domain - 1}")
@@ -521,7 +482,6 @@ def parsed(text: str):
     """Read JSON strictly: no number but integers, no name twice."""
     def refuse(what):
         raise Stop(64, f"this is not a certificate: {what}")
-
     def once(pairs):
         return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a name stands twice in one object")
 
