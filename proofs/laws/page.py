@@ -53,7 +53,8 @@ def _counts(laws: list[Law]) -> list[str]:
         f"| proved up to a bound alone | {len(laws) - len(everywhere)} |",
         f"| decided by two engines or more | {several} |",
     ]
-    lines += [f"| decided by {name} | {count} |" for name, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    lines += [f"| decided by {name} | {count} |" for name, count in ranked]
     return [*lines, f"| open | {sum(not law.obligations for law in laws)} |"]
 
 
