@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.cute.coords import index_array
 from layoutalg.cute.inttuple import integer, malformed
+from layoutalg.f2.split import source_mask, swizzle_period, swizzled
 from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.layout import Layout
@@ -84,12 +85,12 @@ class Swizzle(Shown, Written):
     @property
     def source_mask(self) -> int:
         """The bits read."""
-        return ((1 << self.bits) - 1) << (self.base + max(0, self.shift))
+        return source_mask(self.bits, self.base, self.shift)
 
     @property
     def target_mask(self) -> int:
         """The bits changed."""
-        return ((1 << self.bits) - 1) << (self.base + max(0, -self.shift))
+        return source_mask(self.bits, self.base, -self.shift)
 
     @property
     def period(self) -> int:
@@ -99,7 +100,7 @@ class Swizzle(Shown, Written):
             >>> Swizzle(2, 0, -3).period, Swizzle(0, 4, 3).period
             (32, 1)
         """
-        return 1 << (self.base + self.bits + abs(self.shift)) if self.bits else 1
+        return swizzle_period(self.bits, self.base, self.shift)
 
     @overload
     def __call__(self, value: int) -> int: ...
@@ -112,9 +113,7 @@ class Swizzle(Shown, Written):
         """
         if isinstance(value, np.ndarray | list):
             return self.apply(value)
-        number = integer(value, "value")
-        picked = number & self.source_mask
-        return number ^ (picked >> self.shift if self.shift >= 0 else picked << -self.shift)
+        return swizzled(integer(value, "value"), self.bits, self.base, self.shift)
 
     def apply(self, values: npt.ArrayLike) -> IntArray:
         """Return the swizzled numbers as an int64 array.

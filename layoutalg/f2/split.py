@@ -1,6 +1,6 @@
 """Splitting an F2 map into one swizzle and a map whose columns have disjoint supports.
 
-Main definitions: ``one_swizzle``, ``swizzle_columns``.
+Main definitions: ``one_swizzle``, ``swizzled``, ``swizzle_columns``.
 
 Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others. With a positive shift the
 bits from ``base + shift`` up go into those from ``base`` up; with a negative one the bits from ``base`` up go into
@@ -43,6 +43,37 @@ def one_swizzle(columns: Sequence[int]) -> tuple[int, int, int] | None:
     return None
 
 
+def swizzled(value: int, bits: int, base: int, shift: int) -> int:
+    """Return ``Sw<bits, base, shift>`` of a number, in two's complement where it is negative.
+
+    Example:
+        >>> swizzled(0b1_000_0000, 3, 4, 3)
+        144
+    """
+    picked = value & source_mask(bits, base, shift)
+    return value ^ (picked >> shift if shift >= 0 else picked << -shift)
+
+
+def source_mask(bits: int, base: int, shift: int) -> int:
+    """Return the bits that a swizzle reads; those that it writes are the bits that the opposite shift reads.
+
+    Example:
+        >>> source_mask(2, 0, 3), source_mask(2, 0, -3)
+        (24, 3)
+    """
+    return ((1 << bits) - 1) << (base + max(0, shift))
+
+
+def swizzle_period(bits: int, base: int, shift: int) -> int:
+    """Return the least P > 0 that a swizzle commutes with adding.
+
+    Example:
+        >>> swizzle_period(3, 4, 3), swizzle_period(0, 4, 3)
+        (1024, 1)
+    """
+    return 1 << (base + bits + abs(shift)) if bits else 1
+
+
 def swizzle_columns(bits: int, base: int, shift: int, columns: Sequence[int]) -> tuple[int, ...]:
     """Return the swizzled columns: ``Sw<bits, base, shift>`` applied to each.
 
@@ -50,7 +81,4 @@ def swizzle_columns(bits: int, base: int, shift: int, columns: Sequence[int]) ->
         >>> swizzle_columns(1, 0, 3, (8, 4))
         (9, 4)
     """
-    source = ((1 << bits) - 1) << (base + max(shift, 0))
-    if shift >= 0:
-        return tuple(column ^ (column & source) >> shift for column in columns)
-    return tuple(column ^ (column & source) << -shift for column in columns)
+    return tuple([swizzled(column, bits, base, shift) for column in columns])

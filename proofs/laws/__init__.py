@@ -13,13 +13,17 @@ from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.laws import (
     coalesce,
+    swizzle,
 )
 from layoutalg.proofs.laws.law import Law, Obligation
 from layoutalg.proofs.laws.page import written
 
 __all__ = ["Law", "Obligation", "law", "laws", "prove", "table"]
 
-_SUBJECTS = (coalesce,)
+_SUBJECTS = (
+    coalesce,
+    swizzle,
+)
 _check = Checker("LA441", "this is not a law")
 
 

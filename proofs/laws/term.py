@@ -218,13 +218,20 @@ class Term:
     def __invert__(self) -> Any:
         return self ^ -1
 
-    def __lshift__(self, other: int) -> Any:
-        width = self.width + other
-        text = f"(bvshl {self._as(width)} {_literal(other, width)})"
-        return Term(self.path, self.path.define(text, _sort(width)), width)
+    def __lshift__(self, other: Any) -> Any:
+        return _shifted(self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _shifted(other, self)
 
     def __rshift__(self, other: Any) -> Any:
+        _amount(other)
         return self._apply("", "bvashr", self, other, 0)
+
+    def bit_length(self) -> int:
+        """Return how many bits the magnitude has; each number of bits is a way of its own."""
+        size = abs(self)
+        return next(count for count in range(self.width + 1) if size < 1 << count)
 
     def __eq__(self, other: object) -> Any:
         return self._compare("=", "=", other)
@@ -302,6 +309,26 @@ def _divided(left: Any, right: Any) -> tuple[Any, Any]:
 
 def _division(left: Any, right: Any) -> str:
     return f"{_text(left, 0)} / {_text(right, 0)}"
+
+
+def _shifted(left: Any, by: Any) -> Any:
+    """Return ``left << by`` in a width that holds it."""
+    if not (_number(left) and _number(by)):
+        return NotImplemented
+    _amount(by)
+    term = left if isinstance(left, Term) else by
+    if not term.width:
+        raise TypeError("bvshl is for bit-vectors")
+    width = _width_of(left) + ((1 << by.width - 1) - 1 if isinstance(by, Term) else by)
+    width = max(width, _width_of(by))
+    text = f"(bvshl {_text(left, width)} {_text(by, width)})"
+    return Term(term.path, term.path.define(text, _sort(width)), width)
+
+
+def _amount(by: Any) -> None:
+    """Refuse to shift by a negative number, as Python does."""
+    if by < 0:
+        raise ValueError("negative shift count")
 
 
 def _is(value: object, number: int) -> bool:

@@ -12,6 +12,7 @@ References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,10 +81,23 @@ def apply_swizzle(mode: str, byte_addresses: npt.ArrayLike) -> npt.NDArray[np.in
         return np.zeros(given.shape, np.int64)
     if given.dtype.kind not in "iu" or int(given.min()) < 0 or int(given.max()) >= 1 << 63:
         raise malformed("LA303", "byte_addresses are not integers in 0..2^63-1", f"dtype {given.dtype}")
-    addresses = given.astype(np.int64)
-    answer = addresses.copy()
+    return np.asarray(xored(pairs, given.astype(np.int64)))
+
+
+def xored(pairs: list[tuple[int, int]], addresses: Any) -> Any:
+    """Return addresses with each target bit xored by its source bit, sources as they were before.
+
+    Args:
+        pairs: (target bit, source bit).
+        addresses: An integer or an array.
+
+    Example:
+        >>> xored([(4, 7), (5, 8)], 384)
+        432
+    """
+    answer = addresses
     for target, source in pairs:
-        answer ^= ((addresses >> source) & 1) << target
+        answer = answer ^ (addresses >> source & 1) << target
     return answer
 
 
