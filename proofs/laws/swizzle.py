@@ -284,7 +284,7 @@ LAWS = (
     Law(
         "swizzle.period",
         "Sw(x + P) = Sw(x) + P for P = 2^(base + bits + |shift|), so one period describes it everywhere.",
-        ("layoutalg.cute.Swizzle.period", "layoutalg.f2.split.swizzle_period"),
+        ("layoutalg.cute.Swizzle", "layoutalg.f2.split.swizzle_period"),
         (
             *bit_vectors(_periodic, partial(_periodic, period=_no_shift_at_all), _ANY),
             *enumerated(
