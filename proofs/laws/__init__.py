@@ -12,7 +12,9 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.laws import (
+    boxes,
     coalesce,
+    intervals,
     swizzle,
 )
 from layoutalg.proofs.laws.law import Law, Obligation
@@ -21,7 +23,9 @@ from layoutalg.proofs.laws.page import written
 __all__ = ["Law", "Obligation", "law", "laws", "prove", "table"]
 
 _SUBJECTS = (
+    boxes,
     coalesce,
+    intervals,
     swizzle,
 )
 _check = Checker("LA441", "this is not a law")
