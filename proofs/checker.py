@@ -35,7 +35,7 @@ def need(condition, fact, **numbers):
         raise Stop(1, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
 
 def short(value):
-    text = str(value)
+    text = ascii(value)
     return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
 
 def read(value, form, where):
@@ -85,7 +85,8 @@ def function(value, where):
     """Read a function; return its size, the number of its inputs (one of the two is None) and its stages."""
     if isinstance(value, str):
         parts = [part.replace("(", "[").replace(")", "]") for part in value.split(":")]
-        need(len({re.sub(r"-?\d+", "0", part) for part in parts}) == 1, f"{where} is not shape:stride", got=value)
+        plain, alike = re.fullmatch("[0-9(,)-]*:[0-9(,)-]*", value), {re.sub(r"-?\d+", "0", part) for part in parts}
+        need(plain and len(alike) == 1, f"{where} is not shape:stride", got=value)
         try:
             extents, strides = ([int(leaf) for leaf in re.findall(r"-?\d+", str(json.loads(part)))] for part in parts)
         except (ValueError, RecursionError):
@@ -124,6 +125,7 @@ def follow(path, values, way):
             values = [way.rest(value, m) if m else value for value, m in zip(values, given[0])]
         elif name == "fork":
             values = [value for part in given for value in follow(part, values, way)]
+            need(len(values) <= 1024, "a fork has more than 1024 values")
         elif name == "pieces":
             values = way.pieces([way.opened(piece, values, len(given[0][0][2])) for piece in given[0]])
         else:
@@ -176,7 +178,7 @@ class Numbers(Way):
     def row(self, row, constant, values):
         given = self.terms(row, values)
         tops = [max(abs(int(value.max(initial=0))), abs(int(value.min(initial=0)))) for _, value in given]
-        wide = abs(constant) + sum(abs(factor) * top for (factor, _), top in zip(given, tops)) >= 2**62
+        wide = abs(constant) + sum(abs(factor) * (top or 1) for (factor, _), top in zip(given, tops)) >= 2**62
         total = np.full(self.ok.shape, constant, dtype=object if wide else np.int64)
         for factor, value in given:
             total = total + factor * (value.astype(object) if wide else value)
@@ -303,12 +305,13 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     both end in the same residues, over Z modulo these. By solvers: z3 and cvc5, whichever can be imported.
     """
     rule, digits = by
+    need((rule == "digits") == (digits is not None), "digits are for the rule digits", by=rule, got=digits)
     if rule == "solvers":
         return solved(one, two, size, inputs, what)
     need(size is not None, "a function of all points is for solvers", by=rule)
     if rule == "table":
         return f"at {compare(one, two, [np.arange(guard_points(size), dtype=np.int64)], what)} points"
-    need(digits is not None and math.prod(digits) == size, "the product of the digits is not the size", got=digits)
+    need(math.prod(digits) == size, "the product of the digits is not the size", got=digits)
     way = Sums(digits)
     weights = list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
     start = [(0, dict(enumerate(weights)))]
@@ -378,6 +381,7 @@ def solved(one, two, size, inputs, what):
     return f"by {' and '.join(name for name, answer in answers.items() if answer == 'unsat')}"
 
 def within(path, by, size, domain):
+    need(domain or not size, "the domain is empty", size=size)
     same(path, [*path, ["mod", [domain]]], by, size, what=f"a value is not in the domain 0 to {domain - 1}")
 
 def value(path, *numbers):
@@ -394,6 +398,7 @@ def inequality(statement, evidence):
     """The domains differ, or the values at a point do."""
     (size, inputs, f), (other, others, g) = statement
     if (size, inputs) != (other, others):
+        need(evidence == [None], "other domains need no point", got=evidence)
         return f"domains {size or inputs} and {other or others}"
     (at,) = evidence
     need(at is not None and len(at) == (inputs or 1), "evidence.at must be a point", got=at)
@@ -411,8 +416,10 @@ def composition(statement, by):
 def no_composition(statement, evidence):
     """Some g(i) is not in the domain of f."""
     ((outer, _, _), (size, _, g)), (at,) = statement, evidence
-    need(at < size and value(g, at) != [value(g, at)[0] % outer], "g(i) is in the domain of f", i=at, size=outer)
-    return f"g({at}) = {value(g, at)} is not in 0 to {outer - 1}"
+    need(at < size, "evidence.at is not in the domain", got=at, size=size)
+    got = value(g, at)
+    need(got and len(got) == 1 and not 0 <= got[0] < outer, "g(i) is in the domain of f", i=at, got=got, size=outer)
+    return f"g({at}) = {got} is not in 0 to {outer - 1}"
 
 def inverse(statement, by):
     """left: g o f = 1; right: f o g = 1; both: left, between sets of one size; quasi: f o g o f = f."""
@@ -430,13 +437,18 @@ def no_inverse(statement, evidence):
     """Two points of one value exclude a left inverse. A value that is not taken excludes a right inverse: some stages
     take all values of f to one number, and that value to another."""
     ((size, _, f), codomain, side), (points, missed, invariant, by) = statement, evidence
+    given = [part is not None for part in evidence]
+    need(given in ([1, 0, 0, 0], [0, 1, 1, 1]), "evidence is two points, or a missed value with an invariant and by")
     if points is not None:
         need(side != "right" and points[0] != points[1], "two points exclude a left inverse", points=points, side=side)
-        need(max(points) < size and value(f, points[0]) == value(f, points[1]), "the values differ", points=points)
+        need(max(points) < size, "a point is not in the domain", points=points, size=size)
+        got = [value(f, point) for point in points]
+        need(got[0] is not None and got[0] == got[1], "the values differ", points=points, values=got)
         return f"f({points[0]}) = f({points[1]})"
-    need(side != "left" and missed is not None and invariant is not None and by, "evidence lacks a missed value")
+    need(side != "left", "a missed value excludes a right inverse", side=side)
     need(missed < codomain, "the missed value is not in the codomain", got=missed, codomain=codomain)
     kept = value(f + invariant, 0)
+    need(kept is not None, "f or the stages have no value at 0")
     need(value(invariant, missed) != kept, "the stages do not tell the missed value from others", value=missed)
     constant = [["affine", [[0]] * len(kept), kept]]
     return f"{missed} is not taken: {kept} {same(f + invariant, constant, by, size, what='the stages vary')}"
@@ -476,14 +488,15 @@ def check(document) -> tuple:
         need(given == seal(document), "the seal is of another certificate", got=given, expected=seal(document))
     except Stop as stop:
         return stop.args
-    except (RecursionError, MemoryError, OverflowError) as error:
+    except (RecursionError, MemoryError, OverflowError, ValueError) as error:
         return 2, f"this certificate is too large to check here ({type(error).__name__})"
     return 0, told
 
 def parsed(text: str):
     """Read JSON strictly: no number but integers, no name twice."""
     def refuse(what):
-        raise Stop(64, f"this is not a certificate: {what}")
+        raise Stop(64, f"this is not a certificate: {str(what)[:200]}")
+
     def once(pairs):
         return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a name stands twice in one object")
 
@@ -507,7 +520,7 @@ def main(names):
         except (OSError, UnicodeError) as error:
             code, told = 64, str(error)
         worst = max(worst, code)
-        print(f"{VERDICTS[code]:<10} {path}: {told}")
+        print(f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}")
     return worst if paths else 64
 
 if __name__ == "__main__":
