@@ -76,7 +76,7 @@ def read(value, form, where):
 #       constraint [coefficients, constant, "=" or ">="], value [coefficients, constant], both over inputs and floors
 #   ["fork", stages, stages, ...]    the values of each list of stages side by side
 # "(4,8):(1,4)" is short for a split into the modes' digits and their strides. A function with "inputs": n in the place
-# of "size" takes all points of Z^n (coordinates, then parameters).
+# of "size" takes all points of Z^n (parameters, then coordinates).
 PIECE = ([([int], int, POSITIVE)], [([int], int, {"=", ">="})], [([int], int)])
 STAGES = {"split": ([POSITIVE],), "affine": ([[int]], [int]), "mod": ([NATURAL],), "pieces": ([PIECE],),
           "table": ([int],), "swizzle": (range(65), range(65), range(-64, 65)), "xor": ([NATURAL], NATURAL)}
@@ -289,7 +289,7 @@ class Terms(Way):
         self.ok.append(self.smt.Or(some + some))
         return answer
 
-def values_at(path, columns):
+def values_at(path, columns) -> tuple:
     """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
     way = Numbers(len(columns[0]))
     return follow(path, columns, way), way.ok

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from layoutalg.proofs.certify.algebra import composition, equality
 from layoutalg.proofs.certify.certificate import KINDS, Certificate
+from layoutalg.proofs.certify.inverses import inverse
 
-__all__ = ["KINDS", "Certificate"]
+__all__ = ["KINDS", "Certificate", "composition", "equality", "inverse"]

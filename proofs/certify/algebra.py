@@ -1,0 +1,113 @@
+"""Certificates of equality and composition, and of what refutes them.
+
+Main definitions: ``equality``, ``composition``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from layoutalg.bridges.composition import compose
+from layoutalg.bridges.equal import equivalent
+from layoutalg.bridges.normal import Given
+from layoutalg.cute import Swizzle
+from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityError, shown
+from layoutalg.ground.verdict import Refuted, Unknown
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import false, proved, rules
+from layoutalg.proofs.certify.functions import Function, function, functions
+from layoutalg.proofs.certify.points import first_outside, greatest
+
+
+def equality(f: Given, g: Given) -> Certificate:
+    """Return a certificate that two layouts are the same function, or one that they are not.
+
+    Mathematically: as ``layoutalg.equivalent`` decides; kind ``equality``: equal domains and f(i) = g(i) for all i;
+    kind ``inequality``: the domains differ, or the values at a point do.
+
+    Args:
+        f: A layout of any family.
+        g: Another one.
+
+    Raises: MalformedError: LA240, LA426. BudgetError: LA428.
+
+    Example:
+        >>> import layoutalg as la
+        >>> made = equality(la.parse("(2,4):(1,2)"), la.parse("8:1"))
+        >>> made.kind, made.statement, made.evidence
+        ('equality', {'f': '(2,4):(1,2)', 'g': '8:1'}, {'by': 'table'})
+        >>> other = equality(la.parse("4:1"), la.parse("(2,2):(1,3)"))
+        >>> print(other.kind, other.evidence, other.check().certificate["claim"])
+        inequality {'at': [2]} f is [2] and g is [3] at [2]
+    """
+    left, right = functions(f, g)
+    statement = {"f": left.document(), "g": right.document()}
+    where = f"equality({f}, {g})"
+    if (left.size, left.inputs) != (right.size, right.inputs):
+        return proved("inequality", statement, [{}], where)
+    if left.size is not None and left.outputs != right.outputs:
+        return proved("inequality", statement, [{"at": [0]}], where)
+    verdict = equivalent(f, g)
+    if isinstance(verdict, Refuted):
+        return proved("inequality", statement, [{"at": _point(f, g, verdict.witness)}], where)
+    if isinstance(verdict, Unknown):
+        raise BudgetError(
+            Diagnostic("LA428", "no certificate was found for this claim", (where[:200],), verdict.reason)
+        )
+    return proved("equality", statement, rules(left, right), where)
+
+
+def _point(f: object, g: object, witness: Mapping[str, object]) -> list[object]:
+    """Return the coordinate of a witness, or its parameters and coordinates."""
+    if "coordinate" in witness:
+        return [witness["coordinate"]]
+    names = tuple(dict.fromkeys([name for layout in (f, g) for name in getattr(layout, "params", ())]))
+    found = witness.get("at")
+    if not isinstance(found, Mapping) or not isinstance(f, PiecewiseLayout):
+        raise false(f"equality({f}, {g})", f"the layouts differ, but not at a point: {shown(witness)}")
+    known = {**found, **found.get("params", {}), **found.get("point", {})}
+    return [known.get(name, 0) for name in names] + [known[name] for name in f.axes]
+
+
+def composition(outer: object, inner: object, composite: object = None) -> Certificate:
+    """Return a certificate that a layout is the composition of two, or one that there is none.
+
+    Mathematically: kind ``composition``: h(i) = f(g(i)) for all i, every g(i) in the domain of f, for f = ``outer``,
+    g = ``inner``, h = ``composite``, on flat coordinates; kind ``no-composition``: some g(i) is not in the domain.
+
+    Args:
+        outer: A layout of any family; a swizzle is a function of all coordinates that ``inner`` reaches.
+        inner: Another one, of one output.
+        composite: The composition; None: what ``layoutalg.compose(outer, inner, widen=True)`` finds.
+
+    Raises: MalformedError: LA426. RepresentabilityError: LA429, and those of ``compose``. AdmissibilityError: LA427: h
+        is not the composition. BudgetError: LA428, and those of ``compose``.
+
+    Example:
+        >>> import layoutalg as la
+        >>> made = composition(la.parse("(4,8):(8,1)"), la.parse("8:2"))
+        >>> made.kind, made.statement["h"], made.evidence
+        ('composition', '(2,4):(16,1)', {'by': 'table'})
+        >>> none = composition(la.parse("(6,2):(1,7)"), la.parse("(2,3):(20,1)"))
+        >>> print(none.kind, none.check().certificate["claim"])
+        no-composition g(1) = [20] is not in 0 to 11
+    """
+    where = f"composition({outer}, {inner})"
+    g = function(inner, "inner")
+    if g.outputs != 1:
+        because = f"the inner layout has {g.outputs} outputs; a flat coordinate is one number"
+        raise RepresentabilityError(Diagnostic("LA429", "this composition has no certificate", (where[:200],), because))
+    f = _periods(outer, g) if isinstance(outer, Swizzle) else function(outer, "outer")
+    at = first_outside(g, f.size or 0)
+    if at is not None:
+        return proved("no-composition", {"f": f.document(), "g": g.document()}, [{"at": at}], where)
+    h = function(compose(outer, inner, widen=True) if composite is None else composite, "composite")
+    statement = {"f": f.document(), "g": g.document(), "h": h.document()}
+    return proved("composition", statement, rules(g, h), where)
+
+
+def _periods(swizzle: Swizzle, inner: Function) -> Function:
+    """Return a swizzle as a function of as many periods as the values of another one need."""
+    size = swizzle.period * (greatest(inner) // swizzle.period + 1)
+    return Function("", [["swizzle", swizzle.bits, swizzle.base, swizzle.shift]], size, (size,))

@@ -1,0 +1,74 @@
+"""Choosing evidence: the first rule by which the stand-alone checker proves a claim.
+
+Main definitions: ``rules``, ``proved``, ``Evidence``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.proofs import checker
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.functions import Function, common_digits
+
+Evidence: TypeAlias = Mapping[str, object]
+FEW = 4096
+"""Points that are rather evaluated one by one than argued about."""
+
+
+def rules(*functions: Function) -> Iterator[dict[str, object]]:
+    """Yield the rules that may decide a claim about functions on the domain of the first, the cheapest first.
+
+    Example:
+        >>> from layoutalg.proofs.certify.functions import function
+        >>> import layoutalg as la
+        >>> [rule["by"] for rule in rules(function(la.parse("(64,64):(64,1)")))]
+        ['table', 'digits', 'digits', 'solvers']
+    """
+    size = functions[0].size
+    if size is not None:
+        if size <= FEW:
+            yield {"by": "table"}
+        parts = [each.digits for each in functions if each.size == size]
+        known: list[list[int]] = []
+        for order, bits in ((parts, False), (parts, True), (parts[::-1], True)):
+            digits = common_digits(order, size, bits=bits)
+            if size > 1 and digits not in known:
+                known.append(digits)
+                yield {"by": "digits", "digits": digits}
+        if FEW < size <= checker.POINTS:
+            yield {"by": "table"}
+    yield {"by": "solvers"}
+
+
+def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: str) -> Certificate:
+    """Return the claim with the first evidence by which the checker proves it.
+
+    Args:
+        kind: The kind of the certificate.
+        statement: The claim.
+        evidence: What may show it, the cheapest first.
+        where: The call, for messages.
+
+    Raises: AdmissibilityError: LA427: the checker refutes the claim. BudgetError: LA428: no evidence decides it.
+    """
+    said = "there is no rule for it"
+    for each in evidence:
+        clock.check("a certificate")
+        made = Certificate(kind, statement, each)
+        verdict = made.check()
+        if isinstance(verdict, Proved):
+            return made
+        if isinstance(verdict, Refuted):
+            raise false(where, str(verdict.witness["what"]))
+        said = verdict.reason
+    raise BudgetError(Diagnostic("LA428", "no certificate was found for this claim", (where[:200],), said))
+
+
+def false(where: str, because: str) -> AdmissibilityError:
+    """Return the refusal to certify a claim that does not hold."""
+    return AdmissibilityError(Diagnostic("LA427", "the claim does not hold", (where[:200],), because))

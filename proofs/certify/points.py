@@ -1,0 +1,115 @@
+"""Points that evidence names: found by enumeration of what is small, by algebra and by samples of what is not.
+
+Main definitions: ``first_outside``, ``greatest``, ``collision``, ``missed``, ``preimages``.
+
+Implementation notes: a point that is not found is no proof of anything; what is found, the checker evaluates again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.bridges.values import sampled_coordinates
+from layoutalg.f2 import matrix
+from layoutalg.proofs import checker
+from layoutalg.proofs.certify.functions import Function
+
+LISTED = 2**20
+"""Points up to which a function is listed."""
+
+
+def _coordinates(f: Function) -> npt.NDArray[np.int64]:
+    size = f.size or 0
+    return np.arange(size, dtype=np.int64) if size <= LISTED else sampled_coordinates(size)
+
+
+def _values(f: Function, at: npt.NDArray[np.int64]) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+    found: tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] = checker.values_at(f.stages, [at])
+    return found
+
+
+def first_outside(f: Function, bound: int) -> int | None:
+    """Return a point whose value is not in [0, bound), or that has none; None where none was found.
+
+    Example:
+        >>> from layoutalg.proofs.certify.functions import function
+        >>> import layoutalg as la
+        >>> first_outside(function(la.parse("(4,8):(8,1)")), 30)
+        27
+    """
+    at = _coordinates(f)
+    (values, *_), defined = _values(f, at)
+    wrong = ~defined | np.asarray((values < 0) | (values >= bound), dtype=bool)
+    return int(at[np.argmax(wrong)]) if wrong.any() else None
+
+
+def greatest(f: Function) -> int:
+    """Return the greatest value among the points that are looked at.
+
+    Example:
+        >>> from layoutalg.proofs.certify.functions import function
+        >>> import layoutalg as la
+        >>> greatest(function(la.parse("(4,8):(8,1)")))
+        31
+    """
+    (values, *_), defined = _values(f, _coordinates(f))
+    return int(max(values[defined], default=0))
+
+
+def collision(f: Function) -> tuple[int, int] | None:
+    """Return two points of one value; None where none was found.
+
+    Example:
+        >>> from layoutalg.proofs.certify.functions import function
+        >>> import layoutalg as la
+        >>> collision(function(la.parse("(4,8):(2,4)")))
+        (2, 4)
+    """
+    if f.stages and f.stages[0][0] == "xor" and len(f.stages) == 1:
+        null = matrix.kernel(f.stages[0][1])
+        return (0, null[0]) if null else None
+    at = _coordinates(f)
+    outputs, defined = _values(f, at)
+    seen: dict[tuple[int, ...], int] = {}
+    for place, *values in zip(at[defined].tolist(), *[output[defined].tolist() for output in outputs], strict=True):
+        first = seen.setdefault(tuple(values), place)
+        if first != place:
+            return first, place
+    return None
+
+
+def preimages(f: Function) -> dict[int, int] | None:
+    """Return the least point of every value of a function that can be listed, None of others.
+
+    Example:
+        >>> from layoutalg.proofs.certify.functions import function
+        >>> import layoutalg as la
+        >>> preimages(function(la.parse("(2,2):(3,1)")))
+        {4: 3, 1: 2, 3: 1, 0: 0}
+    """
+    if f.size is None or f.size > LISTED:
+        return None
+    at = _coordinates(f)[::-1]
+    (values, *_), defined = _values(f, at)
+    return dict(zip(values[defined].tolist(), at[defined].tolist(), strict=True))
+
+
+def missed(f: Function, codomain: int) -> int | None:
+    """Return a number of [0, codomain) that is not a value; None where none was found.
+
+    Example:
+        >>> from layoutalg.proofs.certify.functions import function
+        >>> import layoutalg as la
+        >>> missed(function(la.parse("(2,2):(3,1)")), 8)
+        2
+    """
+    found = preimages(f)
+    if found is not None:
+        return next((value for value in range(min(codomain, len(found) + 1)) if value not in found), None)
+    if f.stages[0][0] != "xor" or len(f.stages) > 1:
+        return None
+    _, columns, constant = f.stages[0]
+    reduced = matrix.eliminate(columns)
+    free = [constant ^ 1 << bit for bit in range((codomain - 1).bit_length()) if reduced.reduce(1 << bit)[0]]
+    return next((value for value in free if value < codomain), None)
