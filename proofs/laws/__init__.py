@@ -15,6 +15,8 @@ from layoutalg.proofs.laws import (
     boxes,
     coalesce,
     intervals,
+    matrices,
+    sizes,
     swizzle,
 )
 from layoutalg.proofs.laws.law import Law, Obligation
@@ -26,6 +28,8 @@ _SUBJECTS = (
     boxes,
     coalesce,
     intervals,
+    matrices,
+    sizes,
     swizzle,
 )
 _check = Checker("LA441", "this is not a law")
