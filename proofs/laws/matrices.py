@@ -240,7 +240,7 @@ def _set(lattice: Lattice) -> frozenset[Vector]:
         tuple([sum([c * row[k] for c, row in zip(factors, lattice.basis, strict=True)]) for k in (0, 1)])
         for factors in steps
     }
-    return frozenset([point for point in points if -2 <= min(point) and max(point) <= 3])
+    return frozenset([point for point in points if min(point) >= -2 and max(point) <= 3])
 
 
 def _meets(case: tuple[Known, Known], meet: Callable[[Lattice, Lattice], Lattice] = Lattice.__and__) -> str | None:
