@@ -14,6 +14,8 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.laws import (
     boxes,
     coalesce,
+    f2_layouts,
+    f2_matrix,
     intervals,
     matrices,
     sizes,
@@ -27,6 +29,8 @@ __all__ = ["Law", "Obligation", "law", "laws", "prove", "table"]
 _SUBJECTS = (
     boxes,
     coalesce,
+    f2_layouts,
+    f2_matrix,
     intervals,
     matrices,
     sizes,
