@@ -1,23 +1,22 @@
-"""Linear layouts: composition, sums, quotients, inverses, axes, windows, banks.
+"""Linear layouts: composition, sums, quotients, inverses, equations.
 
-Main definitions: ``LAWS``.
+Main definitions: ``LAWS``, ``any_layout``, ``every_layout``, ``equal``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from typing import Any
 
 from layoutalg import f2
-from layoutalg.f2 import LinearLayout, carry, matrix
+from layoutalg.f2 import LinearLayout
 from layoutalg.f2.axes import AxisBits
 from layoutalg.f2.layout import trusted
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.proofs.laws.engines import bit_vectors, by, enumerated
-from layoutalg.proofs.laws.f2_matrix import Matrix, columns, matrices
+from layoutalg.proofs.laws.f2_matrix import columns, matrices
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.solvers import BITWUZLA
 from layoutalg.proofs.laws.term import every
@@ -28,14 +27,14 @@ _XY: AxisBits = (("x", 1), ("y", 1))
 _YX: AxisBits = (("y", 1), ("x", 1))
 
 
-def _any_layout(trial: Trial, inputs: AxisBits, outputs: AxisBits, name: str = "c") -> LinearLayout:
+def any_layout(trial: Trial, inputs: AxisBits, outputs: AxisBits, name: str = "c") -> LinearLayout:
     """Return a layout with any columns and any constant."""
     bits, rows = sum(count for _, count in inputs), sum(count for _, count in outputs)
     *found, constant = columns(trial, bits + 1, rows, name)
     return trusted(inputs, outputs, tuple(found), constant)
 
 
-def _layouts(inputs: AxisBits, outputs: AxisBits, affine: bool = True) -> Iterator[LinearLayout]:
+def every_layout(inputs: AxisBits, outputs: AxisBits, affine: bool = True) -> Iterator[LinearLayout]:
     """Return all layouts between these axes, all constants or 0."""
     bits, rows = sum(count for _, count in inputs), sum(count for _, count in outputs)
     constants = range(1 << rows) if affine else (0,)
@@ -43,28 +42,28 @@ def _layouts(inputs: AxisBits, outputs: AxisBits, affine: bool = True) -> Iterat
         yield LinearLayout(inputs, outputs, found, constant)
 
 
-def _after(outer: LinearLayout, inner: LinearLayout) -> LinearLayout:
+def _after(outer: LinearLayout, inner: LinearLayout) -> Any:
     return outer @ inner
 
 
-def _by_position(outer: LinearLayout, inner: LinearLayout) -> LinearLayout:
+def _by_position(outer: LinearLayout, inner: LinearLayout) -> Any:
     """Match axes by their place instead of by their name."""
     return outer @ trusted(inner.in_axes, outer.in_axes, inner.columns, inner.constant)
 
 
 def _composition(trial: Trial, after: Maps = _after) -> None:
-    A = _any_layout(trial, _XY, (("o", 16),))
+    A = any_layout(trial, _XY, (("o", 16),))
     same = []
-    for B in _layouts((("i", 2),), _YX):
+    for B in every_layout((("i", 2),), _YX):
         both = after(A, B)
-        same += [both(i=i)["o"] == A(**B(i=i))["o"] for i in range(4)]
+        same += [both(i=i)["o"] == A.apply(B(i=i))["o"] for i in range(4)]
     trial.claim(every(*same), "(A @ B)(i) = A(B(i))")
 
 
 def _associative(trial: Trial, wrong: bool = False) -> None:
-    A = _any_layout(trial, _XY, (("o", 16),))
+    A = any_layout(trial, _XY, (("o", 16),))
     same = []
-    for B, C in product(_layouts(_YX, _XY, False), _layouts((("i", 1),), _XY)):
+    for B, C in product(every_layout(_YX, _XY, False), every_layout((("i", 1),), _XY)):
         B = trusted(B.in_axes, B.out_axes, B.columns, 1)
         one, two = (A @ B) @ C, A @ (C @ B if wrong and C.in_axes == B.out_axes else B @ C)
         one = trusted(one.in_axes, one.out_axes, one.columns, A.constant) if wrong else one
@@ -73,8 +72,8 @@ def _associative(trial: Trial, wrong: bool = False) -> None:
 
 
 def _direct_sum(trial: Trial, swapped: bool = False) -> None:
-    A = _any_layout(trial, (("i", 1),), (("o", 2),), "a")
-    B = _any_layout(trial, (("i", 1),), (("o", 2),), "b")
+    A = any_layout(trial, (("i", 1),), (("o", 2),), "a")
+    B = any_layout(trial, (("i", 1),), (("o", 2),), "b")
     both = B * A if swapped else A * B
     same = [both(i=x + 2 * y)["o"] == A(i=x)["o"] + 4 * B(i=y)["o"] for x in range(2) for y in range(2)]
     trial.claim(every(*same), "(A * B)(x + 2 y) = A(x) + 4 B(y)")
@@ -82,13 +81,13 @@ def _direct_sum(trial: Trial, swapped: bool = False) -> None:
 
 def _sum_of_three(trial: Trial, wrong: bool = False) -> None:
     A, B, C = (LinearLayout((("i", 1),), (("o", 2),), (k,), k ^ 3) for k in (1, 2, 3))
-    D = _any_layout(trial, (("i", 1),), (("o", 1),))
+    D = any_layout(trial, (("i", 1),), (("o", 1),))
     one, two = (A * B) * (C * D), A * ((B * D) * C if wrong else B * (C * D))
-    trial.claim(_equal(one, two), "(A * B) * C = A * (B * C)")
-    trial.claim(every(_equal(D * f2.empty(), D), _equal(f2.empty() * D, D)), "the empty layout is the unit")
+    trial.claim(equal(one, two), "(A * B) * C = A * (B * C)")
+    trial.claim(every(equal(D * f2.empty(), D), equal(f2.empty() * D, D)), "the empty layout is the unit")
 
 
-def _equal(one: LinearLayout, two: LinearLayout) -> Any:
+def equal(one: LinearLayout, two: LinearLayout) -> Any:
     if (one.in_axes, one.out_axes) != (two.in_axes, two.out_axes):
         return False
     pairs = zip((*one.columns, one.constant), (*two.columns, two.constant), strict=True)
@@ -96,10 +95,10 @@ def _equal(one: LinearLayout, two: LinearLayout) -> Any:
 
 
 def _divided(trial: Trial, divide: Maps = f2.divide_left) -> None:
-    B = _any_layout(trial, (("i", 1),), (("o", 1),), "b")
-    C = _any_layout(trial, (("i", 2),), (("o", 1),), "c")
-    trial.claim(_equal(divide(B * C, B), C), "divide_left(B * C, B) = C")
-    trial.claim(_equal(f2.divide_right(B * C, C), B), "divide_right(B * C, C) = B")
+    B = any_layout(trial, (("i", 1),), (("o", 1),), "b")
+    C = any_layout(trial, (("i", 2),), (("o", 1),), "c")
+    trial.claim(equal(divide(B * C, B), C), "divide_left(B * C, B) = C")
+    trial.claim(equal(f2.divide_right(B * C, C), B), "divide_right(B * C, C) = B")
 
 
 def _high_bits(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
@@ -111,8 +110,8 @@ def _high_bits(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 
 def _quotients(layout: LinearLayout, divide: Maps = f2.divide_left) -> str | None:
     """Where a quotient exists it gives the layout back; where it is refused no layout does."""
-    for tile in _layouts((("i", 1),), (("o", 1),)):
-        wanted = [C for C in _layouts((("i", 1),), (("o", 1),)) if tile * C == layout]
+    for tile in every_layout((("i", 1),), (("o", 1),)):
+        wanted = [C for C in every_layout((("i", 1),), (("o", 1),)) if tile * C == layout]
         try:
             found = [divide(layout, tile)]
         except AdmissibilityError:
@@ -154,20 +153,20 @@ def _without_constant(layout: LinearLayout) -> LinearLayout:
 
 
 def _one_sided_cases() -> Iterator[LinearLayout]:
-    yield from _layouts((("i", 2),), (("o", 3),))
-    yield from _layouts((("i", 3),), (("o", 2),))
+    yield from every_layout((("i", 2),), (("o", 3),))
+    yield from every_layout((("i", 3),), (("o", 2),))
 
 
 def _equation(pair: tuple[LinearLayout, LinearLayout], solve: Maps = f2.solve) -> str | None:
     """The solutions of A @ C = B are all layouts C for which it holds."""
     A, B = pair
     inputs, outputs = B.in_axes, A.in_axes
-    wanted = {C for C in _layouts(inputs, outputs) if (A @ C).table().tolist() == B.table().tolist()}
+    wanted = {C for C in every_layout(inputs, outputs) if (A @ C).table().tolist() == B.table().tolist()}
     try:
         found = solve(A, B)
     except AdmissibilityError:
         return "solvable, and refused" if wanted else None
-    claimed = {C for C in _layouts(inputs, outputs) if found.contains(C)}
+    claimed = {C for C in every_layout(inputs, outputs) if found.contains(C)}
     if claimed != wanted:
         return f"{len(claimed)} solutions are said to be {len(wanted)}"
     least = min(wanted, key=lambda C: (C.columns[::-1], C.constant))
@@ -180,12 +179,12 @@ def _unique(A: LinearLayout, B: LinearLayout) -> Any:
 
 
 def _equation_cases() -> Iterator[tuple[LinearLayout, LinearLayout]]:
-    return product(_layouts((("x", 2),), (("o", 2),)), _layouts((("i", 1),), (("o", 2),)))
+    return product(every_layout((("x", 2),), (("o", 2),)), every_layout((("i", 1),), (("o", 2),)))
 
 
 def _outer(pair: tuple[LinearLayout, LinearLayout], solve: Maps = f2.solve_outer) -> str | None:
     A, B = pair
-    exists = any((X @ A).table().tolist() == B.table().tolist() for X in _layouts((("o", 2),), (("y", 1),)))
+    exists = any((X @ A).table().tolist() == B.table().tolist() for X in every_layout((("o", 2),), (("y", 1),)))
     try:
         X = solve(A, B)
     except AdmissibilityError:
@@ -200,148 +199,7 @@ def _linear_outer(A: LinearLayout, B: LinearLayout) -> LinearLayout:
 
 
 def _outer_cases() -> Iterator[tuple[LinearLayout, LinearLayout]]:
-    return product(_layouts((("i", 2),), (("o", 2),)), _layouts((("i", 2),), (("y", 1),)))
-
-
-def _axes(trial: Trial, transpose: Maps = f2.transpose_ins) -> None:
-    L = _any_layout(trial, (("a", 1), ("b", 2)), (("r", 2), ("s", 1)))
-    flat = f2.reshape_outs(f2.reshape_ins(L, {"c": 4, "d": 2}), {"t": 2, "u": 4})
-    trial.claim(every(*[flat.at(i) == L.at(i) for i in range(8)]), "reshaping keeps the flat map")
-    joined = f2.flatten_outs(f2.flatten_ins(L, "k"), "v")
-    trial.claim(every(*[joined.at(i) == L.at(i) for i in range(8)]), "flattening keeps the flat map")
-    turned = f2.transpose_outs(transpose(L, ("b", "a")), ("s", "r"))
-    points = list(product(range(2), range(4)))
-    same = [turned(a=a, b=b)[name] == L(a=a, b=b)[name] for a, b in points for name in ("r", "s")]
-    trial.claim(every(*same), "transposing keeps the map by name")
-
-
-def _renamed(layout: LinearLayout, names: tuple[str, ...]) -> LinearLayout:
-    """Write the axes in the new order over the old bits."""
-    return trusted(
-        tuple([(name, dict(layout.in_axes)[name]) for name in names]), layout.out_axes, layout.columns, layout.constant
-    )
-
-
-def _joins(trial: Trial, disjoint: bool = False) -> None:
-    A, B = (_any_layout(trial, ((name, 1),), (("o", 8),), name) for name in ("x", "y"))
-    C = _any_layout(trial, (("x", 1),), (("p", 4),), "z")
-    ins, outs = f2.concat_ins(A, B), f2.concat_outs(A, C)
-    for x, y in product(range(2), repeat=2):
-        one, two = A(x=x)["o"], B(y=y)["o"]
-        trial.claim(ins(x=x, y=y)["o"] == (one | two if disjoint else one ^ two), "side by side is the xor")
-    trial.claim(every(*[outs(x=x)["o"] == A(x=x)["o"] for x in range(2)]), "on top of each other: the first part")
-    trial.claim(every(*[outs(x=x)["p"] == C(x=x)["p"] for x in range(2)]), "on top of each other: the second part")
-
-
-def _sizes(trial: Trial, masked: Maps = f2.mask_out) -> None:
-    L = _any_layout(trial, (("i", 3),), (("o", 3), ("p", 2)))
-    less, more, wide = f2.resize_in(L, "i", 4), f2.broadcast_in(L, "i", 16), f2.resize_out(L, "o", 32)
-    trial.claim(every(*[less.at(i) == L.at(i) for i in range(4)]), "resize_in restricts")
-    trial.claim(every(*[more.at(i) == L.at(i % 8) for i in range(16)]), "broadcast_in repeats")
-    narrow = masked(L, "o", 4)
-    for name in ("o", "p"):
-        trial.claim(every(*[wide(i=i)[name] == L(i=i)[name] for i in range(8)]), "resize_out keeps every value")
-    trial.claim(every(*[narrow(i=i)["o"] == L(i=i)["o"] & 3 for i in range(8)]), "mask_out is modulo the size")
-    trial.claim(every(*[narrow(i=i)["p"] == L(i=i)["p"] for i in range(8)]), "mask_out leaves the other axes")
-
-
-def _offsets(trial: Trial, flip: Maps = f2.flip_in) -> None:
-    L = _any_layout(trial, (("i", 3),), (("o", 4),))
-    back, mirrored = flip(L, "i"), f2.flip_out(L, "o")
-    trial.claim(every(*[back.at(i) == L.at(7 - i) for i in range(8)]), "flip_in runs backwards")
-    trial.claim(every(*[mirrored.at(i) == 15 - L.at(i) for i in range(8)]), "flip_out mirrors")
-    for k in range(8):
-        inner, outer = f2.xor_in(L, {"i": k}), f2.xor_out(L, {"o": k})
-        trial.claim(every(*[inner.at(i) == L.at(i ^ k) for i in range(8)]), "xor_in")
-        trial.claim(every(*[outer.at(i) == L.at(i) ^ k for i in range(8)]), "xor_out")
-        trial.claim(f2.fix_in(L, {"i": k}).at(0) == L.at(k), "fix_in")
-
-
-def _columns_reversed(layout: LinearLayout, name: str) -> LinearLayout:  # noqa: ARG001
-    """Reverse the order of the bits."""
-    return trusted(layout.in_axes, layout.out_axes, layout.columns[::-1], layout.constant)
-
-
-def _windows(trial: Trial, seen: Callable[..., Any] = carry.carry_seen) -> None:
-    """A window is affine exactly where no carry is seen; the four points of a refusal show that it is not."""
-    M = columns(trial, 4, 6)
-    for start, count in product(range(9), range(1, 4)):
-        if start + (1 << count) > 16:
-            continue
-        values = [matrix.apply(M, start + x) for x in range(1 << count)]
-        four = seen(M, start, count)
-        if four is None:
-            units = [values[0] ^ values[1 << bit] for bit in range(count)]
-            same = [matrix.apply(units, x) ^ values[0] == value for x, value in enumerate(values)]
-            trial.claim(every(*same), "the values at 0 and at the powers of two fix the others")
-        else:
-            a, b, c, d = four
-            trial.claim(a ^ b ^ c ^ d == 0, "the four points")
-            trial.claim(values[a] ^ values[b] ^ values[c] ^ values[d] != 0, "their values")
-
-
-def _aligned_alone(M: Matrix, start: int, count: int) -> tuple[int, int, int, int] | None:
-    """See carries only inside the window."""
-    four = carry.carry_seen(M, start, count)
-    return four if four is not None and matrix.apply(M[:count], four[3] ^ four[0]) else None
-
-
-def _bank_case(case: tuple[Matrix, int], degree: Maps = f2.conflict_degree) -> str | None:
-    found, bits = case
-    access = LinearLayout((("lane", 3),), (("offset", 4),), found)
-    words = {value * bits // 32 + part for value in access.table().tolist() for part in range(max(1, bits // 32))}
-    wanted = max(Counter(word % 4 for word in words).values())
-    return None if degree(access, bits, banks=4) == wanted else f"{wanted} turns at {bits} bits"
-
-
-def _by_element(access: LinearLayout, element_bits: int, banks: int) -> int:
-    """Count elements of a bank above those of one word: broadcasts within a word are not seen."""
-    shift = element_bits.bit_length() - 6
-    if shift >= 0:
-        return f2.conflict_degree(access, element_bits, banks=banks)
-    numbers = [column & ((banks << -shift) - 1) for column in access.columns]
-    return 1 << matrix.rank(access.columns) - matrix.rank(numbers)
-
-
-def _bank_cases() -> Iterator[tuple[Matrix, int]]:
-    return product(matrices(3, 4), (8, 16, 32, 64))
-
-
-def _consecutive(layout: LinearLayout, run: Maps = f2.num_consecutive) -> str | None:
-    table = layout.table().tolist()
-
-    def fits(size: int) -> bool:
-        return all(
-            table[i] == table[i // size * size] + i % size and table[i // size * size] % size == 0 for i in range(8)
-        )
-
-    wanted = max(size for size in (1, 2, 4, 8) if fits(size))
-    return None if run(layout) == wanted else f"{wanted} neighbours"
-
-
-def _unaligned(layout: LinearLayout) -> int:
-    """Count unit columns and forget the alignment of the others."""
-    return 1 << next((k for k, column in enumerate(layout.columns) if column != 1 << k), 3)
-
-
-def _repeated(trial: Trial, wrong: bool = False) -> None:
-    A = _any_layout(trial, (("i", 1),), (("o", 2),), "a")
-    B = _any_layout(trial, (("i", 1),), (("o", 2),), "b")
-    R = f2.repetitions(A * B, A)
-    whole = B * A if wrong else A * B
-    trial.claim(every(*[R.at(x) + A.at(x % 2) == whole.at(x) for x in range(4)]), "L(x) = R(x) + tile(x mod tile)")
-
-
-def _actions(trial: Trial, order: int = 1) -> None:
-    L = _any_layout(trial, (("r", 3),), (("o", 8),))
-    same = []
-    for sources in ((1, 2, 0), (2, 0), (0, 2, 1), (1,)):
-        action = f2.ColumnAction("r", 3, sources)
-        moved = f2.ColumnAction("r", 3, sources[::order]).apply(L)
-        same.append(_equal(moved, L @ action.as_layout()))
-        if action.is_permutation:
-            same.append(_equal(action.inverse().apply(action.apply(L)), L))
-    trial.claim(every(*same), "an action is composition with its layout")
+    return product(every_layout((("i", 2),), (("o", 2),)), every_layout((("i", 2),), (("y", 1),)))
 
 
 _F2 = "layoutalg.f2."
@@ -387,7 +245,7 @@ LAWS = (
         (
             *by(BITWUZLA, _divided, partial(_divided, divide=_high_bits), "any affine B of 1 and C of 2 bits to 1 bit"),
             *enumerated(
-                lambda: _layouts((("i", 2),), (("o", 2),)),
+                lambda: every_layout((("i", 2),), (("o", 2),)),
                 _quotients,
                 partial(_quotients, divide=_columns_alone),
                 "all affine layouts of 2 bits by all tiles of 1 bit",
@@ -429,78 +287,5 @@ LAWS = (
             _outer_cases, _outer, partial(_outer, solve=_linear_outer), "all affine A of 2 bits and B to 1 bit", 512
         ),
         why_bounded="That a refusal is right quantifies over X; all X are tried.",
-    ),
-    Law(
-        "linear.axes",
-        "Reshaping and flattening keep the flat map; transposing keeps the map by name.",
-        (f"{_F2}reshape_ins", f"{_F2}reshape_outs", f"{_F2}flatten_ins", f"{_F2}flatten_outs", f"{_F2}transpose_ins"),
-        bit_vectors(_axes, partial(_axes, transpose=_renamed), "any affine layout of two axes with 3 bits to 3 bits"),
-    ),
-    Law(
-        "linear.joins",
-        "concat_ins(A, B)(x, y) = A(x) xor B(y) and concat_outs(A, C)(x) = (A(x), C(x)).",
-        (f"{_F2}concat_ins", f"{_F2}concat_outs"),
-        bit_vectors(_joins, partial(_joins, disjoint=True), "any affine A, B, C of one bit to 8 and 4 bits"),
-    ),
-    Law(
-        "linear.sizes",
-        "resize_in restricts, broadcast_in repeats, resize_out keeps every value, mask_out is modulo a size.",
-        (f"{_F2}resize_in", f"{_F2}broadcast_in", f"{_F2}resize_out", f"{_F2}mask_out"),
-        bit_vectors(_sizes, partial(_sizes, masked=f2.zero_out), "any affine layout of 3 bits to axes of 3 and 2 bits"),
-    ),
-    Law(
-        "linear.offsets",
-        "flip_in(L)(i) = L(n - 1 - i), flip_out(L)(i) = n - 1 - L(i), xor_in, xor_out and fix_in as they say.",
-        (f"{_F2}flip_in", f"{_F2}flip_out", f"{_F2}xor_in", f"{_F2}xor_out", f"{_F2}fix_in"),
-        by(BITWUZLA, _offsets, partial(_offsets, flip=_columns_reversed), "any affine layout of 3 bits to 4 bits"),
-    ),
-    Law(
-        "linear.windows",
-        "x -> M (start + x) is affine, or carry_seen finds four points whose xor is 0 and whose values' xor is not.",
-        (f"{_F2}slice_in", f"{_F2}carry.carry_seen"),
-        by(
-            BITWUZLA,
-            _windows,
-            partial(_windows, seen=_aligned_alone),
-            "any 4 columns of 6 rows, all windows of 2, 4 or 8 points from 0..8",
-        ),
-    ),
-    Law(
-        "linear.repetitions",
-        "L(x) = R(x) + tile(x mod tile) for R = repetitions(L, tile).",
-        (f"{_F2}repetitions",),
-        bit_vectors(_repeated, partial(_repeated, wrong=True), "any affine tile and copies of 1 bit to 2 bits"),
-    ),
-    Law(
-        "linear.actions",
-        "Permuting and dropping bits of an axis is composition with a layout; inverse() undoes a permutation.",
-        (f"{_F2}ColumnAction.apply", f"{_F2}ColumnAction.as_layout", f"{_F2}ColumnAction.inverse"),
-        bit_vectors(_actions, partial(_actions, order=-1), "any affine layout of 3 bits to 8 bits, four actions"),
-    ),
-    Law(
-        "linear.banks",
-        "conflict_degree is the most different words of one bank: 2^(rank W - rank K).",
-        (f"{_F2}conflict_degree",),
-        enumerated(
-            _bank_cases,
-            _bank_case,
-            partial(_bank_case, degree=_by_element),
-            "all linear accesses of 3 lane bits to 4 offset bits, 8, 16, 32 and 64 bit elements, 4 banks",
-            16384,
-        ),
-        why_bounded="A count of words is compared, all points listed.",
-    ),
-    Law(
-        "linear.consecutive",
-        "num_consecutive(L) is the largest V for which aligned runs of V neighbours stay aligned runs.",
-        (f"{_F2}num_consecutive",),
-        enumerated(
-            lambda: _layouts((("i", 3),), (("o", 3),)),
-            _consecutive,
-            partial(_consecutive, run=_unaligned),
-            "all affine layouts of 3 bits to 3 bits",
-            4096,
-        ),
-        why_bounded="That no larger run exists is seen on the table.",
     ),
 )

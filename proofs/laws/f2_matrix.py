@@ -93,7 +93,7 @@ def _turned(pair: tuple[Matrix, Matrix], crossed: bool = True) -> str | None:
 
 
 def _turned_cases() -> Iterator[tuple[Matrix, Matrix]]:
-    return product(matrices(3, 2), matrices(2, 3))
+    return ((A, B) for A in matrices(3, 2) for B in matrices(2, 3))
 
 
 def _packed(case: tuple[int, int, int], word: int = 64) -> str | None:
@@ -231,7 +231,7 @@ def _set_difference(left: Matrix, right: Matrix, bits: int) -> Matrix:
 
 
 def _subspace_cases() -> Iterator[tuple[Matrix, Matrix]]:
-    return product(matrices(2, 3), repeat=2)
+    return ((left, right) for left in matrices(2, 3) for right in matrices(2, 3))
 
 
 def _least(case: tuple[Matrix, int], remainder: Callable[..., int] = matrix.remainder) -> str | None:
