@@ -34,6 +34,11 @@ def need(condition, fact, **numbers):
     if not condition:
         raise Stop(1, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
 
+def can(condition, why):
+    """Go on if a rule can decide; otherwise the verdict is unknown."""
+    if not condition:
+        raise Stop(2, why)
+
 def short(value):
     text = ascii(value)
     return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
@@ -68,8 +73,8 @@ def read(value, form, where):
 #   ["split", [e0, e1, ...]]     one number to its digits, fastest first; the last digit takes what is left
 #   ["affine", rows, offsets]    a matrix over Z and a vector
 #   ["mod", [m0, m1, ...]]       least non-negative residues, 0 for none
-#   ["swizzle", bits, base, shift]   xors `bits` bits at base + shift into base (shift < 0: up by -shift)
-#   ["xor", columns, constant]   one number of len(columns) bits to constant xor the columns of its set bits
+#   ["xor", columns, constant]   the low len(columns) bits of one number to constant xor the columns of those that are
+#                                set; the rest of the number is added (a swizzle is such a stage, and a matrix over F2)
 #   ["table", values]            one number to the value at that place
 #   ["pieces", [piece, ...]]     the first piece whose constraints hold; no value where there is none. A piece is
 #       [floors, constraints, values]: floor [coefficients, constant, divisor] over the inputs and earlier floors,
@@ -79,23 +84,27 @@ def read(value, form, where):
 # of "size" takes all points of Z^n (parameters, then coordinates).
 PIECE = ([([int], int, POSITIVE)], [([int], int, {"=", ">="})], [([int], int)])
 STAGES = {"split": ([POSITIVE],), "affine": ([[int]], [int]), "mod": ([NATURAL],), "pieces": ([PIECE],),
-          "table": ([int],), "swizzle": (range(65), range(65), range(-64, 65)), "xor": ([NATURAL], NATURAL)}
+          "table": ([int],), "xor": ([NATURAL], NATURAL)}
 
 def function(value, where):
     """Read a function; return its size, the number of its inputs (one of the two is None) and its stages."""
     if isinstance(value, str):
-        parts = [part.replace("(", "[").replace(")", "]") for part in value.split(":")]
-        plain, alike = re.fullmatch("[0-9(,)-]*:[0-9(,)-]*", value), {re.sub(r"-?\d+", "0", part) for part in parts}
-        need(plain and len(alike) == 1, f"{where} is not shape:stride", got=value)
-        try:
-            extents, strides = ([int(leaf) for leaf in re.findall(r"-?\d+", str(json.loads(part)))] for part in parts)
-        except (ValueError, RecursionError):
-            raise Stop(1, f"{where} is not shape:stride, got {short(value)}") from None
+        shape, stride = [re.sub("-?[0-9]+", "0", part) for part in f"{value}:".split(":")[:2]]
+        left = stride
+        while left != (left := re.sub(r"\((0,)*0\)", "0", left)):
+            pass
+        need(shape == stride and left == "0" and value.count(":") == 1, f"{where} is not shape:stride", got=value)
+        extents, strides = ([int(leaf) for leaf in re.findall("-?[0-9]+", part)] for part in value.split(":"))
         read(extents, [POSITIVE], where)
         return math.prod(extents), None, [["split", extents], ["affine", [strides], [0]]]
     size, inputs, path = read(value, {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}, where)
     need((size is None) != (inputs is None), f"{where} needs either size or inputs", got=value)
     return size, inputs, path
+
+def sized(value, where):
+    """Read a function on 0 .. size - 1."""
+    read(value, str if isinstance(value, str) else {"size": NATURAL, "stages": list}, where)
+    return function(value, where)
 
 def stages(value, where):
     for place, stage in enumerate(read(value, [lambda stage, _: stage], where)):
@@ -103,8 +112,7 @@ def stages(value, where):
         named = isinstance(stage, list) and stage and isinstance(stage[0], str)
         need(named and stage[0] in {*STAGES, "fork"}, f"{at} is not a stage", got=stage)
         read(stage[1:], STAGES.get(stage[0]) or (stages,) * (len(stage) - 1), at)
-        need(stage[0] != "swizzle" or stage[1] <= abs(stage[3]) or not stage[1], f"{at}: bits above |shift|", got=stage)
-        need(stage[0] in ("mod", "fork", "xor", "swizzle") or stage[1], f"{at} is empty", got=stage)
+        need(stage[0] in ("mod", "fork", "xor") or stage[1], f"{at} is empty", got=stage)
     return value
 
 def follow(path, values, way):
@@ -137,18 +145,9 @@ class Way:
 
     def rest(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
-    def bit(self, value, place):
-        return self.rest(self.floor(value, 1 << place), 2)
-    def swizzle(self, value, bits, base, shift):
-        answer, up, down = value, max(shift, 0), max(-shift, 0)
-        for place in range(base, base + bits):
-            target, source = self.bit(value, place + down), self.bit(value, place + up)
-            weight = 1 << place + down
-            answer = self.row((1, weight, -weight), 0, (answer, self.flipped(target, source), target))
-        return answer
     def xor(self, value, columns, constant):
-        self.inside(value, 1 << len(columns))
-        bits, answer = [self.bit(value, place) for place in range(len(columns))], self.row((), 0, ())
+        bits = [self.rest(self.floor(value, 1 << place), 2) for place in range(len(columns))]
+        answer = self.row([1] + [-1 << place for place in range(len(bits))], 0, [value, *bits])
         for place in range(max([*columns, constant]).bit_length()):
             parity = self.row((), constant >> place & 1, ())
             for bit, column in zip(bits, columns):
@@ -156,7 +155,7 @@ class Way:
             answer = self.row((1, 1 << place), 0, (answer, parity))
         return answer
     def table(self, *_):
-        raise Stop(2, "a table is decided point by point, by the rule table")
+        can(False, "a table is decided point by point, by the rule table")
     def opened(self, piece, values, count):
         """Return the left sides of a piece's constraints, with their relations, and its values."""
         floors, constraints, forms = piece
@@ -188,11 +187,9 @@ class Numbers(Way):
     def flipped(self, one, two):
         return one ^ two
     def table(self, value, values):
-        self.inside(value, len(values))
+        out = np.asarray((value < 0) | (value >= len(values)), dtype=bool)
+        need(not out.any(), "a number has no place in the table", got=value[out][:1].tolist(), entries=len(values))
         return np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)[value.astype(np.int64)]
-    def inside(self, value, size):
-        out = np.asarray((value < 0) | (value >= size), dtype=bool)
-        need(not out.any(), "a number leaves the domain it should be in", got=value[out][:1], size=size)
     def pieces(self, pieces):
         left, answer = self.ok.copy(), [np.zeros(self.ok.shape, dtype=np.int64) for _ in pieces[0][1]]
         for tests, forms in pieces:
@@ -254,32 +251,27 @@ class Sums(Way):
             value = self.atom(("parity", odd), value, 0, 1)
             self.parities[next(iter(value[1]))] = odd
         return self.row((1 - 2 * flip,), flip, (value,))
-    def inside(self, value, size):
-        low, high = self.span(value)
-        need(low >= 0 and high < size, "a number may leave the domain it should be in", least=low, most=high, size=size)
     def pieces(self, pieces):
         for value, relation in pieces[0][0]:
             low, high = self.span(value)
-            need(low >= 0 and (relation == ">=" or high == 0), "the first piece may not hold everywhere", least=low)
+            can(low >= 0 and (relation == ">=" or high == 0), "the first piece may not hold everywhere")
         return pieces[0][1]
 
 def frozen(value):
     return value[0], frozenset(value[1].items())
 
 class Terms(Way):
-    """Terms of a solver; ``fair`` says that no stage leaves its domain."""
+    """Terms of a solver; ``ok`` says where there is a value."""
 
     def __init__(self, smt, context):
         self.smt, self.zero = smt, smt.IntVal(0, context)
-        self.ok, self.fair = [smt.BoolVal(True, context)] * 2, [smt.BoolVal(True, context)] * 2
+        self.ok = [smt.BoolVal(True, context)] * 2
     def row(self, row, constant, values):
         return sum((factor * value for factor, value in self.terms(row, values)), self.zero + constant)
     def floor(self, value, divisor):
         return value / divisor  # of integers: rounded down
     def flipped(self, one, two):
         return self.smt.If(one == two, self.zero, self.zero + 1)
-    def inside(self, value, size):
-        self.fair += [value >= 0, value < size]
     def pieces(self, pieces):
         answer, some = [self.zero] * len(pieces[0][1]), []
         for tests, forms in reversed(pieces):
@@ -293,6 +285,11 @@ def values_at(path, columns) -> tuple:
     """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
     way = Numbers(len(columns[0]))
     return follow(path, columns, way), way.ok
+
+def value(path, *numbers):
+    """Return the values of a function at one point, None where it has none."""
+    values, ok = values_at(path, [np.array([number], dtype=object) for number in numbers])
+    return [int(value[0]) for value in values] if ok[0] else None
 
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
 DIFFERENT_COUNTS = "the functions have different numbers of values"
@@ -310,7 +307,7 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
         return solved(one, two, size, inputs, what)
     need(size is not None, "a function of all points is for solvers", by=rule)
     if rule == "table":
-        return f"at {compare(one, two, [np.arange(guard_points(size), dtype=np.int64)], what)} points"
+        return f"at {compare(one, two, [np.arange(listed(size), dtype=np.int64)], what)} points"
     need(math.prod(digits) == size, "the product of the digits is not the size", got=digits)
     way = Sums(digits)
     weights = list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
@@ -323,7 +320,7 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
     supports = {way.supports[atom] for atom in atoms} | {frozenset()}
     boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
-    guard_points(sum(math.prod(digits[place] for place in box) for box in boxes))
+    listed(sum(math.prod(digits[place] for place in box) for box in boxes))
     for box in boxes:
         total = np.zeros(1, dtype=object if size >= 2**62 else np.int64)
         for place in box:
@@ -331,9 +328,8 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
         compare(one, two, [total], what)
     return f"on {len(boxes)} boxes of {len(digits)} digits"
 
-def guard_points(count):
-    if count > POINTS:
-        raise Stop(2, f"{count} points are more than are evaluated here; another rule has to decide")
+def listed(count):
+    can(count <= POINTS, f"{count} points are more than are evaluated here; another rule has to decide")
     return count
 
 def compare(one, two, columns, what):
@@ -342,17 +338,13 @@ def compare(one, two, columns, what):
     wrong = left_ok != right_ok
     for mine, other in zip(left, right):
         wrong = wrong | np.asarray(left_ok & right_ok & (mine != other), dtype=bool)
-    at = int(np.argmax(wrong)) if wrong.any() else None
-    if at is not None:
-        left, right = point(left, left_ok, at), point(right, right_ok, at)
-        need(False, what, at=[int(column[at]) for column in columns], got=left, expected=right)
+    if wrong.any():
+        at = [int(column[np.argmax(wrong)]) for column in columns]
+        need(False, what, at=at, got=value(one, *at), expected=value(two, *at))
     return len(wrong)
 
-def point(values, ok, at):
-    return [int(value[at]) for value in values] if ok[at] else None
-
 def solved(one, two, size, inputs, what):
-    """Ask z3 and cvc5, those that are installed, for a point where two functions differ or leave their domains."""
+    """Ask z3 and cvc5, those that are installed, for a point where two functions differ."""
     answers = {}
     for name, module, limit in (("z3", "z3", "timeout"), ("cvc5", "cvc5.pythonic", "tlimit-per")):
         try:
@@ -366,8 +358,8 @@ def solved(one, two, size, inputs, what):
         left, right = (follow(path, points, way) for path, way in zip((one, two), ways))
         need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
         here, there = (smt.And(way.ok) for way in ways)
-        differ = smt.And([here, there, smt.Or([no, no] + [a != b for a, b in zip(left, right)])])
-        solver.add(smt.Or([differ, here != there, smt.Not(smt.And(ways[0].fair + ways[1].fair))]))
+        differ = smt.Or([no, no] + [a != b for a, b in zip(left, right)])
+        solver.add(smt.Or([here != there, smt.And([here, differ])]))
         solver.add([points[0] >= 0, points[0] < size] if inputs is None else [])
         solver.set(limit, SECONDS * 1000)
         answers[name] = str(solver.check())
@@ -376,17 +368,12 @@ def solved(one, two, size, inputs, what):
     need(not {"sat", "unsat"} <= set(answers.values()), "the solvers disagree", **answers)
     if "sat" in answers.values():
         compare(one, two, [np.array([number], dtype=object) for number in at], what)
-    if "unsat" not in answers.values():
-        raise Stop(2, f"no solver decided within {SECONDS} seconds (z3-solver and cvc5 are asked): {answers}")
+    can("unsat" in answers.values(), f"no solver decided within {SECONDS} seconds (z3 and cvc5 are asked): {answers}")
     return f"by {' and '.join(name for name, answer in answers.items() if answer == 'unsat')}"
 
 def within(path, by, size, domain):
     need(domain or not size, "the domain is empty", size=size)
     same(path, [*path, ["mod", [domain]]], by, size, what=f"a value is not in the domain 0 to {domain - 1}")
-
-def value(path, *numbers):
-    """Return the values of a function at one point, None where it has none."""
-    return point(*values_at(path, [np.array([number], dtype=object) for number in numbers]), 0)
 
 def equality(statement, by):
     """f(i) = g(i) for all i."""
@@ -454,12 +441,6 @@ def no_inverse(statement, evidence):
     return f"{missed} is not taken: {kept} {same(f + invariant, constant, by, size, what='the stages vary')}"
 
 # --- certificates ----------------------------------------------------------------------------------------------------
-def sized(value, where):
-    """Read a function on 0 .. size - 1."""
-    size, _, path = function(value, where)
-    need(size is not None, f"{where} must have a size")
-    return size, None, path
-
 KINDS = {
     "equality": (equality, {"f": function, "g": function}, BY),
     "inequality": (inequality, {"f": function, "g": function}, {"at?": [int]}),

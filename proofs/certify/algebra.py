@@ -16,7 +16,7 @@ from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false, proved, rules
-from layoutalg.proofs.certify.functions import Function, function, functions
+from layoutalg.proofs.certify.functions import Function, function, functions, swizzled
 from layoutalg.proofs.certify.points import first_outside, greatest
 
 
@@ -110,4 +110,4 @@ def composition(outer: object, inner: object, composite: object = None) -> Certi
 def _periods(swizzle: Swizzle, inner: Function) -> Function:
     """Return a swizzle as a function of as many periods as the values of another one need."""
     size = swizzle.period * (greatest(inner) // swizzle.period + 1)
-    return Function("", [["swizzle", swizzle.bits, swizzle.base, swizzle.shift]], size, (size,))
+    return Function("", [swizzled(swizzle)], size, (size,))

@@ -14,8 +14,9 @@ from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any, TypeAlias
 
+from layoutalg.bridges.digits import swizzle_sources
 from layoutalg.bridges.normal import ONE_OF, AnyFamily, normal
-from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import shared_bits
@@ -69,7 +70,7 @@ def function(layout: object, argument: str = "f") -> Function:
     Example:
         >>> import layoutalg as la
         >>> function(la.parse("Sw<1,0,1> o 0 o (2,2):(2,1)")).document()
-        {'size': 4, 'stages': [['split', [2, 2]], ['affine', [[2, 1]], [0]], ['swizzle', 1, 0, 1]]}
+        {'size': 4, 'stages': [['split', [2, 2]], ['affine', [[2, 1]], [0]], ['xor', [1, 3], 0]]}
     """
     return _closed(_layout(layout, argument), argument)
 
@@ -137,10 +138,23 @@ def _composed(layout: ComposedLayout) -> Function:
     stages = _strided(extents, strides, offset)
     for place, (swizzle, _) in enumerate(reversed(layout.stages)):
         if swizzle.bits:
-            stages.append(["swizzle", swizzle.bits, swizzle.base, swizzle.shift])
+            stages.append(swizzled(swizzle))
         if place < len(outer) and outer[-1 - place][1]:
             stages.append(["affine", [[1]], [outer[-1 - place][1]]])
     return Function("", stages, layout.size, tuple(extents))
+
+
+def swizzled(swizzle: Swizzle) -> list[Any]:
+    """Return the stage of a swizzle, which leaves alone what lies above its period.
+
+    Example:
+        >>> swizzled(Swizzle(1, 0, 2))
+        ['xor', [1, 2, 5], 0]
+    """
+    columns = [1 << bit for bit in range(swizzle.period.bit_length() - 1)]
+    for target, source in swizzle_sources(swizzle).items():
+        columns[source] ^= 1 << target
+    return ["xor", columns, 0]
 
 
 def _integer(layout: IntegerLayout) -> Function:

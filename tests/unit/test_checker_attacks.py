@@ -56,7 +56,7 @@ def staged(*stages: object, size: int = 4) -> dict[str, object]:
         ("equality", {"f": {"size": True, "stages": []}, "g": "1:1"}, TABLE, "certificate.statement.f.size has"),
         ("equality", {"f": staged(["table", [0, 1, 2, True]]), "g": "4:1"}, TABLE, "certificate.statement.f.stages[0]"),
         ("equality", {"f": staged(["affine", [[1]], [-4]], ["table", [0, 1, 2, 3]]), "g": "4:1"}, TABLE,
-         "a number leaves the domain it should be in"),
+         "a number has no place in the table"),
         ("equality", {"f": staged(["fork", *([],) * 64], *[["fork", [], []]] * 9), "g": "4:1"}, TABLE, "a fork has"),
     ],
 )  # fmt: skip
