@@ -19,14 +19,18 @@ _ROWS = (16, 32, 48, 64, 80, 96, 128, 200, 256, 512, 1000)
 MAX_TILE_BYTES = 100_000
 
 
-def random_problem(rng: random.Random) -> dict[str, object]:
+def random_problem(rng: random.Random, max_rank: int = 6) -> dict[str, object]:
     """Return a problem document.
+
+    Args:
+        rng: Where the choices come from.
+        max_rank: Most dimensions of the tensor.
 
     Example:
         >>> random_problem(random.Random(7))["schema"]
         'layoutalg/tensormap-problem/1'
     """
-    rank = rng.choice((1, 2, 2, 3, 3, 4, 5, 6))
+    rank = rng.choice([rank for rank in (1, 2, 2, 3, 3, 4, 5, 6) if rank <= max_rank])
     dtype = rng.choice(DTYPES)
     size = hardware.element_bytes(dtype)
     inner = rng.randrange(rank) if rng.random() < 0.3 else rank - 1

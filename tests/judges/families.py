@@ -225,74 +225,7 @@ PARTIAL: dict[str, Values] = {
 """Layouts without a value at some points of their box."""
 
 
-@st.composite
-def _cute_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    outer, inner = draw(ours.admissible_pairs())
-    return (ComposedLayout(draw(ours.swizzles()), 0, outer) if draw(st.booleans()) else outer), inner
-
-
-@st.composite
-def _coordinate_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    outer = draw(ours.coordinate_layouts())
-    return outer, CuteLayout(draw(st.integers(1, outer.size)), 1)
-
-
-@st.composite
-def _linear_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    inner = draw(ours.linear_layouts())
-    extents = list(inner.out_dims.items())
-    columns = draw(st.lists(st.integers(0, 7), min_size=inner.out_bits, max_size=inner.out_bits))
-    axes = tuple((name, extent.bit_length() - 1) for name, extent in extents)
-    return la.LinearLayout(axes, (("y", 3),), tuple(columns), draw(st.integers(0, 7))), inner
-
-
-@st.composite
-def _integer_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    extents = draw(st.lists(st.integers(1, 5), min_size=1, max_size=2))
-    names = [f"m{place}" for place in range(len(extents))]
-    strides = draw(st.lists(st.integers(-4, 9), min_size=len(names), max_size=len(names)))
-    outer = la.IntegerLayout.from_strides(dict(zip(names, extents, strict=True)), strides, 2)
-    inner = la.IntegerLayout(
-        (("x", min(extents)),),
-        tuple((name, 0) for name in names),
-        tuple((draw(st.sampled_from((0, 1))),) for _ in names),
-        tuple(0 for _ in names),
-    )
-    return outer, inner
-
-
-@st.composite
-def _piecewise_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    outer = draw(ours.piecewise_layouts(max_outputs=1))
-    count = draw(st.integers(1, 9))
-    step = draw(st.integers(0, max(0, (outer.size - 1) // count)))
-    return outer, la.PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < {count} }}")
-
-
-@st.composite
-def _hierarchical_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    inner = draw(ours.hierarchical_layouts())
-    target = hierarchy.Box.of(all=inner.size)
-    return la.HierarchicalLayout(inner.target, target, draw(ours.bijections(inner.size))), inner
-
-
-@st.composite
-def _morphism_pair(draw: st.DrawFn) -> tuple[Any, Any]:
-    outer = draw(ours.morphisms())
-    order = draw(st.permutations(range(len(outer.domain))))
-    kind = type(outer)
-    return outer, kind(tuple(outer.domain[place] for place in order), outer.domain, tuple(order))
-
-
-PAIRS: dict[str, Values] = {
-    "cute": _cute_pair(),
-    "coordinate": _coordinate_pair(),
-    "morphism": _morphism_pair(),
-    "linear": _linear_pair(),
-    "integer": _integer_pair(),
-    "piecewise": _piecewise_pair(),
-    "hierarchical": _hierarchical_pair(),
-}
+PAIRS: dict[str, Values] = {name: ours.composable_pairs(name) for name in FAMILIES}
 """Pairs (outer, inner) of one family: every value of ``inner`` is a coordinate of ``outer``."""
 
 

@@ -1,0 +1,127 @@
+"""Strategies for bijections and for tiles over named levels.
+
+Main definitions: ``bijections``, ``digit_maps``, ``boxes``, ``guards``, ``hierarchical_layouts``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import strategies as st
+
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
+from layoutalg.testing.strategies.arguments import flag, whole
+from layoutalg.testing.strategies.maps import sheared
+from layoutalg.testing.strategies.strided import RANKS, pitches
+
+Kinds = tuple[str, ...]
+_PLACES = st.integers(0, 2**16)
+
+
+def _factors(draw: st.DrawFn, size: int) -> list[int]:
+    """Extents with this product; shrinks to a single one."""
+    extents = []
+    while size > 1:
+        divisors = [n for n in range(size, 1, -1) if size % n == 0]
+        extents.append(draw(st.sampled_from(divisors * 2)))  # never one choice alone, which would shrink to primes
+        size //= extents[-1]
+    return extents or [1]
+
+
+def _size(draw: st.DrawFn) -> int:
+    return math.prod(draw(st.lists(st.integers(1, 6), min_size=1, max_size=2)))
+
+
+def swapped(draw: st.DrawFn, size: int) -> tuple[int, ...]:
+    """A permutation of [0, size), by swaps; it shrinks to none of them, and to fewer points."""
+    values = list(range(size))
+    for one, other in draw(st.lists(st.tuples(_PLACES, _PLACES), max_size=64)):
+        one, other = one % size, other % size
+        values[one], values[other] = values[other], values[one]
+    return tuple(values)
+
+
+def bijections(size: int | None = None) -> st.SearchStrategy[DigitMap | TableMap]:
+    """Bijections of [0, size): digits in another order, some reversed; bits where there are; or a table.
+
+    Args:
+        size: Number of points; up to 36 where None.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _bijections(None if size is None else whole(size, "size"), ("digits", "bits", "table"))
+
+
+def digit_maps(size: int | None = None) -> st.SearchStrategy[DigitMap]:
+    """Bijections that permute digits or mix bits; ``size`` as for ``bijections``.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    found: st.SearchStrategy[DigitMap] = _bijections(None if size is None else whole(size, "size"), ("digits", "bits"))  # type: ignore[assignment]
+    return found
+
+
+@st.composite
+def _bijections(draw: st.DrawFn, size: int | None, kinds: Kinds) -> DigitMap | TableMap:
+    size = _size(draw) if size is None else size
+    kind = draw(st.sampled_from([kind for kind in kinds if kind != "bits" or size.bit_count() == 1] * 2))
+    if kind == "bits":
+        return DigitMap.from_bits(tuple(sheared(draw, size.bit_length() - 1)), draw(st.integers(0, size - 1)))
+    if kind == "table":
+        return TableMap(swapped(draw, size))
+    extents = _factors(draw, size)
+    strides = pitches(extents, [draw(RANKS) for _ in extents], [0] * len(extents))
+    strides = [-stride if draw(st.booleans()) else stride for stride in strides]
+    return DigitMap(tuple(zip(extents, strides, strict=True)))
+
+
+def boxes(size: int | None = None, *, name: str = "a") -> st.SearchStrategy[Box]:
+    """Boxes of named axes.
+
+    Args:
+        size: Number of points; up to 36 where None.
+        name: What the names of the axes begin with.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _boxes(None if size is None else whole(size, "size"), name)
+
+
+@st.composite
+def _boxes(draw: st.DrawFn, size: int | None, name: str) -> Box:
+    extents = _factors(draw, _size(draw) if size is None else size)
+    return Box(tuple([(f"{name}{place}", extent) for place, extent in enumerate(extents)]))
+
+
+def guards(size: int | None = None) -> st.SearchStrategy[Guard]:
+    """Predicates on boxes; ``size`` as for ``bijections``.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _guards(None if size is None else whole(size, "size"))
+
+
+@st.composite
+def _guards(draw: st.DrawFn, size: int | None) -> Guard:
+    box = draw(_boxes(size, "g"))
+    bounds = tuple([extent - draw(st.integers(0, extent)) for _, extent in box.axes])
+    return Guard(draw(bijections(box.size)), box, bounds)
+
+
+def hierarchical_layouts(*, size: int | None = None, partial: bool = False) -> st.SearchStrategy[HierarchicalLayout]:
+    """Bijections between two named boxes.
+
+    Args:
+        size: Number of points; up to 36 where None.
+        partial: Whether a guard may leave out points.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _hierarchical_layouts(None if size is None else whole(size, "size"), flag(partial, "partial"))
+
+
+@st.composite
+def _hierarchical_layouts(draw: st.DrawFn, size: int | None, partial: bool) -> HierarchicalLayout:
+    size = _size(draw) if size is None else size
+    found = (draw(_guards(size)),) if partial else ()
+    return HierarchicalLayout(draw(_boxes(size, "s")), draw(_boxes(size, "t")), draw(bijections(size)), found)

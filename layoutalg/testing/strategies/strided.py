@@ -1,0 +1,257 @@
+"""Strategies for nested tuples and for what is made of shape and stride: CuTe layouts, swizzles, coordinates.
+
+Main definitions: ``int_tuples``, ``cute_layouts``, ``swizzles``, ``composed_layouts``, ``coordinate_layouts``,
+``symbolic_layouts``.
+
+Implementation notes: an extent and its stride are drawn next to each other, so that shrinking drops a whole mode at
+once; nesting is drawn last, as groups of neighbours, and shrinks to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, Swizzle
+from layoutalg.cute.inttuple import IntTuple
+from layoutalg.cute.symbolic import SymbolicLayout
+from layoutalg.testing.strategies.arguments import flag, one_of, refused, strategy, whole
+
+_STRIDES = st.integers(-12, 40)
+_OFFSETS = st.integers(0, 40)
+RANKS = st.integers(0, 7)
+"""Orders of modes, by which they are sorted: unlike a permutation, none depends on how many there are."""
+_GROUPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=3)
+Nest = Callable[[Sequence[Any]], Any]
+
+
+def _nesting(draw: st.DrawFn, count: int) -> Nest:
+    """Return a function that nests ``count`` leaves: neighbours grouped a few times; a single leaf stays bare."""
+    items: list[Any] = list(range(count))
+    for start, length in draw(_GROUPS):
+        start %= len(items)
+        items[start : start + length] = [tuple(items[start : start + length])]
+
+    def nested(leaves: Sequence[Any]) -> Any:
+        def filled(item: Any) -> Any:
+            return tuple(map(filled, item)) if isinstance(item, tuple) else leaves[item]
+
+        return filled(items[0]) if len(items) == 1 else tuple(map(filled, items))
+
+    return nested
+
+
+def int_tuples(
+    leaves: st.SearchStrategy[int] | None = None, *, max_leaves: int = 6, tuples_only: bool = False
+) -> st.SearchStrategy[IntTuple]:
+    """Nested tuples of integers, as shapes are.
+
+    Args:
+        leaves: What the integers are; 1 to 6 where None.
+        max_leaves: Most integers.
+        tuples_only: Whether a bare integer is left out.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    if leaves is not None:
+        strategy(leaves, "leaves")
+    return _int_tuples(
+        st.integers(1, 6) if leaves is None else leaves,
+        whole(max_leaves, "max_leaves"),
+        flag(tuples_only, "tuples_only"),
+    )
+
+
+@st.composite
+def _int_tuples(draw: st.DrawFn, leaves: st.SearchStrategy[int], max_leaves: int, tuples_only: bool) -> IntTuple:
+    drawn = draw(st.lists(leaves, min_size=1, max_size=max_leaves))
+    found: IntTuple = _nesting(draw, len(drawn))(drawn)
+    return (found,) if tuples_only and isinstance(found, int) else found
+
+
+def cute_layouts(
+    *,
+    max_leaves: int = 4,
+    max_extent: int = 6,
+    max_size: int | None = None,
+    strides: st.SearchStrategy[int] | None = None,
+    injective: bool = False,
+    bijective: bool = False,
+    power_of_two: bool = False,
+) -> st.SearchStrategy[CuteLayout]:
+    """CuTe layouts, nested or flat: compact ones and any strides, so broadcast, overlapping and negative ones as well.
+
+    Args:
+        max_leaves: Most modes, counted where nothing is nested any more.
+        max_extent: Largest extent.
+        max_size: Largest number of coordinates; None for no bound beyond the two above.
+        strides: What the strides are; -12 to 40 where None.
+        injective: Only layouts that take no value twice; their strides are at least 0.
+        bijective: Only layouts whose values are 0, 1, ..., size - 1, each once.
+        power_of_two: Only extents that are powers of two.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    if strides is not None:
+        strategy(strides, "strides")
+        if injective or bijective:
+            raise refused("strides cannot be given for layouts that are injective or bijective")
+    one_to_one = flag(injective, "injective") or flag(bijective, "bijective")
+    return _cute_layouts(
+        whole(max_leaves, "max_leaves"),
+        whole(max_extent, "max_extent"),
+        None if max_size is None else whole(max_size, "max_size"),
+        _STRIDES if strides is None else strides,
+        (0 if bijective else 2) if one_to_one else None,
+        flag(power_of_two, "power_of_two"),
+    )
+
+
+def clipped(extents: Sequence[int], max_size: int | None, power_of_two: bool) -> list[int]:
+    """Return extents whose product is at most ``max_size``, cut where they must be."""
+    kept, size = [], 1
+    for extent in extents:
+        most = extent if max_size is None else min(extent, max_size // size)
+        kept.append(1 << most.bit_length() - 1 if power_of_two else most)
+        size *= kept[-1]
+    return kept
+
+
+def pitches(extents: Sequence[int], ranks: Sequence[int], gaps: Sequence[int]) -> list[int]:
+    """Return strides that take no value twice: modes of smaller ranks are faster, each leaves out ``gap`` values.
+
+    Example:
+        >>> pitches([2, 3], [1, 0], [0, 0]), pitches([2, 3], [0, 0], [1, 0])
+        ([3, 1], [2, 3])
+    """
+    strides, reach = [0] * len(extents), 0
+    for place in sorted(range(len(extents)), key=ranks.__getitem__):
+        strides[place] = reach + 1 + gaps[place]
+        reach += (extents[place] - 1) * strides[place]
+    return strides
+
+
+@st.composite
+def _cute_layouts(
+    draw: st.DrawFn,
+    max_leaves: int,
+    max_extent: int,
+    max_size: int | None,
+    strides: st.SearchStrategy[int],
+    gap: int | None,
+    power_of_two: bool,
+) -> CuteLayout:
+    extents = st.integers(1, max_extent)
+    if gap is not None:
+        drawn = draw(st.lists(st.tuples(extents, RANKS, st.integers(0, gap)), min_size=1, max_size=max_leaves))
+        shape = clipped([extent for extent, _, _ in drawn], max_size, power_of_two)
+        stride = pitches(shape, [rank for _, rank, _ in drawn], [skipped for _, _, skipped in drawn])
+        nested = _nesting(draw, len(shape))
+        return CuteLayout(nested(shape), nested(stride))
+    modes = draw(st.lists(st.tuples(extents, strides), min_size=1, max_size=max_leaves))
+    shape = clipped([extent for extent, _ in modes], max_size, power_of_two)
+    nested = _nesting(draw, len(modes))
+    if draw(st.booleans()):  # drawn last: compact or not, the draws before are the same
+        return CuteLayout(nested(shape), nested([stride for _, stride in modes]))
+    return CuteLayout(nested(shape))
+
+
+def swizzles(
+    unit: Literal["element", "byte"] = "element", *, max_bits: int = 3, max_base: int = 4, max_gap: int = 3
+) -> st.SearchStrategy[Swizzle]:
+    """Swizzles with shifts of either sign.
+
+    Args:
+        unit: What they count: ``"element"`` or ``"byte"``.
+        max_bits: Most bits that are changed.
+        max_base: Most low bits that are kept.
+        max_gap: Most bits between those that are read and those that are changed.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    one_of(unit, "unit", ("element", "byte"))
+    for name, value in (("max_bits", max_bits), ("max_base", max_base), ("max_gap", max_gap)):
+        whole(value, name, 0, 20)
+
+    def build(bits: int, base: int, gap: int, down: bool) -> Swizzle:
+        return Swizzle(bits, base, (bits + gap) * (-1 if down else 1), unit)
+
+    return st.builds(build, st.integers(0, max_bits), st.integers(0, max_base), st.integers(0, max_gap), st.booleans())
+
+
+def composed_layouts(*, max_stages: int = 1, bijective: bool = False) -> st.SearchStrategy[ComposedLayout]:
+    """Swizzles of a layout with non-negative strides, each at a small offset.
+
+    Args:
+        max_stages: Most swizzles.
+        bijective: Only layouts whose values are 0, 1, ..., size - 1, each once; the offsets are then 0.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _composed_layouts(whole(max_stages, "max_stages"), flag(bijective, "bijective"))
+
+
+@st.composite
+def _composed_layouts(draw: st.DrawFn, max_stages: int, bijective: bool) -> ComposedLayout:
+    base = draw(cute_layouts(bijective=True, power_of_two=True) if bijective else cute_layouts(strides=_OFFSETS))
+    room = base.size.bit_length() - 1
+    layout: CuteLayout | ComposedLayout = base
+    for _ in range(draw(st.integers(1, max_stages))):
+        if bijective:  # the bits that are read and those that are changed lie inside the size
+            bits = draw(st.integers(0, min(3, room // 2)))
+            shift = draw(st.integers(bits, room - bits))
+            base_bits = draw(st.integers(0, room - bits - shift))
+            layout = ComposedLayout(Swizzle(bits, base_bits, shift * draw(st.sampled_from((1, -1)))), 0, layout)
+        else:
+            layout = ComposedLayout(draw(swizzles()), draw(_OFFSETS), layout)
+    if not isinstance(layout, ComposedLayout):
+        raise TypeError("a swizzle makes a composed layout")
+    return layout
+
+
+def coordinate_layouts(*, max_modes: int = 3, max_extent: int = 5) -> st.SearchStrategy[CoordinateLayout]:
+    """CuTe layouts whose values are coordinates of two leaves.
+
+    Args:
+        max_modes: Most modes.
+        max_extent: Largest extent.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    mode = st.tuples(st.integers(1, whole(max_extent, "max_extent")), st.integers(0, 1), st.integers(1, 3))
+
+    def build(modes: list[tuple[int, int, int]]) -> CoordinateLayout:
+        shape = tuple([extent for extent, _, _ in modes])
+        return CoordinateLayout(shape, tuple([E(path) * scale for _, path, scale in modes]), (0, 0))
+
+    return st.lists(mode, min_size=1, max_size=whole(max_modes, "max_modes")).map(build)
+
+
+def symbolic_layouts(*, names: Sequence[str] = ("M", "N"), max_modes: int = 3) -> st.SearchStrategy[SymbolicLayout]:
+    """CuTe layouts with symbolic extents and strides, compact or not; every size that is a multiple of 4 meets them.
+
+    Args:
+        names: Names of the sizes.
+        max_modes: Most modes.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    known = tuple(names) if isinstance(names, (tuple, list)) else ()
+    if not known or not all(isinstance(name, str) and name.isidentifier() for name in known):
+        raise refused(f"names={names!r} must hold names of sizes")
+    return _symbolic_layouts(known, whole(max_modes, "max_modes"))
+
+
+@st.composite
+def _symbolic_layouts(draw: st.DrawFn, names: tuple[str, ...], max_modes: int) -> SymbolicLayout:
+    sizes = (*names, "1", "2", "3", *[f"2*{name}" for name in names], *[f"{name}/4" for name in names])
+    steps = ("0", "1", *names, "2", "-1", *[f"3*{name}" for name in names], "*".join(names[:2]))
+    modes = draw(st.lists(st.tuples(st.sampled_from(sizes), st.sampled_from(steps)), min_size=1, max_size=max_modes))
+    extents = [extent for extent, _ in modes]
+    nested = _nesting(draw, len(modes))
+    divided = [f"{name} % 4 == 0" for name in names if f"{name}/4" in extents]
+    if draw(st.booleans()):
+        return SymbolicLayout(nested(extents), nested([stride for _, stride in modes]), divided)
+    return SymbolicLayout(nested(extents), assumptions=divided)

@@ -1,0 +1,177 @@
+"""Strategies for what hardware is asked: tensors, tiles in shared memory, problems, descriptors.
+
+Main definitions: ``tensors``, ``shared_tiles``, ``tensormap_problems``, ``operand_problems``, ``tensor_maps``,
+``matrix_descriptors``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import MutableSequence, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from layoutalg.cute import CuteLayout
+from layoutalg.proofs.smem import SharedTile, shared_tile
+from layoutalg.proofs.tensor import Tensor, row_major
+from layoutalg.proofs.tensormap.swizzle import XORS
+from layoutalg.proofs.wgmma import OperandProblem
+from layoutalg.synth.wgmma.operand import canonical_operand
+from layoutalg.targets.nvidia import tensormap as copy
+from layoutalg.targets.nvidia import wgmma
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.testing.problems import DTYPES, random_problem
+from layoutalg.testing.strategies.arguments import one_of, whole
+
+OPERANDS = ("A", "B")
+
+
+def tensors(*, max_rank: int = 3, max_extent: int = 64) -> st.SearchStrategy[Tensor]:
+    """Tensors in global memory, row-major, some with padded rows.
+
+    Args:
+        max_rank: Most dimensions.
+        max_extent: Largest extent.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _tensors(whole(max_rank, "max_rank", 1, 5), whole(max_extent, "max_extent"))
+
+
+@st.composite
+def _tensors(draw: st.DrawFn, max_rank: int, max_extent: int) -> Tensor:
+    dims = draw(st.lists(st.tuples(st.integers(1, max_extent), st.integers(0, 8)), min_size=1, max_size=max_rank))
+    shape = tuple([extent for extent, _ in dims])
+    stride = list(row_major(tuple([extent + pad for extent, pad in dims])))
+    return Tensor(shape, tuple(stride), draw(st.sampled_from(DTYPES)))
+
+
+def shared_tiles(*, max_rank: int = 2, swizzles: Sequence[str] = tuple(XORS)) -> st.SearchStrategy[SharedTile]:
+    """Tiles in shared memory: dense or padded rows behind a swizzle, at a small offset.
+
+    Args:
+        max_rank: Most dimensions.
+        swizzles: Names of the swizzles to draw from.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    names = tuple([one_of(name, "swizzles: ", tuple(XORS)) for name in swizzles])
+    return _shared_tiles(whole(max_rank, "max_rank", 1, 5), names)
+
+
+@st.composite
+def _shared_tiles(draw: st.DrawFn, max_rank: int, swizzles: tuple[str, ...]) -> SharedTile:
+    dim = st.tuples(st.sampled_from((1, 2, 3, 4, 8, 16)), st.sampled_from((0, 8, 1)))
+    dims = draw(st.lists(dim, min_size=1, max_size=max_rank))
+    stride = row_major(tuple([extent + pad for extent, pad in dims]))
+    layout = CuteLayout(tuple([extent for extent, _ in dims]), stride)
+    plain = shared_tile(layout, tuple([extent for extent, _ in dims]), 2)
+    return SharedTile(plain.modes, draw(st.sampled_from(swizzles)), 8 * draw(st.integers(0, 4)))
+
+
+class _Drawn(random.Random):
+    """A source of choices that Hypothesis draws: it shrinks to first choices, and to no rare feature."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        super().__init__(0)
+        self._draw = draw
+
+    def choice(self, seq: Any) -> Any:
+        return self._draw(st.sampled_from(list(seq)))
+
+    def random(self) -> float:
+        return 0.995 - self._draw(st.integers(0, 99)) / 100
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        return self._draw(st.sampled_from(range(start) if stop is None else range(start, stop, step)))
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        x[:] = self._draw(st.permutations(list(x)))
+
+
+def tensormap_problems(*, max_rank: int = 6, direction: str | None = None) -> st.SearchStrategy[dict[str, object]]:
+    """TensorMap problem documents around the legal boundaries; about half of them can be carried.
+
+    Args:
+        max_rank: Most dimensions of the tensor.
+        direction: ``"load"`` or ``"store"``; either where None.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    whole(max_rank, "max_rank", 1, 6)
+    if direction is not None:
+        one_of(direction, "direction", ("load", "store"))
+    return _tensormap_problems(max_rank, direction)
+
+
+@st.composite
+def _tensormap_problems(draw: st.DrawFn, max_rank: int, direction: str | None) -> dict[str, object]:
+    found = random_problem(_Drawn(draw), max_rank)
+    return found if direction is None else found | {"direction": direction}
+
+
+def operand_problems(*, operand: str | None = None) -> st.SearchStrategy[OperandProblem]:
+    """Operands wanted for ``wgmma``: canonical tiles, and rows of any pitch; many are refused.
+
+    Args:
+        operand: ``"A"`` or ``"B"``; either where None.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _operand_problems(OPERANDS if operand is None else (one_of(operand, "operand", OPERANDS),))
+
+
+@st.composite
+def _operand_problems(draw: st.DrawFn, operands: tuple[str, ...]) -> OperandProblem:
+    operand = draw(st.sampled_from(operands))
+    step = wgmma.INSTRUCTION_M if operand == "A" else 8
+    shape = step * draw(st.integers(1, 4)), wgmma.INSTRUCTION_K * draw(st.integers(1, 4))
+    dtype = draw(st.sampled_from(wgmma.DTYPES))
+    swizzle, major = draw(st.sampled_from(wgmma.SWIZZLES)), draw(st.sampled_from(wgmma.MAJORS))
+    along = shape[1] if major == "K" else shape[0]
+    if along % (SWIZZLE_TABLE[swizzle].span_bytes // 2) == 0 and draw(st.booleans()):
+        return canonical_operand(operand, shape, major=major, swizzle=swizzle, dtype=dtype)
+    pitch = along + draw(st.sampled_from((0, 8, 1, 64)))
+    rows = (((shape[0], pitch),), ((shape[1], 1),)) if major == "K" else (((shape[0], 1),), ((shape[1], pitch),))
+    return OperandProblem(operand, shape, rows, swizzle, dtype, 16 * draw(st.integers(0, 4)))
+
+
+def tensor_maps(*, max_rank: int = 5) -> st.SearchStrategy[copy.TensorMap]:
+    """TensorMaps; most of them meet the rules of the hardware.
+
+    Args:
+        max_rank: Most dimensions.
+
+    Raises: InvalidStrategyError: LA455.
+    """
+    return _tensor_maps(whole(max_rank, "max_rank", 1, 5))
+
+
+@st.composite
+def _tensor_maps(draw: st.DrawFn, max_rank: int) -> copy.TensorMap:
+    dtype = draw(st.sampled_from(DTYPES))
+    size = copy.element_bytes(dtype)
+    axes = draw(st.lists(st.tuples(st.integers(1, 512), st.integers(1, 64)), min_size=1, max_size=max_rank))
+    dims, strides, reach = [extent for extent, _ in axes], [], size
+    for extent in dims[:-1]:
+        reach = -(-reach * extent // 16) * 16
+        strides.append(reach)
+    box = [16 // size * draw(st.integers(1, 4)), *[min(extent, wanted) for extent, wanted in axes[1:]]]
+    return copy.TensorMap(
+        dtype,
+        tuple(dims),
+        tuple(strides),
+        tuple(box),
+        swizzle=draw(st.sampled_from(wgmma.SWIZZLES)),
+        oob_fill=draw(st.sampled_from(("ZERO", "NAN"))),
+        base_address=16 * draw(st.integers(0, 1 << 20)),
+    )
+
+
+def matrix_descriptors() -> st.SearchStrategy[wgmma.MatrixDescriptor]:
+    """Matrix descriptors of ``wgmma``: every field over all its bits."""
+    address = st.integers(0, wgmma.ADDRESS_LIMIT_BYTES // wgmma.UNIT_BYTES - 1).map(lambda units: 16 * units)
+    return st.builds(
+        wgmma.MatrixDescriptor, address, address, address, st.integers(0, 7), st.sampled_from(wgmma.SWIZZLES)
+    )
