@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from itertools import pairwise
 from math import gcd
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,9 +36,12 @@ from layoutalg.cute.operands import NARROW, RECENT, Where, composed, refusal, we
 from layoutalg.cute.swizzled import simplify, strided_form
 from layoutalg.ground import recognize
 from layoutalg.ground.cache import remembered
-from layoutalg.ground.digits import merge
+from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
 from layoutalg.ground.limits import CUTE_POINTS
+
+Chain: TypeAlias = "tuple[tuple[int, int, int], ...]"
+"""Modes (extent, stride, 1-D weight), sorted by stride."""
 
 
 def complement(layout: Cute, cosize: IntTuple | None = None, *, convention: Convention = STRICT) -> CuteLayout:
@@ -103,16 +107,10 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
     def where() -> str:
         return f"complement({layout}, {shape_text(bound)})"
 
-    chain = divisible_chain(layout, where)
-    digits: list[tuple[int, int]] = []
-    current = 1
-    for extent, stride, _ in chain:
-        if stride != current:
-            digits.append((stride // current, current))
-        current = extent * stride
+    chain = divisible_chain(layout.flat, where)
     if isinstance(bound, int):
-        digits.append((-(-bound // current), current))
-        return from_flat(merge(tuple(digits)))
+        return from_flat(gaps(chain, bound))
+    current = chain[-1][0] * chain[-1][1] if chain else 1
     steps = product(ceil_div(bound, current))
     if steps * current < product(bound):
         raise refusal(
@@ -122,8 +120,24 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
             f"mode by mode, {steps} steps of {current} are counted, which end before {product(bound)}",
             {"covered": steps * current, "size": product(bound)},
         )
-    digits.append((steps, current))
-    return from_flat(merge(tuple(digits)))
+    return from_flat(gaps(chain, steps * current))
+
+
+def gaps(chain: Chain, bound: int) -> Flat:
+    """Return the digits between the modes of a divisible chain and behind it, up to a bound, merged.
+
+    Example:
+        >>> gaps(((4, 2, 1),), 16)
+        ((2, 1), (2, 8))
+    """
+    digits: list[tuple[int, int]] = []
+    current = 1
+    for extent, stride, _ in chain:
+        if stride != current:
+            digits.append((stride // current, current))
+        current = extent * stride
+    digits.append((-(-bound // current), current))
+    return merge(tuple(digits))
 
 
 _complement_wide = remembered(weight)(_complement.__wrapped__)
@@ -144,28 +158,28 @@ def bound_of(cosize: IntTuple) -> IntTuple:
     return bound
 
 
-def divisible_chain(layout: CuteLayout, where: Where, padded: bool = False) -> tuple[tuple[int, int, int], ...]:
+def divisible_chain(flat: Flat, where: Where, padded: bool = False) -> Chain:
     """Return the modes (extent, stride, 1-D weight) sorted by stride, stride-0 and extent-1 modes dropped.
 
     Mathematically: each stride must be a multiple of stride times extent of the mode before it; with ``padded``, a
     multiple of its stride alone and at least stride times extent, as in a matrix with padded rows.
 
     Args:
-        layout: Any layout.
+        flat: The modes of any layout.
         where: The call, for messages, or what gives it.
         padded: Whether a stride need not be a multiple of the width of the mode before it.
 
     Raises: AdmissibilityError: LA131 to LA134.
 
     Example:
-        >>> divisible_chain(CuteLayout((4, 2), (2, 1)), "")
+        >>> divisible_chain(((4, 2), (2, 1)), "")
         ((2, 1, 4), (4, 2, 1))
     """
-    if layout.size == 0:
-        raise refusal("LA131", "the layout is empty", where, "an empty layout has no offsets to work with")
     modes: list[tuple[int, int, int]] = []
     weight = 1
-    for extent, stride in merge(layout.flat):
+    for extent, stride in merge(flat):
+        if extent == 0:
+            raise refusal("LA131", "the layout is empty", where, "an empty layout has no offsets to work with")
         if stride < 0:
             raise refusal("LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below 0")
         if stride:

@@ -30,7 +30,7 @@ from layoutalg.cute.inttuple import (
     validate,
 )
 from layoutalg.ground import memory
-from layoutalg.ground.digits import IntArray, evaluate_many, merge
+from layoutalg.ground.digits import IntArray, evaluate_many, merge, split
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 
 QUICK = 2**20
@@ -101,11 +101,7 @@ def idx2crd(index: int, shape: IntTuple, *, convention: Convention = STRICT) -> 
     rest = integer(index, "index")
     if not 0 <= rest < product(sizes):
         raise outside(rest, sizes)
-    digits: list[int] = []
-    for extent in flatten(sizes):
-        rest, digit = divmod(rest, extent)
-        digits.append(digit)
-    return unflatten(tuple(digits), sizes)
+    return unflatten(split(rest, flatten(sizes))[0], sizes)
 
 
 def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:

@@ -98,14 +98,14 @@ def factor_run(outer: Flat, step: int, extent: int) -> Flat | Broken:
     if len(outer) == 1 or step * (extent - 1) < outer[0][0]:
         return ((extent, step * outer[0][1]),)
     terms = _terms(outer, step, extent)
-    if all(fraction[0] == 1 for fraction in terms):
-        return _chain(outer, step, extent, sorted([fraction[1] for fraction in terms]))
+    if all(numerator == 1 for numerator, _ in terms):
+        return _chain(outer, step, extent, sorted([period for _, period in terms]))
     return _irregular(outer, step, extent, terms)
 
 
-def _terms(outer: Flat, step: int, extent: int) -> dict[tuple[int, int], int]:
-    """Return the coefficients F of the terms F floor(i p/q), 0 < p/q < 1, q < extent, that are not linear in i."""
-    terms: dict[tuple[int, int], int] = {}
+def _terms(outer: Flat, step: int, extent: int) -> list[tuple[int, int]]:
+    """Return (p, q) of the terms F floor(i p/q), F != 0, 0 < p/q < 1, q < extent, that are not linear in i."""
+    terms: list[tuple[tuple[int, int], int]] = []
     weight = 1
     before, stride_before = outer[0]
     for current, stride in outer[1:]:
@@ -113,9 +113,11 @@ def _terms(outer: Flat, step: int, extent: int) -> dict[tuple[int, int], int]:
         residue = step % weight
         if residue * (extent - 1) >= weight:
             fraction = (1, weight // residue) if weight % residue == 0 else neighbours(residue, weight, extent - 1)[0]
-            terms[fraction] = terms.get(fraction, 0) + stride - before * stride_before
+            jump = stride - before * stride_before
+            place = next((place for place, (known, _) in enumerate(terms) if known == fraction), len(terms))
+            terms[place:] = [(fraction, jump + (terms[place][1] if place < len(terms) else 0)), *terms[place + 1 :]]
         before, stride_before = current, stride
-    return {fraction: value for fraction, value in terms.items() if value}
+    return [fraction for fraction, jump in terms if jump]
 
 
 def _chain(outer: Flat, step: int, extent: int, periods: list[int]) -> Flat | Broken:
@@ -152,7 +154,7 @@ def _mismatch(outer: Flat, step: int, done: int, index: int) -> Broken:
     return Broken(index, expected, evaluate(outer, step * index), because)
 
 
-def _irregular(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int], int]) -> Flat | Broken:
+def _irregular(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) -> Flat | Broken:
     """Decide a run with a numerator above 1: by its table, or by a few telling indices where the run is long."""
     if extent > PREFIX:
         broken = _telling(outer, step, extent, terms)
@@ -179,7 +181,7 @@ def _irregular(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int],
     return tuple(digits)
 
 
-def _telling(outer: Flat, step: int, extent: int, terms: dict[tuple[int, int], int]) -> Broken | None:
+def _telling(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) -> Broken | None:
     """Look for a break of a long run where its first digit ends and where its terms first jump and first stumble."""
     straight, bent = 1, extent - 1  # linear on [0, straight], not shown linear on [0, bent]
     while bent - straight > 1:

@@ -15,11 +15,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from layoutalg.cute.complement import divisible_chain
+from layoutalg.cute.complement import Chain, divisible_chain
 from layoutalg.cute.layout import CuteLayout, from_flat
 from layoutalg.cute.operands import NARROW, RECENT, weight
 from layoutalg.ground.cache import remembered
-from layoutalg.ground.digits import merge, table
+from layoutalg.ground.digits import Flat, merge, table
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 
 DRIFT_TRIALS = 4096
@@ -36,19 +36,29 @@ def _right(layout: CuteLayout) -> CuteLayout:
     if layout.size == 0:
         because = "an empty layout does not even reach offset 0"
         raise AdmissibilityError(Diagnostic("LA131", "the layout is empty", (f"right_inverse({layout})",), because))
-    chain: dict[int, tuple[int, int]] = {}
+    return from_flat(right_digits(layout.flat))
+
+
+def right_digits(flat: Flat) -> Flat:
+    """Return the digits of the right inverse of a digit list that is not empty, merged.
+
+    Example:
+        >>> right_digits(((4, 8), (8, 1)))
+        ((8, 4), (4, 1))
+    """
+    modes: list[tuple[int, int, int]] = []
     weight = 1
-    for extent, stride in merge(layout.flat):
+    for extent, stride in merge(flat):
         if stride > 0:
-            chain.setdefault(stride, (extent, weight))
+            modes.append((stride, extent, weight))
         weight *= extent
     digits: list[tuple[int, int]] = []
     current = 1
-    while current in chain:
-        extent, weight = chain[current]
-        digits.append((extent, weight))
-        current *= extent
-    return from_flat(merge(tuple(digits)))
+    for stride, extent, weight in sorted(modes, key=lambda mode: mode[0]):  # of equal strides the first counts
+        if stride == current:
+            digits.append((extent, weight))
+            current *= extent
+    return merge(tuple(digits))
 
 
 _right_wide = remembered(weight)(_right.__wrapped__)
@@ -62,12 +72,22 @@ def left_strided(layout: CuteLayout) -> CuteLayout:
 @lru_cache(RECENT)
 def _left(layout: CuteLayout) -> CuteLayout:
     try:
-        chain = divisible_chain(layout, lambda: f"left_inverse({layout})", padded=True)
+        chain = divisible_chain(layout.flat, lambda: f"left_inverse({layout})", padded=True)
     except AdmissibilityError as error:
         found = _drifting(layout) or _searched(layout) if error.diagnostic.code == "LA134" else None
         if found is None:
             raise
         return found
+    return from_flat(left_digits(chain))
+
+
+def left_digits(chain: Chain) -> Flat:
+    """Return the digits of the left inverse of a chain of modes, whose rows may be padded, merged.
+
+    Example:
+        >>> left_digits(((4, 2, 1),))
+        ((2, 0), (4, 1))
+    """
     digits: list[tuple[int, int]] = []
     end, last = 1, (1, 1, 0)  # where the digits so far end, and the mode that wrote the last of them
     for mode in chain:
@@ -78,7 +98,7 @@ def _left(layout: CuteLayout) -> CuteLayout:
             digits.append((stride // end, 0))
         digits.append((extent, weight))
         end, last = extent * stride, mode
-    return from_flat(merge(tuple(digits)))
+    return merge(tuple(digits))
 
 
 _left_wide = remembered(weight)(_left.__wrapped__)

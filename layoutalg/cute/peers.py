@@ -154,7 +154,7 @@ def _complement(convention: Convention, layout: CuteLayout, cosize: IntTuple | N
 def _complement_rounded(layout: CuteLayout, shape: IntTuple) -> CuteLayout:
     """Return the complement bounded by a shape that is rounded up mode by mode."""
     end = 1
-    for extent, stride, _ in divisible_chain(layout, f"complement({layout}, {shape_text(shape)})"):
+    for extent, stride, _ in divisible_chain(layout.flat, f"complement({layout}, {shape_text(shape)})"):
         end = extent * stride
     return complement(layout, max(1, leaves_product(ceil_div(shape, end)) * end))
 

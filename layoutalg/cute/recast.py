@@ -14,15 +14,17 @@ References: CuTe ``upcast``, ``downcast``, ``recast_layout``, ``max_alignment``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 from typing import overload
 
 from layoutalg.cute.composed import ComposedLayout, Cute, bottom, staged
 from layoutalg.cute.conventions import STRICT, Convention, by_convention
-from layoutalg.cute.inttuple import integer, malformed, unflatten
+from layoutalg.cute.inttuple import IntTuple, integer, malformed, unflatten
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operands import composed, refusal
 from layoutalg.cute.swizzled import simplify
+from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
 
@@ -100,33 +102,52 @@ def _wider_strided(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     if layout.size == 0:
         strides = tuple([stride // count if stride % count == 0 else 0 for _, stride in layout.flat])
         return CuteLayout(layout.shape, unflatten(strides, layout.shape))
-    inner = _inner_counts(layout, count, where)
-    extents: list[int] = []
-    strides_out: list[int] = []
-    for (extent, stride), taken in zip(layout.flat, inner, strict=True):
+    return _nested(wider(layout.flat, inner_counts(layout.flat, count, where), count), layout.shape)
+
+
+def _nested(flat: Flat, shape: IntTuple) -> CuteLayout:
+    """Return the modes nested like a shape."""
+    extents, strides = [tuple([mode[side] for mode in flat]) for side in (0, 1)]
+    return CuteLayout(unflatten(extents, shape), unflatten(strides, shape))
+
+
+def wider(flat: Flat, inner: Sequence[int], count: int) -> Flat:
+    """Return the modes in elements of ``count`` old ones, of which each mode has ``inner`` within a new element.
+
+    Example:
+        >>> wider(((8, 1), (4, 16)), (4, 1), 4)
+        ((2, 1), (4, 4))
+    """
+    modes: list[tuple[int, int]] = []
+    for (extent, stride), taken in zip(flat, inner, strict=True):
         left = extent // taken
-        extents.append(left)
-        if left > 1:
-            strides_out.append(taken * stride // count)
-        else:  # no step is taken; show what CuTe shows
-            strides_out.append(away_from_zero(stride, count))
-    return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides_out), layout.shape))
+        # where no step is taken: show what CuTe shows
+        modes.append((left, taken * stride // count if left > 1 else away_from_zero(stride, count)))
+    return tuple(modes)
 
 
-def _inner_counts(layout: CuteLayout, count: int, where: str) -> list[int]:
-    """Return how many old elements of each mode lie in one new element, or refuse."""
-    inner = [1] * len(layout.flat)
-    loose: dict[int, int] = {}
-    for position, (extent, stride) in enumerate(layout.flat):
+def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
+    """Return how many old elements of each mode lie in one new element, or refuse.
+
+    Example:
+        >>> inner_counts(((2, 4), (4, 1)), 2, "")
+        [1, 2]
+    """
+    inner = [1] * len(flat)
+    loose: list[tuple[int, int]] = []
+    for position, (extent, stride) in enumerate(flat):
         if extent > 1 and stride % count:
-            if stride in loose or stride < 0:
-                reason = "a second mode has it" if stride in loose else "negative strides cannot lie inside an element"
+            second = any(stride == known for known, _ in loose)
+            if second or stride < 0:
+                reason = "a second mode has it" if second else "negative strides cannot lie inside an element"
                 raise _partial(where, count, f"stride {stride} is not a multiple of {count}, and {reason}", stride)
-            loose[stride] = position
+            loose.append((stride, position))
     current = 1
-    while current < count and current in loose:
-        position = loose.pop(current)
-        extent = layout.flat[position][0]
+    for stride, position in sorted(loose):
+        if stride != current or current >= count:
+            continue
+        loose.remove((stride, position))
+        extent = flat[position][0]
         room = count // current
         if room % extent == 0:
             inner[position] = extent
@@ -144,7 +165,7 @@ def _inner_counts(layout: CuteLayout, count: int, where: str) -> list[int]:
     if current != count:
         raise _partial(where, count, f"offset {current} of the new element 0 is not reached by the next mode", current)
     if loose:
-        stride = min(loose)
+        stride = min(loose)[0]
         raise _partial(where, count, f"stride {stride} is not a multiple of {count} and lies off the element", stride)
     return inner
 
@@ -200,16 +221,23 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
 def _narrower(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     if count == 1:
         return layout
-    position = _widened(layout, where)
-    extents = [extent * (count if place == position else 1) for place, (extent, _) in enumerate(layout.flat)]
-    strides = [stride * count for _, stride in layout.flat]
-    strides[position] = 1
+    flat = narrower(layout.flat, _widened(layout, where), count)
     if layout.size == 0:
-        strides = [0] * len(strides)
-    for place, extent in enumerate(extents):
-        if extent == 1 and abs(strides[place]) >= 2**62:
-            strides[place] = 0
-    return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides), layout.shape))
+        flat = tuple([(extent, 0) for extent, _ in flat])
+    flat = tuple([(extent, 0 if extent == 1 and abs(stride) >= 2**62 else stride) for extent, stride in flat])
+    return _nested(flat, layout.shape)
+
+
+def narrower(flat: Flat, position: int, count: int) -> Flat:
+    """Return the modes in elements of which ``count`` fit into an old one; the mode at ``position`` takes them.
+
+    Example:
+        >>> narrower(((2, 1), (4, 4)), 0, 4)
+        ((8, 1), (4, 16))
+    """
+    modes = [(extent, stride * count) for extent, stride in flat]
+    modes[position] = (flat[position][0] * count, 1)
+    return tuple(modes)
 
 
 def _widened(layout: CuteLayout, where: str) -> int:

@@ -20,6 +20,7 @@ from layoutalg.cute.inttuple import IntTuple, flatten, integer, product, shape_t
 from layoutalg.cute.inttuple import unflatten as nest
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operands import Under, composed, refusal
+from layoutalg.ground.digits import split
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH
 
@@ -198,9 +199,4 @@ def _kept(coord: Coord, layout: CuteLayout, blank: bool) -> list[CuteLayout]:
 def _digits(coord: IntTuple, shape: IntTuple) -> list[int]:
     if isinstance(coord, tuple) and isinstance(shape, tuple):
         return [digit for c, s in zip(coord, shape, strict=True) for digit in _digits(c, s)]
-    rest = product(coord)
-    digits = []
-    for extent in flatten(shape):
-        rest, digit = divmod(rest, extent)
-        digits.append(digit)
-    return digits
+    return list(split(product(coord), flatten(shape))[0])

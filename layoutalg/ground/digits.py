@@ -1,8 +1,8 @@
 """Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with.
 
-Main definitions: ``Flat``, ``merge``, ``span``, ``evaluate``, ``evaluate_many``, ``table``, ``first_outside``; and for
-digits whose bits flip others ``Digits``, ``weights``, ``shared_bits``, ``placed``, ``split_at``, ``aligned``,
-``chained``, ``read_table``.
+Main definitions: ``Flat``, ``merge``, ``span``, ``evaluate``, ``evaluate_many``, ``split``, ``table``,
+``first_outside``; and for digits whose bits flip others ``Digits``, ``weights``, ``shared_bits``, ``placed``,
+``split_at``, ``aligned``, ``chained``, ``read_table``.
 
 Notation: a digit list holds (extent, stride) pairs, fastest first. It stands for the function that splits a 1-D
 coordinate i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
@@ -100,6 +100,20 @@ def evaluate(flat: Flat, index: int) -> int:
         index, digit = divmod(index, extent)
         total += digit * stride
     return total
+
+
+def split(index: int, extents: Iterable[int]) -> tuple[tuple[int, ...], int]:
+    """Return the digits of a 1-D coordinate, fastest first, and what is left behind the last one: 0 inside the domain.
+
+    Example:
+        >>> split(21, (4, 8)), split(40, (4, 8))
+        (((1, 5), 0), ((0, 2), 1))
+    """
+    digits: list[int] = []
+    for extent in extents:
+        index, digit = divmod(index, extent)
+        digits.append(digit)
+    return tuple(digits), index
 
 
 def evaluate_many(flat: Flat, index: IntArray) -> IntArray:
