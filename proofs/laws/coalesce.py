@@ -1,6 +1,6 @@
 """Coalescing: the function stays, and equal functions have equal forms.
 
-Main definitions: ``LAWS``, ``modes``.
+Main definitions: ``LAWS``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ from layoutalg.cute.layout import from_flat
 from layoutalg.ground.digits import Flat, evaluate, merge
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law
+from layoutalg.proofs.laws.places import modes
 from layoutalg.proofs.laws.term import some
 from layoutalg.proofs.laws.trial import Trial
 
 _STEP = "all extents >= 1, all strides; two modes: base and step of the induction"
 _BOX = "layouts of at most 2 modes with extents 1..4 and strides -2..5"
-
-
-def modes(trial: Trial, count: int, extent: str = "s", stride: str = "d") -> Flat:
-    """Return that many modes with any extents >= 1 and any strides, named ``s0``, ``d0``, ``s1``, ..."""
-    return tuple([(trial.extent(f"{extent}{k}"), trial.integer(f"{stride}{k}")) for k in range(count)])
 
 
 def _wrong_merge(flat: Flat) -> Flat:

@@ -53,6 +53,7 @@ class Path:
     def require(self, text: str) -> None:
         """From here on only where this holds."""
         self.lines.append(f"(assert {text})")
+        self.decided[text] = True
 
     def asked(self, *texts: str) -> str:
         """Return the question whether this path and these conditions can hold together."""
