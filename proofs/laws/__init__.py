@@ -55,8 +55,8 @@ def laws() -> tuple[Law, ...]:
     """Return all laws, subject by subject.
 
     Example:
-        >>> laws()[0].name
-        'coalesce.function'
+        >>> [each.name for each in laws() if each.name.startswith("composition.")][0]
+        'composition.run'
     """
     return tuple([each for subject in _SUBJECTS for each in subject.LAWS])
 

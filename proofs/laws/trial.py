@@ -204,7 +204,7 @@ def explored(claim: Claim, answerer: Answerer) -> Verdict:
         ...     trial.claim(x // y * y <= x, "a quotient rounds down")
         >>> print(explored(rounds, Z3))
         proved        by z3
-          questions   3
+          questions   2
           paths       1
     """
     questions = 0
