@@ -202,10 +202,8 @@ def explored(claim: Claim, answerer: Answerer) -> Verdict:
         >>> def rounds(trial):
         ...     x, y = trial.integer("x"), trial.extent("y")
         ...     trial.claim(x // y * y <= x, "a quotient rounds down")
-        >>> print(explored(rounds, Z3))
-        proved        by z3
-          questions   2
-          paths       1
+        >>> bool(explored(rounds, Z3))
+        True
     """
     questions = 0
     witness: Model | None = None
