@@ -15,7 +15,7 @@ import importlib
 import itertools
 import json
 import math
-import os
+import pathlib
 import re
 import sys
 
@@ -488,20 +488,16 @@ def parsed(text: str):
 
 def main(names):
     """Check files and the .json files below folders; print a line for each and return the worst code."""
-    worst, paths = 0, []
-    for name in names:
-        found = [os.path.join(root, file) for root, _, files in os.walk(name) for file in files if file[-5:] == ".json"]
-        paths += sorted(found) or [name]
+    worst, paths = 0, [path for name in names for path in sorted(pathlib.Path(name).rglob("*.json")) or [name]]
     for path in paths:
         try:
-            with open(path, encoding="utf-8") as file:
-                code, told = check(parsed(file.read()))
+            code, told = check(parsed(pathlib.Path(path).read_text(encoding="utf-8")))
         except Stop as stop:
             code, told = stop.args
         except (OSError, UnicodeError) as error:
             code, told = 64, str(error)
         worst = max(worst, code)
-        print(f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}")
+        print(f"{VERDICTS[code]:<10} {ascii(str(path))[1:-1]}: {told}")
     return worst if paths else 64
 
 if __name__ == "__main__":
