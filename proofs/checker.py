@@ -440,6 +440,84 @@ def no_inverse(statement, evidence):
     constant = [["affine", [[0]] * len(kept), kept]]
     return f"{missed} is not taken: {kept} {same(f + invariant, constant, by, size, what='the stages vary')}"
 
+# --- operands and banks ----------------------------------------------------------------------------------------------
+# Element (m, k) of an operand of wgmma, of 16 bits, is wanted at byte xored(base + layout(m + M k), swizzle) for every
+# base that is a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B.
+OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": sized, "swizzle": range(4),
+           "align": range(16, 2**18 + 1, 16)}
+
+def xored(byte, swizzle, offset=0):
+    return byte ^ ((byte >> 7) - offset) % (1 << swizzle) << 4
+
+def column(size, path):
+    values, ok = values_at(path, [np.arange(listed(size))])
+    need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
+    return values[0]
+
+def misread(shape, layout, swizzle, align, rows, major, mode, offset, corners=None):
+    """Return where [i, j, m, k] descriptors, for rows x 16 elements each, read other bytes than wanted, as measured on
+    an H200. Without corners (their unxored bytes at the start and a stride away along m and k): those that might do."""
+    need(layout[0] == math.prod(shape) <= 2**17, "the layout has another size than the operand", got=layout[0])
+    parts = column(layout[0], layout[2]).reshape(shape[1] // 16, 16, -1, rows).transpose(2, 0, 3, 1)
+    (m, k), span, period = np.indices((rows, 16)), 16 << mode, (16, 256, 512, 1024)[max(mode, swizzle)]
+    near_m, edge, near_k = (span, 8, 2) if major == "K" else (2, span // 2, span)
+    bases = range(0, period, math.gcd(align, period))
+    free = np.array([xored(xored(parts + base, swizzle), mode, offset) - base for base in bases])
+    start, far_m, far_k = corners or [free[0][..., i, j, None, None] for i, j in ((0, 0), (edge % rows, 0), (0, 8))]
+    far_m, far_k = far_m - start if edge < rows else 16, 16 if major == "K" and mode else far_k - start  # 16: not read
+    linear = start + near_m * (m % edge) + far_m * (m // edge) + near_k * (k % 8) + far_k * (k // 8)
+    measured = ((start | far_m | far_k) & ~0x3FFF0 == 0) & (far_m * far_k != 0) & (linear + bases[-1] < 2**18)
+    return (free != linear).any(axis=0) | ~measured.astype(bool)
+
+def wgmma_operand(statement, _):
+    """The descriptors (for base 0; others add base / 16), next along k, read all elements."""
+    operand, shape, *rest, major, rows, words = statement
+    whole = shape[0] % rows == shape[1] % 16 == 0 and len(words) * rows * 16 == math.prod(shape)
+    need(whole and (rows == 64 or operand == "B"), "the instructions do not cover the operand", rows=rows, shape=shape)
+    words, mode = np.array(words, dtype=object).reshape(-1, shape[1] // 16, 1, 1), -(words[0] >> 62) % 4
+    need(not ((words ^ (-mode % 4 << 62)) & 0xFFF1C000C000C000).any(), "a reserved bit is set, or swizzles differ")
+    start, leading, stride, offset = ((words >> place & 0x3FFF).astype(np.int64) * 16 for place in (0, 16, 32, 49))
+    far = (leading, stride) if major == "MN" and mode else (stride, leading)
+    corners = start, start + far[0], start + far[1]
+    at = np.argwhere(misread(shape, *rest, rows, major, mode, offset // 16 % 8, corners))
+    need(not len(at), "wgmma reads another byte", m_k=[[rows * i + m, 16 * j + k] for i, j, m, k in at[:1].tolist()])
+    return f"{words.size} descriptors read {shape[0]} x {shape[1]} elements"
+
+def no_operand(statement, _):
+    """Under each major and swizzle some part of 64 rows of A or 8 of B is read by no descriptor, as far as measured."""
+    operand, shape, *rest = statement
+    rows = 64 if operand == "A" else 8
+    for major, mode in itertools.product(("K", "MN"), range(4)) if shape[0] % rows == shape[1] % 16 == 0 else ():
+        wrong = [misread(shape, *rest, rows, major, mode, offset).any(axis=(2, 3)) for offset in range(1 << mode)]
+        need(np.all(wrong, axis=0).any(), "descriptors read this operand", major=major, swizzle=mode)
+    return f"no descriptors read these {shape[0]} x {shape[1]} elements"
+
+# Banks of 4 bytes serve groups of lanes one after the other, each in as many turns as its busiest bank has different
+# words: here the group of each four of 32 lanes. sm_90a: 1,800 accesses counted on an H200; others as published
+# (nod-ai, HipKittens, composable kernel, Triton pull request 11365).
+GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100) ds_read_b32|gfx950 ds_read_b64": "00000000",
+          r"sm_90a? (ld|st)\.shared\.b64|gfx(942|1100) ds_read_b64|gfx950 ds_write_b64": "00001111",
+          r"sm_90a? (ld|st)(\.shared\.b128|matrix\.x4)|gfx942 ds_write_b128|gfx1201 ds_read_b128": "00112233",
+          r"gfx(942|1100) ds_read_b128|gfx950 ds_read_b96": "01231032", "gfx950 ds_read_b128": "01101001"}
+
+def bank_turns(statement, _):
+    """Lane l of access a starts at byte address(l + lanes a); all accesses take "turns", the worst takes "most"."""
+    access, (size, _, path), *claimed = statement
+    groups = "".join(digits for pattern, digits in GROUPS.items() if re.fullmatch(pattern, access))
+    need(groups, "it was not measured which lanes this access serves together", access=access)
+    lanes, banks = 64 if "gfx9" in access else 32, 64 if re.fullmatch("gfx950 ds_read_b(64|128)", access) else 32
+    width, starts, taken = int(re.findall(r"\d+", access)[-1]) // 8 or 16, column(size, path), []
+    aligned = (starts >= 0).all() and not (starts % (width & -width)).any()
+    need(size and size % lanes == 0 and aligned, "these are no aligned addresses of whole accesses", size=size)
+    for lane in starts.reshape(-1, lanes).tolist():
+        paired = width > 4 and "ld." in access and any(lane == [lane[i ^ step] for i in range(32)] for step in (1, 2))
+        words = {(i // 32 * 4 + (int(groups[i // 4 % 8]) >> paired), word)  # neighbouring groups are one, measured
+                 for i, start in enumerate(lane) for word in range(start // 4, (start + width + 3) // 4)}
+        crowd = np.bincount([group * banks + word % banks for group, word in words], minlength=8 * banks)
+        taken.append(int(crowd.reshape(8, banks).max(axis=1).sum()))
+    need(claimed == [sum(taken), max(taken)], "the turns are wrong", got=claimed, expected=[sum(taken), max(taken)])
+    return f"{len(taken)} accesses take {claimed[0]} turns, at most {claimed[1]} each"
+
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
     "equality": (equality, {"f": function, "g": function}, BY),
@@ -449,6 +527,10 @@ KINDS = {
     "inverse": (inverse, {"f": sized, "inverse": sized, "side": {"left", "right", "both", "quasi"}}, BY),
     "no-inverse": (no_inverse, {"f": sized, "codomain": NATURAL, "side": {"left", "right", "both"}},
                    {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
+    "wgmma-operand": (wgmma_operand,
+                      {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}, {}),
+    "no-operand": (no_operand, OPERAND, {}),
+    "bank-turns": (bank_turns, {"access": str, "address": sized, "turns": NATURAL, "most": NATURAL}, {}),
 }
 
 def seal(document) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from layoutalg.proofs.certify.algebra import composition, equality
+from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.certify.certificate import KINDS, Certificate
 from layoutalg.proofs.certify.inverses import inverse
+from layoutalg.proofs.certify.operands import no_operand, operand
 
-__all__ = ["KINDS", "Certificate", "composition", "equality", "inverse"]
+__all__ = ["KINDS", "Certificate", "bank_turns", "composition", "equality", "inverse", "no_operand", "operand"]

@@ -1,0 +1,106 @@
+"""Certificates of ``wgmma`` operands: that descriptors read a tile in shared memory, and that none do.
+
+Main definitions: ``operand``, ``no_operand``, ``operand_statement``.
+
+Notation: in a statement element (m, k) has the number m + M k; the layout takes it to its byte from the tile base on,
+before the swizzle, which acts on absolute addresses; swizzles are 0 to 3 for NONE, 32B, 64B and 128B.
+"""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from layoutalg.ground.check import Checker
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import false, proved
+from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
+from layoutalg.proofs.wgmma.operand import ELEMENT_BYTES
+from layoutalg.proofs.wgmma.reading import INSTRUCTION_K
+
+check = Checker("LA435", "this is not a claim about an operand or about banks")
+SWIZZLES = ("NONE", "32B", "64B", "128B")
+
+
+def operand(plan: OperandPlan) -> Certificate:
+    """Return a certificate that the descriptors of a plan read what its problem requests.
+
+    Mathematically: kind ``wgmma-operand``: for every tile base that is a multiple of the plan's alignment and keeps
+    addresses below 2^18, each element of the tile is read, once, from the byte where it is requested.
+
+    Args:
+        plan: As ``layoutalg.synth.synthesize_wgmma`` finds it, or as anybody else writes it.
+
+    Raises: MalformedError: LA435. AdmissibilityError: LA427: a descriptor reads another byte. BudgetError: LA428.
+
+    Example:
+        >>> from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+        >>> made = operand(synthesize_wgmma(canonical_operand("A", (64, 32))))
+        >>> print(made.check().certificate["claim"])
+        2 descriptors read 64 x 32 elements
+        >>> made.statement["layout"], made.statement["swizzle"], [hex(word) for word in made.statement["words"]]
+        ('(64,32):(64,2)', 2, ['0x8000002000010000', '0x8000002000010002'])
+    """
+    check.kind(plan, OperandPlan, "plan")
+    return proved("wgmma-operand", operand_statement(plan), [{}], f"operand({plan.problem})")
+
+
+def no_operand(problem: OperandProblem) -> Certificate:
+    """Return a certificate that no descriptors read a tile in shared memory, under any one major and swizzle.
+
+    Mathematically: kind ``no-operand``: undoing a swizzle leaves one candidate for each part of 64 rows of A or 8 rows
+    of B (larger instructions of B read such parts, too), for its start and both strides are differences of three
+    addresses; some part's candidate has no descriptor, has one whose reads were not measured (a stride of 0, addresses
+    beyond 18 bits), or reads another byte somewhere, for every base offset.
+
+    Args:
+        problem: As ``layoutalg.synth.synthesize_wgmma`` refuses it.
+
+    Raises: MalformedError: LA435. AdmissibilityError: LA427: descriptors do read it. BudgetError: LA428.
+
+    Example:
+        >>> made = no_operand(OperandProblem("B", (8, 16), (((8, 1),), ((16, 24),))))
+        >>> print(made.statement["layout"], made.check().certificate["claim"])
+        (8,16):(2,48) no descriptors read these 8 x 16 elements
+    """
+    check.kind(problem, OperandProblem, "problem")
+    statement = problem_statement(problem, problem.align_bytes)
+    return proved("no-operand", statement, [{}], f"no_operand({problem})")
+
+
+def operand_statement(plan: OperandPlan) -> dict[str, object]:
+    """Return what a plan claims, as the checker reads it.
+
+    Raises: AdmissibilityError: LA427: its instructions are not those of the tile, rows slowest.
+    """
+    rows, columns = plan.problem.shape
+    grid = [(mn, k) for mn in range(0, rows, plan.rows) for k in range(0, columns, INSTRUCTION_K)]
+    found = [(tile.mn, tile.k) for tile in plan.tiles]
+    if found != grid:
+        wrong = next(f"{got} for {expected}" for got, expected in zip_longest(found, grid) if got != expected)
+        raise false(f"operand({plan.problem})", f"the instructions are not those of the tile in order, {wrong}")
+    claimed = {"major": plan.major, "rows": plan.rows, "words": [tile.encoded for tile in plan.tiles]}
+    return problem_statement(plan.problem, plan.align_bytes) | claimed
+
+
+def problem_statement(problem: OperandProblem, align_bytes: int) -> dict[str, object]:
+    """Return what a problem requests for tile bases of an alignment, as the checker reads it.
+
+    Example:
+        >>> problem_statement(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B"), 256)
+        {'operand': 'B', 'shape': [8, 16], 'layout': '(8,16):(32,2)', 'swizzle': 1, 'align': 256}
+    """
+    digits = [digit for modes in problem.smem_modes for digit in modes]
+    extents = [extent for extent, _ in digits]
+    strides = [ELEMENT_BYTES * stride for _, stride in digits]
+    parts = [",".join(map(str, part)) for part in (extents, strides)]
+    text = "" if problem.smem_base_bytes else f"({parts[0]}):({parts[1]})"
+    stages = [["split", extents], ["affine", [strides], [problem.smem_base_bytes]]]
+    layout = Function(text, stages, problem.shape[0] * problem.shape[1]).document()
+    return {
+        "operand": problem.operand,
+        "shape": list(problem.shape),
+        "layout": layout,
+        "swizzle": SWIZZLES.index(problem.swizzle),
+        "align": align_bytes,
+    }
