@@ -1,0 +1,248 @@
+"""Values of integer layouts: which are taken, how often, at which index, and in which words they are printed.
+
+Main definitions: ``LAWS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.verdict import Proved, Refuted, Verdict
+from layoutalg.integer.access import access
+from layoutalg.integer.bijection import Index, index_by_strides
+from layoutalg.integer.common import common_values
+from layoutalg.integer.expression import index_expression
+from layoutalg.integer.inverse import RightInverse, right_inverse
+from layoutalg.integer.layout import IntegerLayout
+from layoutalg.integer.reach import covers, injective, kernel_lattice, value_lattice
+from layoutalg.proofs.laws.integer_layouts import (
+    SMALL,
+    Case,
+    forgets_offset,
+    layouts,
+    listed,
+    one,
+    points_of,
+    values_of,
+)
+
+
+def _every(step: int) -> Iterator[Case]:
+    yield from list(one())[::step]
+
+
+Answer = Callable[[IntegerLayout], Verdict]
+
+
+def _wrong_injective(layout: IntegerLayout) -> Verdict:
+    """Look at strides alone."""
+    seen = {abs(a) for a in layout.matrix[0]}
+    return Proved("strides") if len(seen) == len(layout.matrix[0]) else injective(layout)
+
+
+def _reach(case: Case, injective: Answer = injective) -> str | None:
+    (layout,) = case
+    values = values_of(layout)
+    verdict = injective(layout)
+    if isinstance(verdict, Proved) != (len(set(values)) == len(values)):
+        return "injective is wrong"
+    if isinstance(verdict, Refuted):
+        pair: Any = verdict.witness
+        first, second = [tuple(pair[side].values()) for side in ("first", "second")]
+        if first == second or layout.value(first) != layout.value(second):
+            return "no collision"
+    if any((value[0],) not in value_lattice(layout) for value in values):
+        return "a value off the lattice"
+    kernel = kernel_lattice(layout)
+    for a, b in product(points_of(layout), repeat=2):
+        gap = tuple([p - q for p, q in zip(a, b, strict=True)])
+        if (layout.value(a) == layout.value(b)) != (gap in kernel):
+            return "the kernel lattice is wrong"
+    for low, high in ((0, 3), (1, 2)):
+        told = covers(layout, {"offset": (low, high)})
+        wanted = {(v,) for v in range(low, high)} <= set(values)
+        if isinstance(told, Proved) != wanted:
+            return "covers is wrong"
+        if isinstance(told, Refuted):
+            missed: Any = told.witness["missed"]
+            if tuple(missed.values()) in values or not low <= missed["offset"] < high:
+                return "nothing is missed there"
+    return None
+
+
+def _wrong_index(row: Any, constant: Any, extents: Any) -> Any:
+    """Forget where an axis that runs backwards starts."""
+    found = index_by_strides(row, constant, extents)
+    return Index(found.modes, 0, found.modulus) if isinstance(found, Index) else found
+
+
+def _indexed(case: Case, index: Callable[..., Any] = index_by_strides) -> str | None:
+    (layout,) = case
+    values = [value for (value,) in values_of(layout)]
+    if layout.moduli[0]:
+        return None
+    least = min(values)
+    values = [value - least for value in values]
+    found = index(layout.matrix[0], layout.offset[0] - least, layout.extents)
+    if isinstance(found, Index):
+        for place in range(len(values)):
+            at, rest = found.start, place
+            for extent, stride in found.modes:
+                rest, digit = divmod(rest, extent)
+                at += digit * stride
+            if not 0 <= at < len(values) or values[at] != place:
+                return "the index of a value is wrong"
+        return None
+    if sorted(values) == list(range(len(values))):
+        return "refused although a bijection"
+    if isinstance(found, tuple):
+        return None if found[0] != found[1] and values[found[0]] == values[found[1]] else "no collision"
+    return None if found not in values or found < 0 else "nothing is missed there"
+
+
+def _wrong_right(layout: IntegerLayout) -> Any:
+    """Read every digit forwards."""
+    found = right_inverse(layout)
+    return (
+        RightInverse(forgets_offset(found.layout), found.values, found.box)
+        if isinstance(found, RightInverse)
+        else found
+    )
+
+
+def _inverted(case: Case, right: Callable[[IntegerLayout], Any] = right_inverse) -> str | None:
+    (layout,) = case
+    try:
+        found = right(layout)
+    except LayoutError:
+        return "refused"
+    values = set(values_of(layout))
+    if isinstance(found, RightInverse):
+        for digits in points_of(found.layout):
+            if layout.value(found.layout.value(digits)) != found.values.value(digits):
+                return "f(R(c)) is not the value"
+        return None
+    inverse = found.layout
+    for (value,) in values:
+        at = inverse.value((value,))
+        if at is None or layout.value(at) != (value,):
+            return "f(R(y)) is not y"
+    return None
+
+
+def _wrong_access(layout: IntegerLayout) -> Any:
+    """Take the run without looking where it starts."""
+    return type(found)(found.run, found.alignment, found.run) if (found := access(layout)) else found
+
+
+def _vectors(case: Case, access: Callable[[IntegerLayout], Any] = access) -> str | None:
+    (layout,) = case
+    if layout.forms[0][2]:
+        return None
+    values, found = [value for (value,) in values_of(layout)], access(layout)
+    size = len(values)
+
+    def moves(width: int) -> bool:
+        starts = range(0, size, width)
+        whole = all(values[k : k + width] == list(range(values[k], values[k] + width)) for k in starts)
+        return size % width == 0 and whole and all(values[k] % width == 0 for k in starts)
+
+    widest = max([width for width in range(1, size + 1) if moves(width)])
+    return None if found.width == widest else "another width"
+
+
+def _text(case: Case, written: Callable[[IntegerLayout], Any] = index_expression) -> str | None:
+    (layout,) = case
+    text = written(layout)
+    for at, (value,) in zip(points_of(layout), values_of(layout), strict=True):
+        if text.evaluate(dict(zip(layout.in_dims, at, strict=True))) != value:
+            return "the expression has another value"
+    flat = index_expression(layout, "i")
+    same = all(flat.evaluate({"i": k}) == value for k, (value,) in enumerate(values_of(layout)))
+    return None if same else "the expression in the flat index has another value"
+
+
+def _two() -> Iterator[Case]:
+    some = [layout for layout in layouts(1, range(1, 5), range(-1, 4)) if layout.moduli == (0,)]
+    other = [layout for layout in layouts(2, range(2, 4), range(1, 4)) if layout.moduli == (0,)]
+    yield from product(some, other)
+
+
+def _wrong_common(first: IntegerLayout, second: IntegerLayout) -> Any:
+    """Count points."""
+    found = common_values(first, second)
+    return min(first.size, second.size) if found.count else 0
+
+
+def _shared(case: Case, common: Callable[..., Any] = lambda *layouts: common_values(*layouts).count) -> str | None:
+    first, second = case
+    wanted = len(set(values_of(first)) & set(values_of(second)))
+    return None if common(first, second) == wanted else "another number of common values"
+
+
+LAWS = (
+    listed(
+        "integer_values.taken",
+        "injective, covers, the kernel lattice and the value lattice say of the values what going through them says.",
+        ("reach.injective", "reach.covers", "reach.kernel_lattice", "reach.value_lattice"),
+        one,
+        _reach,
+        partial(_reach, injective=_wrong_injective),
+        SMALL,
+        450,
+    ),
+    listed(
+        "integer_values.index",
+        "index_by_strides is the inverse of a form that is a bijection onto 0..size - 1, else shows why it is none.",
+        ("bijection.index_by_strides",),
+        one,
+        _indexed,
+        partial(_indexed, index=_wrong_index),
+        SMALL,
+        450,
+    ),
+    listed(
+        "integer_values.right_inverse",
+        "f(R(y)) = y for every value y that R is defined at, and the image inverse is defined at all of them.",
+        ("inverse.right_inverse", "inverse.image_inverse"),
+        partial(_every, 4),
+        _inverted,
+        partial(_inverted, right=_wrong_right),
+        f"every fourth of {SMALL}",
+        113,
+    ),
+    listed(
+        "integer_values.vectors",
+        "the width of access is the greatest by which the flat index splits into consecutive, aligned vectors.",
+        ("access.access",),
+        one,
+        _vectors,
+        partial(_vectors, access=_wrong_access),
+        SMALL,
+        450,
+    ),
+    listed(
+        "integer_values.expression",
+        "the printed index expressions, in the axes and in the flat index, have the layout's value at every point.",
+        ("expression.index_expression", "expression.evaluate"),
+        one,
+        _text,
+        partial(_text, written=lambda layout: index_expression(forgets_offset(layout))),
+        SMALL,
+        450,
+    ),
+    listed(
+        "integer_values.common_values",
+        "common_values counts the values that two layouts share.",
+        ("common.common_values",),
+        _two,
+        _shared,
+        partial(_shared, common=_wrong_common),
+        "one axis of extents 1..4 and strides -1..3 with two axes of extents 2..3 and strides 1..3, over Z",
+        720,
+    ),
+)
