@@ -187,6 +187,7 @@ class Numbers(Way):
     def flipped(self, one, two):
         return one ^ two
     def table(self, value, values):
+        value = np.where(self.ok, value, 0)
         out = np.asarray((value < 0) | (value >= len(values)), dtype=bool)
         need(not out.any(), "a number has no place in the table", got=value[out][:1].tolist(), entries=len(values))
         return np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)[value.astype(np.int64)]
