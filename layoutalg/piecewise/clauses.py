@@ -13,6 +13,8 @@ import numpy.typing as npt
 Array: TypeAlias = "npt.NDArray[Any]"
 Condition: TypeAlias = "tuple[Any, ...]"
 
+NEVER: Condition = ("any", ())
+
 
 class UnreadError(Exception):
     """The text is outside the grammar of this reader."""
@@ -77,7 +79,9 @@ class Clause:
     names: dict[str, Linear] = field(default_factory=dict)
 
     def by_values(self, inputs: int) -> bool:
-        """Return whether every place after the inputs is an expression of these and of the parameters."""
+        """Return whether every place after the inputs is an expression of these and of the parameters, if it holds."""
+        if self.condition == NEVER:
+            return True
         free = {Atom("variable", f"#{place}") for place in range(inputs, len(self.places))}
         return not any(self.atoms[atom] in free for place in self.places[inputs:] for atom, _ in place.terms)
 

@@ -221,6 +221,11 @@ def test_empty_functions_are_values() -> None:
     assert nothing.image_inverse().domain.is_empty()
     assert not nothing.contains({"i": np.arange(3)}).any()
     assert nothing.domain.count() == 0
+    whole = PiecewiseLayout("{ [i] -> [i + 1] : 0 <= i < 4 }")
+    none = whole.without("{ [i] : 0 <= i < 9 }")
+    assert whole.intersect(none).is_equal(none)
+    assert none.union(whole).is_equal(whole)
+    assert whole.difference(none) == {"i": 0}
 
 
 def test_large_numbers_stay_exact() -> None:
