@@ -26,6 +26,7 @@ from layoutalg.proofs.laws import (
     intervals,
     inverses,
     matrices,
+    piecewise_layouts,
     sizes,
     swizzle,
 )
@@ -49,6 +50,7 @@ _SUBJECTS = (
     intervals,
     inverses,
     matrices,
+    piecewise_layouts,
     sizes,
     swizzle,
 )
