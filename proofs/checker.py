@@ -569,19 +569,30 @@ def parsed(text: str):
     except (ValueError, RecursionError) as error:
         return refuse(error)
 
+def check_file(path: str) -> tuple:
+    """Read and check one file; return the code of the verdict and a sentence."""
+    try:
+        return check(parsed(pathlib.Path(path).read_text(encoding="utf-8-sig")))
+    except Stop as stop:
+        return stop.args
+    except (OSError, UnicodeError) as error:
+        return 64, str(error)
+
+def files(name: str) -> list:
+    """Return the .json files below a folder, or the name itself where there are none."""
+    return sorted(str(path) for path in pathlib.Path(name).rglob("*.json") if path.is_file()) or [name]
+
+def line(path: str, code: int, told: str) -> str:
+    return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
+
 def main(names):
-    """Check files and the .json files below folders; print a line for each and return the worst code."""
-    worst, paths = 0, [path for name in names for path in sorted(pathlib.Path(name).rglob("*.json")) or [name]]
-    for path in paths:
-        try:
-            code, told = check(parsed(pathlib.Path(path).read_text(encoding="utf-8")))
-        except Stop as stop:
-            code, told = stop.args
-        except (OSError, UnicodeError) as error:
-            code, told = 64, str(error)
+    """Check files and folders; print a line for each file and return the worst code."""
+    worst = 0 if names else 64
+    for path in [path for name in names for path in files(name)]:
+        code, told = check_file(path)
         worst = max(worst, code)
-        print(f"{VERDICTS[code]:<10} {ascii(str(path))[1:-1]}: {told}")
-    return worst if paths else 64
+        print(line(path, code, told))
+    return worst
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -99,6 +99,10 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
         with clock.within(arguments.budget):
             return explain(arguments.subject, arguments.dtype, arguments.target, arguments.json, arguments.shape)
+    if arguments.command == "checker":
+        from layoutalg.cli.certificates import show_checker
+
+        return show_checker(arguments.output, arguments.json)
     if arguments.command == "schema":
         from layoutalg.cli.schemas import show_schema
 
@@ -143,10 +147,11 @@ def _written(given: argparse.Namespace) -> int:
 
 def _planned(given: argparse.Namespace) -> int:
     """``synth``, ``check`` and ``validate``."""
-    from layoutalg.cli.plans import check_plans, synth_tensormap, synth_wgmma, validate_plans
+    from layoutalg.cli.certificates import check_any
+    from layoutalg.cli.plans import synth_tensormap, synth_wgmma, validate_plans
 
     if given.command == "check":
-        return check_plans(given.file, given.budget, given.json, given.documented_only)
+        return check_any(given.file, given.budget, given.json, given.documented_only)
     if given.command == "validate":
         return validate_plans(given.file, given.device, given.seed, given.budget, given.json)
     if given.kind == "wgmma":

@@ -100,7 +100,8 @@ def command_line() -> Parser:
     )
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    for add in (_explain, _suggest, _banks, _synth, _check, _validate, _draw, _emit, _schema, _demo):
+    adders = (_explain, _suggest, _banks, _synth, _check, _checker, _validate, _draw, _emit, _schema, _demo)
+    for add in adders:
         add(commands)
     return parser
 
@@ -212,15 +213,27 @@ def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _check(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "check", "replay the proof of a plan or a certificate",
-        "layoutalg check plan.json", "layoutalg synth tensormap problem.json --json | layoutalg check -",
+        commands, "check", "check certificates with the stand-alone checker, and replay the proofs of plans",
+        "layoutalg check certificate.json", "layoutalg check certificates/",
+        "layoutalg synth tensormap problem.json --json | layoutalg check -",
         "layoutalg check plans.json --documented-only --json",
     )  # fmt: skip
     command.add_argument(
-        "file", help="plan JSON (TensorMap or wgmma), certificate JSON, a list of them, or - for standard input"
+        "file",
+        help="a certificate, a plan (TensorMap or wgmma) or a list of plans as JSON; a folder for all .json files "
+        "below it; or - for standard input",
     )
     _documented(command)
     _common(command)
+
+
+def _checker(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "checker", "where the stand-alone checker of certificates is: one file that needs numpy alone",
+        "layoutalg checker", "layoutalg checker -o checker.py && python checker.py certificate.json",
+    )  # fmt: skip
+    command.add_argument("-o", "--output", help="copy it to this file, completely or not at all")
+    command.add_argument("--json", action="store_true", help="print its text in a JSON document that names its schema")
 
 
 def _validate(commands: argparse._SubParsersAction[Parser]) -> None:

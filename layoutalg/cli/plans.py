@@ -1,6 +1,6 @@
-"""``layoutalg synth``, ``check`` and ``validate``: one document or a list of them.
+"""``layoutalg synth`` and ``validate``, and ``check`` of plans: one document or a list of them.
 
-Main definitions: ``synth_tensormap``, ``synth_wgmma``, ``check_plans``, ``validate_plans``, ``checked``, ``solved``.
+Main definitions: ``synth_tensormap``, ``synth_wgmma``, ``validate_plans``, ``checked``, ``solved``.
 
 Implementation notes: over a list every document gets its answer, a malformed one too; the exit code is the worst. Every
 answer names its schema, so that ``check`` reads back whatever ``synth`` wrote.
@@ -16,12 +16,10 @@ from layoutalg.cli.batch import ERROR_SCHEMA, Answer, each, failed
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_documents
 from layoutalg.cli.subjects import layout_of, read_subject
-from layoutalg.cute.certificate import SCHEMA as FUNCTORIALITY_SCHEMA
-from layoutalg.cute.certificate import check_functoriality
 from layoutalg.ground.document import Documents, malformed, split_json
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
-from layoutalg.proofs import wgmma
+from layoutalg.proofs import checker, wgmma
 from layoutalg.proofs.dtypes import dtype_name
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
@@ -36,6 +34,7 @@ from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
 from layoutalg.targets.nvidia.tensormap import element_bytes
 
 VERDICT_SCHEMA = "layoutalg/verdict/1"
+CERTIFICATES = checker.SCHEMA.removesuffix("2")
 OPERAND_PROBLEMS = OPERAND_PROBLEM.removesuffix("1")
 PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
 """Of any version: the reader says which it reads."""
@@ -84,13 +83,6 @@ def synth_wgmma(
         return split_json(json.dumps(OperandProblem.of(operand, dtype, layout_of(_notation(name))).to_json()))
 
     return each(stated, as_json, budget_seconds, _synthesized_operand, output)
-
-
-def check_plans(name: str, budget_seconds: float, as_json: bool, documented_only: bool = False) -> int:
-    """Replay the proof of every plan or certificate of a file."""
-    return each(
-        lambda: read_documents(name), as_json, budget_seconds, lambda document: checked(document, documented_only)
-    )
 
 
 def validate_plans(name: str, device: str, seed: int, budget_seconds: float, as_json: bool) -> int:
@@ -182,12 +174,11 @@ def _check_operand(document: object) -> Verdict:
 _CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
     PLAN_SCHEMA: _check_tensormap,
     OPERAND_SCHEMA: _check_operand,
-    FUNCTORIALITY_SCHEMA: check_functoriality,
 }
 
 
 def checked(document: object, documented_only: bool = False) -> Answer:
-    """Check a plan or a certificate; only the checker's own verdict refutes it.
+    """Check a plan; only the checker's own verdict refutes it.
 
     A refusal, or an error that ``synth`` wrote into a list, is repeated as such: there is nothing to replay.
     """
@@ -198,11 +189,13 @@ def checked(document: object, documented_only: bool = False) -> Answer:
         kind = "tensormap" if schema.startswith(PROBLEM_SCHEMA) else "wgmma"
         rule = f"this is a problem, and a plan is what can be checked: run layoutalg synth {kind} PROBLEM -o PLAN first"
         raise malformed("/schema", rule)
-    checker = _CHECKERS.get(schema)
-    if checker is None:
+    if schema.startswith(CERTIFICATES):
+        raise malformed("", "a certificate is one JSON object in a file of its own, of integers, every name once")
+    replayed = _CHECKERS.get(schema)
+    if replayed is None:
         found = document.get("schema") if isinstance(document, dict) else document
         raise malformed("/schema", f"the schema must be one of {', '.join(_CHECKERS)}", found)
-    verdict = checker(document)
+    verdict = replayed(document)
     if documented_only and schema == PLAN_SCHEMA and isinstance(verdict, Proved):
         rules = TensorMapPlan.from_json(document).undocumented  # those that the checker found
         if rules:

@@ -29,7 +29,7 @@ def schema_text(name: str) -> str:
     """Return a JSON Schema as it is shipped.
 
     Args:
-        name: Of ``schema_names``; also as documents write it, ``layoutalg/NAME/1``.
+        name: Of ``schema_names``; also as documents write it, ``layoutalg/NAME/1``, with its version.
 
     Raises: MalformedError: LA010.
 
@@ -37,10 +37,11 @@ def schema_text(name: str) -> str:
         >>> json.loads(schema_text("layoutalg/verdict/1"))["title"]
         'layoutalg/verdict/1'
     """
-    short = name.removeprefix("layoutalg/").removesuffix("/1")
-    if short not in schema_names():
+    short = name.split("/")[1] if name.startswith("layoutalg/") else name
+    text = (FOLDER / f"{short}.json").read_text(encoding="utf-8") if short in schema_names() else ""
+    if not text or name not in (short, json.loads(text)["$id"]):
         raise malformed("name", f"must be one of {', '.join(schema_names())}", name)
-    return (FOLDER / f"{short}.json").read_text(encoding="utf-8")
+    return text
 
 
 def show_schema(name: str | None, as_json: bool) -> int:

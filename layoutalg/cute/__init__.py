@@ -16,7 +16,6 @@ from layoutalg.cute.algebra import (
 )
 from layoutalg.cute.algebra import filter as filter
 from layoutalg.cute.basis import Basis, E
-from layoutalg.cute.certificate import certify_functoriality, check_functoriality
 from layoutalg.cute.common import domain_distribute, max_common_layout, max_common_vector, nullspace
 from layoutalg.cute.complement import complement
 from layoutalg.cute.composed import ComposedLayout, shift
@@ -63,8 +62,6 @@ __all__ = [
     "append",
     "blocked_product",
     "ceil_div",
-    "certify_functoriality",
-    "check_functoriality",
     "coalesce",
     "compatible",
     "complement",

@@ -6,6 +6,17 @@ from layoutalg.proofs.certify.algebra import composition, equality
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.certify.certificate import KINDS, Certificate
 from layoutalg.proofs.certify.inverses import inverse
+from layoutalg.proofs.certify.morphisms import functoriality
 from layoutalg.proofs.certify.operands import no_operand, operand
 
-__all__ = ["KINDS", "Certificate", "bank_turns", "composition", "equality", "inverse", "no_operand", "operand"]
+__all__ = [
+    "KINDS",
+    "Certificate",
+    "bank_turns",
+    "composition",
+    "equality",
+    "functoriality",
+    "inverse",
+    "no_operand",
+    "operand",
+]

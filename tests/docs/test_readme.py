@@ -16,7 +16,15 @@ from layoutalg.cli import main
 BLOCKS = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PICTURE = ROOT / "docs" / "tile.svg"
-PAGES = ("README.md", "docs/asking.md", "docs/families.md", "docs/howto.md", "docs/json.md", "docs/notation.md")
+PAGES = (
+    "README.md",
+    "docs/asking.md",
+    "docs/certificates.md",
+    "docs/families.md",
+    "docs/howto.md",
+    "docs/json.md",
+    "docs/notation.md",
+)
 
 
 def test_the_readme_has_blocks_of_each_kind():

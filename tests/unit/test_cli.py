@@ -133,7 +133,6 @@ def test_a_mutated_plan_is_refuted_with_the_place(run):
         (("synth",), "required"),
         (("synth", "tensormap"), "required"),
         (("synth", "tensormap", "/nonexistent/x.json"), "cannot read the document"),
-        (("check", "."), "cannot read the document"),
         (("explain", "(4,8:(1,4)"), "^"),
         (("explain", "hello"), "malformed"),
         (("explain", "ab" * 60), "256 hexadecimal digits"),

@@ -6,7 +6,6 @@ an operator between a value and something foreign is Python's own TypeError.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +21,6 @@ from layoutalg.cute import (
     E,
     Morphism,
     Swizzle,
-    certify_functoriality,
     make_identity_layout,
     shift,
 )
@@ -102,8 +100,6 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
     "ceil_div": ((S, 4), "np zero emptytuple | np emptytuple"),
     "coalesce": ((L, (1, 1)), "cute composed offset identity | None np negative zero"),
     "compatible": ((S, S), "np zero emptytuple | np zero emptytuple"),
-    "certify_functoriality": ((FM, Morphism((8, 4), (4, 8), (1, 0))), "flat_m | "),
-    "check_functoriality": ((certify_functoriality(FM, Morphism((8, 4), (4, 8), (1, 0))),), "dict"),
     "complement": ((T, 16, "strict"), "cute composed | None np emptytuple | "),
     "composition": (
         (L, T, "strict"),
@@ -397,33 +393,9 @@ def test_methods(name: str) -> None:
         probe(call, good, answered, method in ("__matmul__", "__add__", "__sub__"))
 
 
-def same(first: Any, second: Any) -> bool:
-    return json.dumps(first) == json.dumps(second)
-
-
 def takes_arguments(method: Callable[..., Any]) -> bool:
     code = getattr(method, "__code__", None)
     return code is not None and code.co_argcount > 1
-
-
-@pytest.mark.parametrize("kind", ODD)
-def test_a_damaged_certificate_is_refuted_or_refused(kind: str) -> None:
-    whole = certify_functoriality(FM, Morphism((8, 4), (4, 8), (1, 0)))
-
-    def damaged(value: Any) -> list[Any]:
-        if isinstance(value, dict):
-            return [{**value, key: one} for key in value for one in [ODD[kind], *damaged(value[key])]]
-        if isinstance(value, list):
-            return [
-                [*value[:place], one, *value[place + 1 :]]
-                for place in range(len(value))
-                for one in [ODD[kind], *damaged(value[place])]
-            ]
-        return []
-
-    for certificate in damaged(whole):
-        with contextlib.suppress(LayoutError):
-            assert not cute.check_functoriality(certificate) or same(certificate, whole)
 
 
 def test_operands_that_answered_for_something_else() -> None:

@@ -1,0 +1,137 @@
+"""``layoutalg check`` of files and folders, and the stand-alone checker as a file.
+
+Main definitions: ``check_any``, ``show_checker``.
+
+Implementation notes: a certificate is checked by ``layoutalg/proofs/checker.py`` and by nothing else, so that the
+words and the exit code are those of ``python checker.py FILE``; plans and refusals go to ``layoutalg.cli.plans``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from layoutalg.cli.batch import Answer, each, failed
+from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
+from layoutalg.cli.files import read_text, title
+from layoutalg.cli.output import OutputError, Result, answer_file, progress, put_into, say, say_json
+from layoutalg.cli.plans import CERTIFICATES, VERDICT_SCHEMA, checked, schema_of
+from layoutalg.ground import clock
+from layoutalg.ground.document import malformed, split_json
+from layoutalg.proofs import checker
+
+EMITTED = "layoutalg/emitted/1"
+
+
+def check_any(name: str, budget_seconds: float, as_json: bool, documented_only: bool = False) -> int:
+    """Check the certificate, the plans or the refusals of a file, or every JSON file below a folder."""
+    if name != "-" and os.path.isdir(name.replace("\0", "")):
+        return _check_folder(name, budget_seconds, as_json, documented_only)
+    text = read_text(name)
+    certificate = _certificate(text)
+    if certificate is None:
+
+        def answer(document: object) -> Answer:
+            return checked(document, documented_only)
+
+        return each(lambda: split_json(text, title(name)), as_json, budget_seconds, answer)
+    with clock.within(budget_seconds):
+        clock.check("a certificate")
+        result, lines, code = _answer(certificate, name)
+    if as_json:
+        say_json(result)
+    else:
+        say(lines[0])
+    return code
+
+
+def _certificate(text: str) -> object:
+    """The certificate that a text is, None where it is something else."""
+    if text.lstrip()[:1] != "{":
+        return None
+    try:
+        document = checker.parsed(text)
+    except checker.Stop:
+        return None
+    return document if schema_of(document).startswith(CERTIFICATES) else None
+
+
+def _answer(certificate: object, name: str) -> Answer:
+    """What the stand-alone checker says, in its own words."""
+    code, told = checker.check(certificate)
+    kind = certificate.get("kind") if isinstance(certificate, dict) else None
+    lines = [checker.line("standard input" if name == "-" else name, code, told)]
+    if code not in (PROVED, REFUTED, UNKNOWN):
+        return failed(malformed("/kind", told, kind))[0], lines, code
+    result: Result = {"schema": VERDICT_SCHEMA, "verdict": checker.VERDICTS[code]}
+    if code == PROVED:
+        return result | {"certificate": {"engine": "checker", "kind": kind, "claim": told}}, lines, code
+    if code == REFUTED:
+        return result | {"witness": {"what": told}}, lines, code
+    return result | {"reason": told, "tried": ["checker"]}, lines, code
+
+
+def _check_folder(name: str, budget_seconds: float, as_json: bool, documented_only: bool) -> int:
+    """One line, or one entry of a JSON list, for every document below a folder."""
+    worst, results = PROVED, []
+    paths = checker.files(name)
+    for place, path in enumerate(paths):
+        for result, line, code in _check_file(path, budget_seconds, documented_only):
+            worst = max(worst, code)
+            if as_json:
+                results.append(result | {"file": path})
+            else:
+                say(line)
+        progress(place + 1, len(paths), "done")
+    if as_json:
+        say_json(results)
+    return worst
+
+
+def _check_file(path: str, budget_seconds: float, documented_only: bool) -> list[tuple[Result, str, int]]:
+    """The answers to the documents of one file of a folder, each with its line."""
+    try:
+        with clock.within(budget_seconds):
+            text = read_text(path)
+            certificate = _certificate(text)
+            if certificate is not None:
+                clock.check("a certificate")
+                result, lines, code = _answer(certificate, path)
+                return [(result, lines[0], code)]
+        documents = split_json(text, path)
+    except OutputError:
+        raise
+    except Exception as error:
+        return [_in_a_line(path, failed(error))]
+    found = []
+    for place, document in enumerate(documents):
+        try:
+            with clock.within(budget_seconds):
+                clock.check("a document")
+                answer = checked(document, documented_only)
+        except Exception as error:
+            answer = failed(error)
+        found.append(_in_a_line(f"{path}[{place}]" if documents.is_list else path, answer))
+    return found
+
+
+def _in_a_line(path: str, answer: Answer) -> tuple[Result, str, int]:
+    """An answer of several lines in the form of the stand-alone checker's."""
+    result, lines, code = answer
+    word = checker.VERDICTS.get(code, "error") if result["verdict"] != "inadmissible" else "inadmissible"
+    told = " ".join(lines[0].split()).removeprefix(f"{word} ")
+    return result, f"{word:<10} {ascii(path)[1:-1]}: {told}", code
+
+
+def show_checker(output: str | None, as_json: bool) -> int:
+    """Print where the stand-alone checker is, or copy it to a file."""
+    source = Path(checker.__file__)
+    text = source.read_text(encoding="utf-8")
+    with answer_file(output) as file:
+        if file is not None:
+            put_into(file, text)
+        if as_json:
+            say_json({"schema": EMITTED, "what": "checker", "text": text})
+        elif file is None:
+            say(str(source))
+    return PROVED

@@ -1,0 +1,40 @@
+"""Certificates of functoriality: the layout of a composite of morphisms is the composition of their layouts.
+
+Main definitions: ``functoriality``.
+"""
+
+from __future__ import annotations
+
+from layoutalg.cute import Morphism
+from layoutalg.ground.check import Checker
+from layoutalg.proofs.certify.algebra import composition
+from layoutalg.proofs.certify.certificate import Certificate
+
+_check = Checker("LA465", "there is no composite to certify")
+
+
+def functoriality(inner: Morphism, outer: Morphism) -> Certificate:
+    """Return a certificate that |outer @ inner| is composition(|outer|, |inner|).
+
+    Mathematically: for f : S -> T and g : T -> V, kind ``composition`` of the three layouts. Every leaf of |f| moves
+    one digit of T, or none, so no sum carries, and |g|(|f|(x)) is a sum over the digits of x.
+
+    Args:
+        inner: f : S -> T.
+        outer: g : T -> V, padded or not.
+
+    Raises: MalformedError: LA465. AdmissibilityError: LA184, LA427, LA611. BudgetError: LA428.
+
+    Example:
+        >>> made = functoriality(Morphism(4, (3, 4), (1,)), Morphism((3, 4), (4, 3), (1, 0)))
+        >>> made.kind, made.statement
+        ('composition', {'f': '(3,4):(4,1)', 'g': '4:3', 'h': '4:1'})
+        >>> bool(made.check())
+        True
+
+    References: arXiv:2601.05972, functoriality of the realisation.
+    """
+    for name, value in (("inner", inner), ("outer", outer)):
+        if not isinstance(value, Morphism):
+            raise _check.malformed(name, "must be a Morphism", value)
+    return composition(outer.to_layout(), inner.to_layout(), (outer @ inner).to_layout())
