@@ -21,9 +21,11 @@ from layoutalg.testing.strategies.strided import (
 )
 from layoutalg.testing.strategies.tiles import (
     matrix_descriptors,
+    operand_plans,
     operand_problems,
     shared_tiles,
     tensor_maps,
+    tensormap_plans,
     tensormap_problems,
     tensors,
 )
@@ -32,6 +34,7 @@ __all__ = [
     "FAMILIES", "NOTATIONS", "InvalidStrategyError", "admissible_pairs", "bijections", "boxes", "composable_pairs",
     "composed_layouts", "coordinate_layouts", "cute_layouts", "digit_maps", "equal_pairs", "guards",
     "hierarchical_layouts", "int_tuples", "integer_layouts", "layouts", "linear_layouts", "matrix_descriptors",
-    "morphisms", "near_pairs", "operand_problems", "piecewise_layouts", "shared_tiles", "swizzles", "symbolic_layouts",
-    "tables", "tensor_maps", "tensormap_problems", "tensors", "texts", "values_and_texts",
+    "morphisms", "near_pairs", "operand_plans", "operand_problems", "piecewise_layouts", "shared_tiles", "swizzles",
+    "symbolic_layouts", "tables", "tensor_maps", "tensormap_plans", "tensormap_problems", "tensors", "texts",
+    "values_and_texts",
 ]  # fmt: skip

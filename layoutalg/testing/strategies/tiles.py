@@ -1,23 +1,28 @@
 """Strategies for what hardware is asked: tensors, tiles in shared memory, problems, descriptors.
 
-Main definitions: ``tensors``, ``shared_tiles``, ``tensormap_problems``, ``operand_problems``, ``tensor_maps``,
-``matrix_descriptors``.
+Main definitions: ``tensors``, ``shared_tiles``, ``tensormap_problems``, ``tensormap_plans``, ``operand_problems``,
+``operand_plans``, ``tensor_maps``, ``matrix_descriptors``.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
 from layoutalg.cute import CuteLayout
+from layoutalg.ground.errors import InfeasibleError
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensor import Tensor, row_major
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.swizzle import XORS
-from layoutalg.proofs.wgmma import OperandProblem
+from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
+from layoutalg.synth.tensormap.planner import synthesize_tensormap
 from layoutalg.synth.wgmma.operand import canonical_operand
+from layoutalg.synth.wgmma.plan import synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap as copy
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -109,6 +114,24 @@ def tensormap_problems(*, max_rank: int = 6, direction: str | None = None) -> st
 def _tensormap_problems(draw: st.DrawFn, max_rank: int, direction: str | None) -> dict[str, object]:
     found = random_problem(_Drawn(draw), max_rank)
     return found if direction is None else found | {"direction": direction}
+
+
+def tensormap_plans() -> st.SearchStrategy[TensorMapPlan]:
+    """Plans of TensorMap problems, with their certificates."""
+    return _planned(tensormap_problems(), lambda document: synthesize_tensormap(document, repair=False))
+
+
+def operand_plans() -> st.SearchStrategy[OperandPlan]:
+    """Plans of operand problems, with their certificates."""
+    return _planned(operand_problems(), lambda problem: synthesize_wgmma(problem, repair=False))
+
+
+@st.composite
+def _planned(draw: st.DrawFn, problems: st.SearchStrategy[Any], plan: Callable[[Any], Any]) -> Any:
+    try:
+        return plan(draw(problems))
+    except InfeasibleError:
+        reject()
 
 
 def operand_problems(*, operand: str | None = None) -> st.SearchStrategy[OperandProblem]:

@@ -1,0 +1,120 @@
+"""Hypothesis's ``from_type`` for the library's values: the entry point that Hypothesis calls when it is imported.
+
+Main definitions: ``register``, ``DRAWN``.
+
+Implementation notes: registering needs the type, and the type its module, which loads numpy. So a type is registered
+when its module is imported, by whoever does that; until then a finder waits for it. Whoever imports hypothesis without
+layouts pays for two small modules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from hypothesis import strategies as st
+
+from layoutalg import testing
+
+_VERDICTS = "layoutalg.ground.verdict"
+_WORDS, _NUMBERS = st.text("abcdefg ", min_size=1, max_size=8), st.integers(0, 99)
+_FACTS = st.dictionaries(_WORDS, _NUMBERS, max_size=3)
+
+DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
+    "layoutalg.ground.layout": {"Layout": lambda _: testing.strategies.layouts()},
+    _VERDICTS: {
+        "Proved": lambda kind: st.builds(kind, _WORDS, _FACTS),
+        "Refuted": lambda kind: st.builds(kind, _WORDS, _FACTS),
+        "Unknown": lambda kind: st.builds(kind, _WORDS, st.lists(_WORDS, max_size=3).map(tuple)),
+    },
+    "layoutalg.cute.layout": {"CuteLayout": lambda _: testing.strategies.cute_layouts()},
+    "layoutalg.cute.swizzle": {"Swizzle": lambda _: testing.strategies.swizzles()},
+    "layoutalg.cute.composed": {"ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2)},
+    "layoutalg.cute.coordinates": {"CoordinateLayout": lambda _: testing.strategies.coordinate_layouts()},
+    "layoutalg.cute.morphism": {"Morphism": lambda _: testing.strategies.morphisms()},
+    "layoutalg.cute.symbolic.layout": {"SymbolicLayout": lambda _: testing.strategies.symbolic_layouts()},
+    "layoutalg.f2.layout": {"LinearLayout": lambda _: testing.strategies.linear_layouts()},
+    "layoutalg.integer.layout": {"IntegerLayout": lambda _: testing.strategies.integer_layouts()},
+    "layoutalg.piecewise.layout": {"PiecewiseLayout": lambda _: testing.strategies.piecewise_layouts()},
+    "layoutalg.hierarchy.layout": {"HierarchicalLayout": lambda _: testing.strategies.hierarchical_layouts()},
+    "layoutalg.hierarchy.digitmap": {"DigitMap": lambda _: testing.strategies.digit_maps()},
+    "layoutalg.hierarchy.bijection": {
+        "TableMap": lambda kind: testing.strategies.tables(bijective=True).map(lambda t: kind(tuple(t.tolist())))
+    },
+    "layoutalg.hierarchy.levels": {"Box": lambda _: testing.strategies.boxes()},
+    "layoutalg.hierarchy.guard": {"Guard": lambda _: testing.strategies.guards()},
+    "layoutalg.proofs.tensor": {"Tensor": lambda _: testing.strategies.tensors()},
+    "layoutalg.proofs.smem": {"SharedTile": lambda _: testing.strategies.shared_tiles()},
+    "layoutalg.proofs.tensormap.problem": {
+        "TensorMapProblem": lambda kind: testing.strategies.tensormap_problems().map(kind.from_json),  # type: ignore[attr-defined]
+    },
+    "layoutalg.proofs.tensormap.plan": {"TensorMapPlan": lambda _: testing.strategies.tensormap_plans()},
+    "layoutalg.proofs.wgmma.operand": {
+        "OperandProblem": lambda _: testing.strategies.operand_problems(),
+        "OperandPlan": lambda _: testing.strategies.operand_plans(),
+    },
+    "layoutalg.targets.nvidia.tensormap.fields": {"TensorMap": lambda _: testing.strategies.tensor_maps()},
+    "layoutalg.targets.nvidia.wgmma.descriptor": {
+        "MatrixDescriptor": lambda _: testing.strategies.matrix_descriptors()
+    },
+}
+"""Module -> type -> how its values are drawn."""
+
+
+def register() -> None:
+    """Let ``st.from_type`` and annotations of ``@given`` draw the library's values; calling it again changes nothing.
+
+    ``Layout`` stands for a layout of any family.
+    """
+    waiting = {name for name in DRAWN if name not in sys.modules}
+    for name in DRAWN.keys() - waiting:
+        _registered(sys.modules[name])
+    if waiting and not any(isinstance(finder, _Waiting) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Waiting(waiting))
+
+
+def _registered(module: ModuleType) -> None:
+    for name, draw in DRAWN[module.__name__].items():
+        if hasattr(module, name):  # a module that is still being imported is registered at its end
+            st.register_type_strategy(getattr(module, name), draw)
+
+
+class _Waiting:
+    """A finder that leaves finding to the others, and registers the types of a module once it is there."""
+
+    def __init__(self, modules: set[str]) -> None:
+        self._modules = modules
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        if name not in self._modules:
+            return None
+        self._modules.discard(name)
+        for finder in sys.meta_path:
+            found = None if finder is self else finder.find_spec(name, path, target)
+            if found is not None:
+                if found.loader is not None:
+                    found.loader = _Registering(found.loader)
+                return found
+        return None
+
+
+class _Registering(Loader):
+    """A loader that stands for another one until its module is there."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        found: ModuleType | None = self._loader.create_module(spec)
+        return found
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        _registered(module)
