@@ -1,6 +1,6 @@
 """Finds the functions that reason with abstractions or rewrite values, and which laws are about them.
 
-Main definitions: ``Found``, ``found_in``, ``package``, ``covered``, ``excused``.
+Main definitions: ``Found``, ``found_in``, ``package``, ``uses``, ``covered``, ``excused``.
 
 Notation: three nets look for such functions, each by itself: *rooms*, modules whose first line speaks of abstractions
 or normal forms; *words*, functions whose first line does; *types*, functions from a family of layouts to itself, from
@@ -39,6 +39,17 @@ _FAMILIES = {
     *("CuteLayout", "ComposedLayout", "Swizzle", "SymbolicLayout", "LinearLayout", "IntegerLayout", "PiecewiseLayout"),
     *("HierarchicalLayout", "DigitMap", "Polynomial", "Condition", "Lattice", "Matrix", "Linear", "Clause"),
     *("Flat", "Digits", "Modes"),
+}
+_WRITES = {
+    "to_sympy",
+    "__str__",
+    "__repr__",
+    "__init__",
+    "__post_init__",
+    "__iter__",
+    "__dir__",
+    "__reduce__",
+    "_repr_latex_",
 }
 _INTERVAL = re.compile(r"Span|tuple\[int, int\]( \| None)?")
 
@@ -92,7 +103,7 @@ def found_in(source: str, module: str) -> list[Found]:
     room = bool(_ROOM.search(_first_line(tree)))
     answer = []
     for name, owner, node in _functions(tree.body):
-        nets = tuple(_nets(owner, node, room and not node.name.startswith("_")))
+        nets = tuple(_nets(owner, node, room))
         if nets and not _plain(node):
             answer.append(Found(f"{module}.{name}", nets, node.name.startswith("_") and not node.name.endswith("__")))
     return answer
@@ -100,9 +111,20 @@ def found_in(source: str, module: str) -> list[Found]:
 
 def _plain(node: ast.FunctionDef) -> bool:
     """Whether a function only writes text, checks its argument or names an error."""
-    return node.name in {"__str__", "__repr__", "__post_init__", "_repr_latex_", "to_sympy", "__iter__"} or _text(
-        node.returns
-    ) in {"str", "None", "NoReturn", "MalformedError"}
+    if node.name in {
+        "__str__",
+        "__repr__",
+        "__init__",
+        "__post_init__",
+        "_repr_latex_",
+        "to_sympy",
+        "__iter__",
+        "__dir__",
+        "__reduce__",
+    }:
+        return True
+    refuses = _text(node.returns) == "None" and node.name.lstrip("_").startswith(("check", "require", "refuse"))
+    return refuses or _text(node.returns) in {"str", "NoReturn", "MalformedError"}
 
 
 def package() -> dict[str, str]:
@@ -136,24 +158,32 @@ def _home(dotted: str) -> str:
     return f"{value.__module__}.{value.__qualname__}"  # type: ignore[attr-defined]
 
 
-def covered(laws: Iterable[Law], texts: dict[str, str]) -> set[str]:
-    """Return the functions that laws are about, with the private ones that these call in their own module."""
-    named = {_home(dotted) for law in laws for dotted in law.about}
-    calls: dict[str, set[str]] = {}
-    for module, text in texts.items():
-        functions = {name: node for name, _, node in _functions(ast.parse(text).body)}
-        for name, node in functions.items():
-            used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-            used |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
-            private = [
-                other for other in functions if other.rpartition(".")[2] in used and other.split(".")[-1][0] == "_"
-            ]
-            calls[f"{module}.{name}"] = {f"{module}.{other}" for other in private}
-    answer, waiting = set(named), list(named)
+def covered(laws: Iterable[Law], uses: dict[str, set[str]]) -> set[str]:
+    """Return the functions that laws are about, with the private ones that these use in their own module."""
+    answer = {_home(dotted) for law in laws for dotted in law.about}
+    waiting = list(answer)
     while waiting:
-        for other in calls.get(waiting.pop(), set()) - answer:
+        for other in uses.get(waiting.pop(), set()) - answer:
             answer.add(other)
             waiting.append(other)
+    return answer
+
+
+def uses(module: str, text: str) -> dict[str, set[str]]:
+    """Return which private functions and which tables of a module each of its functions and tables names."""
+    tree = ast.parse(text)
+    nodes: dict[str, ast.AST] = {name: node for name, _, node in _functions(tree.body)}
+    inner = {name: name.rpartition(".")[2] for name in nodes if name.rpartition(".")[2].startswith("_")}
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Dict, ast.Tuple)):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                inner[ast.unparse(target)] = ast.unparse(target)
+                nodes[ast.unparse(target)] = node.value
+    answer = {}
+    for name, node in nodes.items():
+        named = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        named |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        answer[f"{module}.{name}"] = {f"{module}.{other}" for other, last in inner.items() if last in named}
     return answer
 
 
