@@ -21,6 +21,7 @@ PAGES = (
     "docs/asking.md",
     "docs/certificates.md",
     "docs/families.md",
+    "docs/hierarchical_equations.md",
     "docs/howto.md",
     "docs/json.md",
     "docs/notation.md",
