@@ -173,7 +173,7 @@ def uses(module: str, text: str) -> dict[str, set[str]]:
     """Return which private functions and which tables of a module each of its functions and tables names."""
     tree = ast.parse(text)
     nodes: dict[str, ast.AST] = {name: node for name, _, node in _functions(tree.body)}
-    inner = {name: name.rpartition(".")[2] for name in nodes if name.rpartition(".")[2].startswith("_")}
+    inner = {name: name.rpartition(".")[2] for name in nodes if any(part.startswith("_") for part in name.split("."))}
     for node in tree.body:
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Dict, ast.Tuple)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:

@@ -29,6 +29,7 @@ from layoutalg.proofs.laws import (
     piecewise_layouts,
     sizes,
     swizzle,
+    symbolic,
 )
 from layoutalg.proofs.laws.law import Law, Obligation
 from layoutalg.proofs.laws.page import written
@@ -53,6 +54,7 @@ _SUBJECTS = (
     piecewise_layouts,
     sizes,
     swizzle,
+    symbolic,
 )
 _check = Checker("LA441", "this is not a law")
 
