@@ -21,7 +21,7 @@ from layoutalg.cute.inttuple import (
     validate,
 )
 from layoutalg.cute.layout import CuteLayout, LeafAxes
-from layoutalg.cute.pointed import Map, check_extents, check_map, check_pitch, map_text, prefix_products, transpose
+from layoutalg.cute.pointed import Map, check_extents, check_map, check_pitch, map_text, prefix_products, strides_at, transpose
 from layoutalg.ground.digits import IntArray
 
 
@@ -65,8 +65,7 @@ class Arrow(LeafAxes):
     @property
     def strides(self) -> tuple[int, ...]:
         """The strides of the layout, one per leaf of the domain."""
-        weights = self.weights
-        return tuple([0 if entry is None else weights[entry] for entry in self.map])
+        return strides_at(self.map, self.weights)
 
     @property
     def shape(self) -> IntTuple:  # type: ignore[override]

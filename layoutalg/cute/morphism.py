@@ -48,6 +48,7 @@ from layoutalg.cute.pointed import (
     blocks_of,
     check_extents,
     check_positions,
+    followed,
     modes_of,
     prefix_products,
     refused,
@@ -561,8 +562,7 @@ def composition(outer: Morphism, inner: Morphism) -> Morphism:
         hint = "; they have equal sizes, weak_composite may refine both" if same else ""
         ends = f"the inner codomain {shape_text(inner.codomain)} is not the outer domain {shape_text(outer.domain)}"
         raise refused("LA184", "the morphisms do not compose", f"{ends}{hint}")
-    mapping = tuple([None if entry is None else outer.map[entry] for entry in inner.map])
-    return Morphism(inner.domain, outer.codomain, mapping, outer.pitch)
+    return Morphism(inner.domain, outer.codomain, followed(inner.map, outer.map), outer.pitch)
 
 
 def check_morphism(value: object, operation: str) -> Morphism:

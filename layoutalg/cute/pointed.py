@@ -1,7 +1,7 @@
 """Pointed maps between positions and nested tuples with blocks: what every morphism of layouts is made of.
 
 Main definitions: ``Map``, ``check_extents``, ``check_map``, ``check_pitch``, ``check_positions``, ``transpose``,
-``prefix_products``, ``blocks_of``, ``reindex``; and refusals that the operations on morphisms share.
+``followed``, ``strides_at``, ``prefix_products``, ``blocks_of``, ``reindex``; and refusals that the operations on morphisms share.
 
 Notation: a pointed map a from m positions to n positions is a tuple of length m with entries in [0, n) or None; None is
 the base point. Every map here is injective away from the base point: such maps are the partial injections.
@@ -153,6 +153,26 @@ def transpose(mapping: Map, count: int) -> Map:
         if entry is not None:
             answer[entry] = position
     return tuple(answer)
+
+
+def followed(inner: Map, outer: Map) -> Map:
+    """Return the composite of two pointed maps: ``inner``, then ``outer``.
+
+    Example:
+        >>> followed((1, None), (0, 2))
+        (2, None)
+    """
+    return tuple([None if entry is None else outer[entry] for entry in inner])
+
+
+def strides_at(mapping: Map, weights: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the weight of every image; 0 at the base point.
+
+    Example:
+        >>> strides_at((1, None), (1, 4))
+        (4, 0)
+    """
+    return tuple([0 if entry is None else weights[entry] for entry in mapping])
 
 
 def prefix_products(extents: tuple[int, ...]) -> tuple[int, ...]:
