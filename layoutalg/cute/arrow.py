@@ -21,7 +21,16 @@ from layoutalg.cute.inttuple import (
     validate,
 )
 from layoutalg.cute.layout import CuteLayout, LeafAxes
-from layoutalg.cute.pointed import Map, check_extents, check_map, check_pitch, map_text, prefix_products, strides_at, transpose
+from layoutalg.cute.pointed import (
+    Map,
+    check_extents,
+    check_map,
+    check_pitch,
+    map_text,
+    prefix_products,
+    strides_at,
+    transpose,
+)
 from layoutalg.ground.digits import IntArray
 
 

@@ -1,6 +1,6 @@
 """Layouts behind offsets and swizzles: ``16 + (4,8):(1,4)``, ``Sw<3,4,3> o 0 o (64,64):(64,1)``, and stacks of these.
 
-Main definitions: ``ComposedLayout``, ``shift``, ``staged``, ``bottom``, ``IDENTITY``.
+Main definitions: ``ComposedLayout``, ``shift``, ``staged``, ``fused``, ``bottom``, ``IDENTITY``.
 
 Notation: ``Sw<3,4,3> o 8 o L`` swizzles 8 + L; a stage without a swizzle is written ``16 + L``; a stack is written with
 parentheses, ``Sw<2,4,3> o 16 o (Sw<3,4,3> o 0 o (8,8):(8,1))``.
@@ -266,7 +266,7 @@ def shift(layout: Cute, offset: int) -> ComposedLayout:
 def _fill(layout: ComposedLayout, stages: Stages, base: CuteLayout) -> ComposedLayout:
     """Set the fields: stages in their one spelling, every number swizzled within signed 64 bits."""
     if len(stages) > 1 or not stages[0][0].bits:
-        stages = _fused(stages)
+        stages = fused(stages)
     object.__setattr__(layout, "stages", stages)
     object.__setattr__(layout, "base", base)
     if len(stages) > SWIZZLE_STACK:
@@ -282,7 +282,13 @@ def _fill(layout: ComposedLayout, stages: Stages, base: CuteLayout) -> ComposedL
     return layout
 
 
-def _fused(stages: Stages) -> Stages:
+def fused(stages: Stages) -> Stages:
+    """Return the same stack in its one spelling: an offset alone joins the stage applied after it.
+
+    Example:
+        >>> fused(((Swizzle(1, 0, 1), 2), (IDENTITY, 3)))
+        ((Swizzle(1, 0, 1), 5),)
+    """
     kept: list[tuple[Swizzle, int]] = []
     for swizzle, offset in stages:
         if swizzle.bits or not kept:

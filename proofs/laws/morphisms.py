@@ -293,7 +293,9 @@ LAWS = (
         "|g f| = |g| after |f|, which is the composition of the layouts; by induction over the leaves.",
         ("layoutalg.cute.morphism.composition", "layoutalg.cute.pointed.followed", "layoutalg.cute.pointed.strides_at"),
         (
-            *integers(_functorial, partial(_functorial, follow=_inner_alone), "8 pairs of maps of 2 leaves, all extents"),
+            *integers(
+                _functorial, partial(_functorial, follow=_inner_alone), "8 pairs of maps of 2 leaves, all extents"
+            ),
             *enumerated(_pairs, _functor, partial(_functor, after=_left_most), f"composable pairs of {_ARROWS}", 903),
         ),
     ),
