@@ -26,7 +26,7 @@ from layoutalg.proofs.certify.evidence import proved, rules
 from layoutalg.proofs.certify.functions import Function, check, function
 from layoutalg.proofs.certify.points import collision, missed, preimages
 
-SIDES = ("left", "right", "both", "quasi")
+SIDES = ("left", "right", "both")
 LISTED = 2**16
 """Values of an inverse that is written as a table."""
 
@@ -35,15 +35,15 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
     """Return a certificate that a layout has an inverse, or one that it has none.
 
     Mathematically: for f = ``layout`` on [0, N) and g on [0, M), on flat coordinates: ``left``: g(f(i)) = i for all
-    i < N; ``right``: f(g(v)) = v for all v < M; ``both``: left, and M = N; ``quasi``: f(g(f(i))) = f(i). Kind
+    i < N; ``right``: f(g(v)) = v for all v < M; ``both``: left, and M = N. Kind
     ``no-inverse``: two points of one value exclude a left inverse, a number below ``codomain`` that is not a value
     excludes a right one, either excludes ``both``.
 
     Args:
         layout: A layout of any family, of one output.
         of: The inverse g; None: the library's, as a layout or as a table of values.
-        side: ``"left"``, ``"right"``, ``"both"`` or ``"quasi"``.
-        codomain: M, where ``of`` is None; None: for ``left`` and ``quasi`` one more than the greatest value, for
+        side: ``"left"``, ``"right"`` or ``"both"``.
+        codomain: M, where ``of`` is None; None: for ``left`` one more than the greatest value, for
             ``both`` N, for ``right`` the layout's codomain, or one more than the greatest value where it has none.
 
     Raises: MalformedError: LA426. AdmissibilityError: LA427: ``of`` is not an inverse. BudgetError: LA428.
@@ -176,7 +176,7 @@ def _candidates(layout: object, f: Function, side: str, codomain: int) -> Iterat
     find = right_inverse if side == "right" else left_inverse
     with contextlib.suppress(LayoutError):
         g = function(find(found, widen=isinstance(found, CuteLayout | ComposedLayout)), "of")
-        if g.outputs == 1 and (side in ("left", "quasi") or g.size == codomain):
+        if g.outputs == 1 and (side == "left" or g.size == codomain):
             yield g
     if isinstance(found, HierarchicalLayout) and not found.guards:
         yield function(found.inverse(), "of")
