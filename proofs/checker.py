@@ -79,31 +79,10 @@ def read(value, form, where):
 #       [floors, constraints, values]: floor [coefficients, constant, divisor] over the inputs and earlier floors,
 #       constraint [coefficients, constant, "=" or ">="], value [coefficients, constant], both over inputs and floors
 #   ["fork", stages, stages, ...]    the values of each list of stages side by side
-# "(4,8):(1,4)" is short for a split into the modes' digits and their strides. A function with "inputs": n in the place
-# of "size" takes all points of Z^n (parameters, then coordinates).
+# A function with "inputs": n in the place of "size" takes all points of Z^n (parameters, then coordinates).
 PIECE = ([([int], int, POSITIVE)], [([int], int, {"=", ">="})], [([int], int)])
 STAGES = {"split": ([POSITIVE],), "affine": ([[int]], [int]), "mod": ([NATURAL],), "pieces": ([PIECE],),
           "table": ([int],), "xor": ([NATURAL], NATURAL)}
-
-def function(value, where):
-    """Read a function; return its size, the number of its inputs (one of the two is None) and its stages."""
-    if isinstance(value, str):
-        shape, stride = [re.sub("-?[0-9]+", "0", part) for part in f"{value}:".split(":")[:2]]
-        left = stride
-        while left != (left := re.sub(r"\((0,)*0\)", "0", left)):
-            pass
-        need(shape == stride and left == "0" and value.count(":") == 1, f"{where} is not shape:stride", got=value)
-        extents, strides = ([int(leaf) for leaf in re.findall("-?[0-9]+", part)] for part in value.split(":"))
-        read(extents, [POSITIVE], where)
-        return math.prod(extents), None, [["split", extents], ["affine", [strides], [0]]]
-    size, inputs, path = read(value, {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}, where)
-    need((size is None) != (inputs is None), f"{where} needs either size or inputs", got=value)
-    return size, inputs, path
-
-def sized(value, where):
-    """Read a function on 0 .. size - 1."""
-    read(value, str if isinstance(value, str) else {"size": NATURAL, "stages": list}, where)
-    return function(value, where)
 
 def stages(value, where):
     for place, stage in enumerate(read(value, [lambda stage, _: stage], where)):
@@ -113,6 +92,9 @@ def stages(value, where):
         read(stage[1:], STAGES.get(stage[0]) or (stages,) * (len(stage) - 1), at)
         need(stage[0] in ("mod", "fork", "xor") or stage[1], f"{at} is empty", got=stage)
     return value
+
+SIZED = {"size": NATURAL, "stages": stages}
+ANY = {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}
 
 def follow(path, values, way):
     """Take values through stages in one way of computing: numbers, sums of local terms, terms of solvers."""
@@ -379,12 +361,14 @@ def within(path, by, size, domain):
 def equality(statement, by):
     """f(i) = g(i) for all i."""
     (size, inputs, f), (other, others, g) = statement
+    need((size is None) != (inputs is None), "f has no size or inputs", size=size, inputs=inputs)
     need((size, inputs) == (other, others), "f and g have different domains", f=size or inputs, g=other or others)
     return f"f = g {same(f, g, by, size, inputs, 'f and g differ')}"
 
 def inequality(statement, evidence):
     """The domains differ, or the values at a point do."""
     (size, inputs, f), (other, others, g) = statement
+    need((size is None) != (inputs is None) and (other is None) != (others is None), "f or g has no size or inputs")
     if (size, inputs) != (other, others):
         need(evidence == [None], "other domains need no point", got=evidence)
         return f"domains {size or inputs} and {other or others}"
@@ -395,14 +379,14 @@ def inequality(statement, evidence):
 
 def composition(statement, by):
     """h(i) = f(g(i)) for all i, every g(i) in the domain of f."""
-    (outer, _, f), (size, _, g), (result, _, h) = statement
+    (outer, f), (size, g), (result, h) = statement
     need(size == result, "h has another size than g", got=result, expected=size)
     within(g, by, size, outer)
     return f"h = f o g {same(h, g + f, by, size, what='h is not f o g')}"
 
 def no_composition(statement, evidence):
     """Some g(i) is not in the domain of f."""
-    ((outer, _, _), (size, _, g)), (at,) = statement, evidence
+    ((outer, _), (size, g)), (at,) = statement, evidence
     need(at < size, "evidence.at is not in the domain", got=at, size=size)
     got = value(g, at)
     need(got and len(got) == 1 and not 0 <= got[0] < outer, "g(i) is in the domain of f", i=at, got=got, size=outer)
@@ -410,7 +394,7 @@ def no_composition(statement, evidence):
 
 def inverse(statement, by):
     """left: g o f = 1; right: f o g = 1; both: left, between sets of one size."""
-    (size, _, f), (other, _, g), side = statement
+    (size, f), (other, g), side = statement
     need(side != "both" or size == other, "the sizes differ, so no inverse is two-sided", f=size, g=other)
     if side == "right":
         f, g, size, other = g, f, other, size
@@ -420,7 +404,7 @@ def inverse(statement, by):
 def no_inverse(statement, evidence):
     """Two points of one value exclude a left inverse. A value that is not taken excludes a right inverse: some stages
     take all values of f to one number, and that value to another."""
-    ((size, _, f), codomain, side), (points, missed, invariant, by) = statement, evidence
+    ((size, f), codomain, side), (points, missed, invariant, by) = statement, evidence
     given = [part is not None for part in evidence]
     need(given in ([1, 0, 0, 0], [0, 1, 1, 1]), "evidence is two points, or a missed value with an invariant and by")
     need(side != ("right" if given[0] else "left"), "two points exclude a left inverse, a missed value a right one")
@@ -438,7 +422,7 @@ def no_inverse(statement, evidence):
 # --- operands and banks ----------------------------------------------------------------------------------------------
 # Element (m, k) of an operand of wgmma, of 16 bits, is wanted at byte xored(base + layout(m + M k), swizzle) for every
 # base that is a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B.
-OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": sized, "swizzle": range(4),
+OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": SIZED, "swizzle": range(4),
            "align": range(16, 2**18 + 1, 16)}
 
 def xored(byte, swizzle, offset=0):
@@ -453,7 +437,7 @@ def misread(shape, layout, swizzle, align, rows, major, mode, offset, corners=No
     """Return where [i, j, m, k] descriptors, for rows x 16 elements each, read other bytes than wanted, as measured on
     an H200. Without corners (their unxored bytes at the start and a stride away along m and k): those that might do."""
     need(layout[0] == math.prod(shape) <= 2**17, "the layout has another size than the operand", got=layout[0])
-    parts = column(layout[0], layout[2]).reshape(shape[1] // 16, 16, -1, rows).transpose(2, 0, 3, 1)
+    parts = column(*layout).reshape(shape[1] // 16, 16, -1, rows).transpose(2, 0, 3, 1)
     (m, k), span, period = np.indices((rows, 16)), 16 << mode, (16, 256, 512, 1024)[max(mode, swizzle)]
     near_m, edge, near_k = (span, 8, 2) if major == "K" else (2, span // 2, span)
     bases = range(0, period, math.gcd(align, period))
@@ -497,7 +481,7 @@ GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100) ds_read_b32|gfx950
 
 def bank_turns(statement, _):
     """Lane l of access a starts at byte address(l + lanes a); all accesses take "turns", the worst takes "most"."""
-    access, (size, _, path), *claimed = statement
+    access, (size, path), *claimed = statement
     groups = "".join(digits for pattern, digits in GROUPS.items() if re.fullmatch(pattern, access))
     need(groups, "it was not measured which lanes this access serves together", access=access)
     lanes, banks = 64 if "gfx9" in access else 32, 64 if re.fullmatch("gfx950 ds_read_b(64|128)", access) else 32
@@ -515,17 +499,17 @@ def bank_turns(statement, _):
 
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
-    "equality": (equality, {"f": function, "g": function}, BY),
-    "inequality": (inequality, {"f": function, "g": function}, {"at?": [int]}),
-    "composition": (composition, {"f": sized, "g": sized, "h": sized}, BY),
-    "no-composition": (no_composition, {"f": sized, "g": sized}, {"at": NATURAL}),
-    "inverse": (inverse, {"f": sized, "inverse": sized, "side": {"left", "right", "both"}}, BY),
-    "no-inverse": (no_inverse, {"f": sized, "codomain": NATURAL, "side": {"left", "right", "both"}},
+    "equality": (equality, {"f": ANY, "g": ANY}, BY),
+    "inequality": (inequality, {"f": ANY, "g": ANY}, {"at?": [int]}),
+    "composition": (composition, {"f": SIZED, "g": SIZED, "h": SIZED}, BY),
+    "no-composition": (no_composition, {"f": SIZED, "g": SIZED}, {"at": NATURAL}),
+    "inverse": (inverse, {"f": SIZED, "inverse": SIZED, "side": {"left", "right", "both"}}, BY),
+    "no-inverse": (no_inverse, {"f": SIZED, "codomain": NATURAL, "side": {"left", "right", "both"}},
                    {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
     "wgmma-operand": (wgmma_operand,
                       {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}, {}),
     "no-operand": (no_operand, OPERAND, {}),
-    "bank-turns": (bank_turns, {"access": str, "address": sized, "turns": NATURAL, "most": NATURAL}, {}),
+    "bank-turns": (bank_turns, {"access": str, "address": SIZED, "turns": NATURAL, "most": NATURAL}, {}),
 }
 
 def seal(document) -> str:

@@ -35,8 +35,8 @@ def equality(f: Given, g: Given) -> Certificate:
     Example:
         >>> import layoutalg as la
         >>> made = equality(la.parse("(2,4):(1,2)"), la.parse("8:1"))
-        >>> made.kind, made.statement, made.evidence
-        ('equality', {'f': '(2,4):(1,2)', 'g': '8:1'}, {'by': 'table'})
+        >>> made.kind, made.statement["f"], made.evidence
+        ('equality', {'size': 8, 'stages': [['split', [2, 4]], ['affine', [[1, 2]], [0]]]}, {'by': 'table'})
         >>> other = equality(la.parse("4:1"), la.parse("(2,2):(1,3)"))
         >>> print(other.kind, other.evidence, other.check().certificate["claim"])
         inequality {'at': [2]} f is [2] and g is [3] at [2]
@@ -87,8 +87,8 @@ def composition(outer: object, inner: object, composite: object = None) -> Certi
     Example:
         >>> import layoutalg as la
         >>> made = composition(la.parse("(4,8):(8,1)"), la.parse("8:2"))
-        >>> made.kind, made.statement["h"], made.evidence
-        ('composition', '(2,4):(16,1)', {'by': 'table'})
+        >>> made.kind, made.statement["h"]["stages"], made.evidence
+        ('composition', [['split', [2, 4]], ['affine', [[16, 1]], [0]]], {'by': 'table'})
         >>> none = composition(la.parse("(6,2):(1,7)"), la.parse("(2,3):(20,1)"))
         >>> print(none.kind, none.check().certificate["claim"])
         no-composition g(1) = [20] is not in 0 to 11
@@ -110,4 +110,4 @@ def composition(outer: object, inner: object, composite: object = None) -> Certi
 def _periods(swizzle: Swizzle, inner: Function) -> Function:
     """Return a swizzle as a function of as many periods as the values of another one need."""
     size = swizzle.period * (greatest(inner) // swizzle.period + 1)
-    return Function("", [swizzled(swizzle)], size, (size,))
+    return Function([swizzled(swizzle)], size, (size,))

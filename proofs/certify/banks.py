@@ -113,13 +113,12 @@ def _document(values: IntArray) -> object:
     modes = strided(values)
     if not isinstance(modes, Departure) and modes:
         extents, strides = ([digit[part] for digit in modes] for part in (0, 1))
-        text = ":".join(f"({','.join(map(str, part))})" for part in (extents, strides)) if not first else ""
-        return Function(text, [["split", extents], ["affine", [strides], [first]]], size).document()
+        return Function([["split", extents], ["affine", [strides], [first]]], size).document()
     bits = size.bit_length() - 1
     columns = linear(values) if size == 1 << bits and int(values.min()) >= 0 else None
     if columns is not None and not isinstance(columns, Departure):
-        return Function("", [["xor", list(columns[0]), columns[1]]], size).document()
-    return Function("", [["table", values.tolist()]], size).document()
+        return Function([["xor", list(columns[0]), columns[1]]], size).document()
+    return Function([["table", values.tolist()]], size).document()
 
 
 def _unknown(target: object, operation: object, because: str) -> RepresentabilityError:

@@ -35,7 +35,8 @@ class Certificate(Statement):
     Raises: MalformedError: LA425.
 
     Example:
-        >>> made = Certificate("equality", {"f": "(2,4):(1,2)", "g": "8:1"}, {"by": "table"})
+        >>> f, g = ({"size": 8, "stages": stages} for stages in ([["split", [2, 4]], ["affine", [[1, 2]], [0]]], []))
+        >>> made = Certificate("equality", {"f": f, "g": g}, {"by": "table"})
         >>> bool(made.check()), Certificate.from_json(made.to_text()) == made
         (True, True)
     """

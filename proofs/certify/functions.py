@@ -35,7 +35,6 @@ class Function:
     """A layout as a function of its flat coordinate, or of parameters and coordinates where ``size`` is None.
 
     Args:
-        text: ``shape:stride`` where the layout is plain; else empty.
         stages: The stages of the checker.
         size: Number of points.
         digits: Extents of the digits it is written on, fastest first.
@@ -43,17 +42,14 @@ class Function:
         outputs: Number of values.
     """
 
-    text: str
     stages: Stages
     size: int | None
     digits: tuple[int, ...] = ()
     inputs: int = 0
     outputs: int = 1
 
-    def document(self) -> str | dict[str, object]:
+    def document(self) -> dict[str, object]:
         """Return what stands in a statement."""
-        if self.text:
-            return self.text
         domain = {"inputs": self.inputs} if self.size is None else {"size": self.size}
         return {**domain, "stages": self.stages}
 
@@ -107,12 +103,12 @@ def _closed(layout: AnyFamily, argument: str) -> Function:
     """Return a layout with a size."""
     if isinstance(layout, CuteLayout):
         extents, strides = [list(part) for part in zip(*layout.flat, strict=True)] if layout.flat else ([], [])
-        return Function(str(layout) if extents else "1:0", _strided(extents, strides, 0), layout.size, tuple(extents))
+        return Function(_strided(extents, strides, 0), layout.size, tuple(extents))
     if isinstance(layout, ComposedLayout):
         return _composed(layout)
     if isinstance(layout, LinearLayout):
         stages: Stages = [["xor", list(layout.columns), layout.constant]]
-        return Function("", stages, layout.size, (2,) * layout.in_bits)
+        return Function(stages, layout.size, (2,) * layout.in_bits)
     if isinstance(layout, IntegerLayout):
         return _integer(layout)
     if isinstance(layout, HierarchicalLayout):
@@ -122,7 +118,7 @@ def _closed(layout: AnyFamily, argument: str) -> Function:
     extents = [extent for _, extent in layout.inputs]
     whole = _pieces(layout.text, max(1, len(extents)), range(len(extents)))
     start: Stages = [["split", extents]] if extents else []
-    return Function("", start + whole, layout.size, tuple(extents), outputs=len(layout.outputs))
+    return Function(start + whole, layout.size, tuple(extents), outputs=len(layout.outputs))
 
 
 def _strided(extents: Sequence[int], strides: Sequence[int], offset: int) -> Stages:
@@ -141,7 +137,7 @@ def _composed(layout: ComposedLayout) -> Function:
             stages.append(swizzled(swizzle))
         if place < len(outer) and outer[-1 - place][1]:
             stages.append(["affine", [[1]], [outer[-1 - place][1]]])
-    return Function("", stages, layout.size, tuple(extents))
+    return Function(stages, layout.size, tuple(extents))
 
 
 def swizzled(swizzle: Swizzle) -> list[Any]:
@@ -167,13 +163,13 @@ def _integer(layout: IntegerLayout) -> Function:
     moduli = [modulus for _, modulus in layout.outputs]
     if any(moduli):
         stages.append(["mod", moduli])
-    return Function("", stages, layout.size, tuple(extents), outputs=len(rows))
+    return Function(stages, layout.size, tuple(extents), outputs=len(rows))
 
 
 def _hierarchical(layout: HierarchicalLayout) -> Function:
     value, digits = _bijection(layout.map)
     if not layout.guards:
-        return Function("", value, layout.size, digits)
+        return Function(value, layout.size, digits)
     parts: list[Stages] = [value]
     constraints: list[list[Any]] = []
     count = 1 + sum(len(guard.bounds) for guard in layout.guards)
@@ -186,7 +182,7 @@ def _hierarchical(layout: HierarchicalLayout) -> Function:
             constraints.append([_unit(count, start + place, -1), bound - 1, ">="])
         digits = max(digits, more, key=len)
     stages: Stages = [["fork", *parts], ["pieces", [[[], constraints, [[_unit(count, 0, 1), 0]]]]]]
-    return Function("", stages, layout.size, digits)
+    return Function(stages, layout.size, digits)
 
 
 def _unit(count: int, place: int, value: int) -> list[int]:
@@ -239,7 +235,7 @@ def _opened(layout: PiecewiseLayout, names: tuple[str, ...]) -> Function:
     count = len(names) + len(layout.axes)
     places = [names.index(name) for name in layout.params] + list(range(len(names), count))
     stages = _pieces(layout.text, count, places)
-    return Function("", stages, None, inputs=count, outputs=len(layout.outputs))
+    return Function(stages, None, inputs=count, outputs=len(layout.outputs))
 
 
 def _pieces(text: str, count: int, places: Sequence[int]) -> Stages:

@@ -51,8 +51,8 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
     Example:
         >>> import layoutalg as la
         >>> made = inverse(la.parse("(4,8):(8,1)"), side="both")
-        >>> made.kind, made.statement["inverse"], made.evidence
-        ('inverse', '(8,4):(4,1)', {'by': 'table'})
+        >>> made.kind, made.statement["inverse"]["stages"], made.evidence
+        ('inverse', [['split', [8, 4]], ['affine', [[4, 1]], [0]]], {'by': 'table'})
         >>> print(inverse(la.parse("(4,8):(2,4)")).check().certificate["claim"])
         f(2) = f(4)
         >>> none = inverse(la.parse("(4,8):(16,2)"), side="both")
@@ -183,4 +183,4 @@ def _candidates(layout: object, f: Function, side: str, codomain: int) -> Iterat
     known = preimages(f)
     if known is not None and 0 < codomain <= LISTED:
         table = [known.get(value, 0) for value in range(codomain)]
-        yield Function("", [["table", table]], codomain, (codomain,))
+        yield Function([["table", table]], codomain, (codomain,))

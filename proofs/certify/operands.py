@@ -38,8 +38,8 @@ def operand(plan: OperandPlan) -> Certificate:
         >>> made = operand(synthesize_wgmma(canonical_operand("A", (64, 32))))
         >>> print(made.check().certificate["claim"])
         2 descriptors read 64 x 32 elements
-        >>> made.statement["layout"], made.statement["swizzle"], [hex(word) for word in made.statement["words"]]
-        ('(64,32):(64,2)', 2, ['0x8000002000010000', '0x8000002000010002'])
+        >>> made.statement["swizzle"], [hex(word) for word in made.statement["words"]]
+        (2, ['0x8000002000010000', '0x8000002000010002'])
     """
     check.kind(plan, OperandPlan, "plan")
     return proved("wgmma-operand", operand_statement(plan), [{}], f"operand({plan.problem})")
@@ -60,8 +60,8 @@ def no_operand(problem: OperandProblem) -> Certificate:
 
     Example:
         >>> made = no_operand(OperandProblem("B", (8, 16), (((8, 1),), ((16, 24),))))
-        >>> print(made.statement["layout"], made.check().certificate["claim"])
-        (8,16):(2,48) no descriptors read these 8 x 16 elements
+        >>> print(made.check().certificate["claim"])
+        no descriptors read these 8 x 16 elements
     """
     check.kind(problem, OperandProblem, "problem")
     statement = problem_statement(problem, problem.align_bytes)
@@ -87,16 +87,15 @@ def problem_statement(problem: OperandProblem, align_bytes: int) -> dict[str, ob
     """Return what a problem requests for tile bases of an alignment, as the checker reads it.
 
     Example:
-        >>> problem_statement(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B"), 256)
-        {'operand': 'B', 'shape': [8, 16], 'layout': '(8,16):(32,2)', 'swizzle': 1, 'align': 256}
+        >>> made = problem_statement(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B"), 256)
+        >>> made["shape"], made["layout"]["stages"], made["swizzle"]
+        ([8, 16], [['split', [8, 16]], ['affine', [[32, 2]], [0]]], 1)
     """
     digits = [digit for modes in problem.smem_modes for digit in modes]
     extents = [extent for extent, _ in digits]
     strides = [ELEMENT_BYTES * stride for _, stride in digits]
-    parts = [",".join(map(str, part)) for part in (extents, strides)]
-    text = "" if problem.smem_base_bytes else f"({parts[0]}):({parts[1]})"
     stages = [["split", extents], ["affine", [strides], [problem.smem_base_bytes]]]
-    layout = Function(text, stages, problem.shape[0] * problem.shape[1]).document()
+    layout = Function(stages, problem.shape[0] * problem.shape[1]).document()
     return {
         "operand": problem.operand,
         "shape": list(problem.shape),

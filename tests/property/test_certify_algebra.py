@@ -43,6 +43,11 @@ def values(layout: object) -> list[tuple[int, ...]]:
     return [value if isinstance(value, tuple) else (int(value),) for value in found]
 
 
+def plain(size: int, stride: int) -> dict[str, object]:
+    """The function size:stride."""
+    return {"size": size, "stages": [["affine", [[stride]], [0]]]}
+
+
 def checked(document: dict[str, object]) -> tuple[int, str]:
     """What the checker says of the text of a document."""
     return checker.check(checker.parsed(json.dumps(document)))  # type: ignore[return-value]
@@ -55,7 +60,7 @@ def test_the_stages_are_the_layout(layout: object) -> None:
     outputs, defined = checker.values_at(found.stages, [checker.np.arange(found.size)])
     assert defined.all()
     assert [tuple(map(int, row)) for row in zip(*outputs, strict=True)] == values(layout)
-    _, _, read = checker.function(json.loads(json.dumps(found.document())), "f")
+    _, read = checker.read(json.loads(json.dumps(found.document())), checker.SIZED, "f")
     again, _ = checker.values_at(read, [checker.np.arange(found.size)])
     assert [part.tolist() for part in again] == [part.tolist() for part in outputs]
 
@@ -137,7 +142,7 @@ def test_layouts_too_large_to_list_have_certificates() -> None:
     assert la.certify.equality(big, la.parse("12884901888:1")).evidence["by"] == "digits"
     assert la.certify.inverse(la.parse("(65536,65536):(65536,1)"), side="both").evidence["by"] == "digits"
     swapped = la.certify.composition(la.parse("(65536,65536):(65536,1)"), la.parse("(65536,65536):(65536,1)"))
-    assert swapped.statement["h"] == "(65536,65536):(1,65536)"
+    assert swapped.statement["h"]["stages"] == [["split", [65536, 65536]], ["affine", [[1, 65536]], [0]]]
     assert la.certify.inverse(la.parse("(65536,65536):(2,3)"), side="left").kind == "no-inverse"
 
 
@@ -166,5 +171,5 @@ def test_a_claim_that_does_not_hold_has_no_certificate() -> None:
         la.certify.composition(la.parse("(4,8):(8,1)"), la.parse("8:2"), la.parse("8:2"))
     with pytest.raises(AdmissibilityError, match="LA427"):
         la.certify.inverse(la.parse("(4,8):(8,1)"), la.parse("(4,8):(8,1)"))
-    document = Certificate("equality", {"f": "4:1", "g": "4:2"}, {"by": "table"}).to_json()
+    document = Certificate("equality", {"f": plain(4, 1), "g": plain(4, 2)}, {"by": "table"}).to_json()
     assert checked(document) == (1, "f and g differ, at [1], got [1], expected [2]")

@@ -41,7 +41,7 @@ def test_every_mode_has_certificates(case):
     plan = planned(*case)
     made = la.certify.operand(plan)
     assert made.check()
-    assert len(made.to_text()) < 330 + 21 * len(plan.tiles)
+    assert len(made.to_text()) < 400 + 21 * len(plan.tiles)
     with pytest.raises(AdmissibilityError, match=r"descriptors read this operand, major '(K|MN)', swizzle [0-3]"):
         la.certify.no_operand(plan.problem)
 
@@ -63,7 +63,8 @@ WRONG = [
     ({"major": lambda _: "MN"}, "wgmma reads another byte, m_k [[0, 1]]"),
     ({"swizzle": lambda _: 2}, "wgmma reads another byte"),
     ({"align": lambda _: 24}, "align is out of range, got 24"),
-    ({"layout": lambda _: "(128,64):(2,256)"}, "wgmma reads another byte, m_k [[0, 1]]"),
+    ({"layout": lambda _: {"size": 8192, "stages": [["split", [128, 64]], ["affine", [[2, 256]], [0]]]}},
+     "wgmma reads another byte, m_k [[0, 1]]"),
     ({"layout": lambda _: {"size": 8192, "stages": [["split", [128, 64]]]}}, "not one value everywhere"),
     ({"layout": lambda _: {"size": 8192, "stages": [["split", [128, 64]], ["affine", [[128, 2]], [2**18]]]}}, "reads"),
 ]  # fmt: skip
@@ -166,8 +167,7 @@ def test_integers_are_written_as_what_they_are():
     lanes = np.arange(32)
     written = [la.certify.bank_turns("sm_90a", "ld.shared.b32", 4 * values).statement["address"]
                for values in (lanes, lanes + 1, lanes ^ lanes >> 3, lanes * lanes)]  # fmt: skip
-    assert written[0] == "(32):(4)"
-    assert [stage["stages"][-1][0] for stage in written[1:]] == ["affine", "xor", "table"]
+    assert [stage["stages"][-1][0] for stage in written] == ["affine", "affine", "xor", "table"]
 
 
 @pytest.mark.parametrize(("target", "operation"), AMD_RULES)

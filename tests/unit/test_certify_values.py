@@ -14,7 +14,10 @@ from layoutalg.proofs import checker
 from layoutalg.proofs.certify import KINDS, Certificate
 from layoutalg.proofs.certify.evidence import proved
 
-TRUE = Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"})
+FOUR = {"size": 4, "stages": []}
+SQUARE = {"size": 4, "stages": [["split", [2, 2]], ["affine", [[1, 2]], [0]]]}
+TWICE = {"size": 4, "stages": [["affine", [[2]], [0]]]}
+TRUE = Certificate("equality", {"f": FOUR, "g": SQUARE}, {"by": "table"})
 
 
 def test_a_certificate_comes_back_from_its_document_and_its_text() -> None:
@@ -29,7 +32,7 @@ def test_what_is_handed_out_is_no_part_of_the_certificate() -> None:
     document = TRUE.to_json()
     document["statement"]["f"] = "5:1"  # type: ignore[index]
     assert TRUE.check()
-    given = {"f": "4:1", "g": "(2,2):(1,2)"}
+    given: dict[str, object] = {"f": FOUR, "g": SQUARE}
     made = Certificate("equality", given, {"by": "table"})
     given["f"] = "5:1"
     assert made == TRUE
@@ -55,20 +58,22 @@ def test_only_json_data_is_stated(part: object) -> None:
     with pytest.raises(MalformedError, match="LA425"):
         Certificate("equality", part, {"by": "table"})  # type: ignore[arg-type]
     with pytest.raises(MalformedError, match="LA425"):
-        Certificate("equality", {"f": "4:1", "g": "4:1"}, part)  # type: ignore[arg-type]
+        Certificate("equality", {"f": FOUR, "g": FOUR}, part)  # type: ignore[arg-type]
 
 
 def test_a_wrong_certificate_is_refuted_and_one_for_no_rule_unknown() -> None:
-    wrong = Certificate("equality", {"f": "4:1", "g": "4:2"}, {"by": "table"}).check()
+    wrong = Certificate("equality", {"f": FOUR, "g": TWICE}, {"by": "table"}).check()
     assert isinstance(wrong, Refuted)
     assert wrong.witness == {"what": "f and g differ, at [1], got [1], expected [2]"}
     table = {"size": 2, "stages": [["table", [0, 1]]]}
-    unknown = Certificate("equality", {"f": table, "g": "2:1"}, {"by": "digits", "digits": [2]}).check()
+    unknown = Certificate(
+        "equality", {"f": table, "g": {"size": 2, "stages": []}}, {"by": "digits", "digits": [2]}
+    ).check()
     assert isinstance(unknown, Unknown)
 
 
 def test_evidence_is_tried_until_one_decides() -> None:
-    table = {"f": {"size": 2, "stages": [["table", [0, 1]]]}, "g": "2:1"}
+    table = {"f": {"size": 2, "stages": [["table", [0, 1]]]}, "g": {"size": 2, "stages": []}}
     vain: dict[str, object] = {"by": "digits", "digits": [2]}
     assert proved("equality", table, [vain, {"by": "table"}], "here").evidence == {"by": "table"}
     with pytest.raises(BudgetError, match="LA428"):
@@ -76,7 +81,7 @@ def test_evidence_is_tried_until_one_decides() -> None:
     with pytest.raises(BudgetError, match="LA428"):
         proved("equality", table, [], "here")
     with pytest.raises(AdmissibilityError, match="LA427"):
-        proved("equality", {"f": "4:1", "g": "4:2"}, [{"by": "table"}], "here")
+        proved("equality", {"f": FOUR, "g": TWICE}, [{"by": "table"}], "here")
 
 
 def test_claims_that_are_none() -> None:
