@@ -27,8 +27,8 @@ def functoriality(inner: Morphism, outer: Morphism) -> Certificate:
 
     Example:
         >>> made = functoriality(Morphism(4, (3, 4), (1,)), Morphism((3, 4), (4, 3), (1, 0)))
-        >>> made.kind, made.statement
-        ('composition', {'f': '(3,4):(4,1)', 'g': '4:3', 'h': '4:1'})
+        >>> made.kind, made.statement["f"]["stages"]
+        ('composition', [['split', [3, 4]], ['affine', [[4, 1]], [0]]])
         >>> bool(made.check())
         True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
@@ -89,7 +89,7 @@ def rightly_changed(plan: OperandPlan, place: int, bit: int) -> bool:
     return reads_rightly(plan.with_changes(tiles=(*plan.tiles[:place], tile, *plan.tiles[place + 1 :])))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.filter_too_much])
 @given(problems(), st.sampled_from((16, 64, 256, 512)))
 def test_an_alignment_is_claimed_only_where_every_base_is_right(problem: OperandProblem, align: int) -> None:
     plan = find(problem)

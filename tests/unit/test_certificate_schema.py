@@ -22,26 +22,7 @@ STAGES = {
         "prefixItems": [{"enum": [*checker.STAGES, "fork"]}],
     },
 }
-TEXT = {"type": "string", "pattern": "^[0-9(,)-]*:[0-9(,)-]*$", "description": "shape:stride"}
-
-
-def staged(domain: str, least: int) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": [domain, "stages"],
-        "properties": {domain: {"type": "integer", "minimum": least}, "stages": {"$ref": "#/$defs/stages"}},
-        "additionalProperties": False,
-    }
-
-
-DEFINITIONS = {
-    "stages": STAGES,
-    "sized": {"anyOf": [TEXT, staged("size", 0)], "description": "a function on 0 .. size - 1"},
-    "function": {
-        "anyOf": [TEXT, staged("size", 0), staged("inputs", 1)],
-        "description": "a function on 0 .. size - 1, or on all points of Z^inputs",
-    },
-}
+DEFINITIONS = {"stages": STAGES}
 
 
 def of(form: Any) -> dict[str, Any]:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+import layoutalg as la
 from layoutalg.cute import Morphism
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import Certificate, functoriality
+from layoutalg.proofs.certify.functions import function
 
 F = Morphism((4, 8), (8, 4), (1, 0))
 G = Morphism((8, 4), (8, 2, 4), (0, 2))
 
 
+def stages(texts: dict[str, str]) -> dict[str, object]:
+    """Layouts as a statement writes them."""
+    return {name: function(la.parse(text)).document() for name, text in texts.items()}
+
+
 def test_the_claim_is_the_composition_of_three_layouts() -> None:
     made = functoriality(F, G)
     assert made.kind == "composition"
-    assert made.statement == {"f": "(8,4):(1,16)", "g": "(4,8):(8,1)", "h": "(4,8):(16,1)"}
+    assert made.statement == stages({"f": "(8,4):(1,16)", "g": "(4,8):(8,1)", "h": "(4,8):(16,1)"})
     assert str(made.check()).startswith("proved        h = f o g at 32 points")
 
 
@@ -60,6 +67,6 @@ def test_a_checker_that_disagrees_is_not_overruled(monkeypatch: pytest.MonkeyPat
 def test_forged_claims_fail_by_arithmetic_alone(changes: dict[str, str], fact: str) -> None:
     turned = Morphism((512, 512), (512, 512), (1, 0))
     made = functoriality(turned, Morphism.identity((512, 512)))
-    verdict = Certificate(made.kind, {**made.statement, **changes}, made.evidence).check()
+    verdict = Certificate(made.kind, {**made.statement, **stages(changes)}, made.evidence).check()
     assert isinstance(verdict, Refuted)
     assert str(verdict.witness["what"]).startswith(fact)
