@@ -1,6 +1,6 @@
 """When is a walked element in bounds: the engine's test against the problem's, for every tile origin at once.
 
-Main definitions: ``classify_bounds``, ``judged``.
+Main definitions: ``classify_bounds``, ``judged``, ``lattice_points``.
 
 Main statements: fix a walked element. Along a tile dimension i the origin is o_i = m_i * u_i with u_i any integer. The
 problem's test is an interval of u_i per dimension, so its in-bounds set is a box of Z^n. The engine's test of a map
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from layoutalg.proofs.tensormap.walk import ADDRESS_LIMIT, IntArray, MismatchErr
 
 UNBOUNDED = 2**61
 Flags = npt.NDArray[np.bool_]
+Number = TypeVar("Number", int, IntArray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,19 @@ def judged(
     return wanted, engine
 
 
+def lattice_points(low: int, high: int, x: Number, step: int) -> tuple[Number, Number]:
+    """Return the first and the last u with low <= x + step u < high, for a step above 0.
+
+    Example:
+        >>> lattice_points(0, 10, 1, 4)
+        (0, 2)
+    """
+    return -((x - low) // step), (high - 1 - x) // step
+
+
 def in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
     """Lattice points whose origin is itself in bounds."""
-    (low, high), step = plan.problem.bounds[dim], plan.problem.origin_multiple[dim]
-    return -(-low // step), (high - 1) // step
+    return lattice_points(*plan.problem.bounds[dim], 0, plan.problem.origin_multiple[dim])
 
 
 def requested_boxes(plan: TensorMapPlan, walked: Walk) -> Boxes:
@@ -110,8 +120,8 @@ def requested_boxes(plan: TensorMapPlan, walked: Walk) -> Boxes:
         bottom, top = problem.bounds[dim]
         step = problem.origin_multiple[dim]
         if step:
-            low[dim] = (-((x - bottom) // step))[axis]
-            high[dim] = ((top - 1 - x) // step)[axis]
+            first_point, last_point = lattice_points(bottom, top, x, step)
+            low[dim], high[dim] = first_point[axis], last_point[axis]
         else:
             holds &= ((x >= bottom) & (x < top))[axis]
     return Boxes(low, high, holds)
@@ -128,11 +138,9 @@ def _engine_boxes(walked: Walk, moves: list[dict[int, int]], dims: list[int]) ->
             holds &= (coordinate >= 0) & (coordinate < extent)
             continue
         ((dim, step),) = row.items()
-        bottom, top = -coordinate, extent - 1 - coordinate
-        if step < 0:
-            bottom, top, step = -top, -bottom, -step
-        low[dim] = np.maximum(low[dim], -((-bottom) // step))
-        high[dim] = np.minimum(high[dim], top // step)
+        start = coordinate if step > 0 else extent - 1 - coordinate  # a line walked backwards from its other end
+        first_point, last_point = lattice_points(0, extent, start, abs(step))
+        low[dim], high[dim] = np.maximum(low[dim], first_point), np.minimum(high[dim], last_point)
     return Boxes(low, high, holds)
 
 
