@@ -42,13 +42,23 @@ def nullspace(layout: Cute) -> CuteLayout:
     own = bottom(composed(layout, "nullspace"))
     if own.size == 0:
         raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout reaches no coordinate")
+    return from_flat(still_digits(own.flat))
+
+
+def still_digits(flat: Flat) -> Flat:
+    """Return the digits of the 1-D coordinates that the stride-0 modes of a digit list reach, merged.
+
+    Example:
+        >>> still_digits(((4, 0), (2, 1), (3, 0)))
+        ((4, 1), (3, 8))
+    """
     digits: list[tuple[int, int]] = []
     weight = 1
-    for extent, stride in merge(own.flat):
+    for extent, stride in merge(flat):
         if stride == 0:
             digits.append((extent, weight))
         weight *= extent
-    return from_flat(merge(tuple(digits)))
+    return merge(tuple(digits))
 
 
 def max_common_layout(a: Cute, b: Cute) -> CuteLayout:

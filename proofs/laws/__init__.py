@@ -14,6 +14,7 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.laws import (
     boxes,
     coalesce,
+    common,
     complement,
     composed,
     composition,
@@ -45,6 +46,7 @@ __all__ = ["Law", "Obligation", "law", "laws", "prove", "table"]
 _SUBJECTS = (
     boxes,
     coalesce,
+    common,
     complement,
     composed,
     composition,

@@ -1,6 +1,6 @@
 """Layouts under swizzles and offsets: their values, their one spelling, compositions and inverses.
 
-Main definitions: ``LAWS``.
+Main definitions: ``LAWS``, ``every_stack``.
 
 Main statements: a composed layout is g o L with g a stack of swizzles and offsets, a bijection of the integers. What
 rearranges the domain acts on L alone; what composes after g moves a swizzle, or is decided on the function itself.
@@ -28,6 +28,7 @@ from layoutalg.cute import (
 )
 from layoutalg.cute.composed import IDENTITY, Cute, Stages, fused
 from layoutalg.cute.swizzled import simplify
+from layoutalg.ground.digits import span
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.laws.engines import bit_vectors, enumerated
 from layoutalg.proofs.laws.law import Law
@@ -88,7 +89,8 @@ def _layout(stages: Stages, base: CuteLayout) -> ComposedLayout:
     return found  # type: ignore[return-value]
 
 
-def _layouts() -> Iterator[ComposedLayout]:
+def every_stack() -> Iterator[ComposedLayout]:
+    """Yield every stack over every layout."""
     return (_layout(stages, base) for stages, base in product(_STACKS, _BASES))
 
 
@@ -102,6 +104,25 @@ def _evaluated(layout: ComposedLayout, table: Callable[[ComposedLayout], Any] = 
         return "the range is not that of the values"
     periodic = all(_moved(layout.stages, v + layout.period) == _moved(layout.stages, v) + layout.period for v in values)
     return None if periodic else "the stack does not commute with its period"
+
+
+def _large() -> Iterator[ComposedLayout]:
+    bases = [CuteLayout((1025, 1024), stride) for stride in ((1, 1025), (1024, 1), (-3, 7))]
+    stacks = [_STACKS[1], ((Swizzle(3, 2, -4), 6), (Swizzle(2, 0, 2), 1))]
+    return (_layout(stages, base) for stages, base in product(stacks, bases))
+
+
+def _ranged(
+    layout: ComposedLayout, extremes: Callable[[ComposedLayout], tuple[int, int]] = ComposedLayout.value_range
+) -> str | None:
+    values = layout.table()
+    return None if extremes(layout) == (values.min(), values.max()) else "the range is not that of the values"
+
+
+def _of_the_ends(layout: ComposedLayout) -> tuple[int, int]:
+    """Take the values at the least and at the greatest offset."""
+    low, high = span(layout.base.flat)
+    return _moved(layout.stages, low), _moved(layout.stages, high)
 
 
 def _offset_after(layout: ComposedLayout) -> Any:
@@ -162,7 +183,7 @@ Pair = tuple[Any, Any]
 
 def _pairs() -> Iterator[Pair]:
     outers = [CuteLayout(16), CuteLayout((4, 8), (8, 1)), CuteLayout((2, 16), (16, 1)), CuteLayout((4, 4), (1, 8))]
-    inners = [layout for layout in _layouts() if layout.value_range()[0] >= 0]
+    inners = [layout for layout in every_stack() if layout.value_range()[0] >= 0]
     yield from product(outers, inners)
     yield from product(outers, _SWIZZLES)
     stacked = [_layout(stages, base) for stages in _STACKS[:4] for base in _BASES[:2]]
@@ -249,14 +270,22 @@ LAWS = (
         "Calls, tables and arrays of coordinates give Sw(offset + L(c)) stage by stage; the range is that of the "
         "values, and the stack commutes with its period.",
         ("layoutalg.cute.ComposedLayout.__call__", "layoutalg.cute.ComposedLayout.table"),
-        enumerated(_layouts, _evaluated, partial(_evaluated, table=_offset_after), _CASES, 128),
+        enumerated(every_stack, _evaluated, partial(_evaluated, table=_offset_after), _CASES, 128),
+        _WHY,
+    ),
+    Law(
+        "composed.range",
+        "value_range is the range of the values also where there are too many to go through: two windows of a period "
+        "hold the extremes.",
+        ("layoutalg.cute.ComposedLayout.value_range", "layoutalg.cute.composed._values_from"),
+        enumerated(_large, _ranged, partial(_ranged, extremes=_of_the_ends), "6 layouts of 2^20 + 2^10 points", 6),
         _WHY,
     ),
     Law(
         "composed.simplified",
         "simplify keeps the function, has no more swizzles, and is idempotent.",
-        ("layoutalg.cute.swizzled.simplify",),
-        enumerated(_layouts, _same_function, partial(_same_function, operation=_one_swizzle), _CASES, 128),
+        ("layoutalg.cute.swizzled.simplify", "layoutalg.cute.swizzled.tabled", "layoutalg.cute.swizzled._multiplied"),
+        enumerated(every_stack, _same_function, partial(_same_function, operation=_one_swizzle), _CASES, 128),
         _WHY,
     ),
     Law(
@@ -264,7 +293,7 @@ LAWS = (
         "What rearranges the domain of g o L rearranges that of L: coalesce, group, divide, and composition on the "
         "right.",
         ("layoutalg.cute.algebra.lift", "layoutalg.cute.logical_divide", "layoutalg.cute.composition.composition"),
-        enumerated(_layouts, _lifted, partial(_lifted, lift=_swizzle_first), _CASES, 128),
+        enumerated(every_stack, _lifted, partial(_lifted, lift=_swizzle_first), _CASES, 128),
         _WHY,
     ),
     Law(
@@ -285,14 +314,14 @@ LAWS = (
         "Inverses of swizzled layouts: L(R(i)) = i of the right one, L(R(L(c))) = L(c) of the left one, and R(L(c)) = "
         "c where L is injective.",
         ("layoutalg.cute.right_inverse", "layoutalg.cute.left_inverse"),
-        enumerated(_layouts, _inverted, partial(_inverted, right=_of_the_base), _CASES, 128),
+        enumerated(every_stack, _inverted, partial(_inverted, right=_of_the_base), _CASES, 128),
         _WHY,
     ),
     Law(
         "composed.recast",
         "upcast of a swizzled layout holds the same narrow elements, the swizzle moved by the bits of the width.",
         ("layoutalg.cute.upcast", "layoutalg.cute.Swizzle.raised"),
-        enumerated(_layouts, _cast, partial(_cast, cast=_same_base), _CASES, 128),
+        enumerated(every_stack, _cast, partial(_cast, cast=_same_base), _CASES, 128),
         _WHY,
     ),
 )

@@ -264,7 +264,11 @@ LAWS = (
         "composition.value",
         "composition(A, B)(c) = A(B(c)) on all of B's domain, each mode of B in its place; it is refused exactly where "
         "no layout has this function.",
-        ("layoutalg.cute.composition.composition", "layoutalg.cute.compose_strided.after_strided"),
+        (
+            "layoutalg.cute.composition.composition",
+            "layoutalg.cute.compose_strided.after_narrow",
+            "layoutalg.cute.compose_strided.after_strided",
+        ),
         enumerated(
             _pairs,
             _value,

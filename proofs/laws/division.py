@@ -244,7 +244,11 @@ LAWS = (
         "division.forms",
         "zipped_divide gathers the tiles of all modes in front of their rests; tiled_divide and flat_divide are the "
         "same function, laid open.",
-        ("layoutalg.cute.zipped_divide", "layoutalg.cute.tiled_divide", "layoutalg.cute.flat_divide"),
+        (
+            *("layoutalg.cute.zipped_divide", "layoutalg.cute.tiled_divide", "layoutalg.cute.flat_divide"),
+            *(f"layoutalg.cute.divide.{name}" for name in ("shaped", "unzip", "tiled", "flat", "_by_mode")),
+            "layoutalg.cute.compose_strided.after_tiler",
+        ),
         enumerated(
             _divisions,
             partial(_forms, operations=_DIVIDES),
@@ -258,7 +262,7 @@ LAWS = (
         "product.copies",
         "A * T = (A, C o T) with C the complement of A: copy j starts at C(T(j)), and from any offset its copy, the "
         "element in it and the start within the gap are read back, so copies at different places are disjoint.",
-        ("layoutalg.cute.logical_product", "layoutalg.cute.complement.gaps"),
+        ("layoutalg.cute.logical_product", "layoutalg.cute.product.product_of", "layoutalg.cute.complement.gaps"),
         (
             *integers(_copied, partial(_copied, fill=_over_the_size), _COPIES),
             *enumerated(
@@ -288,7 +292,7 @@ LAWS = (
         "product.by_mode",
         "Mode k of the blocked product is (block mode k, copies mode k), of the raked product the two turned around; "
         "both have the offsets of the logical product.",
-        ("layoutalg.cute.blocked_product", "layoutalg.cute.raked_product"),
+        ("layoutalg.cute.blocked_product", "layoutalg.cute.raked_product", "layoutalg.cute.product.interleaved"),
         enumerated(
             _blocks,
             _zipped_by_mode,

@@ -26,6 +26,8 @@ from layoutalg.proofs.laws.trial import Trial
 
 _TWO = "all extents >= 2, all strides; two modes: the step of the induction"
 _PADDED = "two modes with strides d and d m, any m >= s, all extents"
+_STRIDED = "layoutalg.cute.inverse_strided"
+_FOUND = ("_drifting", "_searched")
 _BOX = "layouts of at most 2 modes with extents 1..4 and strides -2..5"
 
 
@@ -131,7 +133,10 @@ LAWS = (
     Law(
         "inverse.right",
         "L(right_inverse(L)(i)) = i for every i in its domain, by induction over the modes.",
-        ("layoutalg.cute.right_inverse", "layoutalg.cute.inverse_strided.right_digits"),
+        (
+            "layoutalg.cute.right_inverse",
+            *[f"{_STRIDED}.{name}" for name in ("right_strided", "right_digits", "_right")],
+        ),
         integers(_right, partial(_right, inverse=_without_gaps), _TWO),
     ),
     Law(
@@ -149,7 +154,7 @@ LAWS = (
         "inverse.quasi",
         "L(left_inverse(L)(L(c))) = L(c) always, left_inverse(L)(L(c)) = c where L is injective; strides >= 0 that "
         "divide one another, rows padded or not, are never refused.",
-        ("layoutalg.cute.left_inverse",),
+        ("layoutalg.cute.left_inverse", *[f"{_STRIDED}.{name}" for name in ("left_strided", "_left", *_FOUND)]),
         enumerated(_layouts, _quasi, partial(_quasi, inverse=_as_right), f"all {_BOX}", 1056),
         "inverse.left is the part for all values; layouts whose strides do not divide one another are searched for "
         "among all mixed radices, in numbers of least squares",
@@ -158,7 +163,7 @@ LAWS = (
         "inverse.two_sided",
         "L.inverse() exists exactly where the values of L are 0, ..., size - 1; it undoes L on both sides, so it is "
         "unique.",
-        ("layoutalg.cute.layout.CuteLayout.inverse", "layoutalg.cute.right_inverse"),
+        ("layoutalg.cute.layout.CuteLayout.inverse", "layoutalg.cute.inverse._of_strided"),
         enumerated(_layouts, _both_sides, partial(_both_sides, inverse=_as_right), f"all {_BOX}", 1056),
         "inverse.right proves the values for all layouts; that every bijection has a whole chain needs its sum of "
         "extents counted, which is tried by cases",

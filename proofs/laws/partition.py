@@ -315,7 +315,11 @@ LAWS = (
     Law(
         "partition.copy",
         "A tiled copy reads element Z(tv(t, v), r) for value v of thread t in tile r, and every element once.",
-        ("layoutalg.cute.TiledCopy.partition_S", "layoutalg.cute.TiledCopy.tidfrg_S", "layoutalg.cute.make_tiled_copy"),
+        (
+            "layoutalg.cute.TiledCopy.partition_S",
+            "layoutalg.cute.TiledCopy.tidfrg_S",
+            "layoutalg.cute.TiledCopy._placed",
+        ),
         enumerated(_copies, _whole, partial(_whole, view=_one_thread), "3 tensors by 2 copies by 2 instructions", 6),
         _WHY,
     ),

@@ -250,7 +250,7 @@ LAWS = (
     Law(
         "reshape.tile_to_shape",
         "tile_to_shape fills the shape with copies of the tile, a bijection where the tile is one.",
-        ("layoutalg.cute.tile_to_shape",),
+        ("layoutalg.cute.tile_to_shape", "layoutalg.cute.tiling.tiled_to"),
         enumerated(_tilings, _tiled, partial(_tiled, repeat=_compact_whole), "4 tiles to 3 shapes", 12),
         "it is a blocked product (product.by_mode) with a compact layout (reshape.compact)",
     ),
