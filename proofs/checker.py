@@ -28,17 +28,14 @@ NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
 
 class Stop(Exception):
     """The end of a check that does not prove its certificate: the code of the verdict, and why."""
-
 def need(condition, fact, **numbers):
     """Go on if the condition holds; otherwise refute the certificate by this fact and its numbers."""
     if not condition:
         raise Stop(1, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
-
 def can(condition, why):
     """Go on if a rule can decide; otherwise the verdict is unknown."""
     if not condition:
         raise Stop(2, why)
-
 def short(value):
     text = ascii(value)
     return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
@@ -83,7 +80,6 @@ def read(value, form, where):
 PIECE = ([([int], int, POSITIVE)], [([int], int, {"=", ">="})], [([int], int)])
 STAGES = {"split": ([POSITIVE],), "affine": ([[int]], [int]), "mod": ([NATURAL],), "pieces": ([PIECE],),
           "table": ([int],), "xor": ([NATURAL], NATURAL)}
-
 def stages(value, where):
     for place, stage in enumerate(read(value, [lambda stage, _: stage], where)):
         at = f"{where}[{place}]"
@@ -123,7 +119,6 @@ def follow(path, values, way):
 
 class Way:
     """What all ways of computing share, out of ``row``, ``floor`` and ``flipped`` (the xor of two bits)."""
-
     def rest(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
     def xor(self, value, columns, constant):
@@ -152,7 +147,6 @@ class Way:
 
 class Numbers(Way):
     """Arrays of integers, of Python's integers where 64 bits could overflow; ``ok`` tells where there is a value."""
-
     def __init__(self, points):
         self.ok = np.ones(points, dtype=bool)
     def row(self, row, constant, values):
@@ -188,7 +182,6 @@ class Sums(Way):
     support. Where two functions are such sums, so is their difference, and that is 0 everywhere if it is 0 wherever all
     digits outside one support are 0, for each support: by inclusion and exclusion, the part that needs exactly the
     digits of a set is an alternating sum of values at points whose other digits are 0."""
-
     def __init__(self, digits):
         self.supports = [frozenset([place]) for place in range(len(digits))]
         self.spans = [(0, extent - 1) for extent in digits]
@@ -238,13 +231,11 @@ class Sums(Way):
             low, high = self.span(value)
             can(low >= 0 and (relation == ">=" or high == 0), "the first piece may not hold everywhere")
         return pieces[0][1]
-
 def frozen(value):
     return value[0], frozenset(value[1].items())
 
 class Terms(Way):
     """Terms of a solver; ``ok`` says where there is a value."""
-
     def __init__(self, smt, context):
         self.smt, self.zero = smt, smt.IntVal(0, context)
         self.ok = [smt.BoolVal(True, context)] * 2
@@ -262,16 +253,14 @@ class Terms(Way):
             answer = [self.smt.If(some[-1], form, old) for form, old in zip(forms, answer)]
         self.ok.append(self.smt.Or(some + some))
         return answer
-
 def values_at(path, columns) -> tuple:
     """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
     way = Numbers(len(columns[0]))
     return follow(path, columns, way), way.ok
-
 def value(path, *numbers):
     """Return the values of a function at one point, None where it has none."""
-    values, ok = values_at(path, [np.array([number], dtype=object) for number in numbers])
-    return [int(value[0]) for value in values] if ok[0] else None
+    values, (ok,) = values_at(path, [np.array([number], dtype=object) for number in numbers])
+    return [int(value[0]) for value in values] if ok else None
 
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
 DIFFERENT_COUNTS = "the functions have different numbers of values"
@@ -289,7 +278,7 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
         return solved(one, two, size, inputs, what)
     need(size is not None, "a function of all points is for solvers", by=rule)
     if rule == "table":
-        return f"at {compare(one, two, [np.arange(listed(size), dtype=np.int64)], what)} points"
+        return f"at {compare(one, two, [points(size)], what)} points"
     need(math.prod(digits) == size, "the product of the digits is not the size", got=digits)
     way = Sums(digits)
     weights = list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
@@ -302,18 +291,16 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
     supports = {way.supports[atom] for atom in atoms} | {frozenset()}
     boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
-    listed(sum(math.prod(digits[place] for place in box) for box in boxes))
+    points(sum(math.prod(digits[place] for place in box) for box in boxes))
     for box in boxes:
         total = np.zeros(1, dtype=object if size >= 2**62 else np.int64)
         for place in box:
             total = np.add.outer(np.arange(digits[place]).astype(total.dtype) * weights[place], total).ravel()
         compare(one, two, [total], what)
     return f"on {len(boxes)} boxes of {len(digits)} digits"
-
-def listed(count):
+def points(count):
     can(count <= POINTS, f"{count} points are more than are evaluated here; another rule has to decide")
-    return count
-
+    return np.arange(count, dtype=np.int64)
 def compare(one, two, columns, what):
     (left, left_ok), (right, right_ok) = (values_at(path, columns) for path in (one, two))
     need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
@@ -335,29 +322,27 @@ def solved(one, two, size, inputs, what):
             continue
         context = smt.Context()
         no = smt.BoolVal(False, context)
-        points, solver = [smt.Int(f"x{place}", context) for place in range(inputs or 1)], smt.Solver(ctx=context)
+        start, solver = [smt.Int(f"x{place}", context) for place in range(inputs or 1)], smt.Solver(ctx=context)
         ways = Terms(smt, context), Terms(smt, context)
-        left, right = (follow(path, points, way) for path, way in zip((one, two), ways))
+        left, right = (follow(path, start, way) for path, way in zip((one, two), ways))
         need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
         here, there = (smt.And(way.ok) for way in ways)
         differ = smt.Or([no, no] + [a != b for a, b in zip(left, right)])
         solver.add(smt.Or([here != there, smt.And([here, differ])]))
-        solver.add([points[0] >= 0, points[0] < size] if inputs is None else [])
+        solver.add([start[0] >= 0, start[0] < size] if inputs is None else [])
         solver.set(limit, SECONDS * 1000)
         answers[name] = str(solver.check())
         if answers[name] == "sat":
-            at = [solver.model().eval(point, True).as_long() for point in points]
+            at = [solver.model().eval(point, True).as_long() for point in start]
     need(not {"sat", "unsat"} <= set(answers.values()), "the solvers disagree", **answers)
     if "sat" in answers.values():
         compare(one, two, [np.array([number], dtype=object) for number in at], what)
     sure = [name for name, answer in answers.items() if answer == "unsat"]
     can(sure, f"no solver decided within {SECONDS} seconds (z3 and cvc5 are asked): {answers}")
     return f"by {' and '.join(sure)}"
-
 def within(path, by, size, domain):
     need(domain or not size, "the domain is empty", size=size)
     same(path, [*path, ["mod", [domain]]], by, size, what=f"a value is not in the domain 0 to {domain - 1}")
-
 def equality(statement, by):
     """f(i) = g(i) for all i."""
     (size, inputs, f), (other, others, g) = statement
@@ -376,14 +361,12 @@ def inequality(statement, evidence):
     need(len(at) == (inputs or 1) and (inputs or 0 <= at[0] < size), "evidence.at is not in the domain", got=at)
     need(value(f, *at) != value(g, *at), "f and g do not differ there", at=at, value=value(f, *at))
     return f"f is {value(f, *at)} and g is {value(g, *at)} at {at}"
-
 def composition(statement, by):
     """h(i) = f(g(i)) for all i, every g(i) in the domain of f."""
     (outer, f), (size, g), (result, h) = statement
     need(size == result, "h has another size than g", got=result, expected=size)
     within(g, by, size, outer)
     return f"h = f o g {same(h, g + f, by, size, what='h is not f o g')}"
-
 def no_composition(statement, evidence):
     """Some g(i) is not in the domain of f."""
     ((outer, _), (size, g)), (at,) = statement, evidence
@@ -391,7 +374,6 @@ def no_composition(statement, evidence):
     got = value(g, at)
     need(got and len(got) == 1 and not 0 <= got[0] < outer, "g(i) is in the domain of f", i=at, got=got, size=outer)
     return f"g({at}) = {got} is not in 0 to {outer - 1}"
-
 def inverse(statement, by):
     """left: g o f = 1; right: f o g = 1; both: left, between sets of one size."""
     (size, f), (other, g), side = statement
@@ -424,12 +406,10 @@ def no_inverse(statement, evidence):
 # base that is a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B.
 OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": SIZED, "swizzle": range(4),
            "align": range(16, 2**18 + 1, 16)}
-
 def xored(byte, swizzle, offset=0):
     return byte ^ ((byte >> 7) - offset) % (1 << swizzle) << 4
-
 def column(size, path):
-    values, ok = values_at(path, [np.arange(listed(size))])
+    values, ok = values_at(path, [points(size)])
     need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
     return values[0]
 
@@ -461,7 +441,6 @@ def wgmma_operand(statement, _):
     at = np.argwhere(misread(shape, *rest, rows, major, mode, offset // 16 % 8, corners))
     need(not len(at), "wgmma reads another byte", m_k=[[rows * i + m, 16 * j + k] for i, j, m, k in at[:1].tolist()])
     return f"{words.size} descriptors read {shape[0]} x {shape[1]} elements"
-
 def no_operand(statement, _):
     """Under each major and swizzle some part of 64 rows of A or 8 of B is read by no descriptor, as far as measured."""
     operand, shape, *rest = statement
@@ -520,11 +499,10 @@ def seal(document) -> str:
 def check(document) -> tuple:
     """Check a certificate; return the code of the verdict and a sentence."""
     try:
-        known = isinstance(document, dict) and document.get("schema") == SCHEMA
-        if not known or not isinstance(document.get("kind"), str) or document["kind"] not in KINDS:
+        if not isinstance(document, dict) or document.get("schema") != SCHEMA or str(document.get("kind")) not in KINDS:
             raise Stop(64, f"this is not a {SCHEMA} of a known kind")
-        decide, statement, evidence = KINDS[document["kind"]]
-        form = {"schema": str, "kind": str, "statement": statement, "evidence": evidence, "seal": str}
+        decide, *forms = KINDS[str(document["kind"])]
+        form = {"schema": str, "kind": str, "statement": forms[0], "evidence": forms[1], "seal": str}
         _, _, statement, evidence, given = read(document, form, "certificate")
         told = decide(statement, evidence)
         need(given == seal(document), "the seal is of another certificate", got=given, expected=seal(document))
@@ -533,7 +511,6 @@ def check(document) -> tuple:
     except (RecursionError, MemoryError, OverflowError, ValueError) as error:
         return 2, f"this certificate is too large to check here ({type(error).__name__})"
     return 0, told
-
 def parsed(text: str):
     """Read JSON strictly: no number but integers, no name twice."""
     def refuse(what):
@@ -544,20 +521,9 @@ def parsed(text: str):
         return json.loads(text, parse_float=refuse, parse_constant=refuse, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         return refuse(error)
-
-def check_file(path: str) -> tuple:
-    """Read and check one file; return the code of the verdict and a sentence."""
-    try:
-        return check(parsed(pathlib.Path(path).read_text(encoding="utf-8-sig")))
-    except Stop as stop:
-        return stop.args
-    except (OSError, UnicodeError) as error:
-        return 64, str(error)
-
 def files(name: str) -> list:
     """Return the .json files below a folder, or the name itself where there are none."""
     return sorted(str(path) for path in pathlib.Path(name).rglob("*.json") if path.is_file()) or [name]
-
 def line(path: str, code: int, told: str) -> str:
     return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
 
@@ -565,7 +531,10 @@ def main(names):
     """Check files and folders; print a line for each file and return the worst code."""
     worst = 0 if names else 64
     for path in [path for name in names for path in files(name)]:
-        code, told = check_file(path)
+        try:
+            code, told = check(parsed(pathlib.Path(path).read_text(encoding="utf-8-sig")))
+        except (Stop, OSError, UnicodeError) as error:
+            code, told = error.args if isinstance(error, Stop) else (64, str(error))
         worst = max(worst, code)
         print(line(path, code, told))
     return worst
