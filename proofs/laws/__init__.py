@@ -37,6 +37,7 @@ from layoutalg.proofs.laws import (
     sizes,
     swizzle,
     symbolic,
+    texts,
 )
 from layoutalg.proofs.laws.law import Law, Obligation
 from layoutalg.proofs.laws.page import written
@@ -69,6 +70,7 @@ _SUBJECTS = (
     sizes,
     swizzle,
     symbolic,
+    texts,
 )
 _check = Checker("LA441", "this is not a law")
 

@@ -1,0 +1,277 @@
+"""Texts of sets and functions: what is read without ISL, the boxes that hold it, and what is built from it.
+
+Main definitions: ``LAWS``.
+
+Notation: each set is a text with the parameter N and, beside it, the same condition in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from layoutalg.piecewise import PiecewiseLayout, regions
+from layoutalg.piecewise.build import addresses, banks, full_and_partial_tiles, padded, split
+from layoutalg.piecewise.clauses import Linear
+from layoutalg.piecewise.meaning import Meaning, read
+from layoutalg.piecewise.pieces import pieces, reach
+from layoutalg.proofs.laws.engines import enumerated, integers
+from layoutalg.proofs.laws.law import Law
+from layoutalg.proofs.laws.trial import Trial
+
+Holds = Callable[[int, int, int], bool]
+_SETS: tuple[tuple[str, Holds], ...] = (
+    ("[N] -> { [i, j] : 0 <= 3i <= N and 0 <= j < i }", lambda n, i, j: 0 <= 3 * i <= n and 0 <= j < i),
+    (
+        "[N] -> { [i, j] : 0 <= i < N and 0 <= j and i + 2j <= 7 }",
+        lambda n, i, j: 0 <= i < n and j >= 0 and i + 2 * j <= 7,
+    ),
+    ("[N] -> { [i, j] : 0 <= i < 6 and j = floor((i + N)/2) }", lambda n, i, j: 0 <= i < 6 and j == (i + n) // 2),
+    ("[N] -> { [i, j] : 0 <= i < N and j = i mod 3 }", lambda n, i, j: 0 <= i < n and j == i % 3),
+    (
+        "[N] -> { [i, j] : 0 <= i <= 4 and -2 <= j <= N and (i < j or j < 0) }",
+        lambda n, i, j: 0 <= i <= 4 and -2 <= j <= n and (i < j or j < 0),
+    ),
+    (
+        "[N] -> { [i, j] : 0 <= i < N and not (2 <= i <= 4) and -1 <= j <= 1 }",
+        lambda n, i, j: 0 <= i < n and not 2 <= i <= 4 and -1 <= j <= 1,
+    ),
+    (
+        "[N] -> { [i, j] : exists e : i = 2e and 0 <= e < N and 0 <= j <= 2 }",
+        lambda n, i, j: i % 2 == 0 and 0 <= i < 2 * n and 0 <= j <= 2,
+    ),
+    (
+        "[N] -> { [i, j] : exists a, b : i = a + 3b and 0 <= a <= 1 and 0 <= b < N and j = a }",
+        lambda n, i, j: i % 3 == j and j in (0, 1) and 0 <= i // 3 < n,
+    ),
+    (
+        "[N] -> { [i, j] : exists e : 4e <= i + j < 4e + 2 and 0 <= i < 4 and 0 <= j <= N }",
+        lambda n, i, j: (i + j) % 4 < 2 and 0 <= i < 4 and 0 <= j <= n,
+    ),
+    (
+        "[N] -> { [i, j] : 0 <= i < N and j = 0; [i, j] : i = 2 and 0 <= j < N }",
+        lambda n, i, j: (0 <= i < n and j == 0) or (i == 2 and 0 <= j < n),
+    ),
+)
+_SIZES = range(7)
+_LINE = range(-4, 18)
+_POINTS = tuple(product(_LINE, repeat=2))
+
+
+def _members(case: int, n: int) -> set[tuple[int, int]]:
+    return {(i, j) for i, j in _POINTS if _SETS[case][1](n, i, j)}
+
+
+def _cases() -> Iterator[int]:
+    yield from range(len(_SETS))
+
+
+def _wrong_holds(meaning: Meaning, params: Mapping[str, Any], places: Sequence[Any]) -> Any:
+    """Read the first clause alone, and take what is not given for 0."""
+    first = Meaning(
+        meaning.params, meaning.is_map, meaning.inputs, meaning.outputs, meaning.clauses[:1], meaning.weight
+    )
+    return first.holds(params, places)
+
+
+def _read(case: int, holds: Callable[..., Any] = Meaning.holds) -> str | None:
+    places = [np.array([point[k] for point in _POINTS]) for k in (0, 1)]
+    for n in _SIZES:
+        found = holds(read(_SETS[case][0]), {"N": np.array(n)}, places)
+        if {point for point, inside in zip(_POINTS, found, strict=True) if inside} != _members(case, n):
+            return f"other points at N = {n}"
+    return None
+
+
+Box = Callable[[Meaning, Mapping[str, int]], Any]
+
+
+def _wrong_box(meaning: Meaning, params: Mapping[str, int]) -> Any:
+    """Look at the first clause alone."""
+    first = Meaning(
+        meaning.params, meaning.is_map, meaning.inputs, meaning.outputs, meaning.clauses[:1], meaning.weight
+    )
+    return first.box(params)
+
+
+def _boxed(case: int, box: Box = Meaning.box) -> str | None:
+    text = _SETS[case][0]
+    constant = regions.constant_extents(text)
+    for n in _SIZES:
+        points, found, plain = _members(case, n), box(read(text), {"N": n}), regions.box_of(text, {"N": n})
+        exact = regions.bounds(text.replace("[N] -> ", "").replace("N", str(n)))
+        if not points:
+            if exact is not None:
+                return f"an empty set has bounds at N = {n}"
+            continue
+        ends = tuple([(min(line), max(line)) for line in zip(*points, strict=True)])
+        if exact != ends:
+            return f"the bounds are not the least and the greatest at N = {n}"
+        for spans_of in (found, plain, constant):
+            for (low, high), side in zip(ends, spans_of or (), strict=True):
+                below, above = side or (None, None)
+                if (below is not None and below > low) or (above is not None and above < high):
+                    return f"a point lies outside the box at N = {n}"
+        if found is None:
+            return f"a set with points is called empty at N = {n}"
+    return None
+
+
+def _wrong_plus(first: Linear, second: Linear) -> Linear:
+    """Add numerators as they are."""
+    total = dict(first.terms)
+    for atom, factor in second.terms:
+        total[atom] = total.get(atom, 0) + factor
+    return Linear(tuple(total.items()), first.constant + second.constant, first.denominator)
+
+
+def _sums(trial: Trial, plus: Callable[[Linear, Linear], Linear] = Linear.plus) -> None:
+    a, b, c, e, k, x, y = [trial.integer(name) for name in ("a", "b", "c", "e", "k", "x", "y")]
+    d, f = trial.extent("d"), trial.extent("f")
+    first, second = Linear(((0, a), (1, 1)), c, d), Linear(((0, b),), e, f)
+
+    def value(linear: Linear) -> Any:
+        return sum([factor * (x, y)[atom] for atom, factor in linear.terms], linear.constant)
+
+    total, scaled = plus(first, second), first.scaled(k)
+    above, below = value(first) * f + value(second) * d, d * f
+    trial.claim(value(total) * below == above * total.denominator, "the value of a sum")
+    trial.claim(value(scaled) * d == k * value(first) * scaled.denominator, "the value of a multiple")
+
+
+_FUNCTIONS: tuple[tuple[str, Callable[[int, int], int | None]], ...] = (
+    ("[N] -> { [i] -> [2i] : 0 <= i < N }", lambda n, i: 2 * i if 0 <= i < n else None),
+    ("[N] -> { [i] -> [floor(i/2)] : 0 <= i <= N }", lambda n, i: i // 2 if 0 <= i <= n else None),
+    ("[N] -> { [i] -> [i + 4] : 1 <= i < N and i != 3 }", lambda n, i: i + 4 if 1 <= i < n and i != 3 else None),
+)
+
+
+def _values(layout: PiecewiseLayout, n: int, points: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
+    coordinates = {axis: np.array([point[k] for point in points]) for k, axis in enumerate(layout.axes)}
+    known = {"N": n} if "N" in layout.params else {}
+    inside = layout.contains(coordinates, **known)
+    if not inside.any():
+        return {}
+    chosen = {axis: line[inside] for axis, line in coordinates.items()}
+    (found,) = layout.apply(chosen, **known).values()
+    return dict(zip([point for point, here in zip(points, inside, strict=True) if here], found.tolist(), strict=True))
+
+
+def _wrong_padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLayout:
+    """Pad one place early."""
+    moved = PiecewiseLayout("{ [v] -> [v + 1] }")
+    return PiecewiseLayout("{ [v] -> [v - 1] }").after(padded(moved.after(layout), interval, padding))
+
+
+def _built(case: int, pad: Callable[[PiecewiseLayout, int, int], PiecewiseLayout] = padded) -> str | None:
+    text, value = _FUNCTIONS[case]
+    layout, line, tiles = (
+        PiecewiseLayout(text),
+        [(i,) for i in _LINE],
+        [(t, r) for t in range(-2, 5) for r in range(-1, 4)],
+    )
+    cut = full_and_partial_tiles(layout, "i", 3)
+    for n in _SIZES:
+        wanted = {(i,): v for i in _LINE if (v := value(n, i)) is not None}
+        if _values(pad(layout, 4, 3), n, line) != {at: v + 3 * (v // 4) for at, v in wanted.items()}:
+            return "padding puts a value elsewhere"
+        bytes_of = addresses(layout, 2, 64)
+        if _values(bytes_of, n, line) != {at: 2 * v + 64 for at, v in wanted.items()}:
+            return "another address"
+        if _values(banks(bytes_of, 8, 4), n, line) != {at: (2 * v + 64) // 4 % 8 for at, v in wanted.items()}:
+            return "another bank"
+        digits = {(t, r): wanted[(3 * t + r,)] for t, r in tiles if 0 <= r < 3 and (3 * t + r,) in wanted}
+        if _values(split(layout, "i", 3), n, tiles) != digits:
+            return "splitting changes the function"
+        full = {at: v for at, v in digits.items() if all((at[0], r) in digits for r in range(3))}
+        if _values(cut.full, n, tiles) != full or _values(cut.partial, n, tiles) != {
+            at: v for at, v in digits.items() if at not in full
+        }:
+            return "the full or the partial tiles are others"
+    return None
+
+
+def _wrong_reach(_: Any, extents: Sequence[int]) -> int:
+    """Look at the coordinates alone."""
+    return max([extent - 1 for extent in extents])
+
+
+def _reached(case: int, bound: Callable[..., int] = reach) -> str | None:
+    text, value = _FUNCTIONS[case]
+    for n in (3, 6):
+        found = pieces(PiecewiseLayout(text).subs(N=n).text)
+        highest = max([abs(v) for i in range(n + 1) if (v := value(n, i)) is not None])
+        if not highest <= bound(found, [n + 1]) < 100 * (n + 1):
+            return "a number is larger than the bound, or the bound is far"
+    return None
+
+
+_WHY = "texts are numbers and names; each is read for all points of a box and N = 0..6"
+
+
+def _law(name: str, says: str, about: tuple[str, ...], fails: Any, wrong: Any, count: int, what: str) -> Law:
+    dotted = tuple(f"layoutalg.piecewise.{each}" for each in about)
+    cases = (lambda: iter(range(count))) if count != len(_SETS) else _cases
+    return Law(f"texts.{name}", says, dotted, enumerated(cases, fails, wrong, what, count), _WHY)
+
+
+LAWS = (
+    Law(
+        "texts.sums",
+        "(a x + y + c)/d + (b x + e)/f and k times such a sum have the values of rational numbers.",
+        ("layoutalg.piecewise.clauses.Linear.plus", "layoutalg.piecewise.clauses.Linear.scaled"),
+        integers(_sums, partial(_sums, plus=_wrong_plus), "all integers, all denominators >= 1; two atoms"),
+    ),
+    _law(
+        "read",
+        "a text read without ISL holds at exactly the points that satisfy it.",
+        (
+            "meaning.read",
+            "meaning.Meaning.holds",
+            "truth.holds_at",
+            "truth.atoms_at",
+            "truth.exact",
+            "truth.unknown",
+            "truth.shape_of",
+            "truth.positions",
+        ),
+        _read,
+        partial(_read, holds=_wrong_holds),
+        len(_SETS),
+        f"{len(_SETS)} sets in the plane with N = 0..6, points in -4..17",
+    ),
+    _law(
+        "boxes",
+        "every point of a set lies in the boxes that intervals, and ISL for all N, give; bounds are its ends.",
+        (
+            *("meaning.Meaning.box", "spans.narrowed", "spans.places_within", "spans._round"),
+            *("regions.box_of", "regions.bounds", "regions.constant_extents"),
+        ),
+        _boxed,
+        partial(_boxed, box=_wrong_box),
+        len(_SETS),
+        f"{len(_SETS)} sets in the plane with N = 0..6, points in -4..17",
+    ),
+    _law(
+        "built",
+        "split, full and partial tiles, padding, addresses and banks have the values that their definitions give.",
+        tuple(f"build.{name}" for name in ("split", "padded", "addresses", "banks", "full_and_partial_tiles")),
+        _built,
+        partial(_built, pad=_wrong_padded),
+        len(_FUNCTIONS),
+        "3 functions with N = 0..6, tiles of 3, 3 places after every 4, 8 banks of 4 bytes",
+    ),
+    _law(
+        "reach",
+        "no value of the pieces on a box is larger than their reach.",
+        ("pieces.pieces", "pieces.reach", "PiecewiseLayout.subs"),
+        _reached,
+        partial(_reached, bound=_wrong_reach),
+        len(_FUNCTIONS),
+        "3 functions with N = 3 and 6",
+    ),
+)
