@@ -23,11 +23,12 @@ from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.proofs.laws.engines import by, enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.places import modes
-from layoutalg.proofs.laws.solvers import Z3
+from layoutalg.proofs.laws.solvers import CVC5, Z3
 from layoutalg.proofs.laws.term import denied, every
 from layoutalg.proofs.laws.trial import Trial
 
 _RUNS = "A of two modes in normal form, all strides; all steps that divide its first extent, all extents of the run"
+_THROUGH = "A of two modes in normal form, B and C of one that pass its first extent, all extents >= 2, all strides"
 _DIGITS = "A of two modes in normal form, all strides; two runs, one below and one past its first extent"
 
 Compose = Callable[[CuteLayout, CuteLayout], CuteLayout]
@@ -143,6 +144,34 @@ def _neutral(trial: Trial, factor: Callable[..., Flat | Broken] = factor_run) ->
 def _first_stride(outer: Flat, step: int, extent: int) -> Flat | Broken:
     """Continue the first mode of A past its end."""
     return ((extent, step * outer[0][1]),)
+
+
+def _both_ways(trial: Trial, factor: Callable[..., Flat | Broken] = factor_run) -> None:
+    """(A o B) o C and A o (B o C) for A = (b c q, s):(d, e), B = (c q r):b and C = (q t):c with t <= r <= s."""
+    b, c, q, r, s, t = [trial.extent(name) for name in ("b", "c", "q", "r", "s", "t")]
+    d, e = trial.integer("d"), trial.integer("e")
+    trial.assume(t >= 2, t <= r, r <= s, b >= 2, c >= 2, q >= 2, b * c * q * d != e)
+    outer, middle, count = ((b * c * q, d), (s, e)), c * q * r, q * t
+    for value, divisor, quotient, rest in (
+        (b, b * c * q, 0, b), (b * c * q, b, c * q, 0), (middle, c * q, r, 0), (b * (c * q), b * c * q, 1, 0),
+        (c, c * q, 0, c), (c * q, c, q, 0), (count, q, t, 0), (c * q, c * q, 1, 0),
+        (b * c, b * c * q, 0, b * c), (b * c * q, b * c, q, 0), (b * c * q, b * c * q, 1, 0),
+        (c * b, b * c * q, 0, c * b), (b * c * q, c * b, q, 0), (c * b * q, b * c * q, 1, 0),
+        (1, s, 0, 1), (1, r, 0, 1),
+    ):  # fmt: skip
+        trial.divides(value, divisor, quotient, rest)
+    below = factor(((middle, b),), c, count)
+    left: list[tuple[Any, Any]] = []
+    right: list[tuple[Any, Any]] = []
+    first = factor(outer, b, middle)
+    trial.claim(not isinstance(first, Broken) and not isinstance(below, Broken), "both inner compositions exist")
+    if not isinstance(first, Broken) and not isinstance(below, Broken):
+        for found, side in ((factor(first, c, count), left), (factor(outer, below[0][1], count), right)):
+            trial.claim(not isinstance(found, Broken), "both sides exist")
+            side += [] if isinstance(found, Broken) else found
+    trial.claim(len(left) == len(right) == 2, "both sides have the two digits")
+    for one, two in zip(left, right, strict=True):
+        trial.claim(every(one[0] == two[0], one[1] == two[1]), "the digits are the same")
 
 
 Pair = tuple[CuteLayout, CuteLayout]
@@ -282,14 +311,16 @@ LAWS = (
     Law(
         "composition.associative",
         "(A o B) o C = A o (B o C) wherever both sides exist.",
-        ("layoutalg.cute.composition.composition",),
-        enumerated(
-            _triples,
-            _associative,
-            partial(_associative, compose=_by_mode_only),
-            "A, B and C of at most 2 modes with extents 2..4, 2..6 and 2..3, each inside the one before",
-            10694,
+        ("layoutalg.cute.composition.composition", "layoutalg.cute.factor.factor_run"),
+        (
+            *by(CVC5, _both_ways, partial(_both_ways, factor=_first_stride), _THROUGH),
+            *enumerated(
+                _triples,
+                _associative,
+                partial(_associative, compose=_by_mode_only),
+                "A, B and C of at most 2 modes with extents 2..4, 2..6 and 2..3, each inside the one before",
+                10694,
+            ),
         ),
-        "it follows for all values from composition.value, whose reasons hold here too",
     ),
 )

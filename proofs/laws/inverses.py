@@ -9,6 +9,7 @@ is the step of the induction over the modes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise, product
@@ -90,6 +91,28 @@ def _no_padding(chain: Chain) -> Flat:
     return merge(((d, 0), (s, v), (e // (s * d), 0), (t, w)))
 
 
+def _onto(trial: Trial, inverse: Callable[[Flat], Flat] = right_digits) -> None:
+    s, t = trial.extent("s"), trial.extent("t")
+    trial.assume(s >= 2, t >= 2)
+    flat = ((s, t), (t, 1)) if trial.flag("swapped") else ((s, 1), (t, s))
+    c0, c1 = digits_of(trial, "c", (s, t))
+    c = index(trial, (c0, c1), (s, t))
+    value = evaluate(flat, c)
+    found = inverse(flat)
+    trial.claim(math.prod([extent for extent, _ in found]) == s * t, "the inverse has the size of the layout")
+    if len(found) == 1:
+        trial.divides(value, found[0][0], 0, value)
+    else:
+        trial.divides(value, t, c0, c1)
+        trial.divides(c0, s, 0, c0)
+    trial.claim(evaluate(found, value) == c, "R(L(c)) = c")
+
+
+def _itself(flat: Flat) -> Flat:
+    """Invert nothing."""
+    return merge(flat)
+
+
 def _layouts() -> Iterator[CuteLayout]:
     for count in (1, 2):
         for shape, stride in product(product(range(1, 5), repeat=count), product(range(-2, 6), repeat=count)):
@@ -164,8 +187,9 @@ LAWS = (
         "L.inverse() exists exactly where the values of L are 0, ..., size - 1; it undoes L on both sides, so it is "
         "unique.",
         ("layoutalg.cute.layout.CuteLayout.inverse", "layoutalg.cute.inverse._of_strided"),
-        enumerated(_layouts, _both_sides, partial(_both_sides, inverse=_as_right), f"all {_BOX}", 1056),
-        "inverse.right proves the values for all layouts; that every bijection has a whole chain needs its sum of "
-        "extents counted, which is tried by cases",
+        (
+            *integers(_onto, partial(_onto, inverse=_itself), "all extents >= 2; two modes of a chain in either order"),
+            *enumerated(_layouts, _both_sides, partial(_both_sides, inverse=_as_right), f"all {_BOX}", 1056),
+        ),
     ),
 )

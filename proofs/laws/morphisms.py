@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise, product
 from typing import Any
@@ -70,6 +71,49 @@ _ONWARD: tuple[Map, ...] = ((1, 0), (None, 1))
 def _inner_alone(inner: Map, outer: Map) -> Map:  # noqa: ARG001
     """Forget where the second morphism leads."""
     return inner
+
+
+@cache
+def _maps(domain: int, codomain: int) -> tuple[Map, ...]:
+    """Return all pointed maps between so many positions that are injective away from the base point."""
+    found = product([None, *range(codomain)], repeat=domain)
+    return tuple([each for each in found if len({*each} - {None}) == domain - each.count(None)])
+
+
+Sizes = tuple[int, int, int, int]
+
+
+def _sizes() -> Iterator[Sizes]:
+    return product(range(3), range(4), range(3), range(4))
+
+
+def _of_maps(sizes: Sizes, follow: Follow = followed) -> str | None:
+    """Extents are not read: what holds for maps of positions holds for morphisms with any extents."""
+    a, b, c, d = sizes
+    for f, g in product(_maps(a, b), _maps(b, c)):
+        whole, back = follow(f, g), transpose(f, b)
+        if any(follow(whole, h) != follow(f, follow(g, h)) for h in _maps(c, d)):
+            return "composition is not associative"
+        if follow(f, tuple(range(b))) != f or follow(tuple(range(a)), f) != f:
+            return "an identity is not neutral"
+        if follow(follow(f, back), f) != f or follow(follow(back, f), back) != back:
+            return "the transpose is no generalised inverse"
+        if transpose(whole, c) != follow(transpose(g, c), back):
+            return "transposing does not turn composites around"
+    return None
+
+
+def _kept_where_free(inner: Map, outer: Map) -> Map:
+    """Leave a position where the second map forgets it."""
+    return tuple([entry if entry is None or outer[entry] is None else outer[entry] for entry in inner])
+
+
+_FOR_ALL = tuple(
+    [
+        replace(each, scope="all extents, as maps do not read them; tuples of at most 2, 3, 2 and 3 leaves", for_all=True)
+        for each in enumerated(_sizes, _of_maps, partial(_of_maps, follow=_kept_where_free), "", 144)
+    ]
+)
 
 
 @cache
@@ -275,18 +319,24 @@ LAWS = (
     Law(
         "morphism.category",
         "Composition of morphisms is associative and identities are neutral.",
-        ("layoutalg.cute.morphism.composition", "layoutalg.cute.Morphism.identity"),
-        enumerated(
-            _triples, _category, partial(_category, after=_left_most), f"composable triples of {_ARROWS}", 12623
+        ("layoutalg.cute.morphism.composition", "layoutalg.cute.Morphism.identity", "layoutalg.cute.pointed.followed"),
+        (
+            *_FOR_ALL,
+            *enumerated(
+                _triples, _category, partial(_category, after=_left_most), f"composable triples of {_ARROWS}", 12623
+            ),
         ),
-        _STRUCTURE,
     ),
     Law(
         "morphism.inverse_category",
         "The transpose g of f is the one morphism with f g f = f and g f g = g, and turns composites around.",
-        ("layoutalg.cute.Morphism.transpose",),
-        enumerated(_pairs, _inverse, partial(_inverse, transpose=_same_places), f"composable pairs of {_ARROWS}", 903),
-        _STRUCTURE,
+        ("layoutalg.cute.Morphism.transpose", "layoutalg.cute.pointed.transpose"),
+        (
+            *_FOR_ALL,
+            *enumerated(
+                _pairs, _inverse, partial(_inverse, transpose=_same_places), f"composable pairs of {_ARROWS}", 903
+            ),
+        ),
     ),
     Law(
         "morphism.functorial",

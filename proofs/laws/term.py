@@ -67,6 +67,9 @@ class Path:
         """Return which way this run goes at a condition."""
         if text in self.decided:
             return self.decided[text]
+        opposite = self.known.get(f"(not {text})")
+        if opposite in self.decided:
+            return not self.decided[opposite]
         place = len(self.taken)
         if place < len(self.ahead):
             answer, free = self.ahead[place]
