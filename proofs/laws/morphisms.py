@@ -110,7 +110,7 @@ def _kept_where_free(inner: Map, outer: Map) -> Map:
 
 _FOR_ALL = tuple(
     [
-        replace(each, scope="all extents, as maps do not read them; tuples of at most 2, 3, 2 and 3 leaves", for_all=True)
+        replace(each, scope="all extents, as maps do not read them; at most 2, 3, 2 and 3 leaves", for_all=True)
         for each in enumerated(_sizes, _of_maps, partial(_of_maps, follow=_kept_where_free), "", 144)
     ]
 )
