@@ -15,7 +15,7 @@ Implementation notes: every operation refines to common digits, works on the pie
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeGuard
@@ -149,17 +149,7 @@ class DigitMap:
 
         Raises: MalformedError: LA750.
         """
-        rest = integer(index, "index", 0, self.size)
-        total, flipped = 0, list(self.flips)
-        for extent, stride in self.modes:
-            rest, digit = divmod(rest, extent)
-            if isinstance(stride, tuple):
-                flipped += stride * digit
-            else:
-                total += stride * (digit if stride > 0 else digit - extent + 1)
-        for weight in flipped:
-            total += -weight if total // weight % 2 else weight
-        return total
+        return value_at(self.modes, self.flips, integer(index, "index", 0, self.size))
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
         """Return the images of an array of indices.
@@ -192,6 +182,25 @@ class DigitMap:
         if columns is not None:
             return matrix.table(columns, self.offset)
         return self.apply(np.arange(self.size, dtype=np.int64))
+
+
+def value_at(modes: Digits, flips: Iterable[int], index: int) -> int:
+    """Return the image of an index that lies inside the domain.
+
+    Example:
+        >>> value_at(((2, 3), (3, -1)), (), 4)
+        0
+    """
+    rest, total, flipped = index, 0, list(flips)
+    for extent, stride in modes:
+        rest, digit = divmod(rest, extent)
+        if isinstance(stride, tuple):
+            flipped += stride * digit
+        else:
+            total += stride * (digit if stride > 0 else digit - extent + 1)
+    for weight in flipped:
+        total += -weight if total // weight % 2 else weight
+    return total
 
 
 def indices(index: npt.ArrayLike, size: int) -> IntArray:
@@ -293,11 +302,22 @@ def assemble(pieces: Iterable[tuple[int, Stride]], origin: int) -> DigitMap:
     """
     modes = tuple((extent, stride if isinstance(stride, tuple) else abs(stride)) for extent, stride in pieces)
     bits = shared_bits(modes)
-    signed: list[tuple[int, Stride]] = []
-    for extent, stride in split_at(modes, (), ()) or modes:
-        reversed_ = isinstance(stride, int) and stride not in bits and origin // stride % extent
-        signed.append((extent, -stride if isinstance(stride, int) and reversed_ else stride))
-    return DigitMap(tuple(signed), tuple(weight for weight in sorted(bits) if origin // weight % 2))
+    split = split_at(modes, (), ()) or modes
+    return DigitMap(reversed_as(split, bits, origin), tuple(weight for weight in sorted(bits) if origin // weight % 2))
+
+
+def reversed_as(modes: Digits, bits: Collection[int], origin: int) -> Digits:
+    """Return digits of positive strides with those reversed that the image of 0 shows, shared bits aside.
+
+    Example:
+        >>> reversed_as(((2, 3), (3, 1)), (), 2)
+        ((2, 3), (3, -1))
+    """
+    answer: list[tuple[int, Stride]] = []
+    for extent, stride in modes:
+        turned = not isinstance(stride, tuple) and not (bits and stride in bits) and origin // stride % extent
+        answer.append((extent, -stride if turned and not isinstance(stride, tuple) else stride))
+    return tuple(answer)
 
 
 def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
@@ -309,8 +329,20 @@ def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
     """
     outer_modes = list(placed(outer.pieces()))
     pieces = split_at(inner.modes, (), [weight for weight, _, _ in outer_modes])
-    if pieces is None:
-        return None
+    return None if pieces is None else assemble(composed(outer_modes, pieces), outer.at(inner.offset))
+
+
+def composed(outer_modes: Sequence[tuple[int, int, Stride]], pieces: Digits) -> list[tuple[int, Stride]]:
+    """Return the digits of a composition, signs aside.
+
+    Args:
+        outer_modes: (weight in the source, extent, stride) of every digit of the outer map, fastest first.
+        pieces: The digits of the inner map, none of which crosses such a weight.
+
+    Example:
+        >>> composed([(1, 2, 3), (2, 3, 1)], ((3, 2), (2, 1)))
+        [(3, 1), (2, 3)]
+    """
 
     def image(weight: int) -> Stride:
         start, _, stride = next(mode for mode in reversed(outer_modes) if mode[0] <= weight)
@@ -320,8 +352,7 @@ def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
         counts = Counter(target for weight in stride for target in weights(image(weight)))
         return tuple(sorted(target for target, count in counts.items() if count % 2))
 
-    answer = [(e, image(abs(d)) if isinstance(d, int) else flipped(d)) for e, d in pieces]
-    return assemble(answer, outer.at(inner.offset))
+    return [(e, flipped(d) if isinstance(d, tuple) else image(abs(d))) for e, d in pieces]
 
 
 def inverse_digits(mapping: DigitMap) -> DigitMap:
@@ -334,20 +365,40 @@ def inverse_digits(mapping: DigitMap) -> DigitMap:
     bits = sorted(shared_bits(mapping.modes))
     place = {weight: 1 << k for k, weight in enumerate(bits)}
     found: list[tuple[int, tuple[int, Stride]]] = []
-    carriers, columns, origin = [], [], 0
+    carriers, columns = [], []
+    plain: list[tuple[int, int, int]] = []
     for weight, extent, stride in placed(mapping.pieces()):
-        if not place.keys().isdisjoint(weights(stride)):
+        if not isinstance(stride, tuple) and abs(stride) not in place:
+            plain.append((weight, extent, stride))
+        else:
             carriers.append(weight)
             columns.append(sum(place[target] for target in weights(stride)))
-        else:
-            found.append((weights(stride)[0], (extent, weight)))
-            origin += weight * (extent - 1) if _reversed(stride) else 0
+    turned, origin = turned_back(plain)
+    found += turned
     back = matrix.inverse(columns)
     for target, column in zip(bits, back, strict=True):
         found.append((target, (2, tuple(weight for k, weight in enumerate(carriers) if column >> k & 1))))
     flipped = matrix.apply(back, sum(place[weight] for weight in mapping.flips))
     origin += sum(weight for k, weight in enumerate(carriers) if flipped >> k & 1)
     return assemble([mode for _, mode in sorted(found, key=lambda entry: entry[0])], origin)
+
+
+def turned_back(digits: Iterable[tuple[int, int, int]]) -> tuple[list[tuple[int, tuple[int, Stride]]], int]:
+    """Return the digits of the inverse of plain digits, each after its weight, and the image of 0 under it.
+
+    Args:
+        digits: (weight in the source, extent, stride).
+
+    Example:
+        >>> turned_back([(1, 3, 2), (3, 2, -1)])
+        ([(2, (3, 1)), (1, (2, 3))], 3)
+    """
+    found: list[tuple[int, tuple[int, Stride]]] = []
+    origin = 0
+    for weight, extent, stride in digits:
+        found.append((abs(stride), (extent, weight)))
+        origin += weight * (extent - 1) if stride < 0 else 0
+    return found, origin
 
 
 def from_table(values: IntArray) -> DigitMap | None:
