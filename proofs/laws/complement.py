@@ -9,13 +9,15 @@ bijection onto [0, N).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
-from layoutalg.cute import CuteLayout, complement
+from layoutalg.cute import CuteLayout, ceil_div, complement
 from layoutalg.cute.complement import Chain, divisible_chain, gaps
+from layoutalg.cute.inttuple import flatten
 from layoutalg.ground.digits import Flat, evaluate, merge
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.laws.engines import enumerated, integers
@@ -164,6 +166,32 @@ def _as_given(flat: Flat, where: str) -> Chain:  # noqa: ARG001
     return ((s, d, 1), (t, e, s))
 
 
+Shaped = tuple[CuteLayout, tuple[int, int]]
+
+
+def _shaped() -> Iterator[Shaped]:
+    layouts = [CuteLayout(extent, stride) for extent in (1, 2, 3, 4) for stride in (1, 2, 4)]
+    return product(layouts, product(range(1, 9), range(1, 7)))
+
+
+def _by_shape(case: Shaped, complement: Callable[..., CuteLayout] = complement) -> str | None:
+    layout, shape = case
+    step = layout.size * layout.flat[0][1] if layout.size > 1 else 1
+    steps = math.prod(flatten(ceil_div(shape, step)))
+    try:
+        found = complement(layout, shape)
+    except LayoutError:
+        return None if steps * step < math.prod(shape) else "a shape that is covered is refused"
+    if steps * step < math.prod(shape):
+        return "the shape is not covered"
+    return None if found == complement(layout, steps * step) else "the outermost steps are not counted mode by mode"
+
+
+def _of_the_size(layout: CuteLayout, bound: Any) -> CuteLayout:
+    """Take the size of the shape, as pycute does."""
+    return complement(layout, bound, convention="pycute")
+
+
 _ABOUT = ("layoutalg.cute.complement.complement", "layoutalg.cute.complement.gaps")
 
 LAWS = (
@@ -186,6 +214,14 @@ LAWS = (
         "The outermost gap is counted to the least number of whole steps that covers the bound.",
         _ABOUT,
         integers(_least, partial(_least, fill=_truncated), f"{_CHAIN}; bounds past the layout"),
+    ),
+    Law(
+        "complement.shape",
+        "complement(A, S) for a shape S counts whole outermost steps mode by mode, and is refused exactly where these "
+        "do not cover it.",
+        ("layoutalg.cute.complement.complement", "layoutalg.cute.complement.bound_of", "layoutalg.cute.ceil_div"),
+        enumerated(_shaped, _by_shape, partial(_by_shape, complement=_of_the_size), "12 layouts, shapes to (8,6)", 576),
+        "ceil_div divides mode by mode, which is structure; complement.least is proved for all bounds",
     ),
     Law(
         "complement.chain",

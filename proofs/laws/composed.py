@@ -27,9 +27,10 @@ from layoutalg.cute import (
     zipped_divide,
 )
 from layoutalg.cute.composed import IDENTITY, Cute, Stages, fused
-from layoutalg.cute.swizzled import simplify
+from layoutalg.cute.swizzled import simplify, strided_form
 from layoutalg.ground.digits import span
-from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
+from layoutalg.proofs.laws.composition import strided_on
 from layoutalg.proofs.laws.engines import bit_vectors, enumerated
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.trial import Trial
@@ -138,6 +139,21 @@ def _same_function(layout: ComposedLayout, operation: Callable[[ComposedLayout],
     if count[0] > count[1]:
         return "there are more swizzles than before"
     return None if operation is not simplify or simplify(found) == found else "simplifying again changes the form"
+
+
+def _plain(layout: ComposedLayout, form: Callable[..., CuteLayout] = strided_form) -> str | None:
+    values = layout.table().tolist()
+    exists = strided_on(values, [extent for extent, _ in layout.base.flat])
+    try:
+        found = form(layout, "a law")
+    except RepresentabilityError:
+        return "a strided function is refused" if exists else None
+    return None if exists and found.table().tolist() == values else "the layout is another function"
+
+
+def _under_it(layout: ComposedLayout, _: str) -> CuteLayout:
+    """Take the layout under the swizzle."""
+    return layout.base
 
 
 def _one_swizzle(layout: ComposedLayout) -> Cute:
@@ -286,6 +302,13 @@ LAWS = (
         "simplify keeps the function, has no more swizzles, and is idempotent.",
         ("layoutalg.cute.swizzled.simplify", "layoutalg.cute.swizzled.tabled", "layoutalg.cute.swizzled._multiplied"),
         enumerated(every_stack, _same_function, partial(_same_function, operation=_one_swizzle), _CASES, 128),
+        _WHY,
+    ),
+    Law(
+        "composed.strided",
+        "strided_form is shape:stride with the values of the stack, and is refused exactly where there is none.",
+        ("layoutalg.cute.swizzled.strided_form",),
+        enumerated(every_stack, _plain, partial(_plain, form=_under_it), _CASES, 128),
         _WHY,
     ),
     Law(

@@ -11,9 +11,20 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from layoutalg.cute import CuteLayout, crd2crd, crd2idx, idx2crd
+from layoutalg.cute import (
+    CoordinateLayout,
+    CuteLayout,
+    E,
+    composition,
+    crd2crd,
+    crd2idx,
+    idx2crd,
+    make_identity_layout,
+    right_inverse,
+)
 from layoutalg.cute.inttuple import IntTuple, congruent, flatten
 from layoutalg.ground.digits import split
+from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.places import digits_of, index
@@ -160,6 +171,40 @@ def _past_the_end(layout: CuteLayout, *coordinate: IntTuple) -> int:
     return layout(*coordinate)
 
 
+Tensor = tuple[CoordinateLayout, CuteLayout, CuteLayout]
+
+
+def _tensors() -> Iterator[Tensor]:
+    tensors = [make_identity_layout((4, 6)), make_identity_layout((2, (2, 6)))]
+    tensors += [CoordinateLayout((6, 4), (E(1), E(0))), CoordinateLayout((2, 3), (2 * E(0), E(0) + E(1)))]
+    inner = [CuteLayout((2, 3), stride) for stride in product(range(5), repeat=2)]
+    outer = [CuteLayout((4, 6), stride) for stride in ((1, 4), (6, 1), (0, 3))] + [
+        CuteLayout((4, (2, 3)), (1, (12, 4)))
+    ]
+    return product(tensors, inner, outer)
+
+
+def _read(case: Tensor, compose: Callable[[Any, Any], Any] = composition) -> str | None:
+    tensor, inner, outer = case
+    for one, two in ((tensor, inner), (outer, tensor)):
+        try:
+            found = compose(one, two)
+        except LayoutError:
+            continue
+        if [found(i) for i in range(two.size)] != [one(two(i)) for i in range(two.size)]:
+            return "the composition has another value"
+    found = right_inverse(tensor)
+    coordinates = [idx2crd(i, found.shape) for i in range(found.size)]
+    return None if all(tensor(found(c)) == c for c in coordinates) else "the right inverse leads to another coordinate"
+
+
+def _in_place(outer: Any, inner: Any) -> Any:
+    """Put the strides where the modes stand, whatever basis element they name."""
+    if isinstance(inner, CoordinateLayout):
+        return composition(outer, make_identity_layout(inner.shape))
+    return composition(outer, inner)
+
+
 _NATURAL = "all coordinates of 9 nested shapes of at most 4 leaves"
 
 LAWS = (
@@ -184,6 +229,21 @@ LAWS = (
         "Coordinates are numbered in colexicographic order: the first mode runs fastest.",
         ("layoutalg.cute.crd2idx", "layoutalg.cute.idx2crd", "layoutalg.ground.digits.split"),
         integers(_ordered, partial(_ordered, slow=0), _TWO),
+    ),
+    Law(
+        "coordinates.tensors",
+        "A coordinate layout C after L takes i to C(L(i)), L after C takes it to L(C(i)), and right_inverse(C) is an "
+        "inverse on the coordinates that it has, wherever they are defined.",
+        (
+            "layoutalg.cute.compose_coordinates.coordinates_after",
+            "layoutalg.cute.compose_coordinates.at_coordinates",
+            "layoutalg.cute.compose_coordinates._mode",
+            "layoutalg.cute.inverse._right_of_coordinates",
+        ),
+        enumerated(
+            _tensors, _read, partial(_read, compose=_in_place), "4 coordinate layouts, 25 inner and 4 outer", 400
+        ),
+        "a coordinate layout is one layout for each leaf of its value, and composition.value is about these",
     ),
     Law(
         "coordinates.conversion",
