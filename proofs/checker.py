@@ -356,6 +356,8 @@ def inequality(statement, evidence):
     need((size is None) != (inputs is None) and (other is None) != (others is None), "f or g has no size or inputs")
     if (size, inputs) != (other, others):
         need(evidence == [None], "other domains need no point", got=evidence)
+        for n, m, path in statement:
+            values_at(path, [np.zeros(int(n != 0), dtype=np.int64)] * (m or 1))  # or it is no function
         return f"domains {size or inputs} and {other or others}"
     at = evidence[0] or []
     need(len(at) == (inputs or 1) and (inputs or 0 <= at[0] < size), "evidence.at is not in the domain", got=at)
@@ -369,7 +371,8 @@ def composition(statement, by):
     return f"h = f o g {same(h, g + f, by, size, what='h is not f o g')}"
 def no_composition(statement, evidence):
     """Some g(i) is not in the domain of f."""
-    ((outer, _), (size, g)), (at,) = statement, evidence
+    ((outer, f), (size, g)), (at,) = statement, evidence
+    values_at(f, [np.zeros(min(outer, 1), dtype=np.int64)])  # or it is no function
     need(at < size, "evidence.at is not in the domain", got=at, size=size)
     got = value(g, at)
     need(got and len(got) == 1 and not 0 <= got[0] < outer, "g(i) is in the domain of f", i=at, got=got, size=outer)
@@ -465,7 +468,7 @@ def bank_turns(statement, _):
     need(groups, "it was not measured which lanes this access serves together", access=access)
     lanes, banks = 64 if "gfx9" in access else 32, 64 if re.fullmatch("gfx950 ds_read_b(64|128)", access) else 32
     width, starts, taken = int(re.findall(r"\d+", access)[-1]) // 8 or 16, column(size, path), []
-    aligned = (starts >= 0).all() and not (starts % (width & -width)).any()
+    aligned = ((starts >= 0) & (starts < 2**32)).all() and not (starts % (width & -width)).any()
     need(size and size % lanes == 0 and aligned, "these are no aligned addresses of whole accesses", size=size)
     for lane in starts.reshape(-1, lanes).tolist():
         paired = width > 4 and "ld." in access and any(lane == [lane[i ^ step] for i in range(32)] for step in (1, 2))

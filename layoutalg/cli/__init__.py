@@ -99,6 +99,11 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
         with clock.within(arguments.budget):
             return explain(arguments.subject, arguments.dtype, arguments.target, arguments.json, arguments.shape)
+    if arguments.command == "certify":
+        from layoutalg.cli.certify import Asked, write_certificate
+
+        asked = Asked(arguments.of, arguments.side, arguments.codomain, arguments.budget)
+        return write_certificate(arguments.claim, asked, arguments.output, arguments.json)
     if arguments.command == "checker":
         from layoutalg.cli.certificates import show_checker
 

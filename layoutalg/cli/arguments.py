@@ -54,6 +54,12 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,1000}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of values")
+    return int(text)
+
+
 def _bits(text: str) -> int:
     if text not in ("4", "8", "16", "32", "64", "128"):
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not 4, 8, 16, 32, 64 or 128")
@@ -100,7 +106,7 @@ def command_line() -> Parser:
     )
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    adders = (_explain, _suggest, _banks, _synth, _check, _checker, _validate, _draw, _emit, _schema, _demo)
+    adders = (_explain, _suggest, _banks, _synth, _check, _certify, _checker, _validate, _draw, _emit, _schema, _demo)
     for add in adders:
         add(commands)
     return parser
@@ -224,6 +230,28 @@ def _check(commands: argparse._SubParsersAction[Parser]) -> None:
         "below it; or - for standard input",
     )
     _documented(command)
+    _common(command)
+
+
+def _certify(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "certify", "write a claim, or its contrary, as a certificate that the stand-alone checker proves",
+        'layoutalg certify equality "(4,8):(8,1)" "((2,2),8):((8,16),1)" -o equality.json',
+        'layoutalg certify composition "(4,8):(8,1)" "8:2" | layoutalg check -',
+        'layoutalg certify inverse "(4,8):(8,1)" --side both', "layoutalg certify operand operand-plan.json",
+        'layoutalg certify banks sm_90a ld.shared.v4.b32 "(32,4):(144,16)"',
+    )  # fmt: skip
+    command.add_argument(
+        "claim",
+        choices=("equality", "composition", "inverse", "operand", "banks"),
+        help="equality: of two layouts; composition: outer after inner, and perhaps what it is; inverse: of a layout, "
+        "and perhaps what it is; operand: of a wgmma plan or problem; banks: turns of a target's instruction at byte "
+        "addresses",
+    )
+    command.add_argument("of", nargs="+", help="layouts as in explain; JSON; a target and an instruction")
+    command.add_argument("--side", choices=("left", "right", "both"), default="left", help="of an inverse")
+    command.add_argument("--codomain", type=_count, help="of an inverse: it is asked for on 0 to this less 1")
+    command.add_argument("-o", "--output", help="write the certificate to this file, completely or not at all")
     _common(command)
 
 

@@ -97,12 +97,12 @@ def _addresses(given: object) -> tuple[IntArray, object]:
 
 
 def _integers(given: object) -> IntArray:
-    rule = "must be a layout, or integers for all lanes (with inactive ones the turns were not measured)"
+    rule = "must be a layout, or integers below 2^32 for all lanes (with inactive ones nothing was measured)"
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, OverflowError):
         raise check.malformed("addresses", rule, type(given).__name__) from None
-    if array.dtype.kind not in "iu" or not array.size or array.size > checker.POINTS or int(array.max()) >= 2**61:
+    if array.dtype.kind not in "iu" or not array.size or array.size > checker.POINTS or int(array.max()) >= 2**32:
         raise check.malformed("addresses", rule, shown(given))
     return array.astype(np.int64).reshape(-1)
 

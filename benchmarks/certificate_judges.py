@@ -1,0 +1,316 @@
+"""Whether what a certificate states is so: by enumeration, point by point, with no code of the checker.
+
+Main definitions: ``holds``, ``ENUMERATED``.
+
+Implementation notes: a statement is read here a second time, from the list of stages in docs/certificates.md. Domains
+beyond ``ENUMERATED`` points are judged at points of few nonzero bits and at random ones, and the answer says so.
+Hardware kinds are judged by ``layoutalg.targets``: the measured reading of ``wgmma``, the counted turns of banks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from layoutalg.ground.errors import LayoutError
+from layoutalg.targets import banks
+from layoutalg.targets.nvidia import wgmma
+
+ENUMERATED = 2**13
+SAMPLED = 2000
+Values = list[int] | None
+Function = Callable[..., Values]
+
+
+class NoClaimError(Exception):
+    """A statement that says nothing."""
+
+
+class FarError(Exception):
+    """Addresses that no descriptor reaches."""
+
+
+def holds(kind: str, statement: dict[str, Any]) -> tuple[bool, bool]:
+    """Return whether a statement is so, and whether that is by full enumeration."""
+    return JUDGES[kind](statement)
+
+
+# --------------------------------------------------------------------------------------------------------- functions
+
+
+def function(value: Any) -> tuple[int | None, int, Function]:
+    """The size (None for all points of Z^n), the number of inputs, and the function itself."""
+    if not isinstance(value, dict) or set(value) not in ({"size", "stages"}, {"inputs", "stages"}):
+        raise NoClaimError(str(value)[:80])
+    stages, size, inputs = value["stages"], value.get("size"), value.get("inputs", 1)
+    if size != 0:
+        run(stages, [0] * inputs)  # or it is no function
+    return size, inputs, lambda *point: run(stages, list(point))
+
+
+def run(stages: list[Any], values: Values) -> Values:
+    """Take values through stages; None where there is no value."""
+    for name, *given in stages:
+        if values is None:
+            return None
+        values = STAGES[name](values, *given)
+    return values
+
+
+def _split(values: list[int], extents: list[int]) -> Values:
+    (number,) = values
+    digits = []
+    for extent in extents[:-1]:
+        number, digit = divmod(number, extent)
+        digits.append(digit)
+    return [*digits, number]
+
+
+def _affine(values: list[int], rows: list[list[int]], offsets: list[int]) -> Values:
+    return [_dot(row, values) + offset for row, offset in zip(rows, offsets, strict=True)]
+
+
+def _dot(row: list[int], values: list[int]) -> int:
+    return sum(factor * value for factor, value in zip(row, values, strict=True))
+
+
+def _mod(values: list[int], moduli: list[int]) -> Values:
+    return [value % modulus if modulus else value for value, modulus in zip(values, moduli, strict=True)]
+
+
+def _xor(values: list[int], columns: list[int], constant: int) -> Values:
+    (number,) = values
+    low = number % 2 ** len(columns)
+    answer = constant
+    for place, column in enumerate(columns):
+        if low >> place & 1:
+            answer ^= column
+    return [answer + number - low]
+
+
+def _table(values: list[int], table: list[int]) -> Values:
+    (number,) = values
+    if not 0 <= number < len(table):
+        raise NoClaimError("outside of a table")
+    return [table[number]]
+
+
+def _pieces(values: list[int], pieces: list[Any]) -> Values:
+    for floors, constraints, forms in pieces:
+        known = list(values)
+        for row, constant, divisor in floors:
+            known.append((_dot(row, known) + constant) // divisor)
+        sides = [(_dot(row, known) + constant, relation) for row, constant, relation in constraints]
+        if all(side == 0 if relation == "=" else side >= 0 for side, relation in sides):
+            return [_dot(row, known) + constant for row, constant in forms]
+    return None
+
+
+def _fork(values: list[int], *parts: list[Any]) -> Values:
+    found = [run(part, list(values)) for part in parts]
+    return None if None in found else list(itertools.chain.from_iterable(found))  # type: ignore[arg-type]
+
+
+STAGES: dict[str, Callable[..., Values]] = {
+    "split": _split,
+    "affine": _affine,
+    "mod": _mod,
+    "xor": _xor,
+    "table": _table,
+    "pieces": _pieces,
+    "fork": _fork,
+}
+
+
+def points(size: int | None, inputs: int) -> tuple[Iterable[tuple[int, ...]], bool]:
+    """The points to look at, and whether they are all."""
+    rng = random.Random(0)
+    if size is None:
+        near = itertools.product(range(-3, 9), repeat=inputs) if inputs <= 3 else ()
+        return [*near, *(tuple(rng.randrange(-40, 80) for _ in range(inputs)) for _ in range(SAMPLED))], False
+    if size <= ENUMERATED:
+        return ((index,) for index in range(size)), True
+    bits = size.bit_length()
+    few = {
+        sum(1 << bit for bit in chosen) for count in (0, 1, 2) for chosen in itertools.combinations(range(bits), count)
+    }
+    some = {index for index in few if index < size} | {size - 1} | {rng.randrange(size) for _ in range(SAMPLED)}
+    return [(index,) for index in some], False
+
+
+# ---------------------------------------------------------------------------------------------------- algebraic kinds
+
+
+def equality(statement: dict[str, Any]) -> tuple[bool, bool]:
+    (size, inputs, f), (other, others, g) = function(statement["f"]), function(statement["g"])
+    if (size, inputs) != (other, others):
+        return False, True
+    looked, whole = points(size, inputs)
+    return all(f(*point) == g(*point) for point in looked), whole
+
+
+def inequality(statement: dict[str, Any]) -> tuple[bool, bool]:
+    (size, inputs, _), (other, others, _) = function(statement["f"]), function(statement["g"])
+    same, whole = equality(statement)
+    return (size, inputs) != (other, others) or not same, whole or not same
+
+
+def composition(statement: dict[str, Any]) -> tuple[bool, bool]:
+    (outer, _, f), (size, _, g), (result, _, h) = (function(statement[name]) for name in "fgh")
+    looked, whole = points(size, 1)
+    return size == result and all(_through(f, outer, g(*point)) == h(*point) for point in looked), whole
+
+
+def _through(f: Function, size: int | None, values: Values) -> Values | str:
+    """f of what another function gave; a text where that is not in the domain."""
+    if values is None:
+        return None
+    if len(values) != 1 or size is None or not 0 <= values[0] < size:
+        return "outside"
+    return f(values[0])
+
+
+def no_composition(statement: dict[str, Any]) -> tuple[bool, bool]:
+    (outer, _, f), (size, _, g) = function(statement["f"]), function(statement["g"])
+    looked, whole = points(size, 1)
+    found = any(_through(f, outer, g(*point)) == "outside" for point in looked)
+    return found, whole or found
+
+
+def inverse(statement: dict[str, Any]) -> tuple[bool, bool]:
+    (size, _, f), (other, _, g), side = function(statement["f"]), function(statement["inverse"]), statement["side"]
+    if side == "both" and size != other:
+        return False, True
+    if side == "right":
+        f, g, size, other = g, f, other, size
+    looked, whole = points(size, 1)
+    for point in looked:
+        back = _through(g, other, f(*point))
+        if back != list(point):
+            return False, whole
+    return True, whole
+
+
+def no_inverse(statement: dict[str, Any]) -> tuple[bool, bool]:
+    (size, _, f), codomain, side = function(statement["f"]), statement["codomain"], statement["side"]
+    looked, whole = points(size, 1)
+    found = [tuple(value) for point in looked if (value := f(*point)) is not None]
+    twice = len(set(found)) < len(found)
+    missed = codomain > len(set(found)) or any((value,) not in set(found) for value in range(codomain))
+    if not whole:
+        missed = missed and codomain <= ENUMERATED
+    return {"left": twice, "right": missed, "both": twice or missed}[side], whole or twice
+
+
+# ------------------------------------------------------------------------------------------------------ hardware kinds
+
+
+def _requested(statement: dict[str, Any], base: int) -> np.ndarray[Any, Any]:
+    """The byte of each element (m, k) of an operand, from a base on."""
+    rows, columns = statement["shape"]
+    size, _, layout = function(statement["layout"])
+    if size != rows * columns:
+        raise NoClaimError("the layout has another size")
+    starts = [value[0] for index in range(size) if (value := layout(index)) is not None and len(value) == 1]
+    if max(map(abs, starts)) >= 2**40:
+        raise FarError
+    bytes_ = np.array(starts, dtype=np.int64) + base
+    return _xored(bytes_.reshape(columns, rows).T, statement["swizzle"])
+
+
+def _xored(address: Any, mode: int, offset: int = 0) -> Any:
+    return address ^ (((address // 128) - offset) % 2**mode * 16)
+
+
+def _bases(statement: dict[str, Any]) -> Iterable[int]:
+    return range(0, 2048, statement["align"]) if statement["align"] < 2048 else (0,)
+
+
+def wgmma_operand(statement: dict[str, Any]) -> tuple[bool, bool]:
+    """By the measured reading of the library's targets, for every base below 2048 bytes."""
+    rows, columns = statement["shape"]
+    count, words = statement["rows"], statement["words"]
+    if rows % count or columns % 16 or len(words) != rows // count * (columns // 16) or not words:
+        return False, True
+    if statement["operand"] == "A" and count != 64:
+        return False, True
+    for base in _bases(statement):
+        wanted = _requested(statement, base)
+        for place, word in enumerate(words):
+            row, column = place // (columns // 16) * count, place % (columns // 16) * 16
+            try:
+                descriptor = wgmma.decode(word + base // 16)
+                got = wgmma.operand_offsets(descriptor, rows=count, major=statement["major"])
+            except LayoutError:
+                return False, True
+            if (got != wanted[row : row + count, column : column + 16]).any():
+                return False, True
+    return True, True
+
+
+def no_operand(statement: dict[str, Any]) -> tuple[bool, bool]:
+    """Under no major and swizzle does every part have a descriptor: candidates from three addresses, then read."""
+    rows, columns = statement["shape"]
+    step = 64 if statement["operand"] == "A" else 8
+    if rows % step or columns % 16:
+        return True, True
+    try:
+        wanted = _requested(statement, 0)
+    except FarError:
+        return True, True
+    for major, mode in itertools.product(("K", "MN"), range(4)):
+        parts = itertools.product(range(0, rows, step), range(0, columns, 16))
+        if all(_readable(wanted[r : r + step, c : c + 16], major, mode) for r, c in parts):
+            return False, True
+    return True, True
+
+
+def _readable(wanted: np.ndarray[Any, Any], major: str, mode: int) -> bool:
+    name = ("NONE", "32B", "64B", "128B")[mode]
+    count = len(wanted)
+    for offset in range(8):
+        free = _xored(wanted, mode, offset)
+        start, edge = int(free[0, 0]), 8 if major == "K" else 8 * 2**mode
+        far_m = int(free[edge, 0]) - start if edge < count else 16
+        far_k = 16 if major == "K" and mode else int(free[0, 8]) - start
+        leading, stride = (far_m, far_k) if major == "MN" and mode else (far_k, far_m)
+        try:
+            descriptor = wgmma.MatrixDescriptor(start, leading, stride, offset, name)
+            if (wgmma.operand_offsets(descriptor, rows=count, major=major) == wanted).all():
+                return True
+        except LayoutError:
+            continue
+    return False
+
+
+def bank_turns(statement: dict[str, Any]) -> tuple[bool, bool]:
+    """By the library's count for one access after the other."""
+    target, _, operation = statement["access"].partition(" ")
+    size, _, address = function(statement["address"])
+    lanes = 64 if target.startswith("gfx9") else 32
+    if not size or size % lanes:
+        return False, True
+    starts = [value[0] for index in range(size) if (value := address(index)) is not None and len(value) == 1]
+    operation = {"ld.shared.b128": "ld.shared.v4.b32", "st.shared.b128": "st.shared.v4.b32"}.get(operation, operation)
+    try:
+        taken = [banks.turns(target, operation, starts[at : at + lanes]) for at in range(0, size, lanes)]
+    except LayoutError:
+        return False, True
+    return (sum(taken), max(taken)) == (statement["turns"], statement["most"]), True
+
+
+JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
+    "equality": equality,
+    "inequality": inequality,
+    "composition": composition,
+    "no-composition": no_composition,
+    "inverse": inverse,
+    "no-inverse": no_inverse,
+    "wgmma-operand": wgmma_operand,
+    "no-operand": no_operand,
+    "bank-turns": bank_turns,
+}

@@ -1,0 +1,157 @@
+"""Random certificates of every kind, from random layouts of every family, tiles, operands and accesses.
+
+Main definitions: ``sample``, ``SOURCES``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import bridge_judges
+from bridge_sources import build
+
+import layoutalg as la
+from layoutalg.ground import clock
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.certify import KINDS, Certificate
+from layoutalg.proofs.wgmma import OperandProblem
+from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+
+FAMILIES = (
+    "cute",
+    "cute",
+    "composed",
+    "linear",
+    "integer",
+    "outputs",
+    "piecewise",
+    "pieces",
+    "digits",
+    "bits",
+    "mixed",
+)
+SIZES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 60, 64, 96, 128, 256)
+SECONDS = 5.0
+AMD = (("gfx942", "ds_read_b32"), ("gfx942", "ds_read_b64"), ("gfx942", "ds_read_b128"), ("gfx950", "ds_read_b128"))
+NVIDIA = ("ld.shared.b32", "ld.shared.v2.b32", "ld.shared.v4.b32", "st.shared.b32", "st.shared.v4.b32", "ldmatrix.x4")
+
+
+def sample(count: int, seed: int) -> Iterator[Certificate]:
+    """Yield that many certificates of each kind in turn, as far as a writer finds them."""
+    rng = random.Random(seed)
+    kinds = [kind for kind in KINDS if kind in SOURCES]
+    wanted = {kind: count // len(kinds) + (place < count % len(kinds)) for place, kind in enumerate(kinds)}
+    seen: set[str] = set()
+    tries = 0
+    while any(wanted.values()) and tries < 60 * count:
+        tries += 1
+        kind = rng.choice([kind for kind, left in wanted.items() if left])
+        with contextlib.suppress(LayoutError), clock.within(SECONDS):
+            made = SOURCES[kind](rng)
+            if made is not None and wanted[made.kind] and made.seal not in seen:
+                wanted[made.kind] -= 1
+                seen.add(made.seal)
+                yield made
+    if any(wanted.values()):
+        raise RuntimeError(f"no certificates were found of {wanted}")
+
+
+def layout(rng: random.Random, size: int | None = None) -> Any:
+    """A layout of some family, of few points or, one time in eight, a strided one of very many."""
+    if size is None and rng.random() < 0.125:
+        return large(rng)
+    return build(bridge_judges.random_source(rng.choice(FAMILIES), rng, size or rng.choice(SIZES)))
+
+
+def large(rng: random.Random) -> Any:
+    """A compact strided layout of very many points, its modes in some order."""
+    extents = [rng.choice((2, 3, 8, 64, 1024)) for _ in range(rng.randint(3, 6))] + [4096]
+    order = rng.sample(range(len(extents)), len(extents))
+    strides, weight = [0] * len(extents), 1
+    for place in order:
+        strides[place], weight = weight, weight * extents[place]
+    return la.CuteLayout(tuple(extents), tuple(strides))
+
+
+def equality(rng: random.Random) -> Certificate | None:
+    f = layout(rng)
+    ways: list[Callable[[Any], Any]] = [
+        la.convert.to_cute, la.convert.to_linear, la.convert.to_integer, la.convert.to_piecewise, la.cute.coalesce,
+        lambda g: g,
+    ]  # fmt: skip
+    rng.shuffle(ways)
+    for way in ways:
+        with contextlib.suppress(LayoutError):
+            return la.certify.equality(f, way(f))
+    return None
+
+
+def inequality(rng: random.Random) -> Certificate | None:
+    f = layout(rng)
+    if f.size > 256:
+        return la.certify.equality(f, large(rng))
+    return la.certify.equality(f, layout(rng, f.size if rng.random() < 0.9 else None))
+
+
+def composition(rng: random.Random) -> Certificate | None:
+    inner = layout(rng)
+    if inner.size > 256:
+        return la.certify.composition(la.CuteLayout((64, inner.size // 64), (inner.size // 64, 1)), inner)
+    return la.certify.composition(layout(rng, rng.choice((64, 128, 256))), inner)
+
+
+def no_composition(rng: random.Random) -> Certificate | None:
+    return la.certify.composition(layout(rng, rng.choice((4, 8, 16))), layout(rng))
+
+
+def inverse(rng: random.Random) -> Certificate | None:
+    kind = rng.choice(("linear", "digits", "bits", "mixed", "table", "any", "any", "large"))
+    f = large(rng) if kind == "large" else layout(rng, rng.choice(SIZES))
+    if kind not in ("any", "large"):
+        f = build(bridge_judges.random_source(kind, rng, rng.choice(SIZES)))
+    return la.certify.inverse(f, side=rng.choice(("left", "right", "both")))
+
+
+def no_inverse(rng: random.Random) -> Certificate | None:
+    return la.certify.inverse(layout(rng), side=rng.choice(("left", "right", "both")))
+
+
+def operand(rng: random.Random) -> Certificate | None:
+    name, rows = rng.choice((("A", 64), ("A", 128), ("B", 8), ("B", 24), ("B", 64)))
+    major, swizzle = rng.choice(("K", "MN")), rng.choice(("NONE", "32B", "64B", "128B"))
+    shape = (rows, rng.choice((16, 32, 64)))
+    return la.certify.operand(synthesize_wgmma(canonical_operand(name, shape, major=major, swizzle=swizzle)))
+
+
+def no_operand(rng: random.Random) -> Certificate | None:
+    name, rows = rng.choice((("A", 64), ("B", 8), ("B", 16)))
+    columns = rng.choice((16, 32))
+    first, second = rng.choice((1, 3, 8, 24, columns, columns + 8)), rng.choice((1, 2, rows, rows + 8, 40))
+    modes = (((rows, first),), ((columns, second),))
+    return la.certify.no_operand(OperandProblem(name, (rows, columns), modes, rng.choice(("NONE", "32B", "128B"))))
+
+
+def bank_turns(rng: random.Random) -> Certificate | None:
+    target, name = rng.choice((*AMD, *(("sm_90a", name) for name in NVIDIA)))
+    lanes, count = 64 if target == "gfx942" or target == "gfx950" else 32, rng.choice((1, 2, 4))
+    unit = 16
+    if rng.random() < 0.5:
+        steps = (rng.choice((1, 1, 2, 5, 8)) * unit, rng.choice((0, 1, 8, 32)) * unit)
+        return la.certify.bank_turns(target, name, la.CuteLayout((lanes, count), steps))
+    return la.certify.bank_turns(target, name, [unit * rng.randrange(256) for _ in range(lanes * count)])
+
+
+SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
+    "equality": equality,
+    "inequality": inequality,
+    "composition": composition,
+    "no-composition": no_composition,
+    "inverse": inverse,
+    "no-inverse": no_inverse,
+    "wgmma-operand": operand,
+    "no-operand": no_operand,
+    "bank-turns": bank_turns,
+}

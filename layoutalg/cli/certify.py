@@ -1,0 +1,125 @@
+"""``layoutalg certify``: certificates from the command line.
+
+Main definitions: ``write_certificate``, ``CLAIMS``.
+
+Implementation notes: the certificate says what is so, which may be the contrary of what was asked; the exit code says
+which of the two it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from layoutalg.cli.exits import PROVED, REFUTED
+from layoutalg.cli.output import answer_file, put_into, say, say_json
+from layoutalg.cli.plans import OPERAND_PROBLEMS, VERDICT_SCHEMA, schema_of, solved
+from layoutalg.cli.subjects import layout_of, read_subject
+from layoutalg.ground import clock
+from layoutalg.ground.document import malformed
+from layoutalg.ground.errors import AdmissibilityError
+from layoutalg.ground.verdict import Refuted
+from layoutalg.proofs import certify
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
+
+FALSE = "LA427"
+"""The code of a claim that the checker refutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be certified: the arguments, and the options of some kinds."""
+
+    of: Sequence[str]
+    side: str
+    codomain: int | None
+    budget_seconds: float
+
+    def texts(self, least: int, most: int, what: str) -> Sequence[str]:
+        """Return the arguments where there are so many."""
+        if not least <= len(self.of) <= most:
+            raise malformed("arguments", f"must be {what}", len(self.of))
+        return self.of
+
+
+def write_certificate(asked: str, given: Asked, output: str | None, as_json: bool) -> int:
+    """Print a certificate, or write it to a file; return the exit code."""
+    try:
+        with clock.within(given.budget_seconds):
+            made = CLAIMS[asked](given)
+    except AdmissibilityError as error:
+        if error.diagnostic.code != FALSE:
+            raise
+        return _refuted(error, as_json)
+    text = made.to_text()
+    with answer_file(output) as file:
+        if file is not None:
+            put_into(file, text + "\n")
+        if file is None or as_json:
+            say(text)
+        else:
+            say(f"{made.kind:<13} {made.check().certificate['claim']}")  # type: ignore[union-attr]
+    return REFUTED if made.kind.startswith("no-") or made.kind == "inequality" else PROVED
+
+
+def _refuted(error: AdmissibilityError, as_json: bool) -> int:
+    """The answer to a claim that does not hold and whose contrary has no certificate of its own."""
+    verdict = Refuted("checker", {"what": error.diagnostic.because})
+    if as_json:
+        say_json({"schema": VERDICT_SCHEMA, "verdict": "refuted", "witness": dict(verdict.witness)})
+    else:
+        say(str(verdict))
+    return REFUTED
+
+
+def _layout(argument: str) -> object:
+    subject = read_subject(argument)
+    if subject.kind != "text":
+        raise malformed("a layout", "must be layout notation", subject.value)
+    return layout_of(str(subject.value))
+
+
+def _equality(given: Asked) -> Certificate:
+    f, g = (_layout(text) for text in given.texts(2, 2, "two layouts"))
+    return certify.equality(f, g)  # type: ignore[arg-type]
+
+
+def _composition(given: Asked) -> Certificate:
+    layouts = [_layout(text) for text in given.texts(2, 3, "two layouts and perhaps their composite")]
+    return certify.composition(*layouts)
+
+
+def _inverse(given: Asked) -> Certificate:
+    layouts = [_layout(text) for text in given.texts(1, 2, "a layout and perhaps its inverse")]
+    return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
+
+
+def _operand(given: Asked) -> Certificate:
+    (name,) = given.texts(1, 1, "a plan or a problem of a wgmma operand as JSON")
+    subject = read_subject(name)
+    schema = schema_of(subject.value)
+    if not schema.startswith((OPERAND_PROBLEMS, "layoutalg/wgmma-plan/")):
+        raise malformed("/schema", "must be that of a wgmma operand's plan or problem", schema)
+    found = solved(subject.value, given.budget_seconds)
+    if isinstance(found, OperandPlan):
+        return certify.operand(found)
+    if schema.startswith(OPERAND_PROBLEMS) and found[2] == REFUTED:  # type: ignore[index]
+        return certify.no_operand(OperandProblem.from_json(subject.value))
+    raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
+
+
+def _banks(given: Asked) -> Certificate:
+    target, operation, addresses = given.texts(3, 3, "a target, an instruction and a layout of byte addresses")
+    return certify.bank_turns(target, operation, _layout(addresses))
+
+
+CLAIMS: dict[str, Callable[[Asked], Certificate]] = {
+    "equality": _equality,
+    "composition": _composition,
+    "inverse": _inverse,
+    "operand": _operand,
+    "banks": _banks,
+}
+"""What can be asked for, and who writes it."""
