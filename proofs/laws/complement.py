@@ -23,6 +23,7 @@ from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.places import index
+from layoutalg.proofs.laws.term import denied
 from layoutalg.proofs.laws.trial import Trial
 
 _CHAIN = "two modes with strides g and g s h, all g, h >= 1, all extents >= 2, all bounds: step of the induction"
@@ -154,6 +155,7 @@ def _sorted_chain(trial: Trial, chain: Callable[..., Chain] = divisible_chain) -
     swapped = trial.flag("swapped")
     flat = ((t, e), (s, d)) if swapped else ((s, d), (t, e))
     trial.claim(d < e, "the second stride is greater")
+    trial.claim(denied(e < s * d), "and not below the reach of the first mode")
     found = chain(flat, "")
     for mode, wanted in zip(found, ((s, d, t if swapped else 1), (t, e, 1 if swapped else s)), strict=True):
         for got, given in zip(mode, wanted, strict=True):

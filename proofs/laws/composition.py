@@ -160,6 +160,8 @@ def _both_ways(trial: Trial, factor: Callable[..., Flat | Broken] = factor_run) 
         (1, s, 0, 1), (1, r, 0, 1),
     ):  # fmt: skip
         trial.divides(value, divisor, quotient, rest)
+    for step, extent, end in ((b, middle, b * c * q), (c, count, c * q), (c * b, count, b * c * q)):
+        trial.claim(denied(step * (extent - 1) < end), "the run passes the first extent")
     below = factor(((middle, b),), c, count)
     left: list[tuple[Any, Any]] = []
     right: list[tuple[Any, Any]] = []

@@ -233,9 +233,14 @@ def explored(claim: Claim, answerer: Answerer) -> Verdict:
                 return Refuted(answerer.name, over.witness)
         except BudgetError as error:
             return Unknown(f"{error.diagnostic.what}: {error.diagnostic.because}", tried)
-        except _FAULTS as error:
-            model = answerer.ask(path.asked(), path.names, SECONDS)
+        except Exception as error:  # what happens on a way that cannot be taken is no fault
+            try:
+                model = answerer.ask(path.asked(), path.names, SECONDS)
+            except BudgetError as late:
+                return Unknown(f"{late.diagnostic.what}: {late.diagnostic.because}", tried)
             if model is not None:
+                if not isinstance(error, _FAULTS):
+                    raise
                 return Refuted(answerer.name, {"what": _raised(error), **model})
         claims += trial.claims
         paths += 1

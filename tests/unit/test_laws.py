@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from layoutalg.ground.errors import BudgetError, MalformedError
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs import laws as door
 from layoutalg.proofs.laws import Law, Obligation
@@ -168,6 +170,31 @@ def test_a_refusal_where_a_law_claims_a_value_is_a_fault() -> None:
     verdict = explored(refuses, Z3)
     assert isinstance(verdict, Refuted)
     assert violated_at(refuses, verdict.witness)
+
+
+def test_what_happens_on_a_way_that_cannot_be_taken_is_no_fault() -> None:
+    def fails(trial: Trial, least: int) -> None:
+        x, y = trial.integer("x"), trial.extent("y")
+        trial.assume(x * y == 35, x > least, y > least)
+        if x * y > 30:
+            trial.claim(x + y == 12, "5 and 7")
+        else:
+            raise KeyError(x)
+
+    def never(text: str, names: Mapping[str, int], seconds: float) -> dict[str, int] | None:
+        if not names:
+            raise BudgetError(Diagnostic("LA001", "the time is up"))
+        return Z3.ask(text, names, seconds)
+
+    assert isinstance(explored(partial(fails, least=1), Answerer("slow", never)), Proved)
+    with pytest.raises(KeyError):
+        explored(partial(broken, least=1), Z3)
+
+
+def broken(trial: Trial, least: int) -> None:
+    if trial.integer("x") > least:
+        raise KeyError(least)
+    trial.claim(True, "nothing")
 
 
 def test_enumeration_counts_its_cases() -> None:
