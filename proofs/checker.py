@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Checks layoutalg certificates on its own: ``python checker.py FILE|FOLDER ...``; exit 0 proved, 1 refuted (the first
-wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable.
-
-This file needs Python 3.11 and numpy and imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON:
+wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable. It needs Python 3.11 and numpy and
+imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON:
 
     {"schema": "layoutalg/certificate/2", "kind": ..., "statement": ..., "evidence": ..., "seal": ...}
 
 The statement says all that is claimed, the evidence is what makes it quick to check, the seal is the SHA-256 of the
-other four entries. Every fact is recomputed here from the statement; the seal is compared last.
-"""
-
+other four entries. Every fact is recomputed here from the statement; the seal is compared last."""
 import hashlib
 import importlib
 import itertools
@@ -59,9 +56,8 @@ def read(value, form, where):
     if not isinstance(form, (set, range, type)):
         return form(value, where)
     kind = form if isinstance(form, type) else int if isinstance(form, range) else str
-    need(type(value) is kind, f"{where} has a wrong type", got=value)
-    if kind is not form and value not in form:
-        need(False, f"{where} is out of range", got=value, expected=sorted(form) if kind is str else form)
+    if type(value) is not kind or kind is not form and value not in form:
+        need(False, f"{where} is not of {short(sorted(form) if isinstance(form, set) else form)}", got=value)
     return value
 
 # --- functions -------------------------------------------------------------------------------------------------------
@@ -131,7 +127,8 @@ class Way:
             answer = self.row((1, 1 << place), 0, (answer, parity))
         return answer
     def table(self, *_):
-        can(False, "a table is decided point by point, by the rule table")
+        can(False, "tables and pieces are not sums of digits")
+    pieces = table
     def opened(self, piece, values, count):
         """Return the left sides of a piece's constraints, with their relations, and its values."""
         floors, constraints, forms = piece
@@ -226,11 +223,7 @@ class Sums(Way):
             value = self.atom(("parity", odd), value, 0, 1)
             self.parities[next(iter(value[1]))] = odd
         return self.row((1 - 2 * flip,), flip, (value,))
-    def pieces(self, pieces):
-        for value, relation in pieces[0][0]:
-            low, high = self.span(value)
-            can(low >= 0 and (relation == ">=" or high == 0), "the first piece may not hold everywhere")
-        return pieces[0][1]
+
 def frozen(value):
     return value[0], frozenset(value[1].items())
 
@@ -263,15 +256,11 @@ def value(path, *numbers):
     return [int(value[0]) for value in values] if ok else None
 
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
-DIFFERENT_COUNTS = "the functions have different numbers of values"
 BY = {"by": {"table", "digits", "solvers"}, "digits?": [range(2, 2**4096)]}
 
 def same(one, two, by, size, inputs=None, what="the functions differ"):
-    """Refute unless two lists of stages have the same values everywhere; say how that was decided.
-
-    By table: at every point. By digits: as sums of local terms (``Sums``) over digits whose product is the size; where
-    both end in the same residues, over Z modulo these. By solvers: z3 and cvc5, whichever can be imported.
-    """
+    """Refute unless two lists of stages have the same values everywhere, decided by table: at every point; by digits,
+    whose product is the size: as ``Sums``, modulo residues in which both end; by solvers: z3 and cvc5."""
     rule, digits = by
     need((rule == "digits") == (digits is not None), "digits are for the rule digits", by=rule, got=digits)
     if rule == "solvers":
@@ -287,7 +276,6 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     compare(one, two, [np.array([*few, size - 1], dtype=object)], what)  # refutes early what needs large boxes
     modular = one and two and one[-1] == two[-1] and one[-1][0] == "mod"
     left, right = (follow(path[:-1] if modular else path, start, way) for path in (one, two))
-    need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
     supports = {way.supports[atom] for atom in atoms} | {frozenset()}
     boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
@@ -303,7 +291,7 @@ def points(count):
     return np.arange(count, dtype=np.int64)
 def compare(one, two, columns, what):
     (left, left_ok), (right, right_ok) = (values_at(path, columns) for path in (one, two))
-    need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
+    need(len(left) == len(right), "the functions have different numbers of values")
     wrong = left_ok != right_ok
     for mine, other in zip(left, right):
         wrong = wrong | np.asarray(left_ok & right_ok & (mine != other), dtype=bool)
@@ -311,7 +299,6 @@ def compare(one, two, columns, what):
         at = [int(column[np.argmax(wrong)]) for column in columns]
         need(False, what, at=at, got=value(one, *at), expected=value(two, *at))
     return len(wrong)
-
 def solved(one, two, size, inputs, what):
     """Ask z3 and cvc5, those that are installed, for a point where two functions differ."""
     answers = {}
@@ -325,7 +312,7 @@ def solved(one, two, size, inputs, what):
         start, solver = [smt.Int(f"x{place}", context) for place in range(inputs or 1)], smt.Solver(ctx=context)
         ways = Terms(smt, context), Terms(smt, context)
         left, right = (follow(path, start, way) for path, way in zip((one, two), ways))
-        need(len(left) == len(right), DIFFERENT_COUNTS, got=len(left), expected=len(right))
+        need(len(left) == len(right), "the functions have different numbers of values")
         here, there = (smt.And(way.ok) for way in ways)
         differ = smt.Or([no, no] + [a != b for a, b in zip(left, right)])
         solver.add(smt.Or([here != there, smt.And([here, differ])]))
@@ -349,7 +336,6 @@ def equality(statement, by):
     need((size is None) != (inputs is None), "f has no size or inputs", size=size, inputs=inputs)
     need((size, inputs) == (other, others), "f and g have different domains", f=size or inputs, g=other or others)
     return f"f = g {same(f, g, by, size, inputs, 'f and g differ')}"
-
 def inequality(statement, evidence):
     """The domains differ, or the values at a point do."""
     (size, inputs, f), (other, others, g) = statement
@@ -385,7 +371,6 @@ def inverse(statement, by):
         f, g, size, other = g, f, other, size
     within(f, by, size, other)
     return f"{side} inverse {same(f + g, [], by, size, what='this is not an inverse')}"
-
 def no_inverse(statement, evidence):
     """Two points of one value exclude a left inverse. A value that is not taken excludes a right inverse: some stages
     take all values of f to one number, and that value to another."""
@@ -415,7 +400,6 @@ def column(size, path):
     values, ok = values_at(path, [points(size)])
     need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
     return values[0]
-
 def misread(shape, layout, swizzle, align, rows, major, mode, offset, corners=None):
     """Return where [i, j, m, k] descriptors, for rows x 16 elements each, read other bytes than wanted, as measured on
     an H200. Without corners (their unxored bytes at the start and a stride away along m and k): those that might do."""

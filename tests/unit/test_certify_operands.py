@@ -62,7 +62,7 @@ WRONG = [
     ({"shape": lambda _: [128, 128], "words": lambda words: 2 * words}, "the layout has another size"),
     ({"major": lambda _: "MN"}, "wgmma reads another byte, m_k [[0, 1]]"),
     ({"swizzle": lambda _: 2}, "wgmma reads another byte"),
-    ({"align": lambda _: 24}, "align is out of range, got 24"),
+    ({"align": lambda _: 24}, "align is not of range(16, 262145, 16), got 24"),
     ({"layout": lambda _: {"size": 8192, "stages": [["split", [128, 64]], ["affine", [[2, 256]], [0]]]}},
      "wgmma reads another byte, m_k [[0, 1]]"),
     ({"layout": lambda _: {"size": 8192, "stages": [["split", [128, 64]]]}}, "not one value everywhere"),

@@ -64,7 +64,7 @@ def staged(*stages: object, size: int = 4) -> dict[str, object]:
         ("equality", {"f": "4:1", "g": "4:1"}, {"by": "digits", "digits": [2]}, "the product of the digits"),
         ("inequality", {"f": "4:1", "g": "5:1"}, {"at": [0]}, "other domains need no point"),
         ("inequality", {"f": "4:1", "g": "4:2"}, {"at": [-1]}, "evidence.at is not in the domain"),
-        ("equality", {"f": {"size": True, "stages": []}, "g": "1:1"}, TABLE, "certificate.statement.f.size has"),
+        ("equality", {"f": {"size": True, "stages": []}, "g": "1:1"}, TABLE, "certificate.statement.f.size is not"),
         ("equality", {"f": staged(["table", [0, 1, 2, True]]), "g": "4:1"}, TABLE, "certificate.statement.f.stages[0]"),
         ("equality", {"f": staged(["affine", [[1]], [-4]], ["table", [0, 1, 2, 3]]), "g": "4:1"}, TABLE,
          "a number has no place in the table"),
