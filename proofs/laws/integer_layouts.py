@@ -133,11 +133,15 @@ def forgets_offset(layout: IntegerLayout) -> IntegerLayout:
 def _reshaped(case: Case, changed: Callable[[IntegerLayout], IntegerLayout] = lambda layout: layout) -> str | None:
     (layout,) = case
     values, (m, n) = values_of(layout), layout.extents
+    twin = on_axes.rename(layout, {"offset": "other"})
     forms = {
         "split": changed(split(layout, "x1", {"a": 1, "b": n})),
         "normal form": changed(on_axes.normal_form(layout)),
         "flip twice": on_axes.flip(changed(on_axes.flip(layout, "x0")), "x0"),
         "permute twice": on_axes.permute(changed(on_axes.permute(layout, ["x1", "x0"])), ["x0", "x1"]),
+        "shift there and back": on_axes.shift(changed(on_axes.shift(layout, [3])), [-3]),
+        "a longer axis, shortened": on_axes.resize(changed(on_axes.resize(layout, "x1", n + 2)), "x1", n),
+        "one output of two": on_axes.select_outputs(on_axes.stack(twin, changed(layout)), ["offset"]),
         "rename": changed(on_axes.rename(layout, {"x0": "z"})),
     }
     for change in ("merge", "reshape"):
@@ -220,11 +224,12 @@ LAWS = (
     ),
     listed(
         "integer_layouts.rewrites",
-        "split, merge, reshape, normal_form, flip, permute and rename keep the function, or refuse where none is "
-        "affine; slice and fix restrict it; the normal form stays as it is.",
+        "split, merge, reshape, normal_form, flip, permute, shift, resize, stack and rename keep the function, or "
+        "refuse where none is affine; slice and fix restrict it; the normal form stays as it is.",
         (
             *[f"reshape.{name}" for name in ("split", "merge", "reshape")],
-            *[f"axes.{name}" for name in ("flip", "slice", "fix", "permute", "rename", "shift", "normal_form")],
+            *[f"axes.{name}" for name in ("flip", "slice", "fix", "permute", "rename", "shift", "resize", "stack")],
+            *[f"axes.{name}" for name in ("select_outputs", "normal_form")],
             "axes.same_function",
         ),
         one,

@@ -10,13 +10,15 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.integer.access import access
 from layoutalg.integer.bijection import Index, index_by_strides
 from layoutalg.integer.common import common_values
 from layoutalg.integer.expression import index_expression
-from layoutalg.integer.inverse import RightInverse, right_inverse
+from layoutalg.integer.inverse import RightInverse, image_inverse, right_inverse
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.reach import covers, injective, kernel_lattice, value_lattice
 from layoutalg.proofs.laws.integer_layouts import (
@@ -125,11 +127,14 @@ def _inverted(case: Case, right: Callable[[IntegerLayout], Any] = right_inverse)
         for digits in points_of(found.layout):
             if layout.value(found.layout.value(digits)) != found.values.value(digits):
                 return "f(R(c)) is not the value"
-        return None
-    inverse = found.layout
+        found = image_inverse(layout)
+    (axis,) = found.layout.axes
+    line = np.array(range(-12, 24))
+    if set(line[found.layout.contains({axis: line})].tolist()) != {value for (value,) in values}:
+        return "the inverse is not defined at exactly the values"
     for (value,) in values:
-        at = inverse.value((value,))
-        if at is None or layout.value(at) != (value,):
+        at = found.layout(**{axis: value})
+        if layout.value([int(at[name]) for name in layout.in_dims]) != (value,):
             return "f(R(y)) is not y"
     return None
 

@@ -80,7 +80,13 @@ def _ring(trial: Trial, times: Callable[[Polynomial, Polynomial], Polynomial] = 
     values = [value_of(p, sizes) for p in _FACTORS]
     same = []
     for (p, (a, b)), (q, (c, d)) in combinations_with_replacement(zip(_FACTORS, values, strict=True), 2):
-        results = [(times(p, q), (a * c, b * d)), (p + q, (a * d + c * b, b * d)), (p - q, (a * d - c * b, b * d))]
+        results = [
+            (-p, (-a, b)),
+            (1 - p, (b - a, b)),
+            (times(p, q), (a * c, b * d)),
+            (p + q, (a * d + c * b, b * d)),
+            (p - q, (a * d - c * b, b * d)),
+        ]
         if len(q.monomials) == 1:
             results.append((p / q, (a * d, b * c)))
         quotient = times(p, q).quotient(q) if q.monomials else None
@@ -221,6 +227,8 @@ def _shown(case: Question, decide: Callable[[Assumptions, Condition], Decision] 
     for sizes, wanted in ((found.holds_at, True), (found.fails_at, False)):
         if sizes is not None and (known.broken_at(dict(sizes)) or claim.true_at(dict(sizes)) != wanted):
             return "the sizes shown do not show it"
+    if known.entails(claim) is not found.status:
+        return "entails says otherwise"
     if found.status is None and found.engine != "none" and None in (found.holds_at, found.fails_at):
         return "open, and sizes of one kind are not shown"
     for m, n in product(range(1, 14), repeat=2):
@@ -288,6 +296,9 @@ LAWS = (
         (
             "layoutalg.ground.polynomial.Polynomial.__add__",
             "layoutalg.ground.polynomial.Polynomial.__sub__",
+            "layoutalg.ground.polynomial.Polynomial.__neg__",
+            "layoutalg.ground.polynomial.Polynomial.__rsub__",
+            "layoutalg.ground.monomials.times",
             "layoutalg.ground.polynomial.Polynomial.__mul__",
             "layoutalg.ground.polynomial.Polynomial.__truediv__",
             "layoutalg.ground.polynomial.Polynomial.quotient",
@@ -306,6 +317,7 @@ LAWS = (
             "layoutalg.ground.polynomial.Polynomial.replace",
             "layoutalg.ground.polynomial.Polynomial.split",
             "layoutalg.ground.polynomial.Polynomial.content",
+            "layoutalg.ground.monomials.common_multiple",
             "layoutalg.ground.polynomial.power_of",
             "layoutalg.ground.polynomial.product_of",
             "layoutalg.ground.polynomial.total",
@@ -364,7 +376,11 @@ LAWS = (
     Law(
         "sizes.shown",
         "decide shows sizes of the kind that it says, agrees with all small sizes, and is open only with both kinds.",
-        ("layoutalg.ground.decide.decide", "layoutalg.ground.assumptions.Assumptions.entails"),
+        (
+            "layoutalg.ground.decide.decide",
+            "layoutalg.ground.assumptions.Assumptions.entails",
+            "layoutalg.ground.facts.completed",
+        ),
         enumerated(
             _questions,
             _shown,

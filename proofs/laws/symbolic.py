@@ -261,12 +261,8 @@ def _pairs() -> Iterator[tuple[int, int]]:
 
 
 def _unary(name: str, says: str, operation: Unary, right: Judge, fault: Any = _swapped) -> Law:
-    about = (
-        "operations." + name,
-        "follow.merged",
-        "follow.quotient",
-        *(("follow.chain",) if name != "coalesce" else ()),
-    )
+    used = {"complement": ("follow.chain", "follow.quotient"), "left_inverse": ("follow.chain",)}
+    about = (f"operations.{name}", "follow.merged", *used.get(name, ()))
     wrong = partial(_one, operation=fault(operation), right=right)
     return Law(
         f"symbolic.{name}",
@@ -278,13 +274,14 @@ def _unary(name: str, says: str, operation: Unary, right: Judge, fault: Any = _s
 
 
 def _binary(name: str, says: str, operation: Any, right: Judge, fault: Any = _without_conditions) -> Law:
+    tilers = () if name == "logical_product" else ("tilers.by_mode",)
     about = (
         f"operations.{name}",
         "follow.follow",
         "follow.cheapest",
-        "tilers.by_mode",
         "tilers.ledger_of",
         "ledger.Ledger.holds",
+        *tilers,
     )
     scope = f"{_SCOPE} and {len(_TILERS)} tilers"
     return Law(

@@ -44,6 +44,8 @@ _SETS: tuple[tuple[str, Holds], ...] = (
         "[N] -> { [i, j] : exists e : i = 2e and 0 <= e < N and 0 <= j <= 2 }",
         lambda n, i, j: i % 2 == 0 and 0 <= i < 2 * n and 0 <= j <= 2,
     ),
+    ("[N] -> { [i, 2*floor(i/2)] : 0 <= i < N }", lambda n, i, j: 0 <= i < n and j == i // 2 * 2),
+    ("[N] -> { [i, N - i] : 1 <= i <= N }", lambda n, i, j: 1 <= i <= n == i + j),
     (
         "[N] -> { [i, j] : exists a, b : i = a + 3b and 0 <= a <= 1 and 0 <= b < N and j = a }",
         lambda n, i, j: i % 3 == j and j in (0, 1) and 0 <= i // 3 < n,
