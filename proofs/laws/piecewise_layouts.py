@@ -301,6 +301,8 @@ LAWS = (
         (
             *[f"PointSet.{name}" for name in ("count", "count_formula", "points")],
             "counting.counted",
+            "counts.formula",
+            "counts.PointCount.__call__",
             "counting.summed",
             "build.lexmin",
             "build.lexmax",

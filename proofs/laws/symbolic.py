@@ -199,6 +199,16 @@ def _greatest(case: int, bound: Callable[[SymbolicLayout], Any] = cosize) -> str
     return None
 
 
+def _agrees(case: tuple[int, int], after: Callable[..., SymbolicLayout] = SymbolicLayout.then) -> str | None:
+    layout, tiler = _LAYOUTS[case[0]], _TILERS[case[1]]
+    try:
+        wanted = composition(layout, tiler)
+    except LayoutError:
+        return None
+    inner = tiler if isinstance(tiler, SymbolicLayout) else SymbolicLayout(tiler, 1)
+    return None if after(inner, layout) == wanted == layout @ inner else "another composition"
+
+
 Offset = Callable[[SymbolicLayout, Any], Any]
 _COORDINATES: tuple[tuple[SymbolicLayout, Any], ...] = (
     (_ROW, ("i", "j")),
@@ -337,6 +347,19 @@ LAWS = (
             partial(_greatest, bound=lambda layout: cosize(coalesce(_swapped(complement)(layout)))),
             _SCOPE,
             len(_LAYOUTS),
+        ),
+        _WHY,
+    ),
+    Law(
+        "symbolic.operators",
+        "B.then(A) and A @ B are composition(A, B).",
+        tuple(f"layoutalg.cute.symbolic.layout.SymbolicLayout.{name}" for name in ("then", "__matmul__")),
+        enumerated(
+            _pairs,
+            _agrees,
+            partial(_agrees, after=lambda inner, layout: layout.then(inner)),
+            f"{len(_LAYOUTS)} layouts and {len(_TILERS)} tilers",
+            len(_LAYOUTS) * len(_TILERS),
         ),
         _WHY,
     ),
