@@ -56,7 +56,7 @@ def read(value, form, where):
     if not isinstance(form, (set, range, type)):
         return form(value, where)
     kind = form if isinstance(form, type) else int if isinstance(form, range) else str
-    if type(value) is not kind or kind is not form and value not in form:
+    if type(value) is not kind or (kind is not form and value not in form):
         need(False, f"{where} is not of {short(sorted(form) if isinstance(form, set) else form)}", got=value)
     return value
 
@@ -333,22 +333,19 @@ def within(path, by, size, domain):
 def equality(statement, by):
     """f(i) = g(i) for all i."""
     (size, inputs, f), (other, others, g) = statement
-    need((size is None) != (inputs is None), "f has no size or inputs", size=size, inputs=inputs)
+    need((size is None) != (inputs is None), "a function has either a size or inputs", size=size, inputs=inputs)
     need((size, inputs) == (other, others), "f and g have different domains", f=size or inputs, g=other or others)
     return f"f = g {same(f, g, by, size, inputs, 'f and g differ')}"
 def inequality(statement, evidence):
-    """The domains differ, or the values at a point do."""
-    (size, inputs, f), (other, others, g) = statement
-    need((size is None) != (inputs is None) and (other is None) != (others is None), "f or g has no size or inputs")
-    if (size, inputs) != (other, others):
-        need(evidence == [None], "other domains need no point", got=evidence)
-        for n, m, path in statement:
-            values_at(path, [np.zeros(int(n != 0), dtype=np.int64)] * (m or 1))  # or it is no function
-        return f"domains {size or inputs} and {other or others}"
-    at = evidence[0] or []
-    need(len(at) == (inputs or 1) and (inputs or 0 <= at[0] < size), "evidence.at is not in the domain", got=at)
-    need(value(f, *at) != value(g, *at), "f and g do not differ there", at=at, value=value(f, *at))
-    return f"f is {value(f, *at)} and g is {value(g, *at)} at {at}"
+    """The values at a point differ; outside its domain a function has none."""
+    (at,), got = evidence, []
+    for size, inputs, path in statement:
+        need((size is None) != (inputs is None), "a function has either a size or inputs", size=size, inputs=inputs)
+        values_at(path, [np.zeros(int(size != 0), dtype=np.int64)] * (inputs or 1))  # or it is no function
+        inside = len(at) == (inputs or 1) and (inputs or 0 <= at[0] < size)
+        got.append(value(path, *at) if inside else None)
+    need(got[0] != got[1], "f and g do not differ there", at=at, value=got[0])
+    return f"f is {got[0]} and g is {got[1]} at {at}"
 def composition(statement, by):
     """h(i) = f(g(i)) for all i, every g(i) in the domain of f."""
     (outer, f), (size, g), (result, h) = statement
@@ -466,7 +463,7 @@ def bank_turns(statement, _):
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
     "equality": (equality, {"f": ANY, "g": ANY}, BY),
-    "inequality": (inequality, {"f": ANY, "g": ANY}, {"at?": [int]}),
+    "inequality": (inequality, {"f": ANY, "g": ANY}, {"at": [int]}),
     "composition": (composition, {"f": SIZED, "g": SIZED, "h": SIZED}, BY),
     "no-composition": (no_composition, {"f": SIZED, "g": SIZED}, {"at": NATURAL}),
     "inverse": (inverse, {"f": SIZED, "inverse": SIZED, "side": {"left", "right", "both"}}, BY),

@@ -15,7 +15,7 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityErr
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import false, proved, rules
+from layoutalg.proofs.certify.evidence import false, first, proved, rules
 from layoutalg.proofs.certify.functions import Function, function, functions, swizzled
 from layoutalg.proofs.certify.points import first_outside, greatest
 
@@ -45,7 +45,9 @@ def equality(f: Given, g: Given) -> Certificate:
     statement = {"f": left.document(), "g": right.document()}
     where = f"equality({f}, {g})"
     if (left.size, left.inputs) != (right.size, right.inputs):
-        return proved("inequality", statement, [{}], where)
+        least = [min(left.size or 0, right.size or 0)]
+        points = [least, [0] * (left.inputs or 1), [0] * (right.inputs or 1)]
+        return first("inequality", statement, [{"at": point} for point in points], where)
     if left.size is not None and left.outputs != right.outputs:
         return proved("inequality", statement, [{"at": [0]}], where)
     verdict = equivalent(f, g)

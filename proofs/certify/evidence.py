@@ -1,6 +1,6 @@
 """Choosing evidence: the first rule by which the stand-alone checker proves a claim.
 
-Main definitions: ``rules``, ``proved``, ``Evidence``.
+Main definitions: ``rules``, ``proved``, ``first``, ``Evidence``.
 """
 
 from __future__ import annotations
@@ -67,6 +67,20 @@ def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: 
             raise false(where, str(verdict.witness["what"]))
         said = verdict.reason
     raise BudgetError(Diagnostic("LA428", "no certificate was found for this claim", (where[:200],), said))
+
+
+def first(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: str) -> Certificate:
+    """Return the claim with the first evidence that holds; what does not hold is no refutation of the claim.
+
+    Raises: BudgetError: LA428: no evidence holds.
+    """
+    for each in evidence:
+        clock.check("a certificate")
+        made = Certificate(kind, statement, each)
+        if isinstance(made.check(), Proved):
+            return made
+    what = "no certificate was found for this claim"
+    raise BudgetError(Diagnostic("LA428", what, (where[:200],), "no evidence that was tried holds"))
 
 
 def false(where: str, because: str) -> AdmissibilityError:

@@ -17,12 +17,12 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.digits import span
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError
-from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.ground.verdict import Refuted
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.reach import injective
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import proved, rules
+from layoutalg.proofs.certify.evidence import first, proved, rules
 from layoutalg.proofs.certify.functions import Function, check, function
 from layoutalg.proofs.certify.points import collision, missed, preimages
 
@@ -120,18 +120,8 @@ def _none(layout: object, f: Function, side: str, codomain: int, where: str) -> 
                 for invariant in _invariants(layout, value)
                 for rule in rules(f)
             )
-            return _first(statement, evidence, where)
+            return first("no-inverse", statement, evidence, where)
     return None
-
-
-def _first(statement: Mapping[str, object], evidence: Iterator[dict[str, Any]], where: str) -> Certificate:
-    """Return the first evidence that holds; an invariant that does not is no refutation of the claim."""
-    for each in evidence:
-        made = Certificate("no-inverse", statement, each)
-        if not isinstance(made.check(), Proved):
-            continue
-        return made
-    raise BudgetError(Diagnostic("LA428", "no certificate was found for this claim", (where[:200],), "no invariant"))
 
 
 def _far_collision(layout: object) -> tuple[int, int] | None:
