@@ -5,6 +5,7 @@ Main definitions: ``LAWS``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -12,15 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.assumptions import Assumptions
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
+from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.integer.access import access
 from layoutalg.integer.bijection import Index, index_by_strides
 from layoutalg.integer.common import common_values
-from layoutalg.integer.expression import index_expression
+from layoutalg.integer.expression import increments, index_expression
 from layoutalg.integer.inverse import RightInverse, image_inverse, right_inverse
+from layoutalg.integer.ladder import packed
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.reach import covers, injective, kernel_lattice, value_lattice
+from layoutalg.integer.reshape import coalesced
+from layoutalg.integer.symbolic import symbolic_access
 from layoutalg.proofs.laws.integer_layouts import (
     SMALL,
     Case,
@@ -189,6 +195,104 @@ def _shared(case: Case, common: Callable[..., Any] = lambda *layouts: common_val
     return None if common(first, second) == wanted else "another number of common values"
 
 
+def _wrong_inverse(layout: IntegerLayout) -> IntegerLayout:
+    """Read digits that run backwards forwards."""
+    return forgets_offset(layout.inverse())
+
+
+def _bijections() -> Iterator[Case]:
+    """Layouts moved so that their least value is 0, and layouts modulo their size."""
+    for layout in layouts(2, range(1, 5), range(-4, 5)):
+        if not layout.moduli[0]:
+            yield (IntegerLayout(layout.inputs, layout.outputs, layout.matrix, (-layout.spans()[0][0],)),)
+        elif layout.size > 1:
+            yield (IntegerLayout(layout.inputs, (("offset", layout.size),), layout.matrix, layout.offset),)
+
+
+def _undone(case: Case, inverse: Callable[[IntegerLayout], IntegerLayout] = IntegerLayout.inverse) -> str | None:
+    (layout,) = case
+    values = [value for (value,) in values_of(layout)]
+    try:
+        found = inverse(layout)
+    except RepresentabilityError:
+        return None if layout.moduli[0] else "a bijection over Z is refused"
+    except LayoutError:
+        return "a bijection is refused" if sorted(values) == list(range(len(values))) else None
+    back = values_of(found)
+    return None if [back[value] for value in values] == [(k,) for k in range(len(values))] else "R(f(i)) is not i"
+
+
+def _wrong_steps(layout: IntegerLayout) -> tuple[tuple[int, int], ...]:
+    """Step by the strides themselves."""
+    modes = coalesced(layout)
+    periods = [math.prod([extent for extent, _ in modes[:k]]) for k in range(len(modes))]
+    return tuple([(period, stride[0]) for period, (_, stride) in zip(periods, modes, strict=True)])
+
+
+def _stepped(case: Case, steps: Callable[[IntegerLayout], tuple[tuple[int, int], ...]] = increments) -> str | None:
+    (layout,) = case
+    values, m = values_of(layout), layout.moduli[0]
+    total, each = values[0][0], steps(layout)
+    for t in range(1, len(values)):
+        total += sum([step for period, step in each if t % period == 0])
+        if (total % m if m else total) != values[t][0]:
+            return "the steps lead elsewhere"
+    return None
+
+
+def _two_outputs() -> Iterator[Case]:
+    for rows in product(product(range(-1, 3), repeat=2), repeat=2):
+        for m in (0, 3):
+            yield (IntegerLayout((("i", 3), ("j", 2)), (("y", m), ("z", 0)), rows, (1, 0)),)
+
+
+def _wrong_packing(layout: IntegerLayout) -> Any:
+    """Add the outputs up."""
+    rows = tuple([a + b for a, b in zip(*layout.matrix, strict=True)])
+    return ((rows, 0, 0),)
+
+
+def _packed(case: Case, pack: Callable[..., Any] = packed) -> str | None:
+    (layout,) = case
+    found = pack(layout)
+    if found is None:
+        return None
+    ((row, constant, modulus),) = found
+    one = IntegerLayout(layout.inputs, (("all", modulus),), (row,), (constant,))
+    pairs = set(zip(values_of(layout), values_of(one), strict=True))
+    same = len(pairs) == len(set(values_of(layout))) == len(set(values_of(one)))
+    return None if same else "points share a value on one side alone"
+
+
+Query = tuple[tuple[Any, ...], tuple[Any, ...], Any, tuple[str, ...]]
+_QUERIES: tuple[Query, ...] = (
+    ((64, 8), (1, "ld"), 0, ("ld % 8 == 0",)),
+    ((8, 4), (1, "ld"), 4, ("ld % 8 == 0",)),
+    (("n", 4), (1, "2*n"), 0, ("n % 4 == 0",)),
+    ((8, 2), (1, "n*n + n"), 0, ()),
+    ((8, "n"), (1, "ld"), "ld", ("ld % 6 == 0",)),
+    ((4, 4), ("n", 1), 0, ("n % 2 == 0",)),
+)
+
+
+def _silent(extents: Any, strides: Any, offset: Any, assume: Any) -> Any:
+    """Leave the offset out."""
+    return symbolic_access(extents, strides, 0 if offset else 8, assume)
+
+
+def _promised(case: Query, asked: Callable[..., Any] = symbolic_access) -> str | None:
+    guaranteed, known = asked(*case).guaranteed, Assumptions(case[3])
+    for n, ld in product(range(1, 17), repeat=2):
+        sizes = {"n": n, "ld": ld}
+        if known.broken_at(sizes):
+            continue
+        numbers = [[int(polynomial(value).value(sizes)) for value in values] for values in (*case[:2], (case[2],))]
+        layout = IntegerLayout.from_strides({f"x{k}": e for k, e in enumerate(numbers[0])}, numbers[1], numbers[2][0])
+        if access(layout).width % guaranteed:
+            return f"the width is no multiple of {guaranteed} at {sizes}"
+    return None
+
+
 LAWS = (
     listed(
         "integer_values.taken",
@@ -214,11 +318,11 @@ LAWS = (
         "integer_values.right_inverse",
         "f(R(y)) = y for every value y that R is defined at, and the image inverse is defined at all of them.",
         ("inverse.right_inverse", "inverse.image_inverse"),
-        partial(_every, 4),
+        partial(_every, 8),
         _inverted,
         partial(_inverted, right=_wrong_right),
-        f"every fourth of {SMALL}",
-        113,
+        f"every eighth of {SMALL}",
+        57,
     ),
     listed(
         "integer_values.vectors",
@@ -249,5 +353,45 @@ LAWS = (
         partial(_shared, common=_wrong_common),
         "one axis of extents 1..4 and strides -1..3 with two axes of extents 2..3 and strides 1..3, over Z",
         720,
+    ),
+    listed(
+        "integer_values.inverse",
+        "R(f(i)) = i for a layout whose values are 0..size - 1, each once; all others are refused.",
+        ("layout.IntegerLayout.inverse", "bijection.index_by_table"),
+        _bijections,
+        _undone,
+        partial(_undone, inverse=_wrong_inverse),
+        "two axes of extents 1..4 and strides -4..4, over Z from 0 on and modulo the size",
+        2511,
+    ),
+    listed(
+        "integer_values.increments",
+        "adding the increments of all periods that divide t leads from the value at t - 1 to that at t.",
+        ("expression.increments",),
+        one,
+        _stepped,
+        partial(_stepped, steps=_wrong_steps),
+        SMALL,
+        450,
+    ),
+    listed(
+        "integer_values.packed",
+        "two points share all outputs exactly where they share the value of the packed form.",
+        ("ladder.packed",),
+        _two_outputs,
+        _packed,
+        partial(_packed, pack=_wrong_packing),
+        "two outputs, one of them over Z or modulo 3, strides -1..2",
+        512,
+    ),
+    listed(
+        "integer_values.symbolic_access",
+        "at all sizes that meet the assumptions, the width of the access is a multiple of the guaranteed one.",
+        ("symbolic.symbolic_access",),
+        lambda: iter(_QUERIES),
+        _promised,
+        partial(_promised, asked=_silent),
+        "6 symbolic accesses at 256 sizes",
+        6,
     ),
 )
