@@ -170,7 +170,9 @@ def _equation(pair: tuple[LinearLayout, LinearLayout], solve: Maps = f2.solve) -
     if claimed != wanted:
         return f"{len(claimed)} solutions are said to be {len(wanted)}"
     least = min(wanted, key=lambda C: (C.columns[::-1], C.constant))
-    return None if found.choose() == least and 1 << found.freedom == len(wanted) else "the smallest"
+    if found.choose() != least or 1 << found.freedom != len(wanted):
+        return "the smallest"
+    return None if f2.invert_and_compose(B, A) == least else "invert_and_compose"
 
 
 def _unique(A: LinearLayout, B: LinearLayout) -> Any:
@@ -268,7 +270,7 @@ LAWS = (
     ),
     Law(
         "linear.equation",
-        "solve(A, B) is the set of all C with A @ C = B, and choose() its smallest; invert_and_compose picks from it.",
+        "solve(A, B) is the set of all C with A @ C = B, and choose() and invert_and_compose(B, A) its smallest.",
         (f"{_F2}solve", f"{_F2}invert_and_compose", f"{_F2}SolutionSet.contains", f"{_F2}SolutionSet.choose"),
         enumerated(
             _equation_cases,
