@@ -50,7 +50,9 @@ DOORS = {
     "layoutalg.proofs.wgmma": "Checker of wgmma operands",
     "layoutalg.proofs.handoff": "From the copy to the tensor cores",
     "layoutalg.codegen": "Kernel text, compilation, validation",
+    "layoutalg.testing": "Assertions for tests",
     "layoutalg.testing.strategies": "Random values for Hypothesis",
+    "layoutalg.testing.laws": "Laws for layouts of other libraries",
 }
 """Modules whose public names the reference holds, in the order of its pages."""
 

@@ -25,3 +25,7 @@ class Shown:
         """Return the value's text and picture; called by Jupyter."""
         del include, exclude  # hints of the protocol that need not be heeded
         return _DRAWERS[0](self) if _DRAWERS else {"text/plain": repr(self)}
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Write the value as ``repr`` does; called by IPython, and by Hypothesis for a failing example."""
+        printer.text(repr(self) if not cycle else "...")

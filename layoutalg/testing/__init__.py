@@ -1,7 +1,7 @@
-"""For the test suites of others: strategies, and assertions that fail with a witness.
+"""For the test suites of others: strategies, assertions, laws for foreign layouts.
 
 ``layoutalg[test]`` installs what this needs. Main definitions: ``strategies`` (Hypothesis), ``assert_equivalent`` and
-its siblings, ``problems`` (random TensorMap problems).
+its siblings, ``laws`` (properties that the layouts of any library must have), ``problems`` (random TensorMap problems).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.testing import problems, report, strategies
+    from layoutalg.testing import laws, problems, report, strategies
     from layoutalg.testing.assertions import (
         assert_admissible,
         assert_bijective,
@@ -28,6 +28,7 @@ __all__ = [
     "assert_covers",
     "assert_equivalent",
     "assert_injective",
+    "laws",
     "problems",
     "report",
     "strategies",
@@ -35,7 +36,7 @@ __all__ = [
 
 __getattr__, __dir__ = door(
     __name__,
-    {f"{__name__}.{name}": name for name in ("problems", "report", "strategies")}
+    {f"{__name__}.{name}": name for name in ("laws", "problems", "report", "strategies")}
     | {
         "layoutalg.testing.assertions": "assert_admissible assert_bijective assert_conflict_free assert_covers "
         "assert_equivalent assert_injective",

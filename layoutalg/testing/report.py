@@ -5,7 +5,6 @@ Main definitions: ``difference_report``, ``picture_of``, ``pictures_into``, ``sa
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -33,7 +32,7 @@ _where: ContextVar[tuple[Path, str] | None] = ContextVar("layoutalg_pictures", d
 
 @contextmanager
 def pictures_into(folder: Path, name: str) -> Iterator[None]:
-    """Save the pictures of comparisons that fail in this block, as ``folder/name-1.svg`` and so on."""
+    """Save the picture of the last comparison that fails in this block, as ``folder/name.svg``."""
     token = _where.set((folder, name))
     try:
         yield
@@ -139,7 +138,7 @@ def saved(f: Function, g: Function, size: int, picture: Any) -> list[str]:
         target = Path(picture)
     elif where is not None:
         folder, name = where
-        target = next(path for k in itertools.count(1) if not (path := folder / f"{name}-{k}.svg").exists())
+        target = folder / f"{name}.svg"  # written over while Hypothesis shrinks: the last one is the least
     else:
         return []
     text = picture_of(f, g, size)

@@ -107,6 +107,9 @@ SHRUNK: list[tuple[str, Any, Callable[[Any], Any], str]] = [
      "{'schema': 'layoutalg/tensormap-problem/1', 'arch': 'sm_90a', 'direction': 'store', 'global': {'shape': [1, 16], "
      "'stride': [16, 1], 'dtype': 'u8', 'base_align_bytes': 256}, 'tile': [1, 16], 'smem': {'modes': [[[1, 16]], "
      "[[16, 1]]], 'swizzle': 'NONE'}, 'element_strides': [1, 1], 'oob_fill': 'ZERO'}"),
+    ("plan", ours.tensormap_plans().map(lambda plan: plan.tensor_map.box), bool, "(16,)"),
+    ("operand plan", ours.operand_plans().map(lambda plan: plan.problem), lambda p: p.operand == "B",
+     "B f16 NONE XOR o 0 o ((8),(8,2)):((8),(1,64))"),
     ("operand", ours.operand_problems(), lambda p: p.swizzle == "128B",
      "A f16 128B XOR o 0 o ((64),(16)):((16),(1))"),
     ("map", ours.tensor_maps(), lambda m: len(m.dims) == 2,

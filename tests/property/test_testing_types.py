@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import pretty
 
 import layoutalg as la
 from layoutalg import cute, hierarchy
@@ -54,6 +55,12 @@ def test_annotations_say_what_is_drawn(
     assert isinstance(other, la.CuteLayout | la.LinearLayout)
     assert isinstance(verdict, la.Proved | la.Refuted | la.Unknown)
     assert maybe is None or isinstance(maybe, la.Swizzle)
+
+
+@pytest.mark.parametrize("kind", [la.CuteLayout, la.ComposedLayout, la.LinearLayout, la.PiecewiseLayout, la.Proved])
+def test_hypothesis_prints_failing_examples_that_can_be_pasted(kind: type) -> None:
+    value = find(st.from_type(kind), lambda _: True, settings=QUICK)
+    assert eval(pretty(value), {name: getattr(la, name) for name in la.__all__}) == value
 
 
 def test_a_union_and_the_protocol_draw_several_families() -> None:

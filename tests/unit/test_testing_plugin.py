@@ -74,7 +74,7 @@ def test_failures_print_as_they_did(
         if line.startswith(("E  ", "____"))
     ]
     golden("testing/plugin.txt", "\n".join(line.strip("_") if line[0] == "_" else line for line in said) + "\n")
-    assert [path.name for path in pytester.path.rglob("*.svg")] == ["test_user.py_test_folder-1.svg"]
+    assert [path.name for path in pytester.path.rglob("*.svg")] == ["test_user.py_test_folder.svg"]
 
 
 def test_the_traceback_ends_in_the_line_of_the_user(run: Callable[..., pytest.RunResult]) -> None:
@@ -86,12 +86,12 @@ def test_the_traceback_ends_in_the_line_of_the_user(run: Callable[..., pytest.Ru
 def test_pictures_go_where_the_option_says(run: Callable[..., pytest.RunResult], pytester: pytest.Pytester) -> None:
     run("--layoutalg-pictures=shots").assert_outcomes(failed=5)
     found = sorted(path.name for path in (pytester.path / "shots").iterdir())
-    assert found == [f"test_user.py_test_{name}-1.svg" for name in ("equivalent", "folder", "other_function")]
+    assert found == [f"test_user.py_test_{name}.svg" for name in ("equivalent", "folder", "other_function")]
 
 
 def test_pictures_go_into_the_folder_of_the_test(run: Callable[..., pytest.RunResult]) -> None:
     said = run("-k", "folder").stdout.str()
-    where = re.search(r"picture  (\S+test_folder0/test_user.py_test_folder-1.svg)", said)
+    where = re.search(r"picture  (\S+test_folder0/test_user.py_test_folder.svg)", said)
     assert where is not None
     assert Path(where[1]).read_text(encoding="utf-8").startswith("<svg")
 
