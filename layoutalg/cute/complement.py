@@ -29,6 +29,7 @@ from layoutalg.cute.inttuple import (
     malformed,
     product,
     shape_text,
+    steps_over,
     validate,
 )
 from layoutalg.cute.layout import CuteLayout, from_flat
@@ -136,7 +137,7 @@ def gaps(chain: Chain, bound: int) -> Flat:
         if stride != current:
             digits.append((stride // current, current))
         current = extent * stride
-    digits.append((-(-bound // current), current))
+    digits.append((steps_over(bound, current), current))
     return merge(tuple(digits))
 
 

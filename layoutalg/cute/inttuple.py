@@ -1,8 +1,8 @@
 """Nested tuples of integers: the shapes, strides and coordinates of CuTe layouts.
 
 Main definitions: ``IntTuple``, ``validate``, ``extents``, ``flatten``, ``unflatten``, ``graft``, ``product``, ``rank``,
-``depth``, ``congruent``, ``compact_col_major``, ``ceil_div``, ``product_each``,
-``compatible``.
+``depth``, ``congruent``, ``compact_col_major``, ``steps_over``,
+``ceil_div``, ``product_each``, ``compatible``.
 
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
 runs fastest.
@@ -271,21 +271,31 @@ def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
     return _ceil_div(shape, divisor)
 
 
+def steps_over(extent: int, step: int) -> int:
+    """Return the least number of steps that cover an extent.
+
+    Example:
+        >>> steps_over(10, 4)
+        3
+    """
+    return -(-extent // step)
+
+
 def _ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
     if isinstance(divisor, tuple):
         if isinstance(shape, int):
-            return -(-shape // product(divisor))
+            return steps_over(shape, product(divisor))
         if len(divisor) > len(shape):
             raise malformed("divisor", f"must have at most {len(shape)} entries, one per mode", divisor, "LA147")
         divided = [_ceil_div(extent, entry) for extent, entry in zip(shape, divisor, strict=False)]
         return (*divided, *shape[len(divisor) :])
     if isinstance(shape, int):
-        return -(-shape // divisor)
+        return steps_over(shape, divisor)
     modes: list[IntTuple] = []
     for extent in shape:
         modes.append(_ceil_div(extent, divisor))
         size = product(extent)
-        divisor = -(-divisor // size) if size else 1
+        divisor = steps_over(divisor, size) if size else 1
     return tuple(modes)
 
 

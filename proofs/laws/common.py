@@ -28,6 +28,7 @@ from layoutalg.cute.affine import affine
 from layoutalg.cute.common import still_digits
 from layoutalg.cute.composed import Cute
 from layoutalg.cute.factor import max_residue, neighbours
+from layoutalg.cute.inttuple import steps_over
 from layoutalg.f2 import matrix
 from layoutalg.ground.digits import Flat, evaluate, merge
 from layoutalg.ground.errors import AdmissibilityError, LayoutError
@@ -232,6 +233,13 @@ def _rounded(numerator: int, denominator: int, limit: int) -> Any:
     return (low, limit), (low + 1, limit)
 
 
+def _least_steps(trial: Trial, steps: Callable[[Any, Any], Any] = steps_over) -> None:
+    extent, step = trial.integer("extent"), trial.extent("step")
+    count = steps(extent, step)
+    trial.claim(count * step >= extent, "the steps cover the extent")
+    trial.claim((count - 1) * step < extent, "one step less does not")
+
+
 Cover = tuple[Any, Any]
 
 
@@ -252,6 +260,10 @@ def _covered(case: Cover, divide: Callable[..., Any] = ceil_div) -> str | None:
         return None if found == whole else "the divisor does not go through the modes"
     by_mode = tuple([divide(extent, step) for extent, step in zip(shape, divisor, strict=True)])
     return None if found == by_mode else "it does not divide mode by mode"
+
+
+def _floor_of(extent: Any, step: Any) -> Any:
+    return extent // step
 
 
 def _floor(shape: Any, divisor: Any) -> Any:
@@ -317,8 +329,12 @@ LAWS = (
     Law(
         "common.ceil_div",
         "ceil_div counts the least number of steps that cover a shape, mode by mode.",
-        ("layoutalg.cute.ceil_div", "layoutalg.cute.inttuple._ceil_div"),
-        enumerated(_covers, _covered, partial(_covered, divide=_floor), "extents up to 12, divisors up to 12", 415),
-        "how shape and divisor nest is structure; of two numbers it is one division",
+        ("layoutalg.cute.ceil_div", "layoutalg.cute.inttuple.steps_over", "layoutalg.cute.inttuple._ceil_div"),
+        (
+            *integers(_least_steps, partial(_least_steps, steps=_floor_of), "all extents, all steps >= 1"),
+            *enumerated(
+                _covers, _covered, partial(_covered, divide=_floor), "extents up to 12, divisors up to 12", 415
+            ),
+        ),
     ),
 )

@@ -92,6 +92,20 @@ def _row_major(index: Any, extents: Iterable[Any]) -> tuple[tuple[Any, ...], Any
     return digits[::-1], rest
 
 
+def _regrouped(trial: Trial, split: Split = split) -> None:
+    s, t, u = trial.extent("s"), trial.extent("t"), trial.extent("u")
+    a, b, c = digits_of(trial, "c", (s, t, u))
+    i = index(trial, (a, b + t * c), (s, t * u))
+    trial.claim(s * (b + 1) <= s * t, "the first two digits lie inside")
+    trial.divides(i, s * t, c, a + s * b)
+    trial.divides(c, u, 0, c)
+    (first, second), rest = split(i, (s * t, u))
+    trial.claim(every(first == a + s * b, second == c, rest == 0), "the coordinate in the other shape")
+    trial.claim(first + s * t * second == i, "which has the same number")
+    (first, second), rest = split(i, (s, t * u))
+    trial.claim(every(first == a, second == b + t * c, rest == 0), "and back")
+
+
 Case = tuple[IntTuple, int]
 _SHAPES: tuple[IntTuple, ...] = (
     6, (2, 3), (3, 1, 2), ((2, 2), 3), (2, (3, (1, 2))), ((3,), (2, 2)), ((2, (3,)), 2), (1, (2, 1)), (4, (2, 3)),
@@ -248,15 +262,17 @@ LAWS = (
     Law(
         "coordinates.conversion",
         "crd2crd keeps the 1-D coordinate, and converting there and back is the identity.",
-        ("layoutalg.cute.crd2crd",),
-        enumerated(
-            _shape_pairs,
-            _converted,
-            partial(_converted, convert=_leaf_by_leaf),
-            "all coordinates of all pairs of equal size of 9 nested shapes",
-            27,
+        ("layoutalg.cute.crd2crd", "layoutalg.ground.digits.split"),
+        (
+            *integers(_regrouped, partial(_regrouped, split=_truncating), "(s, t u) and (s t, u) for all s, t and u"),
+            *enumerated(
+                _shape_pairs,
+                _converted,
+                partial(_converted, convert=_leaf_by_leaf),
+                "all coordinates of all pairs of equal size of 9 nested shapes",
+                27,
+            ),
         ),
-        "it is crd2idx, then idx2crd, which coordinates.round_trip and coordinates.unique prove for all values",
     ),
     Law(
         "coordinates.forms",
