@@ -460,6 +460,103 @@ def bank_turns(statement, _):
     need(claimed == [sum(taken), max(taken)], "the turns are wrong", got=claimed, expected=[sum(taken), max(taken)])
     return f"{len(taken)} accesses take {claimed[0]} turns, at most {claimed[1]} each"
 
+# --- TensorMap plans -------------------------------------------------------------------------------------------------
+# Axes: [tile, step, multiple, stride, low, high]. Element i, its digits t over the axes, belongs at byte shared(i) of a
+# tile base; from an origin multiple u, u in Z^n, it is element offset + sum of stride x, x = multiple u + step t, if
+# all low <= x < high. Dimensions of a map: [extent, stride in bytes (first 0), box, step]. Issue [c, s]: a box from
+# coordinates c + moves u and the shared byte s on. What maps and boxes do: measured on sm_90 (docs/checkers.md).
+SIZES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "f32": 4, "f32_ftz": 4, "f64": 8, "bf16": 2,
+         "tf32": 4, "tf32_ftz": 4}
+WIDE, COUNT, FAR = range(-2**48, 2**48), range(1, 2**31 + 1), 2**62
+PROBLEM = {"axes": [(COUNT, COUNT, range(2**48), WIDE, WIDE, WIDE)], "dtype": {*SIZES}, "base_elem_offset": WIDE,
+           "base_align_bytes": COUNT, "oob_fill": {"ZERO", "NAN"}, "direction": {"load", "store"}, "shared": SIZED}
+MAP = {"base": range(0, 2**57, 16), "swizzle": range(4), "fill": range(2), "promotion": range(4),
+       "dims": [(COUNT, range(0, 2**40, 16), range(1, 257), range(1, 9))]}
+def requested(axes, dtype, offset, _align, _fill, _direction, shared):
+    """Return an element's bytes; of all tile elements x and the global byte from the origin 0, and the shared byte."""
+    (tile, steps, _, strides, _, _), at, size = zip(*axes), column(*shared), SIZES[dtype]
+    need(shared[0] == math.prod(tile) and at.min() >= 0 and not (at % size).any(), "shared is not where elements lie")
+    x = [step * t for step, t in zip(steps, values_at([["split", [*tile]]], [points(len(at))])[0])]
+    return size, x, Numbers(len(at)).row([size * s for s in strides], size * offset, x), at.astype(np.int64)
+def encoded(dtype, base, swizzle, fill, promotion, dims):
+    """Return the 128 bytes that the driver for sm_90 writes for a map that it accepts."""
+    (_, first, inner, _), *more = dims
+    row, whole = (SIZES[dtype] * n for n in (inner, math.prod(box // step for _, _, box, step in dims)))
+    fair = len(more) < 5 and first == row % 16 == 0 and row <= (2048, 32, 64, 128)[swizzle] and whole <= 233472
+    need(fair and fill <= ("f" in dtype), "the driver refuses this map", dims=dims, swizzle=swizzle, fill=fill)
+    bits = base | len(more) << 68 | swizzle << 77 | fill << 79 | (dtype[0] == "t") << 80 | promotion << 81
+    bits |= whole << 512 | list(SIZES).index(dtype.replace("tf", "f")) << 71 | (16, 256, 512, 1024)[swizzle] << 576
+    for k, (extent, stride, box, step) in enumerate(dims):
+        bits |= stride % 2**36 >> 4 << 64 + 32 * k | stride >> 36 << 220 + 4 * k
+        bits |= extent - 1 << 256 + 32 * k | step - 1 << 416 + 3 * k | box - 1 << 440 + 8 * k
+    return bits.to_bytes(128, "little").hex()
+def intervals(forms, ends, like):
+    """Return between which u, one interval for each axis, all forms, value + row u, are within their ends."""
+    low, high = (np.repeat(np.array(part)[:, None], len(like), axis=1) for part in zip(*ends))
+    for value, row, least, end in forms:
+        can(sum(map(bool, row)) < 2, "a coordinate that several axes move is not decided here")
+        i = max(range(len(row)), key=lambda i: abs(row[i]))
+        room = [value - least, end - 1 - value][::-1 if row[i] < 0 else 1]
+        down, up = (part // abs(row[i]) if row[i] else np.where(part < 0, -FAR - 1, FAR) for part in room)
+        low[i], high[i] = np.maximum(low[i], -down), np.minimum(high[i], up)
+    return low, high, (low <= high).all(axis=0)
+def tensormap_plan(statement, evidence):
+    """Each element of each box stands at a tile element's shared byte, has its global address where that is in bounds
+    and is out of bounds for the engine where it is so for the problem; all elements are met. So from every origin
+    (exact) or from those in bounds (weak); these start within 32 bits, those of a store not below 0."""
+    (problem, text, issues, moves, expect, align, extent, oob), (given,) = statement, evidence
+    (axes, dtype, _, known, fill, *_), (base, swizzle, filled, _, dims), store = problem, given, problem[5] == "store"
+    need(text == encoded(dtype, *given), "these are not the bytes of the map", got=text)
+    (size, xs, source, at), table = requested(*problem), np.array([[*c, s] for c, s in issues])
+    need(table.shape[1:] == (len(dims) + 1,) and np.shape(moves) == (len(dims), len(axes)), "the ranks differ")
+    odd = [int(c) for c in (*table[:, 0], *moves[0], store * dims[0][0]) if c * size % 16 or known % 16]
+    need(not odd and (store or filled == (fill == "NAN")), "the base, an inner start or the fill is wrong", got=odd)
+    extents, strides, box, steps = map(list, zip(*dims))
+    strides[0], steps[0], row = size, 1, max(box[0] * size, (0, 32, 64, 128)[swizzle])
+    counts = [*(-(-b // step) for b, step in zip(box, steps)), len(table)]
+    pitches = [1, size, *(row * math.prod(counts[1:k]) for k in range(1, len(counts)))]
+    *index, turn = values_at([["split", counts]], [points(math.prod(counts))])[0]
+    (*starts, offsets), way = table.T[:, turn], Numbers(len(turn))
+    coords = [start + step * place for start, step, place in zip(starts, steps, index)]
+    landed, order = xored(way.row(pitches[:-1], 0, (offsets, *index)), swizzle), np.argsort(at)
+    owner = order[np.searchsorted(at, landed, sorter=order).clip(max=len(at) - 1)]
+    inside = [(-(-a[4] // a[2]), (a[5] - 1) // a[2]) if a[2] else (0, 0) for a in axes]
+    ends = inside if oob == "weak" else [(-FAR, FAR)] * len(axes)
+    forms = [(x[owner], [a[2] * (a is b) for b in axes], *a[4:]) for x, a in zip(xs, axes)]
+    low, high, live = intervals(forms, ends, owner)
+    least, most, moved = intervals(zip(coords, moves, [0] * 5, extents), ends, owner)
+    slopes = [sum(row[i] * s for row, s in zip(moves, strides)) - a[2] * a[3] * size for i, a in enumerate(axes)]
+    error = way.row([*strides, -1, *slopes], base, [*coords, source[owner], *low]) != 0
+    error |= ((low < high) & np.array(slopes, dtype=bool)[:, None]).any(axis=0)
+    for wrong, fact in ((at[owner] != landed, "a box touches shared memory outside the tile"),
+                        (live & error, "a box moves another global element"),
+                        ((live | moved) & ((low != least) | (high != most)).any(axis=0), f"the class is not {oob}")):
+        need(not wrong.any(), fact, element=owner[wrong][:1].tolist())
+    for k, row in enumerate(moves if all(a <= b for a, b in inside) else ()):
+        far = [int(f(table[:, k])) + sum(f(c * u for u in pair) for c, pair in zip(row, inside)) for f in (min, max)]
+        need((0 if store else -2**31) <= far[0] and far[1] < 2**31, "a start is out of range", dimension=k, starts=far)
+    met, close = np.bincount(owner, minlength=len(at)), np.all([x < a[5] - a[4] for x, a in zip(xs, axes)], axis=0)
+    need(met.all(), "no box reaches a tile element", element=int(np.argmin(met)))
+    need(not store or len(np.unique(source[close])) == close.sum(), "two elements are stored to one global address")
+    right = [size * len(owner), max(align & -align, 128 << swizzle), int(max(table[:, -1])) + pitches[-1]]
+    need([expect, align, extent] == right and expect < 2**20 and extent < 232449, "wrong byte counts", expected=right)
+    return f"{oob}: {len(issues)} boxes of {math.prod(counts[:-1])} elements"
+def no_tensormap(statement, evidence):
+    """No map has boxes, started anywhere for each origin, whose elements all stand at tile elements' shared bytes and
+    move these where they are in bounds, meeting all: boxes move whole chunks of 16 bytes, aligned on both sides."""
+    ((problem,), (origin, chunk)), store = (statement, evidence), statement[0][5] == "store"
+    (axes, dtype, _, known, fill, *_), (size, xs, source, at) = problem, requested(*problem)
+    fair = [a[4] <= o < a[5] and o % a[2] == 0 if a[2] else o == 0 for o, a in zip(origin, axes)]
+    need(len(origin) == len(axes) and all(fair), "this is no origin in bounds", got=origin)
+    held = np.all([(x >= a[4] - o) & (x < a[5] - o) for x, o, a in zip(xs, origin, axes)], axis=0)
+    byte = Numbers(len(at)).row((1, -1), size * sum(o * a[3] for o, a in zip(origin, axes)), (source, at % 16))
+    begins = np.unique(byte[(here := at // 16 == chunk) & held])
+    need(len(begins), "no element of this chunk is in bounds", got=chunk)
+    fair = chunk < 14528 and len(np.unique(at[here])) * size == 16 and not (store and not held[here].all())
+    fair &= len(begins) == 1 and begins[0] % 16 == known % 16 == 0 <= begins[0]
+    need(not fair or (not store and fill == "NAN" and "f" not in dtype), "a box can write this chunk", got=chunk)
+    return f"no box writes the chunk {chunk}"
+
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
     "equality": (equality, {"f": ANY, "g": ANY}, BY),
@@ -472,6 +569,10 @@ KINDS = {
     "wgmma-operand": (wgmma_operand,
                       {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}, {}),
     "no-operand": (no_operand, OPERAND, {}),
+    "tensormap-plan": (tensormap_plan, {
+        "problem": PROBLEM, "bytes": str, "issues": [([range(-2**31, 2**31)], range(0, 2**18, 128))], "moves": [[WIDE]],
+        "expect_tx_bytes": int, "smem_align_bytes": int, "smem_bytes": int, "oob": {"exact", "weak"}}, {"map": MAP}),
+    "no-tensormap": (no_tensormap, {"problem": PROBLEM}, {"origin": [int], "chunk": NATURAL}),
     "bank-turns": (bank_turns, {"access": str, "address": SIZED, "turns": NATURAL, "most": NATURAL}, {}),
 }
 

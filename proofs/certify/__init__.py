@@ -8,6 +8,7 @@ from layoutalg.proofs.certify.certificate import KINDS, Certificate
 from layoutalg.proofs.certify.inverses import inverse
 from layoutalg.proofs.certify.morphisms import functoriality
 from layoutalg.proofs.certify.operands import no_operand, operand
+from layoutalg.proofs.certify.plans import no_plan, plan
 
 __all__ = [
     "KINDS",
@@ -18,5 +19,7 @@ __all__ = [
     "functoriality",
     "inverse",
     "no_operand",
+    "no_plan",
     "operand",
+    "plan",
 ]

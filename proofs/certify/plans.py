@@ -1,0 +1,212 @@
+"""Certificates of TensorMap plans, and of problems that no TensorMap carries.
+
+Main definitions: ``plan``, ``no_plan``.
+
+Main statements: kind ``tensormap-plan``, of a problem, the 128 bytes of a map, issues and moves: every element of every
+box stands at the shared byte of a tile element and has its global address wherever that is in bounds, for all tile
+origins; every tile element is met; the engine's test of bounds passes no element out of bounds, at any origin
+(``exact``) or at those in bounds (``weak``). Kind ``no-tensormap``, of a problem alone: no map and no boxes of it, any
+number of them, started anywhere for each origin, do even that without the last clause.
+
+Implementation notes: the evidence of infeasibility is looked for here, chunk of 16 bytes by chunk of 16 bytes, and not
+taken from the planner: whoever writes a certificate need not trust it. What the checker's argument is stands at
+``fits`` in ``layoutalg.proofs.checker``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.fields import instance
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
+
+_SWIZZLES = ("NONE", "32B", "64B", "128B")
+_ORIGINS = 48
+"""Origins in bounds that are looked at for evidence."""
+_CHUNK = 16
+"""Bytes of a chunk, which the engine moves whole."""
+
+
+def plan(value: TensorMapPlan) -> Certificate:
+    """Return a certificate that a plan realises its problem, for every tile origin.
+
+    Mathematically: the box walks of all issues, swizzled, are the requested map from shared bytes to global elements.
+
+    Args:
+        value: A plan of class exact or weak; of the problem the class required is not part of the certificate.
+
+    Raises: MalformedError: LA372. AdmissibilityError: LA430: the plan is wrong, and the first wrong fact. BudgetError:
+        LA431: the class is lost, or the stand-alone checker does not decide the plan (a coordinate of the map that
+        several tile dimensions move, numbers beyond 48 bits).
+
+    Example:
+        >>> from layoutalg.synth import synthesize_tensormap
+        >>> made = plan(synthesize_tensormap({
+        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
+        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}}))
+        >>> print(made.check().certificate["claim"])
+        exact: 1 boxes of 4096 elements
+    """
+    instance("plan", value, TensorMapPlan)
+    where = (f"plan of tile {list(value.problem.tile)}",)
+    because = None
+    if value.oob == "lost":
+        because = "its out-of-bounds class is lost"
+    elif value.tensor_map.dtype != value.problem.dtype:
+        because = f"its map carries {value.problem.dtype} as {value.tensor_map.dtype}"
+    elif value.tensor_map.swizzle not in _SWIZZLES or value.tensor_map.interleave != "NONE":
+        because = "what the engine does with this swizzle or interleave was not measured"
+    if because is not None:
+        raise BudgetError(Diagnostic("LA431", "this plan has no certificate", where, because))
+    made = Certificate("tensormap-plan", _plan_statement(value), {"map": _map(value.tensor_map)})
+    verdict = made.check()
+    if isinstance(verdict, Proved):
+        return made
+    because = str(verdict.witness["what"]) if isinstance(verdict, Refuted) else verdict.reason
+    if isinstance(verdict, Refuted) and not because.startswith("certificate."):  # that is a number beyond 48 bits
+        raise AdmissibilityError(Diagnostic("LA430", "the plan is wrong", where, because))
+    raise BudgetError(Diagnostic("LA431", "this plan has no certificate", where, because))
+
+
+def no_plan(problem: TensorMapProblem) -> Certificate:
+    """Return a certificate that no TensorMap carries the tile of a problem, whatever out-of-bounds class is accepted.
+
+    Mathematically: there are no map of the measured target (tiled, not interleaved, of an element type that carries the
+    bits, with the fill required), no set of boxes of it and no start coordinates for each tile origin in bounds such
+    that every element of a box stands at the shared byte of a tile element and moves that wherever it is in bounds, and
+    every tile element is met. So the plans of this library are excluded, and those with other starts at each origin.
+
+    Args:
+        problem: A problem, as a rule one that ``synthesize_tensormap`` refused.
+
+    Raises: MalformedError: LA372. BudgetError: LA432: no such evidence was found. It does not exist where only the
+        out-of-bounds class, the rank, the reach of the map or the number of issues stands in the way of a plan.
+
+    Example:
+        >>> from layoutalg.proofs.tensormap import TensorMapProblem
+        >>> made = no_plan(TensorMapProblem.from_json({
+        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        ...     "global": {"shape": [64, 61], "stride": [61, 1], "dtype": "bf16", "base_align_bytes": 256},
+        ...     "tile": [8, 8], "smem": {"modes": [[[8, 8]], [[8, 1]]], "swizzle": "NONE"}}))
+        >>> made.evidence, made.check().certificate["claim"]
+        ({'origin': [0, 0], 'chunk': 1}, 'no box writes the chunk 1')
+    """
+    instance("problem", problem, TensorMapProblem)
+    found = _witness(problem)
+    if found is not None:
+        made = Certificate("no-tensormap", {"problem": _problem(problem)}, found)
+        if isinstance(made.check(), Proved):
+            return made
+    because = "no chunk of 16 shared bytes was found that boxes cannot write; other reasons have no short evidence"
+    where = (f"problem of tile {list(problem.tile)}",)
+    raise BudgetError(Diagnostic("LA432", "no certificate that no TensorMap carries this tile", where, because))
+
+
+def _problem(problem: TensorMapProblem) -> dict[str, Any]:
+    """Return a problem as the checker reads it."""
+    columns = (problem.tile, problem.element_strides, problem.origin_multiple, problem.global_strides)
+    axes = [[*numbers, *ends] for *numbers, ends in zip(*columns, problem.bounds, strict=True)]
+    digits = [(e, s * problem.element_bytes) for modes in problem.smem_modes for e, s in modes if e > 1] or [(1, 0)]
+    stages: list[list[Any]] = [["split", [e for e, _ in digits]], ["affine", [[s for _, s in digits]], [0]]]
+    bits = period_bytes(problem.swizzle).bit_length() - 1
+    if bits:
+        stages.append(["xor", swizzled(problem.swizzle, 1 << np.arange(bits)).tolist(), 0])
+    size = 1
+    for extent in problem.tile:
+        size *= extent
+    return {
+        "axes": axes,
+        "dtype": problem.dtype,
+        "base_elem_offset": problem.base_elem_offset,
+        "base_align_bytes": problem.base_align_bytes,
+        "oob_fill": problem.oob_fill,
+        "direction": problem.direction,
+        "shared": {"size": size, "stages": stages},
+    }
+
+
+def _plan_statement(value: TensorMapPlan) -> dict[str, Any]:
+    multiple = value.problem.origin_multiple
+    moves = []
+    for terms in value.origin_map:
+        row = [0] * value.problem.rank
+        for dim, numerator, denominator in terms:
+            row[dim] += numerator * multiple[dim] // denominator
+        moves.append(row)
+    return {
+        "problem": _problem(value.problem),
+        "bytes": value.hex,
+        "issues": [[list(issue.coords), issue.smem_offset_bytes] for issue in value.issues],
+        "moves": moves,
+        "expect_tx_bytes": value.expect_tx_bytes,
+        "smem_align_bytes": value.smem_align_bytes,
+        "smem_bytes": value.smem_bytes,
+        "oob": value.oob,
+    }
+
+
+def _map(tensor_map: hardware.TensorMap) -> dict[str, Any]:
+    strides = (0, *tensor_map.strides_bytes)
+    columns = (tensor_map.dims, strides, tensor_map.box, tensor_map.element_strides)
+    return {
+        "base": tensor_map.base_address,
+        "swizzle": _SWIZZLES.index(tensor_map.swizzle),
+        "fill": int(tensor_map.oob_fill == "NAN"),
+        "promotion": ("NONE", "64B", "128B", "256B").index(tensor_map.l2_promotion),
+        "dims": [list(row) for row in zip(*columns, strict=True)],
+    }
+
+
+def _witness(problem: TensorMapProblem) -> dict[str, Any] | None:
+    """Return an origin in bounds and a chunk that no box can write from there; None where none was found."""
+    size, at = problem.element_bytes, problem.addresses().reshape(-1)
+    chunk, rest = at // _CHUNK, at % _CHUNK
+    places, counts = np.unique(np.unique(at) // _CHUNK, return_counts=True)
+    full = places[(counts * size == _CHUNK) & (places < MAX_SMEM_BYTES // _CHUNK)]
+    store = problem.direction == "store"
+    never = problem.base_align_bytes % _CHUNK > 0
+    never |= not store and problem.oob_fill == "NAN" and problem.dtype not in hardware.FLOAT_DTYPES
+    broken = ~np.isin(chunk, full)
+    for origin in _origins(problem):
+        clock.check("evidence that no plan exists")
+        element, inside = (array.reshape(-1) for array in problem.elements(origin))
+        begin = element * size - rest
+        order = np.argsort(chunk[inside], kind="stable")
+        ordered, first = chunk[inside][order], begin[inside][order]
+        mixed = ordered[1:][(ordered[1:] == ordered[:-1]) & (first[1:] != first[:-1])]
+        wrong = inside & (never | broken | (begin % _CHUNK != 0) | (begin < 0) | np.isin(chunk, mixed))
+        if store:
+            wrong |= inside & np.isin(chunk, chunk[~inside])
+        if wrong.any():
+            return {"origin": origin, "chunk": int(chunk[wrong].min())}
+    return None
+
+
+def _origins(problem: TensorMapProblem) -> Iterator[list[int]]:
+    """Yield origins in bounds: near the ends of the bounds along each dimension."""
+    axes = []
+    for (low, high), step in zip(problem.bounds, problem.origin_multiple, strict=True):
+        first, last = (-(-low // step), (high - 1) // step) if step else (0, 0)
+        if first > last:
+            return
+        axes.append([u * step for u in dict.fromkeys((first, last, min(first + 1, last), max(last - 1, first)))])
+    base = [axis[0] for axis in axes]
+    seen: set[tuple[int, ...]] = set()
+    alone = ([*base[:dim], o, *base[dim + 1 :]] for dim, axis in enumerate(axes) for o in axis)
+    for origin in itertools.islice(itertools.chain(alone, itertools.product(*axes)), 4 * _ORIGINS):
+        if tuple(origin) not in seen and len(seen) < _ORIGINS:
+            seen.add(tuple(origin))
+            yield list(origin)
