@@ -465,27 +465,26 @@ def bank_turns(statement, _):
 # tile base; from an origin multiple u, u in Z^n, it is element offset + sum of stride x, x = multiple u + step t, if
 # all low <= x < high. Dimensions of a map: [extent, stride in bytes (first 0), box, step]. Issue [c, s]: a box from
 # coordinates c + moves u and the shared byte s on. What maps and boxes do: measured on sm_90 (docs/checkers.md).
-SIZES = {"u8": 1, "u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "f16": 2, "f32": 4, "f32_ftz": 4, "f64": 8, "bf16": 2,
-         "tf32": 4, "tf32_ftz": 4}
+TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16", "tf32", "tf32_ftz")
 WIDE, COUNT, FAR = range(-2**48, 2**48), range(1, 2**31 + 1), 2**62
-PROBLEM = {"axes": [(COUNT, COUNT, range(2**48), WIDE, WIDE, WIDE)], "dtype": {*SIZES}, "base_elem_offset": WIDE,
+PROBLEM = {"axes": [(COUNT, COUNT, range(2**48), WIDE, WIDE, WIDE)], "dtype": {*TYPES}, "base_elem_offset": WIDE,
            "base_align_bytes": COUNT, "oob_fill": {"ZERO", "NAN"}, "direction": {"load", "store"}, "shared": SIZED}
 MAP = {"base": range(0, 2**57, 16), "swizzle": range(4), "fill": range(2), "promotion": range(4),
        "dims": [(COUNT, range(0, 2**40, 16), range(1, 257), range(1, 9))]}
 def requested(axes, dtype, offset, _align, _fill, _direction, shared):
     """Return an element's bytes; of all tile elements x and the global byte from the origin 0, and the shared byte."""
-    (tile, steps, _, strides, _, _), at, size = zip(*axes), column(*shared), SIZES[dtype]
+    (tile, steps, _, strides, _, _), at, size = zip(*axes), column(*shared), int(re.sub(r"\D", "", dtype)) // 8
     need(shared[0] == math.prod(tile) and at.min() >= 0 and not (at % size).any(), "shared is not where elements lie")
     x = [step * t for step, t in zip(steps, values_at([["split", [*tile]]], [points(len(at))])[0])]
     return size, x, Numbers(len(at)).row([size * s for s in strides], size * offset, x), at.astype(np.int64)
-def encoded(dtype, base, swizzle, fill, promotion, dims):
+def encoded(size, dtype, base, swizzle, fill, promotion, dims):
     """Return the 128 bytes that the driver for sm_90 writes for a map that it accepts."""
     (_, first, inner, _), *more = dims
-    row, whole = (SIZES[dtype] * n for n in (inner, math.prod(box // step for _, _, box, step in dims)))
+    row, whole = (size * n for n in (inner, math.prod(box // step for _, _, box, step in dims)))
     fair = len(more) < 5 and first == row % 16 == 0 and row <= (2048, 32, 64, 128)[swizzle] and whole <= 233472
     need(fair and fill <= ("f" in dtype), "the driver refuses this map", dims=dims, swizzle=swizzle, fill=fill)
     bits = base | len(more) << 68 | swizzle << 77 | fill << 79 | (dtype[0] == "t") << 80 | promotion << 81
-    bits |= whole << 512 | list(SIZES).index(dtype.replace("tf", "f")) << 71 | (16, 256, 512, 1024)[swizzle] << 576
+    bits |= whole << 512 | TYPES.index(dtype.replace("tf", "f")) << 71 | (16, 256, 512, 1024)[swizzle] << 576
     for k, (extent, stride, box, step) in enumerate(dims):
         bits |= stride % 2**36 >> 4 << 64 + 32 * k | stride >> 36 << 220 + 4 * k
         bits |= extent - 1 << 256 + 32 * k | step - 1 << 416 + 3 * k | box - 1 << 440 + 8 * k
@@ -506,8 +505,8 @@ def tensormap_plan(statement, evidence):
     (exact) or from those in bounds (weak); these start within 32 bits, those of a store not below 0."""
     (problem, text, issues, moves, expect, align, extent, oob), (given,) = statement, evidence
     (axes, dtype, _, known, fill, *_), (base, swizzle, filled, _, dims), store = problem, given, problem[5] == "store"
-    need(text == encoded(dtype, *given), "these are not the bytes of the map", got=text)
     (size, xs, source, at), table = requested(*problem), np.array([[*c, s] for c, s in issues])
+    need(text == encoded(size, dtype, *given), "these are not the bytes of the map", got=text)
     need(table.shape[1:] == (len(dims) + 1,) and np.shape(moves) == (len(dims), len(axes)), "the ranks differ")
     odd = [int(c) for c in (*table[:, 0], *moves[0], store * dims[0][0]) if c * size % 16 or known % 16]
     need(not odd and (store or filled == (fill == "NAN")), "the base, an inner start or the fill is wrong", got=odd)
