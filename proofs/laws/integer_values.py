@@ -173,6 +173,8 @@ def _text(case: Case, written: Callable[[IntegerLayout], Any] = index_expression
         if text.evaluate(dict(zip(layout.in_dims, at, strict=True))) != value:
             return "the expression has another value"
     flat = index_expression(layout, "i")
+    if not (isinstance(text.check(), Proved) and isinstance(flat.check(), Proved)):
+        return "check says otherwise"
     same = all(flat.evaluate({"i": k}) == value for k, (value,) in enumerate(values_of(layout)))
     return None if same else "the expression in the flat index has another value"
 
@@ -337,7 +339,10 @@ LAWS = (
     listed(
         "integer_values.expression",
         "the printed index expressions, in the axes and in the flat index, have the layout's value at every point.",
-        ("expression.index_expression", "expression.evaluate"),
+        tuple(
+            f"expression.{name}"
+            for name in ("index_expression", "evaluate", "IndexExpression.evaluate", "IndexExpression.check")
+        ),
         one,
         _text,
         partial(_text, written=lambda layout: index_expression(forgets_offset(layout))),

@@ -84,6 +84,9 @@ def _one_way(layout: PiecewiseLayout, other: PiecewiseLayout) -> PiecewiseLayout
 def _associative(case: tuple[int, int, int], after: Compose = PiecewiseLayout.after) -> str | None:
     f, g, h = map(_function, case)
     one, other = after(after(f, g), h), after(f, g.after(h))
+    inside = g.restrict(after(f, g).domain)
+    if not (f @ inside).is_equal(f.after(g)):
+        return "f @ g is not f after g where all values of g are in the domain of f"
     return None if one.is_equal(other) else "(f g) h is not f (g h)"
 
 
@@ -257,7 +260,7 @@ LAWS = (
     _law(
         "composition",
         "(f g) h = f (g h), and (f g)(x) = f(g(x)) exactly where both are defined.",
-        ("PiecewiseLayout.after", "functions.after"),
+        ("PiecewiseLayout.after", "functions.after", "layout.composed"),
         _isl(_TRIPLES, _associative, partial(_associative, after=_one_way), "27 triples of 3 functions"),
         _listed(_PAIRS, _composed, partial(_composed, after=_one_way), "49 pairs of 7 functions, N = 0..6", 49),
     ),
