@@ -420,8 +420,7 @@ def wgmma_operand(statement, _):
     words, mode = np.array(words, dtype=object).reshape(-1, shape[1] // 16, 1, 1), -(words[0] >> 62) % 4
     need(not ((words ^ (-mode % 4 << 62)) & 0xFFF1C000C000C000).any(), "a reserved bit is set, or swizzles differ")
     start, leading, stride, offset = ((words >> place & 0x3FFF).astype(np.int64) * 16 for place in (0, 16, 32, 49))
-    far = (leading, stride) if major == "MN" and mode else (stride, leading)
-    corners = start, start + far[0], start + far[1]
+    corners = [start + far for far in (0, *((leading, stride) if major == "MN" and mode else (stride, leading)))]
     at = np.argwhere(misread(shape, *rest, rows, major, mode, offset // 16 % 8, corners))
     need(not len(at), "wgmma reads another byte", m_k=[[rows * i + m, 16 * j + k] for i, j, m, k in at[:1].tolist()])
     return f"{words.size} descriptors read {shape[0]} x {shape[1]} elements"

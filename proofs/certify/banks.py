@@ -50,6 +50,9 @@ def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
         sm_90a ld.shared.b128 4 accesses take 16 turns, at most 4 each
         >>> bank_turns("gfx942", "ds_read_b32", [128 * (lane % 32) for lane in range(64)]).statement["turns"]
         64
+        >>> worst = la.banks(la.parse("(32,2):(2,1)"), "(2,32):(32,1)", 32).worst  # the access that a report points at
+        >>> bank_turns("sm_90a", worst.instruction, worst.addresses_bytes).statement["turns"] == worst.turns
+        True
 
     Source: ``targets.banks``.
     """
