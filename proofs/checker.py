@@ -411,7 +411,6 @@ def misread(shape, layout, swizzle, align, rows, major, mode, offset, corners=No
     linear = start + near_m * (m % edge) + far_m * (m // edge) + near_k * (k % 8) + far_k * (k // 8)
     measured = ((start | far_m | far_k) & ~0x3FFF0 == 0) & (far_m * far_k != 0) & (linear + bases[-1] < 2**18)
     return (free != linear).any(axis=0) | ~measured.astype(bool)
-
 def wgmma_operand(statement, _):
     """The descriptors (for base 0; others add base / 16), next along k, read all elements."""
     operand, shape, *rest, major, rows, words = statement
@@ -426,21 +425,17 @@ def wgmma_operand(statement, _):
     return f"{words.size} descriptors read {shape[0]} x {shape[1]} elements"
 def no_operand(statement, _):
     """Under each major and swizzle some part of 64 rows of A or 8 of B is read by no descriptor, as far as measured."""
-    operand, shape, *rest = statement
-    rows = 64 if operand == "A" else 8
+    (_, shape, *rest), rows = statement, 64 if statement[0] == "A" else 8
     for major, mode in itertools.product(("K", "MN"), range(4)) if shape[0] % rows == shape[1] % 16 == 0 else ():
         wrong = [misread(shape, *rest, rows, major, mode, offset).any(axis=(2, 3)) for offset in range(1 << mode)]
         need(np.all(wrong, axis=0).any(), "descriptors read this operand", major=major, swizzle=mode)
     return f"no descriptors read these {shape[0]} x {shape[1]} elements"
-
-# Banks of 4 bytes serve groups of lanes one after the other, each in as many turns as its busiest bank has different
-# words: here the group of each four of 32 lanes. sm_90a: 1,800 accesses counted on an H200; others as published
-# (nod-ai, HipKittens, composable kernel, Triton pull request 11365).
+# Banks of 4 bytes serve groups of lanes (here of each four of 32) one after the other, each in as many turns as its
+# busiest bank has different words. Counted on an H200; AMD by nod-ai, HipKittens, composable kernel and Triton.
 GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100) ds_read_b32|gfx950 ds_read_b64": "00000000",
           r"sm_90a? (ld|st)\.shared\.b64|gfx(942|1100) ds_read_b64|gfx950 ds_write_b64": "00001111",
           r"sm_90a? (ld|st)(\.shared\.b128|matrix\.x4)|gfx942 ds_write_b128|gfx1201 ds_read_b128": "00112233",
           r"gfx(942|1100) ds_read_b128|gfx950 ds_read_b96": "01231032", "gfx950 ds_read_b128": "01101001"}
-
 def bank_turns(statement, _):
     """Lane l of access a starts at byte address(l + lanes a); all accesses take "turns", the worst takes "most"."""
     access, (size, path), *claimed = statement
