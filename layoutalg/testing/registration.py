@@ -4,7 +4,8 @@ Main definitions: ``register``, ``DRAWN``.
 
 Implementation notes: registering needs the type, and the type its module, which loads numpy. So a type is registered
 when its module is imported, by whoever does that; until then a finder waits for it. Whoever imports hypothesis without
-layouts pays for two small modules.
+layouts pays for two small modules. hypothesis is imported by functions: importing it runs this entry point, which must
+be there by then.
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ from collections.abc import Callable, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
-
-from hypothesis import strategies as st
+from typing import TYPE_CHECKING, Any
 
 from layoutalg import testing
 
-_VERDICTS = "layoutalg.ground.verdict"
-_WORDS, _NUMBERS = st.text("abcdefg ", min_size=1, max_size=8), st.integers(0, 99)
-_FACTS = st.dictionaries(_WORDS, _NUMBERS, max_size=3)
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
+
+
+def _verdict(kind: type) -> st.SearchStrategy[Any]:
+    """A verdict with a few facts, or reasons."""
+    from hypothesis import strategies as st
+
+    words = st.text("abcdefg ", min_size=1, max_size=8)
+    if kind.__name__ == "Unknown":
+        return st.builds(kind, words, st.lists(words, max_size=3).map(tuple))
+    return st.builds(kind, words, st.dictionaries(words, st.integers(0, 99), max_size=3))
+
 
 DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
     "layoutalg.ground.layout": {"Layout": lambda _: testing.strategies.layouts()},
-    _VERDICTS: {
-        "Proved": lambda kind: st.builds(kind, _WORDS, _FACTS),
-        "Refuted": lambda kind: st.builds(kind, _WORDS, _FACTS),
-        "Unknown": lambda kind: st.builds(kind, _WORDS, st.lists(_WORDS, max_size=3).map(tuple)),
-    },
+    "layoutalg.ground.verdict": dict.fromkeys(("Proved", "Refuted", "Unknown"), _verdict),
     "layoutalg.cute.layout": {"CuteLayout": lambda _: testing.strategies.cute_layouts()},
     "layoutalg.cute.swizzle": {"Swizzle": lambda _: testing.strategies.swizzles()},
     "layoutalg.cute.composed": {"ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2)},
@@ -78,9 +83,10 @@ def register() -> None:
 
 
 def _registered(module: ModuleType) -> None:
+    from hypothesis import strategies as st
+
     for name, draw in DRAWN[module.__name__].items():
-        if hasattr(module, name):  # a module that is still being imported is registered at its end
-            st.register_type_strategy(getattr(module, name), draw)
+        st.register_type_strategy(getattr(module, name), draw)
 
 
 class _Waiting:
