@@ -1,7 +1,7 @@
 """The one-operand algebra of CuTe layouts: building, measuring, coalescing and filtering.
 
-Main definitions: ``make_layout``, ``size``, ``cosize``, ``rank``, ``depth``, ``lift``, ``flatten``, ``coalesce``,
-``filter_zeros``, ``filter``.
+Main definitions: ``make_layout``, ``size``, ``cosize``, ``rank``, ``depth``, ``lift``, ``rearrange``, ``flatten``,
+``coalesce``, ``filter_zeros``, ``filter``.
 
 Main statements: ``coalesce`` keeps the function of the 1-D coordinate and is a complete normal form: two layouts are
 the same function of the 1-D coordinate if and only if they coalesce to equal layouts. An operation on domains replaces
@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import TypeAlias, cast
 
 from layoutalg.cute import inttuple
+from layoutalg.cute.basis import basis_leaves
 from layoutalg.cute.compose_coordinates import coordinates_after
 from layoutalg.cute.composed import ComposedLayout, Cute
 from layoutalg.cute.conventions import STRICT, Convention, by_convention
@@ -165,6 +166,25 @@ def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name:
     raise operand_refusal(layout, name, "layout", FAMILIES)
 
 
+def rearrange(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str) -> AnyLayout:
+    """Return what ``lift`` does, for an operation that keeps every leaf as it is: so do those of a coordinate layout.
+
+    Raises: MalformedError: LA192.
+
+    Example:
+        >>> from layoutalg.cute.basis import E
+        >>> layout = CoordinateLayout((1, (4, 2)), (E(1), (E(0), E(1))))
+        >>> print(rearrange(layout, lambda base: make_layout(base[1], base[0]), "exchange"))
+        ((4,2),1):((E0,E1),E1)
+    """
+    if not isinstance(layout, CoordinateLayout):
+        return lift(layout, operation, name)
+    strides = basis_leaves(layout.shape, layout.stride)
+    found = operation(CuteLayout(layout.shape, inttuple.unflatten(tuple(range(len(strides))), layout.shape)))
+    kept = inttuple.graft(iter([strides[leaf] for _, leaf in found.flat]), found.shape)
+    return cast(AnyLayout, CoordinateLayout(found.shape, kept, layout.profile))
+
+
 def flatten(layout: AnyLayout) -> AnyLayout:
     """Return the layout without nesting: the same leaves in one tuple; an int shape stays an int.
 
@@ -177,7 +197,7 @@ def flatten(layout: AnyLayout) -> AnyLayout:
         >>> print(flatten(CuteLayout((4, (2, 2)), (1, (16, 4)))))
         (4,2,2):(1,16,4)
     """
-    return lift(layout, _flattened, "flatten")
+    return rearrange(layout, _flattened, "flatten")
 
 
 def _flattened(layout: CuteLayout) -> CuteLayout:

@@ -229,7 +229,7 @@ class Morphism(Arrow):
             raise refused("LA187", "the inverse does not exist", because, str(self))
 
     def inverse(self) -> Morphism:
-        """Return the inverse of a bijection onto [0, size); also ``~f``.
+        """Return the inverse of a bijection onto [0, size) of the codomain; also ``~f``.
 
         Mathematically: extents 1 hold no digit, so whether they are mapped or hit does not matter; with a pitch, of the
         same layout without one.
@@ -246,9 +246,14 @@ class Morphism(Arrow):
                 raise refused("LA187", "the inverse does not exist", "there is padding between offsets", str(self))
             return self.unpadded().inverse()
         forgotten = [leaf for leaf, entry in enumerate(self.map) if entry is None and extents[leaf] > 1]
-        if forgotten or product(extents) != product(self.codomain):
-            self.left_inverse()
-            self.right_inverse()
+        if forgotten:
+            because = f"position {forgotten[0]} of the domain goes to the base point, which forgets its digit"
+            raise refused("LA187", "the inverse does not exist", because, str(self))
+        target = flatten(self.codomain)
+        missed = [leaf for leaf, extent in enumerate(target) if extent > 1 and leaf not in self.map]
+        if missed:
+            because = f"position {missed[0]} of the codomain is not hit, so no digit reaches it"
+            raise refused("LA187", "the inverse does not exist", because, str(self))
         return self.transpose()
 
     __invert__ = inverse
@@ -362,7 +367,7 @@ class Morphism(Arrow):
         return Morphism.identity(self.domain)._on(tuple(sorted(range(len(keys)), key=lambda leaf: keys[leaf])))
 
     def sort(self) -> Morphism:
-        """Return f with a flat domain ordered so that the strides do not decrease; the codomain stays.
+        """Return f with a flat domain ordered so that strides of extents above 1 do not decrease; the codomain stays.
 
         Example:
             >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).sort())

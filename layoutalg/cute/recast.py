@@ -190,7 +190,7 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
     """Return the layout, nested alike, in elements of which ``factor`` fit into an old one.
 
     Mathematically: D with D(c) = N L(c') + r, where the digit of one mode k is N c'_k + r and all others are those of
-    c'. Mode k is the first of stride 1 and extent above 1, or else the first of extent 1.
+    c'. Mode k is the first of stride 1 and extent above 1, or else the first of extent 1, one of stride 1 if there is.
 
     Args:
         layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.

@@ -12,7 +12,7 @@ References: CuTe ``group``, ``select``, ``take``, ``append``, ``prepend``, ``rep
 from __future__ import annotations
 
 from layoutalg.cute import inttuple
-from layoutalg.cute.algebra import lift, make_layout
+from layoutalg.cute.algebra import lift, make_layout, rearrange
 from layoutalg.cute.inttuple import IntTuple, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operands import AnyLayout, Under, composed
@@ -41,7 +41,7 @@ def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
         modes = list(base)
         return make_layout(*modes[:first], make_layout(*modes[first:last]), *modes[last:])
 
-    return lift(layout, grouped, "group")
+    return rearrange(layout, grouped, "group")
 
 
 def select(layout: AnyLayout, *modes: int) -> AnyLayout:
@@ -56,7 +56,7 @@ def select(layout: AnyLayout, *modes: int) -> AnyLayout:
     chosen = [integer(mode, "mode", "LA107") for mode in modes]
     if len(set(chosen)) != len(chosen):
         raise malformed("modes", "must name each mode at most once", modes, "LA155")
-    return lift(layout, lambda base: make_layout(*[base[mode] for mode in chosen]), "select")
+    return rearrange(layout, lambda base: make_layout(*[base[mode] for mode in chosen]), "select")
 
 
 def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
@@ -73,7 +73,7 @@ def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
         first, last = _range(base, begin, end)
         return make_layout(*list(base)[first:last])
 
-    return lift(layout, taken, "take")
+    return rearrange(layout, taken, "take")
 
 
 def append(layout: Under, mode: CuteLayout | None = None, rank: int | None = None) -> Under:
@@ -160,7 +160,7 @@ def unflatten(layout: AnyLayout, profile: IntTuple) -> AnyLayout:
             inttuple.unflatten(tuple([stride for _, stride in base.flat]), nested),
         )
 
-    return lift(layout, unflattened, "unflatten")
+    return rearrange(layout, unflattened, "unflatten")
 
 
 def _range(layout: CuteLayout, begin: int, end: int) -> tuple[int, int]:

@@ -71,8 +71,8 @@ class Assumptions(Known):
 
         Raises: MalformedError: LA620, LA621.
         """
-        more = Assumptions(extra, integers)
-        return Assumptions((*self.conditions, *more.conditions), (*self.integers, *more.integers))
+        free = (*self.integers, *Assumptions((), integers).integers)
+        return Assumptions((*self.conditions, *Assumptions(extra, free).conditions), free)
 
     def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
         """Return the first condition that fails at ``sizes``, including that sizes are at least 1; None where all hold.

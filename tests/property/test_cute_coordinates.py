@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strided_judge import is_strided, layouts, shapes
 
+from layoutalg import cute
 from layoutalg.cute import (
     Basis,
     CoordinateLayout,
@@ -138,3 +139,14 @@ def test_reading_through_the_identity_changes_nothing(layout: CuteLayout, other:
     except LayoutError:
         return
     assert composition(layout, through).table().tolist() == expected.table().tolist()
+
+
+def test_rearranging_coordinate_layouts_keeps_every_leaf() -> None:
+    """A mode of extent 1 moves nothing, but its stride is a leaf like the others."""
+    layout = CoordinateLayout((1, (8, 2)), (E(1, 1), (E(0) * 2, E(1, 0))), (0, (0, 0)))
+    flat = cute.flatten(layout)
+    assert flat == CoordinateLayout((1, 8, 2), (E(1, 1), E(0) * 2, E(1, 0)), (0, (0, 0)))
+    assert cute.unflatten(flat, layout.shape) == layout
+    assert cute.select(layout, 1, 0) == CoordinateLayout(((8, 2), 1), ((E(0) * 2, E(1, 0)), E(1, 1)), (0, (0, 0)))
+    assert cute.take(layout, 0, 1) == CoordinateLayout((1,), (E(1, 1),), (0, (0, 0)))
+    assert cute.group(layout, 0, 2)[0] == layout

@@ -253,3 +253,12 @@ def test_every_refusal_is_a_layout_error() -> None:
         Morphism(deep, 2, (0,))  # type: ignore[arg-type]
     with pytest.raises(LayoutError):
         Morphism((1,) * 10_001, (), (None,) * 10_001)
+
+
+def test_an_inverse_is_refused_for_a_position_that_holds_a_digit() -> None:
+    with pytest.raises(AdmissibilityError) as caught:
+        ~Morphism((1, 4), (1, 2, 4), (None, 2))
+    assert caught.value.diagnostic.because == "position 1 of the codomain is not hit, so no digit reaches it"
+    with pytest.raises(AdmissibilityError) as caught:
+        ~Morphism((1, 4), (4,), (None, None))
+    assert caught.value.diagnostic.because.startswith("position 1 of the domain goes to the base point")

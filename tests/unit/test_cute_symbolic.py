@@ -420,3 +420,12 @@ def test_sympy_is_loaded_on_use_only(statement, loaded):
     code = f"import sys\n{statement}\nprint(sorted({{'sympy', 'z3'}} & {names}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert set(eval(done.stdout)) == loaded
+
+
+def test_a_coordinate_of_an_extent_of_one_is_zero() -> None:
+    """Names that may be any integer stay so when conditions on them are added."""
+    known = Assumptions((), ("x",)).extended(("x <= 0",))
+    assert known.integers == ("x",)
+    assert known.entails("x < 1")
+    assert SymbolicLayout(("M", 4, 1), (8, 1, 1)).expression("i", "j", "k") is not None
+    assert str(SymbolicLayout((1,), (1,)).expression("i")) == "0"
