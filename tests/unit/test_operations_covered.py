@@ -1,0 +1,155 @@
+"""Every public callable of the families and the front door is called by a judge of the campaign of operations.
+
+That is measured: the judges run under a profiler, and a callable counts where a judge's own frame calls it (decorators
+and caches between them aside). What no judge calls is listed with its reason.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from operations.record import DRAWS, OPERATIONS, judged  # noqa: E402
+
+FAMILIES = "cute cute.symbolic f2 integer piecewise hierarchy convert ask"
+MODULES = ["layoutalg", *(f"layoutalg.{name}" for name in FAMILIES.split())]
+OPERATORS = {"__call__", "__getitem__", "__matmul__", "__mul__", "__invert__", "__and__", "__add__", "__sub__"}
+OPERATORS |= {"__contains__"}
+REASONS = {
+    "layoutalg.tensormap": "plans have a campaign of their own: benchmarks/campaign_planner.py",
+    "layoutalg.wgmma": "operands are judged in tests/property/test_wgmma_synthesis.py",
+    "Diagnostic.to_json": "what an error says, pinned in tests/unit/test_errors.py",
+    "Repair.to_json": "what an error says, pinned in tests/unit/test_errors.py",
+    "Tensor.strides": "the plain field or its default, tests/unit/test_synthesize_tensormap.py",
+    "PiecewiseLayout.made_with": "what other operations are made of",
+    "Choice.to_json": "called by the answer that holds it",
+    "Loser.to_json": "called by the answer that holds it",
+}
+
+
+def callables() -> Iterator[tuple[str, CodeType]]:
+    """Public functions, and methods and properties of public classes, by name."""
+    for module in MODULES:
+        door = importlib.import_module(module)
+        for name in dir(door):
+            value = getattr(door, name)
+            if name.startswith("_") or not str(getattr(value, "__module__", "")).startswith("layoutalg"):
+                continue
+            if inspect.isclass(value) and not issubclass(value, BaseException):
+                for attribute in dir(value):
+                    code = code_of(inspect.getattr_static(value, attribute))
+                    if code is not None and (attribute in OPERATORS or not attribute.startswith("_")):
+                        yield f"{value.__name__}.{attribute}", code
+            elif callable(value) and (code := code_of(value)) is not None:
+                yield f"{module}.{name}", code
+
+
+def code_of(value: Any) -> CodeType | None:
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, classmethod | staticmethod):
+        value = value.__func__
+    try:
+        value = inspect.unwrap(value)
+    except ValueError:
+        return None
+    return getattr(value, "__code__", None)
+
+
+class Watch:
+    """Notes which of the wanted callables the frames of judges call."""
+
+    def __init__(self, wanted: set[CodeType]) -> None:
+        self.called: set[CodeType] = set()
+        self.wanted = wanted
+        self.judges = str(ROOT / "benchmarks")
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or frame.f_code not in self.wanted:
+            return
+        back = frame.f_back
+        while back is not None and (
+            back.f_code.co_name in ("run", "wrapper") or "/layoutalg/ground/" in back.f_code.co_filename
+        ):
+            back = back.f_back
+        if back is not None and back.f_code.co_filename.startswith(self.judges):
+            self.called.add(frame.f_code)
+            self.wanted.discard(frame.f_code)
+
+
+SIGNS = {"__call__": "(", "__getitem__": "[", "__matmul__": "@", "__mul__": "*", "__invert__": "~", "__and__": "&"}
+SIGNS |= {"__add__": "+", "__sub__": "-", "__contains__": " in "}
+
+
+def may_call(text: str, name: str) -> bool:
+    """Whether the text of a judge has a name, or the end of one that is put together."""
+    return SIGNS.get(name, name) in text or "_" + name.rsplit("_", 1)[-1] in text
+
+
+def measured(wanted: dict[str, CodeType], rounds: int = 60) -> set[CodeType]:
+    """What the judges call: first every operation once, then those that name what is still wanted."""
+    watch = Watch({code for _, code in callables()})
+    source = {one: inspect.getsource(one.judge) for known in OPERATIONS.values() for one in known}
+    for number in range(rounds):
+        left = {name.rsplit(".", 1)[1] for name, code in wanted.items() if code not in watch.called}
+        if not left:
+            break
+        for family, known in OPERATIONS.items():
+            rng = random.Random(f"covered:{family}:{number}")
+            chosen = [one for one in known if not number or any(may_call(source[one], name) for name in left)]
+            subject = DRAWS[family](rng) if chosen else None
+            for one in chosen:
+                sys.setprofile(watch)
+                try:
+                    judged(one, subject, rng, {})
+                finally:
+                    sys.setprofile(None)
+    return watch.called
+
+
+def uncovered(called: set[CodeType]) -> set[str]:
+    return {name for name, code in callables() if code not in called}
+
+
+@pytest.fixture(scope="module")
+def called() -> set[CodeType]:
+    return measured({name: code for name, code in callables() if name not in REASONS})
+
+
+def test_every_public_callable_is_judged_or_has_a_reason(called: set[CodeType]) -> None:
+    missing = uncovered(called)
+    assert not missing - REASONS.keys(), "no judge of benchmarks/operations calls these"
+
+
+def test_reasons_are_about_what_is_not_judged(called: set[CodeType]) -> None:
+    names = {name for name, _ in callables()}
+    assert names >= REASONS.keys(), "a reason for a name that is not there"
+    assert uncovered(called) >= REASONS.keys(), "a judge calls this: the reason is stale"
+
+
+def test_a_callable_that_nobody_judges_is_missed(called: set[CodeType], monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgotten() -> None:
+        """Public, and called by nobody."""
+
+    forgotten.__module__ = "layoutalg.cute.invented"
+    cute = importlib.import_module("layoutalg.cute")
+    monkeypatch.setattr(cute, "forgotten", forgotten, raising=False)
+    listing: Callable[[], list[str]] = lambda: ["forgotten", *cute.__all__]  # noqa: E731
+    monkeypatch.setattr(cute, "__dir__", listing)
+    assert "layoutalg.cute.forgotten" in uncovered(called)
+
+
+def test_a_judge_that_goes_is_missed(called: set[CodeType]) -> None:
+    code = dict(callables())["layoutalg.cute.complement"]
+    assert "layoutalg.cute.complement" in uncovered(called - {code})
