@@ -110,6 +110,7 @@ def document(rows: Rows, said: list[str], options: argparse.Namespace, seconds: 
     return {
         "schema": "layoutalg/operations-campaign/1",
         "seed": options.seed,
+        "asked": options.operations,
         "operations": sum(row.count for row in rows.values()),
         "wrong": sum(row.wrong for row in rows.values()),
         "needless": sum(row.needless.total() for row in rows.values()),

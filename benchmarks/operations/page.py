@@ -28,13 +28,13 @@ Every public operation of the layout families and of the front door, on random l
 page is made from `tests/data/measured/operations.json`, the result of one run.
 
 ```
-python benchmarks/campaign_operations.py --operations {operations} --seed {seed} --jobs {jobs} --out result.json
+python benchmarks/campaign_operations.py --operations {asked} --seed {seed} --jobs {jobs} --out result.json
 python benchmarks/campaign_operations.py --only cute:17 --seed {seed}     # one subject again, with what went wrong
 python benchmarks/campaign_operations.py --page tests/data/measured/operations.json > docs/operations_campaign.md
 ```
 
-Which layouts and operations are drawn depends on the seed alone. This run: seed {seed}, {operations} operations,
-{seconds} seconds of wall time with {jobs} process on a shared 2-core machine ({machine}).
+Which layouts and operations are drawn depends on the seed alone. This run: seed {seed}, {operations:,} operations
+(whole subjects), {seconds:.0f} seconds of wall time with {jobs} process on a shared 2-core machine ({machine}).
 
 | | operations |
 |---|---|
@@ -81,7 +81,7 @@ def page(found: dict[str, Any], faults: int) -> str:
         for kind in ("refused", "declined", "needless"):
             total[kind] += sum(row[kind].values())
     said = {kind: f"{total[kind]:,}" for kind in ("right", "refused", "declined", "wrong", "needless")}
-    fields = {key: found[key] for key in ("seed", "operations", "seconds", "jobs", "machine")}
+    fields = {key: found[key] for key in ("seed", "asked", "operations", "seconds", "jobs", "machine")}
     parts = [HEAD.format(**fields, **said, faults=faults)]
     for family, title in FAMILIES.items():
         mine = [row for row in rows if row["family"] == family]

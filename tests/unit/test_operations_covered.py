@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import campaign_operations as campaign  # noqa: E402
+from operations.page import page  # noqa: E402
 from operations.record import DRAWS, OPERATIONS, judged  # noqa: E402
 
 FAMILIES = "cute cute.symbolic f2 integer piecewise hierarchy convert ask"
@@ -94,7 +98,9 @@ SIGNS |= {"__add__": "+", "__sub__": "-", "__contains__": " in "}
 
 def may_call(text: str, name: str) -> bool:
     """Whether the text of a judge has a name, or the end of one that is put together."""
-    return SIGNS.get(name, name) in text or "_" + name.rsplit("_", 1)[-1] in text
+    if name in SIGNS:
+        return SIGNS[name] in text
+    return re.search(rf"\b{name}\b", text) is not None or "}_" + name.rsplit("_", 1)[-1] in text
 
 
 def measured(wanted: dict[str, CodeType], rounds: int = 60) -> set[CodeType]:
@@ -105,7 +111,8 @@ def measured(wanted: dict[str, CodeType], rounds: int = 60) -> set[CodeType]:
         left = {name.rsplit(".", 1)[1] for name, code in wanted.items() if code not in watch.called}
         if not left:
             break
-        for family, known in OPERATIONS.items():
+        for family in campaign.SHARES:
+            known = OPERATIONS[family]
             rng = random.Random(f"covered:{family}:{number}")
             chosen = [one for one in known if not number or any(may_call(source[one], name) for name in left)]
             subject = DRAWS[family](rng) if chosen else None
@@ -153,3 +160,22 @@ def test_a_callable_that_nobody_judges_is_missed(called: set[CodeType], monkeypa
 def test_a_judge_that_goes_is_missed(called: set[CodeType]) -> None:
     code = dict(callables())["layoutalg.cute.complement"]
     assert "layoutalg.cute.complement" in uncovered(called - {code})
+
+
+STORED = ROOT / "tests" / "data" / "measured" / "operations.json"
+
+
+def test_the_stored_run_is_right_and_names_every_operation() -> None:
+    found = json.loads(STORED.read_text(encoding="utf-8"))
+    assert (found["wrong"], found["needless"]) == (0, 0)
+    assert found["operations"] >= 1_000_000
+    assert found["operations"] == sum(row["count"] for row in found["table"])
+    names = {(one.family, one.name) for known in OPERATIONS.values() for one in known}
+    assert {(row["family"], row["operation"]) for row in found["table"]} == names
+    assert all(row["count"] for row in found["table"]), "an operation that was never drawn"
+
+
+def test_the_page_is_that_of_the_stored_run() -> None:
+    found = json.loads(STORED.read_text(encoding="utf-8"))
+    written = (ROOT / "docs" / "operations_campaign.md").read_text(encoding="utf-8")
+    assert written == page(found, campaign.FAULTS)
