@@ -323,9 +323,10 @@ def combined(one: Pieces, rng: random.Random) -> str | None:
         common = set(a.values()) & set(b.values())
         expect(members(piecewise.common_values(f, g)) == common, f"common_values({f}, {g})")
     found = attempt(f.union, g)
+    sides += [(one.table(k), other.table(k)) for k in range(GREATEST + 1, 24) if one.params and failed(found)]
     clash = any(p in y and y[p] != v for x, y in sides for p, v in x.items())
     if failed(found):
-        return refusal(found, not clash and not one.params, f"{f}.union({g})")
+        return refusal(found, not clash, f"{f}.union({g})")
     expect(not clash, f"{f}.union({g}) gave {found}")
     agree(found, {**a, **b}, f"{f}.union({g})", n)
     return None
@@ -391,6 +392,11 @@ def partial_inverses(one: Pieces, rng: random.Random) -> str | None:
     injective = all(len(set(t.values())) == len(t) for t in (one.table(k) for k in range(GREATEST + 3)))
     claimed = layout.injective()
     expect(not claimed or injective, f"injective of {layout}")
+    if not claimed:  # the collision is one
+        seen: Any = layout.collision()
+        there = one.table(seen["params"]["N"])
+        first, second = (tuple(p.values()) for p in seen["points"])
+        expect(first != second and there[first] == there[second], f"collision of {layout} is {seen}")
     found = attempt(layout.image_inverse)
     if failed(found):
         expect(not claimed, f"image_inverse of {layout} refused: {found}")
