@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import json
 import random
 import re
@@ -30,7 +31,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from certificate_judges import holds  # noqa: E402
+from certificate_judges import JUDGES  # noqa: E402
+from certificate_plans import holds_no_plan, holds_plan  # noqa: E402
 from certificate_sources import sample  # noqa: E402
 
 from layoutalg.proofs import checker  # noqa: E402
@@ -39,6 +41,7 @@ STORED = ROOT / "tests" / "data" / "measured" / "certificates.json"
 PAGE = ROOT / "docs" / "certificates.md"
 TABLE = re.compile(r"(<!-- campaign -->\n).*?(<!-- end of the campaign -->)", re.S)
 HUGE = 2**70
+JUDGED = {**JUDGES, "tensormap-plan": holds_plan, "no-tensormap": holds_no_plan}
 COUNTS = ("certificates", "mutations", "content", "seal", "true", "sampled", "undecided", "wrong")
 Document = dict[str, Any]
 Path_ = tuple[Any, ...]
@@ -124,7 +127,7 @@ def text_of(document: Document) -> str:
 def judged(document: Document) -> tuple[bool, bool]:
     """Whether what an accepted document states is so, and whether that is by full enumeration."""
     try:
-        return holds(document["kind"], document["statement"])
+        return JUDGED[document["kind"]](document["statement"])
     except Exception:
         return False, True
 
@@ -172,16 +175,16 @@ def tried(document: Document, others: dict[str, list[Document]], most: int, seed
 
 def campaign(count: int, seed: int, most: int, jobs: int = 1) -> dict[str, Any]:
     """Return what was found, for each kind and in all."""
-    documents = [made.to_json() for made in sample(count, seed)]
+    shares = [(count * (job + 1) // jobs - count * job // jobs, 1000 * seed + job, most) for job in range(jobs)]
+    if jobs > 1:
+        with ProcessPoolExecutor(jobs) as pool:
+            found = list(itertools.chain.from_iterable(pool.map(share, shares)))
+    else:
+        found = share(shares[0])
+    documents, tallies = [document for document, _ in found], [tally for _, tally in found]
     kinds: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
         kinds[document["kind"]].append(document)
-    arguments = [(document, kinds, most, seed + place) for place, document in enumerate(documents)]
-    if jobs > 1:
-        with ProcessPoolExecutor(jobs, initializer=_share, initargs=(dict(kinds),)) as pool:
-            tallies = list(pool.map(_tried, [(one, most, at) for one, _, most, at in arguments], chunksize=20))
-    else:
-        tallies = [tried(*given) for given in arguments]
     rows = {}
     for kind in [kind for kind in checker.KINDS if kind in kinds]:
         mine = [tally for document, tally in zip(documents, tallies, strict=True) if document["kind"] == kind]
@@ -198,6 +201,7 @@ def campaign(count: int, seed: int, most: int, jobs: int = 1) -> dict[str, Any]:
         "count": count,
         "seed": seed,
         "most": most,
+        "jobs": jobs,
         "checker_lines": len(Path(checker.__file__).read_text(encoding="utf-8").splitlines()),
         "kinds": rows,
         "sorts": {name[5:]: number for name, number in sorted(everything.items()) if name.startswith("sort ")},
@@ -205,23 +209,22 @@ def campaign(count: int, seed: int, most: int, jobs: int = 1) -> dict[str, Any]:
     }
 
 
-_SHARED: dict[str, list[Document]] = {}
-
-
-def _share(kinds: dict[str, list[Document]]) -> None:
-    _SHARED.update(kinds)
-
-
-def _tried(given: tuple[Document, int, int]) -> Counter[str]:
-    document, most, seed = given
-    return tried(document, _SHARED, most, seed)
+def share(given: tuple[int, int, int]) -> list[tuple[Document, Counter[str]]]:
+    """The certificates of one process, each with what was counted."""
+    count, seed, most = given
+    kinds: dict[str, list[Document]] = defaultdict(list)
+    documents = [made.to_json() for made in sample(count, seed)]
+    for document in documents:
+        kinds[document["kind"]].append(document)
+    return [(one, tried(one, kinds, most, seed + place)) for place, one in enumerate(documents)]
 
 
 def table(found: dict[str, Any]) -> str:
     """The results as a table of Markdown."""
     heads = "kind | certificates | bytes, median and most | ms, median and most | mutations | rejected by content"
     heads += " | not decided | rejected by the seal alone: still so, judged | of these by points | accepted wrong"
-    lines = [f"| {heads} |", "|---|" + "---:|" * 9]
+    command = f"--count {found['count']} --seed {found['seed']} --most {found['most']} --jobs {found['jobs']} --write"
+    lines = [f"`python3 benchmarks/campaign_certificates.py {command}`", "", f"| {heads} |", "|---|" + "---:|" * 9]
     total: Counter[str] = Counter()
     for kind, row in found["kinds"].items():
         total.update({name: row[name] for name in COUNTS})

@@ -1,6 +1,6 @@
 """Whether what a certificate states is so: by enumeration, point by point, with no code of the checker.
 
-Main definitions: ``holds``, ``ENUMERATED``.
+Main definitions: ``JUDGES``, ``function``, ``ENUMERATED``.
 
 Implementation notes: a statement is read here a second time, from the list of stages in docs/certificates.md. Domains
 beyond ``ENUMERATED`` points are judged at points of few nonzero bits and at random ones, and the answer says so.
@@ -32,11 +32,6 @@ class NoClaimError(Exception):
 
 class FarError(Exception):
     """Addresses that no descriptor reaches."""
-
-
-def holds(kind: str, statement: dict[str, Any]) -> tuple[bool, bool]:
-    """Return whether a statement is so, and whether that is by full enumeration."""
-    return JUDGES[kind](statement)
 
 
 # --------------------------------------------------------------------------------------------------------- functions
@@ -304,6 +299,7 @@ def bank_turns(statement: dict[str, Any]) -> tuple[bool, bool]:
 
 
 JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
+    # whether a statement is so, and whether that is by full enumeration
     "equality": equality,
     "inequality": inequality,
     "composition": composition,

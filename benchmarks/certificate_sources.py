@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import bridge_judges
+import certificate_plans
 from bridge_sources import build
 
 import layoutalg as la
@@ -120,16 +121,16 @@ def no_inverse(rng: random.Random) -> Certificate | None:
 
 
 def operand(rng: random.Random) -> Certificate | None:
-    name, rows = rng.choice((("A", 64), ("A", 128), ("B", 8), ("B", 24), ("B", 64)))
+    name, rows = rng.choice((("A", 64), ("A", 128), *(("B", 8 * count) for count in range(1, 21))))
     major, swizzle = rng.choice(("K", "MN")), rng.choice(("NONE", "32B", "64B", "128B"))
-    shape = (rows, rng.choice((16, 32, 64)))
+    shape = (rows, rng.choice((16, 32, 48, 64)))
     return la.certify.operand(synthesize_wgmma(canonical_operand(name, shape, major=major, swizzle=swizzle)))
 
 
 def no_operand(rng: random.Random) -> Certificate | None:
     name, rows = rng.choice((("A", 64), ("B", 8), ("B", 16)))
     columns = rng.choice((16, 32))
-    first, second = rng.choice((1, 3, 8, 24, columns, columns + 8)), rng.choice((1, 2, rows, rows + 8, 40))
+    first, second = rng.choice((1, 3, 8, columns, rng.randrange(99))), rng.choice((1, 2, rows, rng.randrange(99)))
     modes = (((rows, first),), ((columns, second),))
     return la.certify.no_operand(OperandProblem(name, (rows, columns), modes, rng.choice(("NONE", "32B", "128B"))))
 
@@ -154,4 +155,6 @@ SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "wgmma-operand": operand,
     "no-operand": no_operand,
     "bank-turns": bank_turns,
+    "tensormap-plan": certificate_plans.plan,
+    "no-tensormap": certificate_plans.plan,
 }
