@@ -102,7 +102,7 @@ def _wrong_choice(atom: Atom, known: Sequence[Span]) -> Span:
 
 
 def _choices(trial: Trial, forward: Callable[[Atom, Sequence[Span]], Span] = spans._forward) -> None:
-    (x, first), (y, second) = _point(trial, "x"), _point(trial, "y")
+    (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
     sums = (Linear(((0, 1),), 0), Linear(((1, 1),), 0))
     least, greatest = (x, y) if x <= y else (y, x)
     for kind, value in (("min", least), ("max", greatest)):
@@ -146,7 +146,7 @@ def _wrong_meet(first: Span, second: Span) -> Span:
 
 def _sets(trial: Trial, meet: Callable[[Span, Span], Span] = spans._meet) -> None:
     x = trial.integer("x")
-    first, second = _interval(trial, "a"), _interval(trial, "b")
+    first, second = _interval(trial, "a"), _interval(trial, "b", alike=True)
     in_first, in_second = bool(within(x, first)), bool(within(x, second))
     in_both = bool(within(x, meet(first, second)))
     trial.claim(in_both == (in_first and in_second), "what lies in both lies in the meet, and nothing else")
@@ -174,7 +174,7 @@ def _classes(trial: Trial, tighten: Callable[[Facts, str], None] = _tighten) -> 
     trial.claim(not facts.contradiction, "no contradiction where something lies in both")
 
 
-_OPEN = "all integers, all intervals, ends open or not"
+_OPEN = "all integers, all intervals, ends open or not, of a second one both alike"
 
 LAWS = (
     Law(

@@ -38,7 +38,7 @@ _REPEATED = SymbolicLayout(("M", 2, "N"), (1, 0, "M"))
 _EVEN = SymbolicLayout(("M", "N/2"), (1, "M"), ("N % 2 == 0",))
 _LAYOUTS = (_ROW, _COLUMN, _PADDED, _BLOCKED, _RUN, _SPREAD, _REPEATED, _EVEN)
 _TILERS: tuple[Tiler, ...] = (2, 4, "M", "N", SymbolicLayout((2, "N"), ("M", 1)), SymbolicLayout("N", "M"))
-_SIZES = tuple(dict(zip("MNP", sizes, strict=True)) for sizes in product(range(1, 6), range(1, 5), (3, 8)))
+_SIZES = tuple(dict(zip("MNP", sizes, strict=True)) for sizes in product((1, 2, 3, 4, 8), (1, 2, 4), (3, 8)))
 
 
 def _flat(shape: Any, stride: Any) -> list[tuple[int, int]]:
@@ -259,7 +259,7 @@ def _offset(case: int, offset: Offset = SymbolicLayout.expression) -> str | None
 _WHY = (
     "answers are polynomials of numbers and names whose search goes by what follows from assumptions; sizes are tried"
 )
-_SCOPE = f"sizes M up to 5, N up to 4, P of 3 and 8; {len(_LAYOUTS)} layouts"
+_SCOPE = f"sizes M of 1..4 and 8, N of 1, 2 and 4, P of 3 and 8; {len(_LAYOUTS)} layouts"
 
 
 def _singles() -> Iterator[int]:

@@ -8,7 +8,7 @@ from law_inventory import Found, covered, excused, found_in, package, uses
 from layoutalg.proofs.laws import laws
 
 TEXTS = package()
-OPEN = 25
+OPEN = 22
 """Functions listed as having no law yet; this number is only ever lowered."""
 FOUND = [each for module, text in TEXTS.items() for each in found_in(text, module)]
 
