@@ -1,20 +1,10 @@
-#!/usr/bin/env python3
 """Checks layoutalg certificates on its own: ``python checker.py FILE|FOLDER ...``; exit 0 proved, 1 refuted (the first
 wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable. It needs Python 3.11 and numpy and
 imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON:
-
     {"schema": "layoutalg/certificate/2", "kind": ..., "statement": ..., "evidence": ..., "seal": ...}
-
 The statement says all that is claimed, the evidence is what makes it quick to check, the seal is the SHA-256 of the
 other four entries. Every fact is recomputed here from the statement; the seal is compared last."""
-import hashlib
-import importlib
-import itertools
-import json
-import math
-import pathlib
-import re
-import sys
+import hashlib, importlib, itertools, json, math, pathlib, re, sys
 
 import numpy as np
 
@@ -33,9 +23,7 @@ def can(condition, why):
     """Go on if a rule can decide; otherwise the verdict is unknown."""
     if not condition:
         raise Stop(2, why)
-def short(value):
-    text = ascii(value)
-    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
+def short(value): return text if len(text := ascii(value)) <= 120 else f"{text[:100]}... ({len(text)} characters)"
 
 def read(value, form, where):
     """Return a value of a form, or refute. Forms: int, str or a range; a set of texts; [form] for a list of any length;
@@ -87,7 +75,6 @@ def stages(value, where):
 
 SIZED = {"size": NATURAL, "stages": stages}
 ANY = {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}
-
 def follow(path, values, way):
     """Take values through stages in one way of computing: numbers, sums of local terms, terms of solvers."""
     for name, *given in path:
@@ -112,11 +99,9 @@ def follow(path, values, way):
         else:
             values = [getattr(way, name)(values[0], *given)]
     return values
-
 class Way:
     """What all ways of computing share, out of ``row``, ``floor`` and ``flipped`` (the xor of two bits)."""
-    def rest(self, value, divisor):
-        return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
+    def rest(self, value, divisor): return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
     def xor(self, value, columns, constant):
         bits = [self.rest(self.floor(value, 1 << place), 2) for place in range(len(columns))]
         answer = self.row([1] + [-1 << place for place in range(len(bits))], 0, [value, *bits])
@@ -126,8 +111,7 @@ class Way:
                 parity = self.flipped(parity, bit) if column >> place & 1 else parity
             answer = self.row((1, 1 << place), 0, (answer, parity))
         return answer
-    def table(self, *_):
-        can(False, "tables and pieces are not sums of digits")
+    def table(self, *_): can(False, "tables and pieces are not sums of digits")
     pieces = table
     def opened(self, piece, values, count):
         """Return the left sides of a piece's constraints, with their relations, and its values."""
@@ -141,11 +125,9 @@ class Way:
     def terms(self, row, values):
         need(len(row) == len(values), "a row has a wrong length", got=len(row), expected=len(values))
         return [(factor, value) for factor, value in zip(row, values) if factor]
-
 class Numbers(Way):
     """Arrays of integers, of Python's integers where 64 bits could overflow; ``ok`` tells where there is a value."""
-    def __init__(self, points):
-        self.ok = np.ones(points, dtype=bool)
+    def __init__(self, points): self.ok = np.ones(points, dtype=bool)
     def row(self, row, constant, values):
         given = self.terms(row, values)
         tops = [max(abs(int(value.max(initial=0))), abs(int(value.min(initial=0)))) for _, value in given]
@@ -154,10 +136,8 @@ class Numbers(Way):
         for factor, value in given:
             total = total + factor * (value.astype(object) if wide else value)
         return total
-    def floor(self, value, divisor):
-        return (value if divisor < 2**62 else value.astype(object)) // divisor
-    def flipped(self, one, two):
-        return one ^ two
+    def floor(self, value, divisor): return (value if divisor < 2**62 else value.astype(object)) // divisor
+    def flipped(self, one, two): return one ^ two
     def table(self, value, values):
         value = np.where(self.ok, value, 0)
         out = np.asarray((value < 0) | (value >= len(values)), dtype=bool)
@@ -173,7 +153,6 @@ class Numbers(Way):
             left &= ~holds
         self.ok &= ~left
         return answer
-
 class Sums(Way):
     """Sums ``constant + sum of coefficient * atom``: an atom is a digit or a number that depends on a few digits, its
     support. Where two functions are such sums, so is their difference, and that is 0 everywhere if it is 0 wherever all
@@ -223,10 +202,7 @@ class Sums(Way):
             value = self.atom(("parity", odd), value, 0, 1)
             self.parities[next(iter(value[1]))] = odd
         return self.row((1 - 2 * flip,), flip, (value,))
-
-def frozen(value):
-    return value[0], frozenset(value[1].items())
-
+def frozen(value): return value[0], frozenset(value[1].items())
 class Terms(Way):
     """Terms of a solver; ``ok`` says where there is a value."""
     def __init__(self, smt, context):
@@ -234,10 +210,8 @@ class Terms(Way):
         self.ok = [smt.BoolVal(True, context)] * 2
     def row(self, row, constant, values):
         return sum((factor * value for factor, value in self.terms(row, values)), self.zero + constant)
-    def floor(self, value, divisor):
-        return value / divisor  # of integers: rounded down
-    def flipped(self, one, two):
-        return self.smt.If(one == two, self.zero, self.zero + 1)
+    def floor(self, value, divisor): return value / divisor  # of integers: rounded down
+    def flipped(self, one, two): return self.smt.If(one == two, self.zero, self.zero + 1)
     def pieces(self, pieces):
         answer, some = [self.zero] * len(pieces[0][1]), []
         for tests, forms in reversed(pieces):
@@ -257,7 +231,6 @@ def value(path, *numbers):
 
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
 BY = {"by": {"table", "digits", "solvers"}, "digits?": [range(2, 2**4096)]}
-
 def same(one, two, by, size, inputs=None, what="the functions differ"):
     """Refute unless two lists of stages have the same values everywhere, decided by table: at every point; by digits,
     whose product is the size: as ``Sums``, modulo residues in which both end; by solvers: z3 and cvc5."""
@@ -308,14 +281,12 @@ def solved(one, two, size, inputs, what):
         except ImportError:
             continue
         context = smt.Context()
-        no = smt.BoolVal(False, context)
         start, solver = [smt.Int(f"x{place}", context) for place in range(inputs or 1)], smt.Solver(ctx=context)
         ways = Terms(smt, context), Terms(smt, context)
         left, right = (follow(path, start, way) for path, way in zip((one, two), ways))
         need(len(left) == len(right), "the functions have different numbers of values")
         here, there = (smt.And(way.ok) for way in ways)
-        differ = smt.Or([no, no] + [a != b for a, b in zip(left, right)])
-        solver.add(smt.Or([here != there, smt.And([here, differ])]))
+        solver.add(smt.Or([here != there] * 2 + [smt.And([here, a != b]) for a, b in zip(left, right)]))
         solver.add([start[0] >= 0, start[0] < size] if inputs is None else [])
         solver.set(limit, SECONDS * 1000)
         answers[name] = str(solver.check())
@@ -391,8 +362,8 @@ def no_inverse(statement, evidence):
 # base that is a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B.
 OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": SIZED, "swizzle": range(4),
            "align": range(16, 2**18 + 1, 16)}
-def xored(byte, swizzle, offset=0):
-    return byte ^ ((byte >> 7) - offset) % (1 << swizzle) << 4
+READ = {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}
+def xored(byte, swizzle, offset=0): return byte ^ ((byte >> 7) - offset) % (1 << swizzle) << 4
 def column(size, path):
     values, ok = values_at(path, [points(size)])
     need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
@@ -430,6 +401,7 @@ def no_operand(statement, _):
         wrong = [misread(shape, *rest, rows, major, mode, offset).any(axis=(2, 3)) for offset in range(1 << mode)]
         need(np.all(wrong, axis=0).any(), "descriptors read this operand", major=major, swizzle=mode)
     return f"no descriptors read these {shape[0]} x {shape[1]} elements"
+
 # Banks of 4 bytes serve groups of lanes (here of each four of 32) one after the other, each in as many turns as its
 # busiest bank has different words. Counted on an H200; AMD by nod-ai, HipKittens, composable kernel and Triton.
 GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100) ds_read_b32|gfx950 ds_read_b64": "00000000",
@@ -463,6 +435,8 @@ TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64"
 WIDE, COUNT, FAR = range(-2**48, 2**48), range(1, 2**31 + 1), 2**62
 PROBLEM = {"axes": [(COUNT, COUNT, range(2**48), WIDE, WIDE, WIDE)], "dtype": {*TYPES}, "base_elem_offset": WIDE,
            "base_align_bytes": COUNT, "oob_fill": {"ZERO", "NAN"}, "direction": {"load", "store"}, "shared": SIZED}
+PLAN = {"problem": PROBLEM, "bytes": str, "issues": [([range(-2**31, 2**31)], range(0, 2**18, 128))], "moves": [[WIDE]],
+        "expect_tx_bytes": int, "smem_align_bytes": int, "smem_bytes": int, "oob": {"exact", "weak"}}
 MAP = {"base": range(0, 2**57, 16), "swizzle": range(4), "fill": range(2), "promotion": range(4),
        "dims": [(COUNT, range(0, 2**40, 16), range(1, 257), range(1, 9))]}
 def requested(axes, dtype, offset, _align, _fill, _direction, shared):
@@ -549,6 +523,18 @@ def no_tensormap(statement, evidence):
     fair &= len(begins) == 1 and begins[0] % 16 == known % 16 == 0 <= begins[0]
     need(not fair or (not store and fill == "NAN" and "f" not in dtype), "a box can write this chunk", got=chunk)
     return f"no box writes the chunk {chunk}"
+def handoff(statement, evidence):
+    """The descriptors read element (m, k) where the copy puts the tile's element m of one axis and k of another."""
+    (plan, operand, (mn, k)), (axes, dtype, *_, direction, shared) = statement, statement[0][0]
+    told = f"{tensormap_plan(plan, evidence)}; {wgmma_operand(operand, ())}"
+    (_, shape, layout, swizzle, align, *_), tile = operand, dict(enumerate(axis[0] for axis in axes))
+    fair = mn != k and [tile.get(mn), tile.get(k)] == shape and math.prod(tile.values()) == math.prod(shape)
+    fair &= "f16" in dtype and direction == "load" and plan[5] % align == plan[5] % (128 << swizzle) == 0
+    need(fair, "the tile is not this operand, or has other bases", tile=list(tile.values()), align=plan[5])
+    landed = column(*shared).reshape(shape[::-1] if mn < k else shape)
+    differ = (landed if mn < k else landed.T) != xored(column(*layout), swizzle).reshape(shape[::-1])
+    need(not differ.any(), "the copy puts another element there", k_m=np.argwhere(differ)[:1].tolist())
+    return told
 
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
@@ -559,21 +545,17 @@ KINDS = {
     "inverse": (inverse, {"f": SIZED, "inverse": SIZED, "side": {"left", "right", "both"}}, BY),
     "no-inverse": (no_inverse, {"f": SIZED, "codomain": NATURAL, "side": {"left", "right", "both"}},
                    {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
-    "wgmma-operand": (wgmma_operand,
-                      {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}, {}),
+    "wgmma-operand": (wgmma_operand, READ, {}),
     "no-operand": (no_operand, OPERAND, {}),
-    "tensormap-plan": (tensormap_plan, {
-        "problem": PROBLEM, "bytes": str, "issues": [([range(-2**31, 2**31)], range(0, 2**18, 128))], "moves": [[WIDE]],
-        "expect_tx_bytes": int, "smem_align_bytes": int, "smem_bytes": int, "oob": {"exact", "weak"}}, {"map": MAP}),
+    "tensormap-plan": (tensormap_plan, PLAN, {"map": MAP}),
     "no-tensormap": (no_tensormap, {"problem": PROBLEM}, {"origin": [int], "chunk": NATURAL}),
+    "handoff": (handoff, {"plan": PLAN, "operand": READ, "axes": (range(64), range(64))}, {"map": MAP}),
     "bank-turns": (bank_turns, {"access": str, "address": SIZED, "turns": NATURAL, "most": NATURAL}, {}),
 }
-
 def seal(document) -> str:
     """Return the SHA-256 of a certificate without its seal, written without blanks, names in order."""
     rest = {name: entry for name, entry in document.items() if name != "seal"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
 def check(document) -> tuple:
     """Check a certificate; return the code of the verdict and a sentence."""
     try:
@@ -591,10 +573,8 @@ def check(document) -> tuple:
     return 0, told
 def parsed(text: str):
     """Read JSON strictly: no number but integers, no name twice."""
-    def refuse(what):
-        raise Stop(64, f"this is not a certificate: {str(what)[:200]}")
-    def once(pairs):
-        return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a name stands twice in one object")
+    def refuse(what): raise Stop(64, f"this is not a certificate: {str(what)[:200]}")
+    def once(pairs): return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a name stands twice")
     try:
         return json.loads(text, parse_float=refuse, parse_constant=refuse, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
@@ -602,9 +582,7 @@ def parsed(text: str):
 def files(name: str) -> list:
     """Return the .json files below a folder, or the name itself where there are none."""
     return sorted(str(path) for path in pathlib.Path(name).rglob("*.json") if path.is_file()) or [name]
-def line(path: str, code: int, told: str) -> str:
-    return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
-
+def line(path: str, code: int, told: str) -> str: return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
 def main(names):
     """Check files and folders; print a line for each file and return the worst code."""
     worst = 0 if names else 64
@@ -616,6 +594,5 @@ def main(names):
         worst = max(worst, code)
         print(line(path, code, told))
     return worst
-
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layoutalg.proofs.certify.algebra import composition, equality
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.certify.certificate import KINDS, Certificate
+from layoutalg.proofs.certify.handoffs import handoff
 from layoutalg.proofs.certify.inverses import inverse
 from layoutalg.proofs.certify.morphisms import functoriality
 from layoutalg.proofs.certify.operands import no_operand, operand
@@ -17,6 +18,7 @@ __all__ = [
     "composition",
     "equality",
     "functoriality",
+    "handoff",
     "inverse",
     "no_operand",
     "no_plan",

@@ -1,0 +1,54 @@
+"""Certificates that what a copy writes is what the tensor cores read.
+
+Main definitions: ``handoff``.
+"""
+
+from __future__ import annotations
+
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.certify.operands import operand_statement
+from layoutalg.proofs.certify.plans import plan
+from layoutalg.proofs.fields import instance
+from layoutalg.proofs.handoff import OperandView
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.wgmma.operand import OperandPlan
+
+
+def handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Certificate:
+    """Return a certificate that the element which ``wgmma`` reads at (mn, k) is the tile's element there.
+
+    Mathematically: kind ``handoff``: the copy is right as in ``plan``, the descriptors are as in ``operand``, and both
+    have one function from (mn, k) to shared bytes, for all tile bases that the copy takes.
+
+    Args:
+        copy: A load plan.
+        view: Which tile dimensions are MN and K.
+        consumer: Descriptors for the same tile base.
+
+    Raises: MalformedError: LA372, LA435. AdmissibilityError: LA427: the tensor cores read something else; LA430.
+        BudgetError: LA428, LA431.
+
+    Example:
+        >>> from layoutalg.proofs.handoff import operand_view
+        >>> from layoutalg.synth import synthesize_tensormap
+        >>> from layoutalg.synth.wgmma import synthesize_wgmma
+        >>> copy = synthesize_tensormap({
+        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
+        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> view = operand_view(copy.problem, "A", "K")
+        >>> print(handoff(copy, view, synthesize_wgmma(view.problem)).check().certificate["claim"])
+        exact: 1 boxes of 4096 elements; 4 descriptors read 64 x 64 elements
+
+    Source: as ``layoutalg.proofs.handoff.prove_handoff``, which walks both.
+    """
+    instance("view", view, OperandView)
+    instance("consumer", consumer, OperandPlan)
+    first = plan(copy)
+    statement = {
+        "plan": dict(first.statement),
+        "operand": operand_statement(consumer),
+        "axes": [view.mn_dim, view.k_dim],
+    }
+    return proved("handoff", statement, [first.evidence], f"handoff({copy.problem.tile}, {consumer.problem})")
