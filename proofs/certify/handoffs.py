@@ -5,12 +5,13 @@ Main definitions: ``handoff``.
 
 from __future__ import annotations
 
+from layoutalg.ground.errors import shown
+from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.certify.evidence import false, proved
 from layoutalg.proofs.certify.operands import operand_statement
 from layoutalg.proofs.certify.plans import plan
-from layoutalg.proofs.fields import instance
-from layoutalg.proofs.handoff import OperandView
+from layoutalg.proofs.handoff import OperandView, prove_handoff
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.wgmma.operand import OperandPlan
 
@@ -43,12 +44,14 @@ def handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Ce
 
     Source: as ``layoutalg.proofs.handoff.prove_handoff``, which walks both.
     """
-    instance("view", view, OperandView)
-    instance("consumer", consumer, OperandPlan)
+    where = "handoff of a copy and an operand"
+    verdict = prove_handoff(copy, view, consumer)
+    if isinstance(verdict, Refuted):
+        raise false(where, shown(dict(verdict.witness)))
     first = plan(copy)
     statement = {
         "plan": dict(first.statement),
         "operand": operand_statement(consumer),
         "axes": [view.mn_dim, view.k_dim],
     }
-    return proved("handoff", statement, [first.evidence], f"handoff({copy.problem.tile}, {consumer.problem})")
+    return proved("handoff", statement, [first.evidence], where)
