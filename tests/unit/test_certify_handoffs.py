@@ -96,7 +96,7 @@ def test_the_operand_of_another_tile_is_no_handoff() -> None:
     made = la.certify.handoff(copy, view, consumer)
     read = la.certify.operand(other).statement
     code, said = told({**made.statement, "operand": dict(read)}, made.evidence)
-    assert (code, said.partition(",")[0]) == (1, "the copy puts another element there")
+    assert (code, said.partition(",")[0]) == (1, "the tile is not this operand")
 
 
 def test_what_is_no_handoff_is_malformed() -> None:
