@@ -238,15 +238,15 @@ def _certify(commands: argparse._SubParsersAction[Parser]) -> None:
         commands, "certify", "write a claim, or its contrary, as a certificate that the stand-alone checker proves",
         'layoutalg certify equality "(4,8):(8,1)" "((2,2),8):((8,16),1)" -o equality.json',
         'layoutalg certify composition "(4,8):(8,1)" "8:2" | layoutalg check -',
-        'layoutalg certify inverse "(4,8):(8,1)" --side both', "layoutalg certify operand operand-plan.json",
+        'layoutalg certify inverse "(4,8):(8,1)" --side both', "layoutalg certify plan plan.json",
         'layoutalg certify banks sm_90a ld.shared.v4.b32 "(32,4):(144,16)"',
     )  # fmt: skip
     command.add_argument(
         "claim",
-        choices=("equality", "composition", "inverse", "operand", "banks"),
+        choices=("equality", "composition", "inverse", "plan", "operand", "banks"),
         help="equality: of two layouts; composition: outer after inner, and perhaps what it is; inverse: of a layout, "
-        "and perhaps what it is; operand: of a wgmma plan or problem; banks: turns of a target's instruction at byte "
-        "addresses",
+        "and perhaps what it is; plan, operand: of a TensorMap's or wgmma's plan or problem; banks: turns of an "
+        "instruction of a target at byte addresses",
     )
     command.add_argument("of", nargs="+", help="layouts as in explain; JSON; a target and an instruction")
     command.add_argument("--side", choices=("left", "right", "both"), default="left", help="of an inverse")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from layoutalg.cli.exits import PROVED, REFUTED
 from layoutalg.cli.output import answer_file, put_into, say, say_json
-from layoutalg.cli.plans import OPERAND_PROBLEMS, VERDICT_SCHEMA, schema_of, solved
+from layoutalg.cli.plans import OPERAND_PROBLEMS, PROBLEM_SCHEMA, VERDICT_SCHEMA, schema_of, solved
 from layoutalg.cli.subjects import layout_of, read_subject
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
@@ -22,6 +22,7 @@ from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs import certify
 from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
 FALSE = "LA427"
@@ -96,6 +97,20 @@ def _inverse(given: Asked) -> Certificate:
     return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
 
 
+def _plan(given: Asked) -> Certificate:
+    (name,) = given.texts(1, 1, "a plan or a problem of a TensorMap as JSON")
+    subject = read_subject(name)
+    schema = schema_of(subject.value)
+    if not schema.startswith((PROBLEM_SCHEMA, "layoutalg/tensormap-plan/")):
+        raise malformed("/schema", "must be that of a TensorMap's plan or problem", schema)
+    found = solved(subject.value, given.budget_seconds)
+    if isinstance(found, TensorMapPlan):
+        return certify.plan(found)
+    if schema.startswith(PROBLEM_SCHEMA) and found[2] == REFUTED:  # type: ignore[index]
+        return certify.no_plan(TensorMapProblem.from_json(subject.value))
+    raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
+
+
 def _operand(given: Asked) -> Certificate:
     (name,) = given.texts(1, 1, "a plan or a problem of a wgmma operand as JSON")
     subject = read_subject(name)
@@ -119,6 +134,7 @@ CLAIMS: dict[str, Callable[[Asked], Certificate]] = {
     "equality": _equality,
     "composition": _composition,
     "inverse": _inverse,
+    "plan": _plan,
     "operand": _operand,
     "banks": _banks,
 }

@@ -15,6 +15,7 @@ from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 16)))
+EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "problem.json"
 NONE = OperandProblem("B", (8, 16), (((8, 1),), ((16, 24),)))
 
 
@@ -23,6 +24,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, value in (("plan", OPERAND), ("problem", OPERAND.problem), ("none", NONE)):
         (tmp_path / f"{name}.json").write_text(json.dumps(value.to_json()), encoding="utf-8")
+    tile = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    odd = {**tile["global"], "shape": [64, 61], "stride": [61, 1]}
+    plain = {"global": odd, "tile": [8, 8], "smem": {"modes": [[[8, 8]], [[8, 1]]], "swizzle": "NONE"}}
+    (tmp_path / "map.json").write_text(json.dumps(tile), encoding="utf-8")
+    (tmp_path / "odd.json").write_text(json.dumps({**tile, **plain}), encoding="utf-8")
     (tmp_path / "layout.txt").write_text("8:2\n", encoding="utf-8")
     wrong = OPERAND.to_json() | {"end_bytes": OPERAND.end_bytes + 16}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong), encoding="utf-8")
@@ -40,6 +46,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("inverse", "(4,8):(8,1)", "--side", "both"), "inverse"),
         (("inverse", "(4,8):(8,1)", "(8,4):(4,1)"), "inverse"),
         (("inverse", "8:2", "--side", "right", "--codomain", "16"), "no-inverse"),
+        (("plan", "map.json"), "tensormap-plan"),
+        (("plan", "odd.json"), "no-tensormap"),
         (("operand", "plan.json"), "wgmma-operand"),
         (("operand", "problem.json"), "wgmma-operand"),
         (("operand", "none.json"), "no-operand"),
@@ -47,7 +55,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_certificate_is_printed_written_and_proves(words, kind, files, capsys):
-    wanted = REFUTED if kind in ("inequality", "no-composition", "no-inverse", "no-operand") else PROVED
+    wanted = REFUTED if kind in ("inequality", "no-composition", "no-inverse", "no-operand", "no-tensormap") else PROVED
     assert main(["certify", *words]) == wanted
     printed = capsys.readouterr().out
     assert main(["certify", *words, "-o", "out.json"]) == wanted
@@ -77,6 +85,7 @@ def test_what_does_not_hold_is_refuted_and_not_written(files, capsys):
         (("inverse", "4:1", "4:1", "4:1"), USAGE),
         (("composition", "4:1", "{}"), USAGE),
         (("operand", "4:1"), USAGE),
+        (("plan", "plan.json"), USAGE),
         (("operand", "wrong.json"), USAGE),
         (("operand", "missing.json"), USAGE),
         (("banks", "sm_90a", "ld.shared.b32", "31:4"), USAGE),
