@@ -25,7 +25,7 @@ To add a law: write a claim, a function of a `Trial` that asks for integers, cal
 hold; give it and a copy with a fault planted to an engine of `layoutalg.proofs.laws.engines`; append the `Law` to the
 `LAWS` of its subject. `pytest tests/unit/test_laws.py --update-golden` writes this page.
 
-`tests/unit/test_law_inventory.py` looks for every function that reasons with abstractions or rewrites values, by module,
+`tests/unit/test_law_inventory.py` looks for all functions that reason with abstractions or rewrite values, by module,
 by docstring and by type, and fails where one is in no law and has no reason in `tests/law_inventory.toml`.
 """
 
