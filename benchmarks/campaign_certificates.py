@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from certificate_judges import JUDGES  # noqa: E402
-from certificate_plans import holds_no_plan, holds_plan  # noqa: E402
+from certificate_plans import holds_handoff, holds_no_plan, holds_plan  # noqa: E402
 from certificate_sources import sample  # noqa: E402
 
 from layoutalg.proofs import checker  # noqa: E402
@@ -41,7 +41,7 @@ STORED = ROOT / "tests" / "data" / "measured" / "certificates.json"
 PAGE = ROOT / "docs" / "certificates.md"
 TABLE = re.compile(r"(<!-- campaign -->\n).*?(<!-- end of the campaign -->)", re.S)
 HUGE = 2**70
-JUDGED = {**JUDGES, "tensormap-plan": holds_plan, "no-tensormap": holds_no_plan}
+JUDGED = {**JUDGES, "tensormap-plan": holds_plan, "no-tensormap": holds_no_plan, "handoff": holds_handoff}
 COUNTS = ("certificates", "mutations", "content", "seal", "true", "sampled", "undecided", "wrong")
 Document = dict[str, Any]
 Path_ = tuple[Any, ...]

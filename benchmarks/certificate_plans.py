@@ -1,6 +1,6 @@
 """Random TensorMap certificates, and their judges: the tests' copy engine, and the tests' search of all maps.
 
-Main definitions: ``plan``, ``no_plan``, ``holds_plan``, ``holds_no_plan``.
+Main definitions: ``plan``, ``handoff``, ``holds_plan``, ``holds_no_plan``, ``holds_handoff``.
 """
 
 from __future__ import annotations
@@ -15,17 +15,21 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from certificate_judges import NoClaimError, function
+from certificate_judges import NoClaimError, function, wgmma_operand
 from judges import planner_judge, tma_engine
 from judges.map_search import search_maps
 from judges.planner_problems import random_problem
 
 from layoutalg.proofs import certify
 from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
+from layoutalg.synth.wgmma import synthesize_wgmma
 
 ORIGINS = 60
+ATOMS = {"NONE": 8, "32B": 16, "64B": 32, "128B": 64}
+"""Elements of 16 bits in a row of each swizzle."""
 
 
 def plan(rng: random.Random) -> Certificate | None:
@@ -36,6 +40,24 @@ def plan(rng: random.Random) -> Certificate | None:
     except InadmissibleError:
         return certify.no_plan(problem)
     return certify.plan(found)
+
+
+def handoff(rng: random.Random) -> Certificate:
+    """The certificate of a copy and of the operand that is read from its tile, one atom wide or two."""
+    swizzle, rows, count = rng.choice(list(ATOMS)), rng.choice((64, 128)), rng.choice((1, 2))
+    atom, steps = ATOMS[swizzle], rng.choice((None, [64, 16]))
+    problem = {
+        "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        "global": {"shape": [rng.choice((256, 300, 1024)), 512], "stride": [rng.choice((512, 1024)), 1],
+                   "dtype": rng.choice(("f16", "bf16")), "base_align_bytes": rng.choice((16, 128, 256))},
+        "tile": [rows, count * atom],
+        "smem": {"modes": [[[rows, atom]], [[atom, 1], [2, atom * rows]][:count]], "swizzle": swizzle},
+    }  # fmt: skip
+    if steps is not None:
+        problem["origin_multiple"] = steps
+    copy = synthesize_tensormap(TensorMapProblem.from_json(problem), repair=False)
+    view = operand_view(copy.problem, rng.choice("AB"), rng.choice(("K", "MN")))
+    return certify.handoff(copy, view, synthesize_wgmma(view.problem))
 
 
 def _tile(problem: dict[str, Any]) -> tuple[list[int], np.ndarray[Any, Any]]:
@@ -101,6 +123,36 @@ def _origins(axes: list[list[int]]) -> list[tuple[int, ...]]:
         choices.append(sorted(near))
     every = itertools.islice(itertools.product(*choices), 20_000)
     return random.Random(0).sample(found := list(every), min(ORIGINS, len(found)))
+
+
+def holds_handoff(statement: dict[str, Any]) -> tuple[bool, bool]:
+    """Both parts by their judges, and each element's two shared bytes compared one by one."""
+    operand, problem, (mn, k) = statement["operand"], statement["plan"]["problem"], statement["axes"]
+    rows, columns = operand["shape"]
+    tile = [axis[0] for axis in problem["axes"]]
+    if mn == k or max(mn, k) >= len(tile) or [tile[mn], tile[k]] != [rows, columns]:
+        return False, True
+    if np.prod(tile, dtype=object) != rows * columns or problem["dtype"] not in ("f16", "bf16"):
+        return False, True
+    if problem["direction"] != "load":
+        return False, True
+    for part, judge in (("plan", holds_plan), ("operand", wgmma_operand)):
+        true, whole = judge(statement[part])
+        if not true:
+            return False, whole
+    at, _ = _tile(problem)
+    bases = range(0, 4096, max(1, statement["plan"]["smem_align_bytes"]))
+    if any(base % operand["align"] for base in bases):
+        return False, True
+    step = {axis: int(np.prod(tile[:axis], dtype=object)) for axis in (mn, k)}
+    _, _, layout = function(operand["layout"])
+    for base in bases:
+        for column, row in itertools.product(range(columns), range(rows)):
+            byte = base + layout(row + rows * column)[0]
+            read = byte ^ (byte >> 7) % (1 << operand["swizzle"]) << 4
+            if read != base + at[row * step[mn] + column * step[k]]:
+                return False, True
+    return True, False
 
 
 def holds_no_plan(statement: dict[str, Any]) -> tuple[bool, bool]:

@@ -157,4 +157,5 @@ SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "bank-turns": bank_turns,
     "tensormap-plan": certificate_plans.plan,
     "no-tensormap": certificate_plans.plan,
+    "handoff": certificate_plans.handoff,
 }
