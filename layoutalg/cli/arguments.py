@@ -243,10 +243,11 @@ def _certify(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument(
         "claim",
-        choices=("equality", "composition", "inverse", "plan", "operand", "banks"),
+        choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks"),
         help="equality: of two layouts; composition: outer after inner, and perhaps what it is; inverse: of a layout, "
-        "and perhaps what it is; plan, operand: of a TensorMap's or wgmma's plan or problem; banks: turns of an "
-        "instruction of a target at byte addresses",
+        "and perhaps what it is; plan, operand: of a TensorMap's or wgmma's plan or problem; handoff: of a "
+        "TensorMap's plan and the wgmma plan that reads its tile; banks: turns of an instruction of a target at byte "
+        "addresses",
     )
     command.add_argument("of", nargs="+", help="layouts as in explain; JSON; a target and an instruction")
     command.add_argument("--side", choices=("left", "right", "both"), default="left", help="of an inverse")

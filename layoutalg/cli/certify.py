@@ -22,6 +22,7 @@ from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs import certify
 from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
@@ -125,6 +126,15 @@ def _operand(given: Asked) -> Certificate:
     raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
 
 
+def _handoff(given: Asked) -> Certificate:
+    plans = [read_subject(name).value for name in given.texts(2, 2, "a TensorMap's plan and a wgmma operand's plan")]
+    for document, schema in zip(plans, ("layoutalg/tensormap-plan/", "layoutalg/wgmma-plan/"), strict=True):
+        if not schema_of(document).startswith(schema):
+            raise malformed("/schema", f"must begin with {schema}", schema_of(document))
+    copy, consumer = TensorMapPlan.from_json(plans[0]), OperandPlan.from_json(plans[1])
+    return certify.handoff(copy, operand_view(copy.problem, consumer.problem.operand, consumer.major), consumer)
+
+
 def _banks(given: Asked) -> Certificate:
     target, operation, addresses = given.texts(3, 3, "a target, an instruction and a layout of byte addresses")
     return certify.bank_turns(target, operation, _layout(addresses))
@@ -136,6 +146,7 @@ CLAIMS: dict[str, Callable[[Asked], Certificate]] = {
     "inverse": _inverse,
     "plan": _plan,
     "operand": _operand,
+    "handoff": _handoff,
     "banks": _banks,
 }
 """What can be asked for, and who writes it."""
