@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from layoutalg.cli.exits import PROVED, REFUTED
 from layoutalg.cli.output import answer_file, put_into, say, say_json
@@ -26,6 +27,7 @@ from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
+MAP_PLANS, OPERAND_PLANS = "layoutalg/tensormap-plan/", "layoutalg/wgmma-plan/"
 FALSE = "LA427"
 """The code of a claim that the checker refutes."""
 
@@ -98,40 +100,40 @@ def _inverse(given: Asked) -> Certificate:
     return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
 
 
+def _document(name: str, what: str, *schemas: str) -> Any:
+    """Return the JSON of an argument, whose schema begins with one of these."""
+    document = read_subject(name).value
+    if not schema_of(document).startswith(schemas):
+        raise malformed("/schema", f"must be that of {what}", schema_of(document))
+    return document
+
+
 def _plan(given: Asked) -> Certificate:
-    (name,) = given.texts(1, 1, "a plan or a problem of a TensorMap as JSON")
-    subject = read_subject(name)
-    schema = schema_of(subject.value)
-    if not schema.startswith((PROBLEM_SCHEMA, "layoutalg/tensormap-plan/")):
-        raise malformed("/schema", "must be that of a TensorMap's plan or problem", schema)
-    found = solved(subject.value, given.budget_seconds)
+    what = "a TensorMap's plan or problem"
+    document = _document(*given.texts(1, 1, what), what, PROBLEM_SCHEMA, MAP_PLANS)
+    found = solved(document, given.budget_seconds)
     if isinstance(found, TensorMapPlan):
         return certify.plan(found)
-    if schema.startswith(PROBLEM_SCHEMA) and found[2] == REFUTED:  # type: ignore[index]
-        return certify.no_plan(TensorMapProblem.from_json(subject.value))
+    if schema_of(document).startswith(PROBLEM_SCHEMA) and found[2] == REFUTED:  # type: ignore[index]
+        return certify.no_plan(TensorMapProblem.from_json(document))
     raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
 
 
 def _operand(given: Asked) -> Certificate:
-    (name,) = given.texts(1, 1, "a plan or a problem of a wgmma operand as JSON")
-    subject = read_subject(name)
-    schema = schema_of(subject.value)
-    if not schema.startswith((OPERAND_PROBLEMS, "layoutalg/wgmma-plan/")):
-        raise malformed("/schema", "must be that of a wgmma operand's plan or problem", schema)
-    found = solved(subject.value, given.budget_seconds)
+    what = "a wgmma operand's plan or problem"
+    document = _document(*given.texts(1, 1, what), what, OPERAND_PROBLEMS, OPERAND_PLANS)
+    found = solved(document, given.budget_seconds)
     if isinstance(found, OperandPlan):
         return certify.operand(found)
-    if schema.startswith(OPERAND_PROBLEMS) and found[2] == REFUTED:  # type: ignore[index]
-        return certify.no_operand(OperandProblem.from_json(subject.value))
+    if schema_of(document).startswith(OPERAND_PROBLEMS) and found[2] == REFUTED:  # type: ignore[index]
+        return certify.no_operand(OperandProblem.from_json(document))
     raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
 
 
 def _handoff(given: Asked) -> Certificate:
-    plans = [read_subject(name).value for name in given.texts(2, 2, "a TensorMap's plan and a wgmma operand's plan")]
-    for document, schema in zip(plans, ("layoutalg/tensormap-plan/", "layoutalg/wgmma-plan/"), strict=True):
-        if not schema_of(document).startswith(schema):
-            raise malformed("/schema", f"must begin with {schema}", schema_of(document))
-    copy, consumer = TensorMapPlan.from_json(plans[0]), OperandPlan.from_json(plans[1])
+    first, second = given.texts(2, 2, "a TensorMap's plan and a wgmma operand's plan")
+    copy = TensorMapPlan.from_json(_document(first, "a TensorMap's plan", MAP_PLANS))
+    consumer = OperandPlan.from_json(_document(second, "a wgmma operand's plan", OPERAND_PLANS))
     return certify.handoff(copy, operand_view(copy.problem, consumer.problem.operand, consumer.major), consumer)
 
 

@@ -43,8 +43,8 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
         layout: A layout of any family, of one output.
         of: The inverse g; None: the library's, as a layout or as a table of values.
         side: ``"left"``, ``"right"`` or ``"both"``.
-        codomain: M, where ``of`` is None; None: for ``left`` one more than the greatest value, for
-            ``both`` N, for ``right`` the layout's codomain, or one more than the greatest value where it has none.
+        codomain: M, where ``of`` is None; None: for ``both`` N, else the layout's codomain, or one more than the
+            greatest value where it has none; for ``left`` the library's inverse as it is.
 
     Raises: MalformedError: LA426. AdmissibilityError: LA427: ``of`` is not an inverse. BudgetError: LA428.
 
@@ -70,7 +70,7 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
         none = _none(layout, f, side, top, where)
         if none is not None:
             return none
-        candidates = list(_candidates(layout, f, side, top))
+        candidates = list(_candidates(layout, f, side, top, exact=side != "left" or codomain is not None))
     else:
         candidates = [function(of, "of")]
     refusal: LayoutError | None = None
@@ -91,8 +91,6 @@ def _codomain(layout: object, f: Function, side: str) -> int:
     found = normal(layout)
     if side == "both":
         return f.size or 0
-    if side == "right" and isinstance(found, LinearLayout):
-        return 1 << found.out_bits
     if isinstance(found, HierarchicalLayout):
         return found.size
     if isinstance(found, CuteLayout):
@@ -160,15 +158,15 @@ def _invariants(layout: object, value: int) -> Iterator[list[list[Any]]]:
     yield [["pieces", is_it]]
 
 
-def _candidates(layout: object, f: Function, side: str, codomain: int) -> Iterator[Function]:
-    """Yield inverses: those of the library, then a table of values."""
+def _candidates(layout: object, f: Function, side: str, codomain: int, *, exact: bool) -> Iterator[Function]:
+    """Yield inverses: those of the library, of ``codomain`` points where that is asked exactly; then a table."""
     found = normal(layout)
     find = right_inverse if side == "right" else left_inverse
     with contextlib.suppress(LayoutError):
         g = function(find(found, widen=isinstance(found, CuteLayout | ComposedLayout)), "of")
-        if g.outputs == 1 and (side == "left" or g.size == codomain):
+        if g.outputs == 1 and (not exact or g.size == codomain):
             yield g
-    if isinstance(found, HierarchicalLayout) and not found.guards:
+    if isinstance(found, HierarchicalLayout) and not found.guards and found.size == codomain:
         yield function(found.inverse(), "of")
     known = preimages(f)
     if known is not None and 0 < codomain <= LISTED:

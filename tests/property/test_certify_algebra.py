@@ -111,6 +111,8 @@ def test_inverses_are_those_of_enumeration(f: object, side: str) -> None:
     assert made.check()
     exists = {"left": injective, "right": onto, "both": injective and onto}[side]
     assert (made.kind == "inverse") == exists
+    stated = made.statement["inverse"]["size"] if exists else made.statement["codomain"]
+    assert stated == top, "the inverse is asked for on these numbers"
 
 
 def test_every_bijection_of_six_points_has_its_certificate() -> None:

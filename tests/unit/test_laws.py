@@ -49,6 +49,11 @@ def test_every_fault_planted_is_refuted_with_a_witness(obligation: Obligation) -
     assert obligation.violated(verdict.witness)
 
 
+def test_every_file_with_laws_is_a_subject() -> None:
+    files = {path.stem for path in Path(door.__file__).parent.glob("*.py") if "\nLAWS" in path.read_text("utf-8")}
+    assert files == {subject.__name__.rpartition(".")[2] for subject in door._SUBJECTS}
+
+
 def test_names_are_unique_and_say_their_subject() -> None:
     names = [law.name for law in door.laws()]
     assert len(set(names)) == len(names)
