@@ -64,7 +64,9 @@ if TYPE_CHECKING:
     from layoutalg.notation.write import to_text
     from layoutalg.piecewise import PiecewiseLayout
     from layoutalg.proofs import certify
+    from layoutalg.proofs.admission import Admitted, Refused
     from layoutalg.proofs.tensor import Tensor
+    from layoutalg.synth.admission import admissible
     from layoutalg.synth.tensormap.planner import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
 
@@ -90,8 +92,10 @@ __getattr__, __dir__ = door(
         "layoutalg.notation": "parse",
         "layoutalg.notation.write": "to_text",
         "layoutalg.piecewise": "piecewise PiecewiseLayout",
+        "layoutalg.proofs.admission": "Admitted Refused",
         "layoutalg.proofs.certify": "certify",
         "layoutalg.proofs.tensor": "Tensor",
+        "layoutalg.synth.admission": "admissible",
         "layoutalg.synth.tensormap.planner": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
@@ -102,6 +106,7 @@ written_by(lambda value, form, **options: __getattr__("to_text")(value, form, **
 
 __all__ = [
     "AdmissibilityError",
+    "Admitted",
     "BudgetError",
     "ComposedLayout",
     "CuteLayout",
@@ -117,6 +122,7 @@ __all__ = [
     "Morphism",
     "PiecewiseLayout",
     "Proved",
+    "Refused",
     "Refuted",
     "Repair",
     "RepresentabilityError",
@@ -125,6 +131,7 @@ __all__ = [
     "Tensor",
     "Unknown",
     "Verdict",
+    "admissible",
     "ask",
     "banks",
     "certify",

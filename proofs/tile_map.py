@@ -34,6 +34,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
 from layoutalg.notation.printout import read_printout
+from layoutalg.proofs.listed import listed
 from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
 
@@ -50,8 +51,8 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     """Return the layout that ``smem`` is or writes.
 
     Args:
-        smem: A layout; the text of one, in which a swizzle of byte addresses may stand before a layout of elements; or
-            None for the row-major tile.
+        smem: A layout; the text of one, in which a swizzle of byte addresses may stand before a layout of elements; an
+            array of element offsets; or None for the row-major tile.
         tile: Tile extents; None where ``smem`` knows them.
         element_bytes: Bytes of an element.
 
@@ -69,6 +70,8 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
         _check_width(smem, element_bytes)
         in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
         smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
+    if isinstance(smem, np.ndarray | list):
+        return listed(smem)
     found = None if isinstance(smem, Swizzle) else normal(smem)
     layout = smem if found is None else found
     if not isinstance(layout, SHARED_LAYOUTS):

@@ -10,7 +10,8 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import tensormap, wgmma
+    from layoutalg.synth import admission, tensormap, wgmma
+    from layoutalg.synth.admission import admissible
     from layoutalg.synth.tensormap import (
         InadmissibleError,
         Issue,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = door(
     __name__,
     {
+        "layoutalg.synth.admission": "admission admissible",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
         "layoutalg.synth.wgmma": "wgmma InadmissibleOperandError OperandPlan OperandProblem synthesize_wgmma",
@@ -37,6 +39,8 @@ __all__ = [
     "OperandProblem",
     "TensorMapPlan",
     "TensorMapProblem",
+    "admissible",
+    "admission",
     "synthesize_tensormap",
     "synthesize_wgmma",
     "tensormap",

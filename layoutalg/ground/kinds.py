@@ -81,6 +81,8 @@ def _as(kind: Any, value: object) -> object:
     """The value as that kind, or ``_WRONG``."""
     kind = _aimed_at(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
     if kind is bool:
         return bool(value) if isinstance(value, (bool, np.bool_)) else _WRONG
     if kind is int:

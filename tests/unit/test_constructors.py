@@ -24,9 +24,11 @@ from layoutalg import proofs, synth, targets
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
+from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.handoff import OperandView, operand_view
+from layoutalg.proofs.listed import ListedLayout, listed
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
@@ -34,7 +36,7 @@ from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
-from layoutalg.synth import synthesize_tensormap
+from layoutalg.synth import admissible, synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
@@ -84,6 +86,9 @@ VALUES: dict[type, object] = {
     MmaInstruction: next(iter(MMA.values())),
     MatrixInstruction: next(iter(MFMA["gfx942"].values())),
     Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
+    Admitted: admissible("(64,32):(32,1)", "tma"),
+    Refused: admissible("(64,32):(33,1)", "tma"),
+    ListedLayout: listed([[0, 2], [5, 3]]),
     PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
     Tile: Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
 }

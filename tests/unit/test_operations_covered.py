@@ -32,6 +32,9 @@ OPERATORS = {"__call__", "__getitem__", "__matmul__", "__mul__", "__invert__", "
 OPERATORS |= {"__contains__"}
 REASONS = {
     "layoutalg.tensormap": "plans have a campaign of their own: benchmarks/campaign_planner.py",
+    "layoutalg.admissible": "each consumer is judged in tests/property/test_admission_*.py",
+    "Admitted.to_json": "the answer with its certificate, tests/unit/test_admission.py",
+    "Refused.to_json": "the answer with its reasons, tests/unit/test_admission.py",
     "layoutalg.wgmma": "operands are judged in tests/property/test_wgmma_synthesis.py",
     "Diagnostic.to_json": "what an error says, pinned in tests/unit/test_errors.py",
     "Repair.to_json": "what an error says, pinned in tests/unit/test_errors.py",

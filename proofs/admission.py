@@ -1,0 +1,122 @@
+"""The answers to "can this instruction carry this layout?": admitted with the bits, or refused with the reason.
+
+Main definitions: ``Admitted``, ``Refused``, ``Admission``.
+
+Main statements: a layout is admissible for a consumer exactly if some descriptor of the target denotes it. ``Admitted``
+holds that descriptor, and a certificate that the stand-alone checker accepts; ``Refused`` holds the broken rules, a
+witness, and repairs that were admitted when they were tried. What is neither is ``Unknown`` and says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Repair, plain
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.certify.certificate import Certificate
+
+SCHEMA = "layoutalg/admission/1"
+Grade: TypeAlias = Literal["measured", "documented"]
+CHECK = Checker("LA800", "this is not an answer about an instruction")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted(Shown):
+    """A descriptor, or a list of instructions, that denotes the layout.
+
+    Args:
+        consumer: The instruction, as it was asked for.
+        target: Architecture.
+        dtype: Element type.
+        descriptor: What carries the layout: a plan of the consumer's finder, with ``to_json``.
+        certificate: What the stand-alone checker proves of it.
+        evidence: How the meaning of the descriptor is known: ``"measured"`` on a device or ``"documented"``.
+
+    Raises: MalformedError: LA800.
+    """
+
+    consumer: str
+    target: str
+    dtype: str
+    descriptor: Any = field(hash=False)
+    certificate: Certificate
+    evidence: Grade
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA800")
+        if not callable(getattr(self.descriptor, "to_json", None)):
+            raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        told = "\n".join(f"  {line}" for line in str(self.descriptor).splitlines())
+        return f"admitted      {self.consumer} on {self.target}, {self.dtype} ({self.evidence})\n{told}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the answer as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "verdict": "admitted", "consumer": self.consumer, "target": self.target,
+            "dtype": self.dtype, "evidence": self.evidence, "descriptor": self.descriptor.to_json(),
+            "certificate": self.certificate.to_json(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Refused(Shown):
+    """No descriptor of the consumer denotes the layout.
+
+    Args:
+        consumer: The instruction, as it was asked for.
+        target: Architecture.
+        dtype: Element type.
+        rules: Ids of the broken rules, the first reason first; at least one.
+        reasons: One sentence per rule.
+        witness: The first coordinate that shows it, with what is there and what the instruction needs there.
+        repairs: Changes that were admitted when they were tried, the least first.
+        certificate: What the stand-alone checker proves of the refusal; None where its kinds have no evidence for it.
+
+    Raises: MalformedError: LA800.
+    """
+
+    consumer: str
+    target: str
+    dtype: str
+    rules: tuple[str, ...]
+    reasons: tuple[str, ...]
+    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
+    repairs: tuple[Repair, ...] = ()
+    certificate: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA800")
+        if not self.rules or len(self.rules) != len(self.reasons):
+            raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        lines = [f"refused       {self.consumer} on {self.target}, {self.dtype}"]
+        lines += [f"  {rule}: {reason}" for rule, reason in zip(self.rules, self.reasons, strict=True)]
+        if self.witness:
+            lines.append("  at          " + ", ".join(f"{key}={value}" for key, value in self.witness.items()))
+        return "\n".join(lines + [f"  try         {repair.name}: {repair.detail}" for repair in self.repairs])
+
+    def to_json(self) -> dict[str, object]:
+        """Return the answer as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "verdict": "refused", "consumer": self.consumer, "target": self.target,
+            "dtype": self.dtype, "rules": list(self.rules), "reasons": list(self.reasons),
+            "witness": plain(self.witness), "repairs": [repair.to_json() for repair in self.repairs],
+            "certificate": None if self.certificate is None else self.certificate.to_json(),
+        }  # fmt: skip
+
+
+Admission: TypeAlias = Admitted | Refused | Unknown

@@ -1,0 +1,80 @@
+"""Whether an instruction can carry a layout: one question for every consumer, answered with bits, a reason or unknown.
+
+Main definitions: ``admissible``, ``CONSUMERS``.
+
+Implementation notes: each consumer's file defines ``find(request)``; the table below names it. A finder is exact: it
+admits only what a checker has proved, refuses only what no descriptor carries, and else says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.synth.admission import tma, wgmma
+from layoutalg.synth.admission.request import CHECK, Finder, Request, request_of
+
+__all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible"]
+
+CONSUMERS: Mapping[str, Finder] = MappingProxyType({"tma": tma.find, "wgmma": wgmma.find})
+"""Finders by the first words of a consumer's name; the longest that fits is asked."""
+_OF_REGISTERS = ("mma", "mfma", "wmma")
+"""Consumers whose layout is one of registers."""
+
+
+def admissible(
+    layout: object,
+    consumer: str,
+    target: str = "sm_90a",
+    dtype: object = "bf16",
+    *,
+    tile: Sequence[int] | None = None,
+    align_bytes: int = 1024,
+    budget_seconds: float = PLAN_SECONDS,
+    **options: object,
+) -> Admission:
+    """Decide whether a consumer's descriptors can denote a layout, and return the bits or the reason.
+
+    Mathematically: admitted exactly if some descriptor d of the target has ``meaning(d) = layout``, as functions.
+
+    Args:
+        layout: A layout of any family, its text, or an integer array of element offsets: tile coordinates, outermost
+            first, to element offsets in shared memory; ``wgmma.A`` is (M, K), ``wgmma.B`` (N, K).
+        consumer: ``"tma"``, ``"tma.store"``, ``"wgmma.A"``, ``"wgmma.B"``, ``"ldmatrix.x4.trans"``, ...
+        target: Architecture.
+        dtype: Element type.
+        tile: Tile extents where the layout does not say them.
+        align_bytes: What divides the address of the tile in shared memory.
+        budget_seconds: Seconds of wall time.
+        options: What the consumer takes besides: see ``docs/admission.md``.
+
+    Raises: MalformedError: LA340, LA375, LA376, LA801.
+
+    Example:
+        >>> found = admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "wgmma.A")
+        >>> bool(found), found.descriptor.base.swizzle, found.certificate.kind
+        (True, '128B', 'wgmma-operand')
+        >>> print(admissible("(64,64):(72,1)", "wgmma.A").rules)
+        ('WGMMA_LAYOUT',)
+    """
+    if not isinstance(consumer, str):
+        raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
+    words = consumer.split(".")
+    heads = (".".join(words[:many]) for many in range(len(words), 0, -1))
+    head = next((head for head in heads if head in CONSUMERS), None)
+    if head is None:
+        raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
+    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    request = request_of(
+        layout, consumer, target, dtype, tile, align_bytes, options, of_registers=head in _OF_REGISTERS
+    )
+    try:
+        with clock.within(given):
+            return CONSUMERS[head](request)
+    except BudgetError as spent:
+        return Unknown(spent.diagnostic.because or spent.diagnostic.what, (head,))
