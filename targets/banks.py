@@ -133,8 +133,7 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
     Source: see the head of the file.
     """
     if not isinstance(target, str) or (target not in TARGETS and not target.startswith("gfx")):
-        amd = sorted({name for name, _ in AMD_RULES})
-        raise banks.malformed("target", f"must be one of {', '.join((*TARGETS, *amd))}", target)
+        raise banks.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
     if target.startswith("gfx"):
         return _lds_turns(target, operation, byte_addresses)
     access = nvidia_access(operation)

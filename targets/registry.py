@@ -1,6 +1,6 @@
 """Architectures by name, and which devices were measured for each.
 
-Main definitions: ``Device``, ``Target``, ``TARGETS``, ``lookup``.
+Main definitions: ``Device``, ``Target``, ``TARGETS``, ``NVIDIA``, ``AMD``, ``lookup``.
 
 Implementation notes: a target without a measured device carries documented facts only. Nothing here extrapolates from
 one chip or driver to another; the caller sees the absence.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.kinds import checked_kinds
@@ -34,24 +35,36 @@ class Device:
         checked_kinds(self, "LA374")
 
 
+Vendor: TypeAlias = Literal["nvidia", "amd"]
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """An architecture.
 
     Args:
         arch: Name as compilers spell it.
-        vendor: ``"nvidia"``.
-        compute_capability: (major, minor).
-        measured: Devices whose behaviour is recorded; empty where there are only documents.
+        vendor: ``"nvidia"`` or ``"amd"``.
+        compute_capability: (major, minor) of NVIDIA; None for AMD.
+        measured: Devices whose behaviour is recorded here; empty where there are only documents.
+        isa: Instruction set: ``"PTX"``, ``"CDNA3"``, ``"RDNA4"``, ...
+        lanes: Lanes of a warp or wave (of RDNA, of the wave32 in which its matrix instructions are described here).
     """
 
     arch: str
-    vendor: str
-    compute_capability: tuple[int, int]
+    vendor: Vendor
+    compute_capability: tuple[int, int] | None
     measured: tuple[Device, ...] = ()
+    isa: str = "PTX"
+    lanes: int = 32
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
+
+    @property
+    def has_tensor_maps(self) -> bool:
+        """Whether TMA exists: from compute capability 9.0."""
+        return self.compute_capability is not None and self.compute_capability >= (9, 0)
 
 
 H200 = Device("NVIDIA H200", "580.159.04", "CUDA 13.0")
@@ -60,17 +73,28 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         target.arch: target
         for target in (
+            Target("sm_80", "nvidia", (8, 0)),
             Target("sm_90", "nvidia", (9, 0), (H200,)),
             Target("sm_90a", "nvidia", (9, 0), (H200,)),
             Target("sm_100", "nvidia", (10, 0)),
             Target("sm_100a", "nvidia", (10, 0)),
             Target("sm_103a", "nvidia", (10, 3)),
+            Target("sm_120a", "nvidia", (12, 0)),
+            Target("gfx90a", "amd", None, (), "CDNA2", 64),
+            Target("gfx942", "amd", None, (), "CDNA3", 64),
+            Target("gfx950", "amd", None, (), "CDNA4", 64),
+            Target("gfx1100", "amd", None, (), "RDNA3", 32),
+            Target("gfx1201", "amd", None, (), "RDNA4", 32),
         )
     }
 )
+"""Every architecture that questions can be asked of."""
 
-NVIDIA: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")
+NVIDIA: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.has_tensor_maps)
 """Architectures that have tensor maps."""
+
+AMD: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.vendor == "amd")
+"""Architectures of AMD."""
 
 
 def lookup(arch: str) -> Target:
@@ -86,8 +110,10 @@ def lookup(arch: str) -> Target:
         (9, 0)
         >>> lookup("sm_100a").measured
         ()
+        >>> lookup("gfx942").isa, lookup("gfx942").lanes, lookup("gfx942").has_tensor_maps
+        ('CDNA3', 64, False)
 
-    Source: the compute capabilities of the CUDA programming guide.
+    Source: the compute capabilities of the CUDA programming guide; the instruction sets of LLVM's AMDGPU guide.
     """
     target = TARGETS.get(arch) if isinstance(arch, str) else None
     if target is None:

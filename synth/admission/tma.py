@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.plans import no_plan, plan
@@ -18,7 +19,10 @@ from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
+from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
 
+UNMEASURED = "ARCH_UNMEASURED"
+"""The planner's rule for a target whose descriptor bytes are not known, which refuses no layout."""
 PITCH = 1 << 14
 """Elements between neighbours along a dimension that is not contiguous: more than any tile's extent."""
 
@@ -34,6 +38,8 @@ def find(request: Request) -> Admission:
     request.only("tensor")
     if request.consumer not in ("tma", "tma.store"):
         raise CHECK.malformed("consumer", "must be tma or tma.store", request.consumer)
+    for missing in no_tensor_maps(request.target):
+        return _refused(request, (missing.rule,), (missing.message,), {})
     direction = "store" if request.consumer.endswith("store") else "load"
     refused: list[Refused] = []
     for tensor in _tensors(request):
@@ -47,8 +53,11 @@ def find(request: Request) -> Admission:
             said = error.diagnostic
             return _refused(request, ("TMA_LAYOUT",), (said.because,), said.witness or {})
         except InadmissibleError as error:
-            rules = tuple(violation.rule for violation in error.violations)
-            reasons = tuple(violation.message for violation in error.violations)
+            broken = [violation for violation in error.violations if violation.rule != UNMEASURED]
+            if not broken:
+                return Unknown(error.violations[0].message, ("tma",))
+            rules = tuple(violation.rule for violation in broken)
+            reasons = tuple(violation.message for violation in broken)
             repairs = error.diagnostic.repairs
             refused.append(_refused(request, rules, reasons, {}, repairs, _evidence(problem)))
     return refused[0]

@@ -29,8 +29,17 @@ def ids(tm: TensorMap, evidence: str = "enforced", target: str = "sm_90a") -> li
 def test_a_plain_map_is_clean_everywhere() -> None:
     tm = make()
     assert violations(tm) == ()
-    for target in TARGETS:
+    for target in tensormap.ARCHITECTURES:
         assert violations(tm, target=target, evidence="documented") == ()
+
+
+@pytest.mark.parametrize("target", sorted(set(TARGETS) - set(tensormap.ARCHITECTURES)))
+def test_no_map_is_for_a_target_without_tensor_maps(target: str) -> None:
+    assert ids(make(), "documented", target) == ids(make(box=(7, 1, 1)), "enforced", target) == ["NO_TMA"]
+    for call in (lambda: tensormap.encode(make(), target), lambda: tensormap.decode(bytes(128), target)):
+        with pytest.raises(TargetRuleError, match="LA830") as caught:
+            call()
+        assert caught.value.rule == "NO_TMA"
 
 
 @pytest.mark.parametrize(
@@ -198,8 +207,8 @@ def test_no_evidence_is_said() -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(MalformedError, match=r"LA340.*'sm_80'"):
-        violations(make(), target="sm_80")
+    with pytest.raises(MalformedError, match=r"LA340.*'sm_70'"):
+        violations(make(), target="sm_70")
     with pytest.raises(MalformedError, match="LA305"):
         violations(make(), evidence="hearsay")
     with pytest.raises(MalformedError, match="LA300"):

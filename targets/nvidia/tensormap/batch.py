@@ -119,7 +119,7 @@ def verdicts(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np.bo
         params: int64[N, 26], columns as in ``COLUMNS``.
         target: ``"sm_90"`` or ``"sm_90a"``.
 
-    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306.
+    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306, LA830.
 
     Complexity: O(N), no Python loop over rows.
 
@@ -146,7 +146,7 @@ def encode_many(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np
     Returns:
         uint64[N, 16].
 
-    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306.
+    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306, LA830.
 
     Complexity: O(N), no Python loop over rows.
 

@@ -59,7 +59,8 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
         evidence: ``"enforced"``: what a measured driver refuses. ``"documented"``: what the documents forbid, which
             is stricter in places (strides, interleave 32B) and laxer in others (whole box, first element stride).
 
-    Raises: MalformedError: LA300, LA305, LA340. TargetRuleError: LA306.
+    Raises: MalformedError: LA300, LA305, LA340. TargetRuleError: LA306 where the target has tensor maps and none of its
+        devices was measured.
 
     Example:
         >>> tm = TensorMap("bf16", (500, 1024), (1000,), (64, 64), swizzle="128B")
@@ -72,15 +73,38 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
     if not isinstance(tm, TensorMap):
         raise malformed("LA300", "violations needs a TensorMap", f"got a {type(tm).__name__}")
     if isinstance(evidence, str) and evidence == "enforced":
-        require_measured(target)
-        return enforced_violations(tm)
+        missing = no_tensor_maps(target)
+        if not missing:
+            require_measured(target)
+        return missing or enforced_violations(tm)
     if not isinstance(evidence, str) or evidence != "documented":
         raise malformed("LA305", f"evidence {shown(evidence)} is not known", "evidence is 'enforced' or 'documented'")
-    return _documented_violations(tm, lookup(target))
+    return no_tensor_maps(target) or _documented_violations(tm, lookup(target))
+
+
+def no_tensor_maps(target: str) -> tuple[Violation, ...]:
+    """Return the one rule that every map breaks on a target without tensor maps; nothing where there are some.
+
+    Raises: MalformedError: LA340.
+
+    Example:
+        >>> [str(entry) for entry in no_tensor_maps("sm_80")]
+        ['NO_TMA: sm_80 has no tensor maps: TMA needs compute capability 9.0 or later of NVIDIA']
+    """
+    if lookup(target).has_tensor_maps:
+        return ()
+    return (
+        Violation(
+            "NO_TMA", f"{target} has no tensor maps: TMA needs compute capability 9.0 or later of NVIDIA", "target"
+        ),
+    )
 
 
 def require_measured(target: str) -> None:
-    """Raise LA306 unless a device of the target was measured."""
+    """Raise LA830 unless the target has tensor maps, LA306 unless a device of it was measured."""
+    for missing in no_tensor_maps(target):
+        source = "CUDA programming guide, compute capabilities: tensor memory access"
+        raise TargetRuleError(Diagnostic("LA830", missing.message, source=source), missing.rule)
     if not lookup(target).measured:
         raise TargetRuleError(
             Diagnostic(
@@ -124,7 +148,7 @@ def _documented_violations(tm: TensorMap, target: Target) -> tuple[Violation, ..
     found: list[Violation] = []
     dtype = DTYPES[tm.dtype]
     _check_rank(tm, dtype, found)
-    if target.compute_capability < (10, 0):
+    if target.compute_capability is None or target.compute_capability < (10, 0):
         _check_atom(tm, dtype, found)
     for check in _DOCUMENTED:
         check(tm, dtype, found)

@@ -125,7 +125,7 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
         tm: The map.
         target: ``"sm_90"`` or ``"sm_90a"``; both were measured as one chip.
 
-    Raises: RefusedMapError: LA307. TargetRuleError: LA306. MalformedError: LA300, LA340.
+    Raises: RefusedMapError: LA307. TargetRuleError: LA306, LA830. MalformedError: LA300, LA340.
 
     Example:
         >>> raw = encode(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096))
@@ -185,7 +185,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
         raw: 128 bytes.
         target: ``"sm_90"`` or ``"sm_90a"``.
 
-    Raises: MalformedError: LA308, LA309, LA310, LA340. TargetRuleError: LA306.
+    Raises: MalformedError: LA308, LA309, LA310, LA340. TargetRuleError: LA306, LA830.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096)

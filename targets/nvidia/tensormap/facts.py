@@ -228,17 +228,21 @@ def is_measured(arch: str) -> bool:
 
 
 def swizzle_supported(mode: str, arch: str) -> bool:
-    """Return whether the architecture has the swizzle: the ATOM modes need compute capability 10.0.
+    """Return whether the architecture's copy engine has the swizzle: the ATOM modes need compute capability 10.0.
 
     Raises: MalformedError: LA301, LA340.
 
     Example:
         >>> swizzle_supported("128B", "sm_90a"), swizzle_supported("128B_ATOM_32B", "sm_90a")
         (True, False)
+        >>> swizzle_supported("NONE", "sm_80"), swizzle_supported("NONE", "gfx942")
+        (False, False)
 
-    Source: rule ARCH_ATOM.
+    Source: rules NO_TMA and ARCH_ATOM.
     """
-    return _swizzle(mode).compute_capability <= lookup(arch).compute_capability
+    capability = lookup(arch).compute_capability
+    needed = max(_swizzle(mode).compute_capability, (9, 0))
+    return capability is not None and needed <= capability
 
 
 def require_map(tm: object, call: str) -> None:

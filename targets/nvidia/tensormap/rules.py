@@ -40,6 +40,9 @@ def _rule(
 
 
 _TABLE = (
+    _rule("NO_TMA", "Tensor maps need compute capability 9.0 or later of NVIDIA.",
+          "cc >= 9.0", (Source("CUDA programming guide", "13.0", "compute capabilities, tensor memory access"),),
+          "not tested", "every device measured has tensor maps"),
     _rule("RANK", "The rank is 1 to 5, and 3 to 5 when interleave is on.",
           "1..5; 3..5", (_api("tensorRank"),), "enforced",
           "ranks 0 to 5 were tested: 0 is refused, and 1 and 2 with interleave"),
