@@ -1,0 +1,361 @@
+"""Whether a layout of registers repeats one instruction's fragment: the division of a tile among instructions.
+
+Main definitions: ``tiling``, ``Tiling``, ``Mismatch``, ``coordinates``.
+
+Notation: a layout of registers takes (register, lane, and whatever else counts warps) to tile coordinates; a fragment
+takes (register, lane) to coordinates of one instruction's tile. Axes besides ``register`` and ``lane`` are *outer*:
+their points are numbered with the first axis fastest.
+
+Main statements: R is a tiling of F exactly if its registers can be dealt out to instructions, the same way in every
+lane and warp, so that R(g(i, v), lane, warp) = F(v, lane) + start(i, warp), every start a multiple of the
+instruction's extents. Which register of F a register of R is can be read off in lane 0, since F is injective there; so
+the deal is decided, not searched for, and the first coordinate that contradicts it is a witness.
+
+Implementation notes: a linear layout is divided by its basis vectors, any other compared by its table; both then deal
+out the registers with one function, and give equal answers (``tests/property/test_fragments.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.layout import Layout
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA831", "this is not a layout of registers")
+MOST = 2**22
+"""Points of a layout that is compared by its table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """A layout of registers as a list of instructions.
+
+    Args:
+        registers: Per instruction, the layout's register that each register of the fragment is.
+        starts: Per instruction and outer point (warp), the tile coordinates at which the instruction's tile starts.
+        outer: The outer axes and their extents, first fastest.
+        extents: Extents of the instruction's tile.
+
+    Raises: MalformedError: LA831.
+    """
+
+    registers: tuple[tuple[int, ...], ...]
+    starts: tuple[tuple[tuple[int, ...], ...], ...]
+    outer: tuple[tuple[str, int], ...]
+    extents: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA831")
+
+    @property
+    def quotient(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Per instruction and outer point, which tile it is: starts divided by the instruction's extents."""
+        return tuple(
+            tuple(tuple(part // extent for part, extent in zip(point, self.extents, strict=True)) for point in points)
+            for points in self.starts
+        )
+
+    @property
+    def in_order(self) -> bool:
+        """Whether every instruction's registers are a run of the layout's, in the fragment's order."""
+        return all(found == tuple(range(found[0], found[0] + len(found))) for found in self.registers)
+
+    def table(self, fragment: Any) -> IntArray:
+        """Return what the instructions denote: int64[outer point, lane, register, coordinate]."""
+        held, _ = coordinates(fragment)
+        held = held[0][..., : len(self.extents)]
+        starts = np.array(self.starts, dtype=np.int64).reshape(len(self.starts), -1, len(self.extents))
+        count = sum(map(len, self.registers))
+        answer = np.zeros((starts.shape[1], held.shape[0], count, len(self.extents)), dtype=np.int64)
+        for registers, points in zip(self.registers, starts, strict=True):
+            answer[:, :, list(registers)] = held[None] + points[:, None, None, :]
+        return answer
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.extents))
+        many = len(self.registers)
+        lines = [f"{many} instruction{'s' if many > 1 else ''} of tile {shape}"]
+        for number, (registers, points) in enumerate(zip(self.registers, self.starts, strict=True)):
+            if number == 4 < many:
+                return "\n".join([*lines, f"  {many - number} more"])
+            lines.append(f"  registers {_runs(registers)} at {', '.join(map(str, points[:4]))}" + (
+                f", ... ({len(points)} warps)" if len(points) > 4 else ""
+            ))  # fmt: skip
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the tiling as JSON-ready data."""
+        return {
+            "schema": "layoutalg/tiling/1", "extents": list(self.extents), "outer": [list(axis) for axis in self.outer],
+            "registers": [list(entry) for entry in self.registers],
+            "starts": [[list(point) for point in points] for points in self.starts],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Why a layout of registers is no tiling of a fragment.
+
+    Args:
+        because: In words.
+        witness: The first point that shows it, with what the layout holds there and what the fragment needs.
+
+    Raises: MalformedError: LA831.
+    """
+
+    because: str
+    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA831")
+
+    def __str__(self) -> str:
+        return self.because + "".join(f", {name} = {value}" for name, value in self.witness.items())
+
+
+def coordinates(layout: Any) -> tuple[IntArray, tuple[tuple[str, int], ...]]:
+    """Return the tile coordinates that every register holds, and the outer axes.
+
+    Args:
+        layout: A layout with the axes ``register`` and ``lane`` (one that is missing has extent 1) and outer ones,
+            whose outputs are tile coordinates; or an array of integers [warp, lane, register, coordinate].
+
+    Returns:
+        int64[outer point, lane, register, coordinate].
+
+    Raises: MalformedError: LA831.
+
+    Example:
+        >>> from layoutalg.targets.layouts.nvidia_instructions import mma_fragment
+        >>> found, outer = coordinates(mma_fragment("m16n8k16.f32.f16", "D"))
+        >>> found.shape, outer, found[0, 5].tolist()
+        ((1, 32, 4, 2), (), [[1, 2], [1, 3], [9, 2], [9, 3]])
+    """
+    if isinstance(layout, np.ndarray):
+        if layout.ndim != 4 or layout.dtype.kind not in "iu" or not 0 < layout.size <= MOST * 4:
+            raise CHECK.malformed("layout", "must be integers [warp, lane, register, coordinate]", layout.shape)
+        return layout.astype(np.int64), (("warp", layout.shape[0]),) if layout.shape[0] > 1 else ()
+    inputs = _axes(layout)
+    if layout.size > MOST:
+        raise CHECK.malformed("layout", f"must have at most {MOST} points", layout.size)
+    outer = tuple((name, extent) for name, extent in inputs.items() if name not in ("register", "lane"))
+    names = [*(name for name, _ in outer), "lane", "register"]
+    extents = [*(extent for _, extent in outer), inputs.get("lane", 1), inputs.get("register", 1)]
+    grid = np.meshgrid(*(np.arange(extent, dtype=np.int64) for extent in extents), indexing="ij")
+    found = layout.apply({name: part.reshape(-1) for name, part in zip(names, grid, strict=True) if name in inputs})
+    values = np.stack([np.broadcast_to(np.asarray(found[name]), grid[0].size) for name in layout.out_dims], axis=-1)
+    shaped = values.reshape(*extents, -1)
+    order = (*range(len(outer) - 1, -1, -1), len(outer), len(outer) + 1, len(outer) + 2)
+    return shaped.transpose(order).reshape(-1, *shaped.shape[-3:]).astype(np.int64), outer
+
+
+def tiling(layout: Any, fragment: LinearLayout, word: int = 1) -> Tiling | Mismatch:
+    """Return how a layout of registers repeats a fragment, or the first point at which it does not.
+
+    Mathematically: see the head of the file; with ``word`` = w the registers 0..w-1, w..2w-1, ... of the layout share
+    a 32-bit register each and stay together and in order.
+
+    Args:
+        layout: (register, lane, outer axes) -> tile coordinates, in the fragment's order of coordinates; or an array of
+            integers [warp, lane, register, coordinate].
+        fragment: (register, lane) -> coordinates, injective in the registers of a lane. Outputs of extent 1 at the end
+            (the one matrix of an instruction) are left away where the layout has fewer coordinates.
+        word: Elements of one 32-bit register.
+
+    Raises: MalformedError: LA831.
+
+    Example:
+        >>> from layoutalg.targets.layouts.nvidia import mma_accumulator
+        >>> from layoutalg.targets.layouts.nvidia_instructions import mma_fragment
+        >>> found = tiling(mma_accumulator((32, 16), (2, 1), (16, 8)), mma_fragment("m16n8k16.f32.f16", "D"))
+        >>> print(found)
+        2 instructions of tile 16x8
+          registers 0..3 at (0, 0), (16, 0)
+          registers 4..7 at (0, 8), (16, 8)
+        >>> found.quotient[1]
+        ((0, 1), (1, 1))
+    """
+    if not isinstance(fragment, LinearLayout) or list(fragment.in_dims) != ["register", "lane"]:
+        raise CHECK.malformed("fragment", "must be a LinearLayout of register and lane", fragment)
+    wide = CHECK.integer(word, "word", 1, fragment.in_dims["register"] + 1)
+    if fragment.in_dims["register"] % wide:
+        raise CHECK.malformed("word", f"must divide the {fragment.in_dims['register']} registers of the fragment", word)
+    rank = (
+        layout.shape[-1] if isinstance(layout, np.ndarray) and layout.ndim else len(_axes(layout) and layout.out_dims)
+    )
+    sizes = tuple(fragment.out_dims.values())
+    while len(sizes) > rank and sizes[-1] == 1:
+        sizes = sizes[:-1]
+    if len(sizes) != rank:
+        raise CHECK.malformed("layout", f"must have the {len(sizes)} coordinates of the fragment", f"{rank}")
+    if isinstance(layout, LinearLayout):
+        return _divided(layout, fragment, sizes, wide)
+    return _compared(layout, fragment, sizes, wide)
+
+
+def _axes(layout: Any) -> dict[str, int]:
+    if not isinstance(layout, Layout):
+        raise CHECK.malformed("layout", "must be a layout with the axes register and lane", layout)
+    inputs = layout.in_dims
+    if not {"register", "lane"} & set(inputs):
+        raise CHECK.malformed("layout", "must have the axes register and lane", tuple(inputs))
+    return inputs
+
+
+def _divided(layout: LinearLayout, fragment: LinearLayout, sizes: tuple[int, ...], word: int) -> Tiling | Mismatch:
+    """Divide a linear layout: lanes have the fragment's basis vectors, outer axes none below the tile."""
+    inputs, bases = layout.in_dims, layout.bases
+    outer = tuple((name, extent) for name, extent in inputs.items() if name not in ("register", "lane"))
+    lanes = fragment.in_dims["lane"]
+    if inputs.get("lane", 1) != lanes:
+        return _lanes(inputs.get("lane", 1), lanes)
+    rank = len(sizes)
+    first = tuple(layout.offset[name] for name in layout.out_dims)
+    low = np.array([size - 1 for size in sizes], dtype=np.int64)
+    values = _spanned(bases.get("register", ()), rank) ^ np.array(first, dtype=np.int64)
+    held = _spanned(fragment.bases["register"], len(fragment.out_dims))[:, :rank]
+    slots = _slots(values & low, held)
+    if isinstance(slots, int):
+        return _nowhere(slots, 0, 0, outer, values[slots])
+    for bit, (got, needed) in enumerate(zip(bases.get("lane", ()), fragment.bases["lane"], strict=True)):
+        if tuple(got) != tuple(needed)[:rank]:
+            return _elsewhere(0, 1 << bit, 0, outer, values[0] ^ got, values[0] ^ np.array(needed[:rank]))
+    spread = np.zeros((1, rank), dtype=np.int64)
+    for name, _ in outer:
+        for step in bases[name]:
+            if (np.array(step) & low).any():
+                return _elsewhere(0, 0, len(spread), outer, values[0] ^ step, values[0] ^ (np.array(step) & ~low))
+            spread = np.concatenate([spread, spread ^ np.array(step, dtype=np.int64)])
+    starts = (values & ~low)[:, None, :] ^ spread[None]
+    return _dealt(slots, starts, len(held), word, outer, sizes)
+
+
+def _compared(layout: Any, fragment: LinearLayout, sizes: tuple[int, ...], word: int) -> Tiling | Mismatch:
+    """Compare a layout of any family with the fragment, point by point."""
+    table, outer = coordinates(layout)
+    held = coordinates(fragment)[0][0][..., : len(sizes)]
+    if table.shape[1] != held.shape[0]:
+        return _lanes(table.shape[1], held.shape[0])
+    extents = np.array(sizes, dtype=np.int64)
+    slots = _slots(table[0, 0] % extents, held[0])
+    if isinstance(slots, int):
+        return _nowhere(slots, 0, 0, outer, table[0, 0, slots])
+    starts = table[:, 0] - held[0][slots]
+    wrong = np.argwhere((starts % extents).any(axis=-1))
+    if len(wrong):
+        warp, register = (int(part) for part in wrong[0])
+        needed = starts[warp, register] // extents * extents + held[0, slots[register]]
+        return _elsewhere(register, 0, warp, outer, table[warp, 0, register], needed)
+    expected = held[None][:, :, slots] + starts[:, None]
+    wrong = np.argwhere((table != expected).any(axis=-1))
+    if len(wrong):
+        warp, lane, register = (int(part) for part in wrong[0])
+        at = (warp, lane, register)
+        return _elsewhere(register, lane, warp, outer, table[at], expected[at])
+    return _dealt(slots, starts.transpose(1, 0, 2), held.shape[1], word, outer, sizes)
+
+
+def _spanned(vectors: Sequence[Sequence[int]], rank: int) -> IntArray:
+    """All xor combinations of basis vectors, by the bits of their number."""
+    found = np.zeros((1, rank), dtype=np.int64)
+    for vector in vectors:
+        found = np.concatenate([found, found ^ np.array(vector, dtype=np.int64)])
+    return found
+
+
+def _slots(low: IntArray, held: IntArray) -> IntArray | int:
+    """The register of the fragment that each register is in lane 0; or the first that is none."""
+    places = {tuple(entry): place for place, entry in enumerate(held.tolist())}
+    if len(places) != len(held):
+        raise CHECK.malformed("fragment", "must hold different elements in the registers of lane 0", held.tolist())
+    found = [places.get(tuple(entry), -1) for entry in low.tolist()]
+    return found.index(-1) if -1 in found else np.array(found, dtype=np.int64)
+
+
+def _dealt(
+    slots: IntArray, starts: IntArray, many: int, word: int, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...]
+) -> Tiling | Mismatch:
+    """Deal registers out to instructions: those that start at the same places in every warp, each slot equally often.
+
+    Args:
+        slots: int64[register]: which register of the fragment it is.
+        starts: int64[register, outer point, coordinate].
+        many: Registers of the fragment.
+        word: Elements of a 32-bit register.
+        outer: Outer axes.
+        sizes: Extents of the instruction.
+    """
+    points = [tuple(map(tuple, entry)) for entry in starts.tolist()]
+    place = slots.tolist()
+    words: dict[Any, dict[int, list[int]]] = {}
+    for register in range(0, len(place), word):
+        run = list(range(register, register + word))
+        apart = next(
+            (
+                other for step, other in enumerate(run)
+                if other >= len(place) or place[register] % word or place[other] != place[register] + step
+                or points[other] != points[register]
+            ),
+            None,
+        )  # fmt: skip
+        if apart is not None:
+            because = f"{word} elements share a 32-bit register of the instruction, and these do not lie in it together"
+            return Mismatch(because, {"register": apart, "lane": 0, "shares with": register})
+        words.setdefault(points[register], {}).setdefault(place[register], []).append(register)
+    deals: list[tuple[tuple[int, ...], Any]] = []
+    for start, found in words.items():
+        copies = len(found[min(found)])
+        for slot in range(0, many, word):
+            if len(found.get(slot, ())) != copies:
+                because = "a register of the fragment is missing, or held more often than the others of its instruction"
+                counts = {"fragment register": slot, "times": len(found.get(slot, ())), "others": copies}
+                return Mismatch(because, {"tile at": start[0], **counts})
+        for copy in range(copies):
+            deal = [found[slot][copy] + step for slot in range(0, many, word) for step in range(word)]
+            deals.append((tuple(deal), start))
+    deals.sort(key=lambda deal: min(deal[0]))
+    return Tiling(tuple(deal for deal, _ in deals), tuple(start for _, start in deals), outer, sizes)
+
+
+def _lanes(got: int, needed: int) -> Mismatch:
+    return Mismatch(f"the instruction has {needed} lanes", {"lanes": got})
+
+
+def _nowhere(register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any) -> Mismatch:
+    because = "no register of the fragment holds that place of its tile in this lane"
+    return Mismatch(because, {**_point(register, lane, warp, outer), "holds": tuple(map(int, got))})
+
+
+def _elsewhere(
+    register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any, needed: Any
+) -> Mismatch:
+    both = {"holds": tuple(map(int, got)), "needs": tuple(map(int, needed))}
+    return Mismatch("the lanes of the fragment lie otherwise" if lane else "warps take whole tiles",
+                    {**_point(register, lane, warp, outer), **both})  # fmt: skip
+
+
+def _point(register: int, lane: int, number: int, outer: tuple[tuple[str, int], ...]) -> dict[str, object]:
+    found: dict[str, object] = {"register": register, "lane": lane}
+    for name, extent in outer:
+        number, found[name] = divmod(number, extent)
+    return found
+
+
+def _runs(registers: tuple[int, ...]) -> str:
+    """Registers as runs, ``0..3 8..11``."""
+    runs: list[list[int]] = []
+    for register in registers:
+        if runs and register == runs[-1][-1] + 1:
+            runs[-1].append(register)
+        else:
+            runs.append([register])
+    return " ".join(str(run[0]) if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in runs)
