@@ -1,6 +1,7 @@
 """TMA tensor maps: their fields, the rules they obey, their 128 bytes and what a tile copy does.
 
-Main definitions: ``TensorMap``, ``violations``, ``encode``, ``decode``, ``tile_load``, ``tile_store``, ``RULES``.
+Main definitions: ``TensorMap``, ``violations``, ``encode``, ``decode``, ``tile_load``, ``tile_store``, ``layout``,
+``RULES``.
 
 Implementation notes: tiled mode only. Every enforced fact is that of one chip and one driver (NVIDIA H200, driver
 580.159.04, CUDA 13.0); documented facts stand beside them and are told apart by the ``evidence`` argument.
@@ -51,6 +52,7 @@ from layoutalg.targets.nvidia.tensormap.limits import (
     STORE_CHUNK_BYTES,
     STRIDE_LIMIT_BYTES,
 )
+from layoutalg.targets.nvidia.tensormap.meaning import layout
 from layoutalg.targets.nvidia.tensormap.rules import RULE_IDS_ENFORCED, RULES
 from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 
@@ -59,7 +61,7 @@ __all__ = [
     "MAX_BOX", "MAX_BOX_BYTES", "MAX_DIM", "MAX_DIM_ENCODED", "MAX_ELEMENT_STRIDE", "MAX_RANK", "MAX_SMEM_BYTES",
     "OOB_FILLS", "PLAIN_DTYPES", "RULES", "RULE_IDS_ENFORCED", "SMEM_DESTINATION_ALIGN_BYTES", "STORE_CHUNK_BYTES",
     "STRIDE_LIMIT_BYTES", "SWIZZLES", "DType", "Field", "RefusedMapError", "TensorMap", "apply_swizzle", "batch",
-    "box_bytes", "decode", "element_bytes", "encode", "fill_bytes", "footprint_bytes", "is_measured", "load_convert",
-    "loaded_counts", "row_pitch_bytes", "swizzle_period_bytes", "swizzle_span_bytes", "swizzle_supported",
-    "swizzle_xor", "tile_load", "tile_store", "transaction_bytes", "violations",
+    "box_bytes", "decode", "element_bytes", "encode", "fill_bytes", "footprint_bytes", "is_measured", "layout",
+    "load_convert", "loaded_counts", "row_pitch_bytes", "swizzle_period_bytes", "swizzle_span_bytes",
+    "swizzle_supported", "swizzle_xor", "tile_load", "tile_store", "transaction_bytes", "violations",
 ]  # fmt: skip

@@ -1,0 +1,161 @@
+"""The function that a plan denotes: tile coordinates to shared element offsets, read off its map and issues alone.
+
+Main definitions: ``layout``.
+
+Main statements: an issue at start s writes box point c at shared address ``offset + shared(c)`` and reads the global
+address ``global(s + c)``. A tile element t has the global address that the problem's tensor gives it, so the plan puts
+t where the box point of the same address lands. The requested layout is not looked at, except where the tensor cannot
+tell: elements with one global address (stride 0) are the same value in any order, and get the order requested if they
+stand at the places requested; what no origin ever has in bounds has no address, and likewise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.limits import WALK_ELEMENTS
+from layoutalg.ground.memory import reserve
+from layoutalg.proofs.fields import instance
+from layoutalg.proofs.listed import ListedLayout, listed
+from layoutalg.proofs.smem import SharedTile, shared_tile
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Meaning: TypeAlias = CuteLayout | ComposedLayout | ListedLayout
+
+
+def layout(plan: TensorMapPlan) -> Meaning:
+    """Return the layout that a plan gives a tile in shared memory.
+
+    Mathematically: t -> the element offset at which the issues put the element of tile coordinate t. The plan's claim
+    is ``equivalent(layout(plan), requested)``.
+
+    Args:
+        plan: A plan of the planner, or one to be judged.
+
+    Returns:
+        A CuTe layout, behind a swizzle where there is one; a table where no such form exists. Mode k is tile dimension
+        k, outermost first.
+
+    Raises: MalformedError: LA372. RepresentabilityError: LA805: some tile element is written nowhere or at two places,
+        or something else is written: the plan denotes no layout of the tile.
+
+    Example:
+        >>> from layoutalg.synth import tensormap
+        >>> plan = tensormap(((1024, 512), None, "bf16"), (128, 128), "Sw<3,3,3> o 0 o (128,(64,2)):(64,(1,8192))")
+        >>> len(plan.issues), print(layout(plan))
+        Sw<3,3,3> o 0 o (128,(64,2)):(64,(1,8192))
+        (2, None)
+    """
+    instance("plan", plan, TensorMapPlan)
+    found = table(plan)
+    try:
+        return _form(shared_tile(found, plan.problem.tile, plan.problem.element_bytes), plan.problem.element_bytes)
+    except (RepresentabilityError, LayoutError):
+        return listed(found)
+
+
+def table(plan: TensorMapPlan) -> IntArray:
+    """Return the element offset at which a plan puts every tile element, indexed outermost dimension first.
+
+    Raises: RepresentabilityError: LA805.
+    """
+    problem = plan.problem
+    moved, landed = _moved(plan)
+    pairs = np.unique(np.stack((landed, moved)), axis=1)  # overlapping issues write the same element to the same place
+    size = problem.element_bytes
+    wanted = _addresses(plan)
+    if pairs.shape[1] != wanted.size or np.unique(pairs[0]).size != wanted.size or (pairs[0] % size).any():
+        raise _nothing(plan, f"the issues write {pairs.shape[1]} elements, the tile has {wanted.size}")
+    requested = problem.addresses().reshape(-1)
+    order = np.argsort(requested, kind="stable")
+    owner = order[np.minimum(np.searchsorted(requested[order], pairs[0]), wanted.size - 1)]
+    fits = (requested[owner] == pairs[0]) & ((wanted[owner] == pairs[1]) | ~_ever_in_bounds(plan)[owner])
+    values = np.full(wanted.size, -1, dtype=np.int64)
+    values[owner[fits]] = pairs[0][fits]
+    left, (places, sources) = np.flatnonzero(values < 0), pairs[:, ~fits]
+    left, turn = left[np.argsort(wanted[left], kind="stable")], np.argsort(sources, kind="stable")
+    astray = np.flatnonzero(wanted[left] != sources[turn])
+    if astray.size:
+        at = np.unravel_index(int(left[astray[0]]), problem.tile)
+        raise _nothing(plan, f"the element {tuple(int(v) for v in at)} is not what an issue writes")
+    values[left] = places[turn]
+    return (values // size).reshape(problem.tile)
+
+
+def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
+    """Return the global and the shared byte address of every problem element that the issues write."""
+    tm, size = plan.tensor_map, plan.problem.element_bytes
+    counts, wide = hardware.loaded_counts(tm), hardware.element_bytes(tm.dtype)
+    total = len(plan.issues) * math.prod(counts) * (wide // size)
+    if wide % size or not 0 < total <= WALK_ELEMENTS:
+        raise _nothing(plan, f"the issues write {total} elements")
+    reserve("what a plan writes", total, 64)
+    meaning = hardware.layout(tm, plan.problem.arch, unit="byte")
+    linear = meaning.base if isinstance(meaning, ComposedLayout) else meaning
+    parts = np.arange(wide // size, dtype=np.int64) * size
+    inside = (np.asarray(linear.table(), dtype=np.int64)[:, None] + parts).reshape(-1)
+    strides = (wide, *tm.strides_bytes)
+    steps = [stride * (tm.element_strides[mode] if mode else 1) for mode, stride in enumerate(strides)]
+    point = np.arange(math.prod(counts), dtype=np.int64)
+    reached, place = np.zeros(point.size, dtype=np.int64), 1
+    for count, step in zip(reversed(counts), reversed(steps), strict=True):  # the first mode of a table is fastest
+        reached += point // place % count * step
+        place *= count
+    box = (reached[:, None] + parts).reshape(-1)
+    firsts = [tm.base_address + sum(c * s for c, s in zip(q.coords, strides, strict=True)) for q in plan.issues]
+    offsets = np.array([issue.smem_offset_bytes for issue in plan.issues], dtype=np.int64)
+    moved = (np.array(firsts, dtype=np.int64)[:, None] + box).reshape(-1)
+    shared = (offsets[:, None] + inside).reshape(-1)
+    return moved, hardware.apply_swizzle(tm.swizzle, shared)
+
+
+def _addresses(plan: TensorMapPlan) -> IntArray:
+    """Return the global byte address of every tile element at the origin 0, in bounds or not."""
+    problem = plan.problem
+    total = np.array(problem.base_elem_offset, dtype=np.int64)
+    for extent, step, stride in zip(problem.tile, problem.element_strides, problem.global_strides, strict=True):
+        total = total[..., None] + np.arange(extent, dtype=np.int64) * step * stride
+    return (total * problem.element_bytes).reshape(-1)
+
+
+def _ever_in_bounds(plan: TensorMapPlan) -> npt.NDArray[np.bool_]:
+    """Return which tile elements are in bounds at some origin."""
+    problem = plan.problem
+    seen: npt.NDArray[np.bool_] = np.ones((), dtype=np.bool_)
+    rows = zip(problem.tile, problem.element_strides, problem.bounds, problem.origin_multiple, strict=True)
+    for extent, step, (low, high), multiple in rows:
+        x = np.arange(extent, dtype=np.int64) * step
+        here = -((x - low) // multiple) <= (high - 1 - x) // multiple if multiple else (x >= low) & (x < high)
+        seen = seen[..., None] & here
+    return seen.reshape(-1)
+
+
+def _form(tile: SharedTile, element_bytes: int) -> CuteLayout | ComposedLayout:
+    """A tile's digits as a CuTe layout behind its swizzle."""
+    shape = tuple(_mode([extent for extent, _ in digits]) for digits in tile.modes)
+    stride = tuple(_mode([stride for _, stride in digits]) for digits in tile.modes)
+    inner = CuteLayout(shape, stride)
+    xor = SWIZZLE_TABLE[tile.swizzle].xor
+    if not xor and not tile.base:
+        return inner
+    bits = Swizzle(len(xor), xor[0][0], xor[0][1] - xor[0][0], "byte").recast_elements(element_bytes) if xor else None
+    plain = Swizzle(0, 0, 0) if bits is None else Swizzle(bits.bits, bits.base, bits.shift)
+    return ComposedLayout(plain, tile.base, inner)
+
+
+def _mode(values: list[int]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _nothing(plan: TensorMapPlan, because: str) -> RepresentabilityError:
+    where = (f"plan of tile {list(plan.problem.tile)}",)
+    return RepresentabilityError(Diagnostic("LA805", "this plan denotes no layout of its tile", where, because))
