@@ -76,6 +76,7 @@ VALUES: dict[type, object] = {
     tensormap.DType: tensormap.DTYPES["bf16"],
     tensormap.Field: tensormap.FIELDS[2],
     wgmma_facts.MatrixDescriptor: DESCRIPTOR,
+    wgmma_facts.Multiply: wgmma_facts.multiply("s8"),
     wgmma_facts.ReadPattern: wgmma_facts.read_pattern("K", "128B"),
     Source: RULE.sources[0],
     Evidence: RULE.evidence[0],

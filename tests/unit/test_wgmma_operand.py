@@ -47,9 +47,10 @@ def test_b_rows():
         ({"rows": 0}, "rows = 0"),
         ({"rows": 264}, "rows = 264"),
         ({"k": 8}, "k = 8"),
-        ({"k": 32}, "k = 32"),
-        ({"element_bits": 8}, "element_bits = 8"),
-        ({"element_bits": 32}, "element_bits = 32"),
+        ({"k": 24}, "k = 24"),
+        ({"k": 64}, "k = 64"),
+        ({"element_bits": 8, "k": 16}, "k = 16"),
+        ({"element_bits": 1, "rows": 40}, "rows = 40"),
     ],
 )
 def test_what_was_not_measured_is_refused(options, words):

@@ -1,4 +1,4 @@
-"""``wgmma`` on sm_90a for f16 and bf16: matrix descriptors, which bytes they read, instruction shapes."""
+"""``wgmma`` on sm_90a: matrix descriptors, which bytes they read, instructions, register fragments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
     MatrixDescriptor,
     decode,
     swizzle_rows,
+)
+from layoutalg.targets.nvidia.wgmma.fragments import (
+    SPARSE_CODES,
+    accumulator_coordinates,
+    metadata_coordinates,
+    register_coordinates,
+)
+from layoutalg.targets.nvidia.wgmma.instructions import (
+    FLOAT_N,
+    INTEGER_N,
+    MULTIPLIES,
+    OPERAND_BITS,
+    Multiply,
+    instruction_k,
+    multiply,
+    n_values,
 )
 from layoutalg.targets.nvidia.wgmma.operand import (
     MAJORS,
@@ -26,7 +42,6 @@ from layoutalg.targets.nvidia.wgmma.shapes import (
     INSTRUCTION_K,
     INSTRUCTION_M,
     N_VALUES,
-    accumulator_coordinates,
     has_wgmma,
     instruction_rows,
     operand_evidence,
@@ -34,8 +49,10 @@ from layoutalg.targets.nvidia.wgmma.shapes import (
 )
 
 __all__ = [
-    "ACCUMULATORS", "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "INSTRUCTION_K", "INSTRUCTION_M", "MAJORS", "N_VALUES",
-    "SWIZZLES", "UNIT_BYTES", "MatrixDescriptor", "ReadPattern", "accumulator_coordinates", "checked_major", "decode",
-    "has_wgmma", "instruction_rows", "operand_evidence", "operand_offsets", "read_pattern", "require_wgmma",
-    "swizzle_phase", "swizzle_rows", "unread_fields",
+    "ACCUMULATORS", "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_K", "INSTRUCTION_M", "INTEGER_N",
+    "MAJORS", "MULTIPLIES", "N_VALUES", "OPERAND_BITS", "SPARSE_CODES", "SWIZZLES", "UNIT_BYTES",
+    "MatrixDescriptor", "Multiply", "ReadPattern", "accumulator_coordinates", "checked_major", "decode", "has_wgmma",
+    "instruction_k", "instruction_rows", "metadata_coordinates", "multiply", "n_values", "operand_evidence",
+    "operand_offsets", "read_pattern", "register_coordinates", "require_wgmma", "swizzle_phase", "swizzle_rows",
+    "unread_fields",
 ]  # fmt: skip

@@ -4,12 +4,13 @@ Main definitions: ``ReadPattern``, ``read_pattern``, ``operand_offsets``, ``unre
 
 Main statements: let o(mn, k) be the sum of the pattern's digits times their steps and a = start + o. The byte read is
 a with its chunk bits, 4 and up, XORed with ((a div 128) - base_offset) mod W, where W = 1, 2, 4, 8 for NONE, 32B, 64B,
-128B. The XOR acts on absolute shared addresses, so a start inside the pattern needs no base offset.
+128B. The XOR acts on absolute shared addresses, so a start inside the pattern needs no base offset. Of a K-major
+operand the rule is one of bytes, whatever the elements are: a row of a chunk is 16 bytes, one instruction reads 32
+bytes along K, or 64 of B where A is sparse.
 
-Implementation notes: measured on an H200 (driver 580.159.04) for A of m64n16k16, f16: 1,200 random descriptors, legal
-by the documented canonical layouts or not; LBO and SBO of 1..199 units, every base offset, every swizzle, both majors.
-Refused because they were not tested on a device: other element widths, other K, a stride field of 0 that is read,
-addresses that pass 2^18. The rule for B (N rows) was confirmed on 640 descriptors of N = 8, 64, 128, 256.
+Implementation notes: measured for random descriptors of 16-bit elements, legal by the documented canonical layouts or
+not; other widths follow the same rule of bytes. Refused because they were not tested on
+a device: a stride field of 0 that is read, addresses that pass 2^18.
 
 References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), which the measurement confirms wherever both apply.
 """
@@ -32,11 +33,13 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
     malformed,
     swizzle_rows,
 )
-from layoutalg.targets.nvidia.wgmma.shapes import INSTRUCTION_K, N_VALUES
+from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N, INTEGER_N, K_BITS, checked_bits, instruction_k
 
 MAJORS = ("K", "MN")
-ELEMENT_BITS = 16
-MEASURED_SOURCE = "reads of 1,200 wgmma.m64n16k16 descriptors on one NVIDIA H200, driver 580.159.04"
+MAJOR_SOURCE = "PTX ISA 9.1 section 9.7.15.5.2 (transpose immediates exist for .f16 and .bf16 only)"
+MEASURED_SOURCE = "reads of random wgmma descriptors on a device, tests/data/measured"
+K_BYTES = K_BITS // 8
+"""Bytes along K that one dense instruction reads of a row."""
 
 Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
 Step: TypeAlias = int | Field
@@ -70,42 +73,61 @@ def checked_major(major: object, where: str = "operand_offsets") -> str:
     return str(major)
 
 
-def read_pattern(major: str, swizzle: str) -> ReadPattern:
-    """Return the digits of a 16-bit operand for one major and one swizzle mode, before the XOR.
+def read_pattern(major: str, swizzle: str, element_bits: int = 16, k: int | None = None) -> ReadPattern:
+    """Return the digits of an operand for one major and one swizzle mode, before the XOR.
 
     Args:
-        major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1).
+        major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1; 16-bit elements only).
         swizzle: A name of ``SWIZZLES``.
+        element_bits: 1, 8, 16 or 32.
+        k: Elements along K: 256 bits, or 512 bits of B where A is sparse; 256 bits where None.
 
-    Raises: MalformedError: LA358, LA354.
+    Raises: MalformedError: LA350, LA358, LA354, LA810. TargetRuleError: LA357, LA812.
 
     Example:
         >>> read_pattern("K", "128B")
         ReadPattern(mn=((8, 128), (0, 'stride_bytes')), k=((16, 2),))
         >>> read_pattern("MN", "NONE")
         ReadPattern(mn=((8, 2), (0, 'stride_bytes')), k=((8, 16), (2, 'leading_bytes')))
+        >>> read_pattern("K", "NONE", 1).k
+        ((8, 0), (16, 1), (2, 'leading_bytes'))
 
     Source: measured; PTX ISA 9.1 section 9.7.15.5.
     """
     span = swizzle_rows(swizzle)
     row = UNIT_BYTES * span
+    along = _checked_k(k, element_bits)
+    bits = checked_bits(element_bits)
     if checked_major(major, "read_pattern") == "K":
-        k: tuple[Digit, ...] = ((8, 2), (2, "leading_bytes")) if span == 1 else ((16, 2),)
-        return ReadPattern(((8, row), (0, "stride_bytes")), k)
+        near: tuple[Digit, ...] = ((8, 0),) if bits == 1 else ()
+        step, total = max(bits // 8, 1), along * bits // 8
+        inside = min(row, total) if span > 1 else UNIT_BYTES
+        far: tuple[Digit, ...] = ((total // inside, "leading_bytes"),) if total > inside else ()
+        return ReadPattern(((8, row), (0, "stride_bytes")), (*near, (inside // step, step), *far))
+    if bits != 16:
+        because = f"only 16-bit operands may be MN-major, not those of {bits} bits"
+        raise TargetRuleError(
+            Diagnostic("LA812", "the operand cannot be MN-major", ("read_pattern",), because, source=MAJOR_SOURCE),
+            "WGMMA_MAJOR",
+        )
     if span == 1:
-        return ReadPattern(((8, 2), (0, "stride_bytes")), ((8, row), (2, "leading_bytes")))
-    return ReadPattern(((8 * span, 2), (0, "leading_bytes")), ((8, row), (2, "stride_bytes")))
+        return ReadPattern(((8, 2), (0, "stride_bytes")), ((8, row), (along // 8, "leading_bytes")))
+    return ReadPattern(((8 * span, 2), (0, "leading_bytes")), ((8, row), (along // 8, "stride_bytes")))
 
 
-def unread_fields(rows: int, major: str, swizzle: str) -> tuple[Field, ...]:
+def unread_fields(
+    rows: int, major: str, swizzle: str, element_bits: int = 16, k: int | None = None
+) -> tuple[Field, ...]:
     """Return the stride fields that do not influence any address of an instruction.
 
     Args:
         rows: Rows that the instruction reads.
         major: ``"K"`` or ``"MN"``.
         swizzle: A name of ``SWIZZLES``.
+        element_bits: As for ``read_pattern``.
+        k: As for ``read_pattern``.
 
-    Raises: MalformedError: LA350, LA354, LA358.
+    Raises: As ``read_pattern``.
 
     Example:
         >>> unread_fields(64, "K", "128B")
@@ -115,7 +137,7 @@ def unread_fields(rows: int, major: str, swizzle: str) -> tuple[Field, ...]:
 
     Source: follows from ``read_pattern``.
     """
-    pattern = read_pattern(major, swizzle)
+    pattern = read_pattern(major, swizzle, element_bits, k)
     read = {step for _, step in pattern.k}
     if checked_integer("rows", rows, "unread_fields") > pattern.mn[0][0]:
         read.add(pattern.mn[1][1])
@@ -150,49 +172,54 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
 
 
 def operand_offsets(
-    descriptor: MatrixDescriptor, *, rows: int = 64, k: int = 16, element_bits: int = 16, major: str = "K"
+    descriptor: MatrixDescriptor, *, rows: int = 64, k: int | None = None, element_bits: int = 16, major: str = "K"
 ) -> npt.NDArray[np.int64]:
     """Return the absolute shared byte address that one instruction reads for each element of its operand.
 
-    Mathematically: with W the swizzle's phases, L and S the leading and stride bytes, the offset o(m, k) is
+    Mathematically: with W the swizzle's phases, L and S the leading and stride bytes, and b = k element_bits div 8 the
+    byte of k in its row, the offset o(m, k) is
 
-    - K-major, NONE: 16 (m mod 8) + S (m div 8) + L (k div 8) + 2 (k mod 8)
-    - K-major, swizzled: 16 W (m mod 8) + S (m div 8) + 2 k
+    - K-major, NONE: 16 (m mod 8) + S (m div 8) + L (b div 16) + b mod 16
+    - K-major, swizzled: 16 W (m mod 8) + S (m div 8) + L (b div 16 W) + b mod 16 W
     - MN-major, NONE: 2 (m mod 8) + S (m div 8) + 16 (k mod 8) + L (k div 8)
     - MN-major, swizzled: 2 (m mod 8W) + L (m div 8W) + 16 W (k mod 8) + S (k div 8)
 
-    and the address is a = start + o with chunk bits XOR ((a div 128) - base offset) mod W.
+    and the address is a = start + o with chunk bits XOR ((a div 128) - base offset) mod W. Elements of one bit: the
+    address of the byte; element k is its bit k mod 8.
 
     Args:
         descriptor: The descriptor; its start address is taken as absolute.
-        rows: M of operand A (64), or N of operand B (8..256 in steps of 8).
-        k: 16.
-        element_bits: 16 (f16 or bf16).
-        major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1).
+        rows: M of operand A (64), or N of operand B (8..256 in steps of 8; of bits, the N of ``b1``).
+        k: Elements along K: 256 bits (sparse A: of what is stored), or 512 bits of B where A is sparse. None: 256 bits.
+        element_bits: 1, 8, 16 or 32.
+        major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1; 16-bit elements only).
 
     Returns:
         int64[rows, k].
 
-    Raises: MalformedError: LA350, LA358. TargetRuleError: LA357.
+    Raises: MalformedError: LA350, LA358, LA810. TargetRuleError: LA357, LA812.
 
     Example:
         >>> d = MatrixDescriptor(0, 16, 1024, 0, "128B")
         >>> operand_offsets(d)[:3, [0, 8]].tolist()
         [[0, 16], [144, 128], [288, 304]]
+        >>> operand_offsets(d, k=8, element_bits=32)[1].tolist()
+        [144, 148, 152, 156, 128, 132, 136, 140]
 
-    Source: measured on an H200 for A (64 rows) and for B with 8, 64, 128 and 256 rows; driver 580.159.04.
+    Source: measured for 16-bit elements, see ``tests/data/measured/README.md``.
     """
     if not isinstance(descriptor, MatrixDescriptor):
         raise malformed("LA350", "descriptor is not a MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
-    count = _checked_shape(rows, k, element_bits)
-    pattern = read_pattern(checked_major(major), descriptor.swizzle)
+    count, along = _checked_rows(rows, element_bits), _checked_k(k, element_bits)
+    pattern = read_pattern(checked_major(major), descriptor.swizzle, element_bits, along)
     for field in ("leading_bytes", "stride_bytes"):
-        if getattr(descriptor, field) == 0 and field not in unread_fields(count, major, descriptor.swizzle):
+        unread = unread_fields(count, major, descriptor.swizzle, element_bits, along)
+        if getattr(descriptor, field) == 0 and field not in unread:
             raise _not_measured(f"{field} = 0, which this operand reads")
     linear = (
         descriptor.start_address_bytes
         + _axis(descriptor, pattern.mn, count)[:, None]
-        + _axis(descriptor, pattern.k, INSTRUCTION_K)[None, :]
+        + _axis(descriptor, pattern.k, along)[None, :]
     )
     addresses = swizzle_phase(linear, descriptor.swizzle, descriptor.base_offset)
     last = int(linear.max())
@@ -211,14 +238,21 @@ def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) 
     return total
 
 
-def _checked_shape(rows: int, k: int, element_bits: int) -> int:
+def _checked_rows(rows: int, element_bits: int) -> int:
     count = checked_integer("rows", rows, "operand_offsets")
-    if count not in N_VALUES:
-        raise _not_measured(f"rows = {shown(count)}; rows are 64 for A, a multiple of 8 in 8..256 for B")
-    for name, value, known in (("k", k, INSTRUCTION_K), ("element_bits", element_bits, ELEMENT_BITS)):
-        if checked_integer(name, value, "operand_offsets") != known:
-            raise _not_measured(f"{name} = {shown(value)}; only {name} = {known} was")
+    legal = INTEGER_N if checked_bits(element_bits, "operand_offsets") == 1 else FLOAT_N
+    if count not in legal:
+        raise _not_measured(f"rows = {shown(count)}; rows are 64 for A, one of {', '.join(map(str, legal))} for B")
     return count
+
+
+def _checked_k(k: int | None, element_bits: int) -> int:
+    legal = (instruction_k(element_bits), instruction_k(element_bits, sparse=True))
+    along = legal[0] if k is None else checked_integer("k", k, "operand_offsets")
+    if along not in legal:
+        what = f"k = {shown(along)}; one instruction reads {legal[0]} elements of {element_bits} bits along K"
+        raise _not_measured(f"{what}, or {legal[1]} of B where A is sparse")
+    return along
 
 
 def _not_measured(what: str) -> TargetRuleError:

@@ -1,7 +1,7 @@
-"""Instruction shapes of ``wgmma`` for 16-bit floats, which operand reads were measured, and the accumulator fragment.
+"""Instruction shapes of ``wgmma`` for 16-bit floats, which operand reads were measured.
 
 Main definitions: ``INSTRUCTION_M``, ``INSTRUCTION_K``, ``N_VALUES``, ``DTYPES``, ``ACCUMULATORS``,
-``has_wgmma``, ``require_wgmma``, ``instruction_rows``, ``operand_evidence``, ``accumulator_coordinates``.
+``has_wgmma``, ``require_wgmma``, ``instruction_rows``, ``operand_evidence``.
 
 Implementation notes: the shapes of other element types are documented but left out; nothing here answers for them.
 
@@ -13,18 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import numpy as np
-import numpy.typing as npt
-
 from layoutalg.ground.errors import Diagnostic, MalformedError, TargetRuleError, shown
-from layoutalg.targets.nvidia.wgmma.descriptor import checked_integer
 from layoutalg.targets.registry import lookup
 
 ARCH = "sm_90a"
 INSTRUCTION_M = 64
 INSTRUCTION_K = 16
 N_VALUES = tuple(range(8, 257, 8))
-THREADS = 128
 SHAPE_SOURCE = "PTX ISA 9.1 section 9.7.15 (matrix shape: m64nNk16 for .f16 and .bf16, N = 8..256 step 8)"
 
 DTYPES = ("f16", "bf16")
@@ -109,36 +104,3 @@ def operand_evidence(operand: str) -> str:
     if not isinstance(operand, str) or operand not in ("A", "B"):
         raise _operand_error(operand)
     return _EVIDENCE[operand]
-
-
-def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
-    """Return which element of D each thread of the warpgroup holds in each accumulator register.
-
-    Mathematically: for thread t with q = t mod 4, g = (t div 4) mod 8, w = t div 32, and value v,
-    row = g + 16 w + 8 ((v div 2) mod 2) and column = 2 q + v mod 2 + 8 (v div 4): a bijection onto 64 x n.
-
-    Args:
-        n: Columns of the instruction, 8..256 in steps of 8.
-
-    Returns:
-        int64[128, n/2, 2]: (row, column) of value v of thread t.
-
-    Raises: MalformedError: LA350, LA359.
-
-    Example:
-        >>> accumulator_coordinates(16)[37, :5].tolist()
-        [[17, 2], [17, 3], [25, 2], [25, 3], [17, 10]]
-
-    Source: PTX ISA 9.1 section 9.7.15, accumulator fragment of m64nNk16.
-    """
-    columns = checked_integer("n", n, "accumulator_coordinates")
-    if columns not in N_VALUES:
-        because = f"n must be a multiple of 8 in 8..256, not {shown(columns)}"
-        raise MalformedError(
-            Diagnostic("LA359", "no such wgmma shape", ("accumulator_coordinates",), because, source=SHAPE_SOURCE)
-        )
-    t = np.arange(THREADS, dtype=np.int64)[:, None]
-    v = np.arange(columns // 2, dtype=np.int64)[None, :]
-    row = t // 4 % 8 + 16 * (t // 32) + 8 * (v // 2 % 2)
-    column = 2 * (t % 4) + v % 2 + 8 * (v // 4)
-    return np.stack(np.broadcast_arrays(row, column), axis=-1)
