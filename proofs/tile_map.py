@@ -32,9 +32,9 @@ from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.listed import listed
 from layoutalg.notation import parse
 from layoutalg.notation.printout import read_printout
-from layoutalg.proofs.listed import listed
 from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
 

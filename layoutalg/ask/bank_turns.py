@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layoutalg.ask.registers import CHECK, IntArray, bit_addresses
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.proofs.register_map import CHECK, IntArray, bit_addresses
 from layoutalg.targets.banks import Access, nvidia_access
 from layoutalg.targets.nvidia.banks import ACCESS_BITS, BANKS, WORD_BYTES, crowd, wavefronts
 

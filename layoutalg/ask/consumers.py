@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from layoutalg.ask.bank_turns import banks
-from layoutalg.ask.registers import IntArray
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
+from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.banks import Access, nvidia_access
 from layoutalg.targets.nvidia import wgmma as hardware

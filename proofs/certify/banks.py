@@ -96,7 +96,7 @@ def _addresses(given: object) -> tuple[IntArray, object]:
             raise check.malformed("addresses", rule, f"{found.outputs} outputs, {found.size} points")
         return np.asarray(layout.table(), dtype=np.int64).reshape(-1), found.document()
     values = _integers(given)
-    return values, _document(values)
+    return values, document(values)
 
 
 def _integers(given: object) -> IntArray:
@@ -110,7 +110,7 @@ def _integers(given: object) -> IntArray:
     return array.astype(np.int64).reshape(-1)
 
 
-def _document(values: IntArray) -> object:
+def document(values: IntArray) -> object:
     """Return digits and strides, columns over F2 or the table: the first that is the function."""
     size, first = len(values), int(values[0])
     modes = strided(values)

@@ -16,12 +16,18 @@ from layoutalg.ground.errors import BudgetError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.synth.admission import tma, wgmma
+from layoutalg.synth.admission import matrices, tma, wgmma
 from layoutalg.synth.admission.request import CHECK, Finder, Request, request_of
 
 __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible"]
 
-CONSUMERS: Mapping[str, Finder] = MappingProxyType({"tma": tma.find, "wgmma": wgmma.find})
+CONSUMERS: Mapping[str, Finder] = MappingProxyType(
+    {
+        "tma": tma.find,
+        "wgmma": wgmma.find,
+        **dict.fromkeys(("ldmatrix", "stmatrix", "ld.shared", "st.shared"), matrices.find),
+    }
+)
 """Finders by the first words of a consumer's name; the longest that fits is asked."""
 _OF_REGISTERS = ("mma", "mfma", "wmma")
 """Consumers whose layout is one of registers."""

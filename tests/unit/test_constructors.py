@@ -24,11 +24,11 @@ from layoutalg import proofs, synth, targets
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
+from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.handoff import OperandView, operand_view
-from layoutalg.proofs.listed import ListedLayout, listed
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
@@ -46,6 +46,7 @@ from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation
 from layoutalg.targets.nvidia import banks, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
+from layoutalg.targets.nvidia.accesses import AccessForm, access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
 from layoutalg.targets.registry import H200, Device, Target, lookup
 
@@ -89,7 +90,8 @@ VALUES: dict[type, object] = {
     Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
     Admitted: admissible("(64,32):(32,1)", "tma"),
     Refused: admissible("(64,32):(33,1)", "tma"),
-    ListedLayout: listed([[0, 2], [5, 3]]),
+    AccessPlan: admissible("(64,32):(32,1)", "ldmatrix.x4").descriptor,
+    AccessForm: access_form("ldmatrix.x4"),
     PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
     Tile: Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
 }

@@ -1,6 +1,6 @@
 """Where the registers of each lane lie in shared memory, by enumeration, for layouts of any family.
 
-Main definitions: ``bit_addresses``.
+Main definitions: ``bit_addresses``, ``tile_elements``.
 
 Notation: registers are a layout from (register, lane, warp) to tile coordinates, or to element offsets themselves; the
 shared layout takes tile coordinates to element offsets.
@@ -52,17 +52,7 @@ def bit_addresses(
         >>> bit_addresses("(32,4):(4,1)", "(128):(1)", 32)[0, 1].tolist()
         [128, 160, 192, 224]
     """
-    layout = parse(registers) if isinstance(registers, str) else registers
-    if not isinstance(layout, Layout):
-        raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
-    if layout.size > MAX_ADDRESSES:
-        raise CHECK.malformed("registers", f"must have at most {MAX_ADDRESSES} values", layout.size)
-    if isinstance(layout, CuteLayout | ComposedLayout):
-        if lanes is not None or warps is not None:
-            raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
-        values, extents = [_thread_value(layout)], None
-    else:
-        values, extents = _by_axes(layout, lanes, warps)
+    values, extents = read_registers(registers, lanes, warps)
     if shared is None:
         if len(values) > 1 or extents is not None:
             raise CHECK.malformed("shared", "must be a layout where registers hold tile coordinates", shared)
@@ -73,6 +63,55 @@ def bit_addresses(
         worst = int(elements.min()) if int(elements.min()) < 0 else int(elements.max())
         raise CHECK.malformed("registers", f"must lie at element offsets in [0, {SMEM_REACH})", worst)
     return elements * element_bits
+
+
+def read_registers(
+    registers: object, lanes: Sequence[str] | None = None, warps: Sequence[str] | None = None
+) -> tuple[list[IntArray], tuple[int, ...] | None]:
+    """Return each output of a layout of registers as int64[warp, lane, register], and the extents of the tile.
+
+    Args:
+        registers: As in ``layoutalg.banks``.
+        lanes: As in ``layoutalg.banks``.
+        warps: As in ``layoutalg.banks``.
+
+    Returns:
+        One array per tile dimension, or one of flat coordinates; the extents where the layout knows them.
+
+    Raises: MalformedError: LA713.
+    """
+    layout = parse(registers) if isinstance(registers, str) else registers
+    if not isinstance(layout, Layout):
+        raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
+    if layout.size > MAX_ADDRESSES:
+        raise CHECK.malformed("registers", f"must have at most {MAX_ADDRESSES} values", layout.size)
+    if not isinstance(layout, CuteLayout | ComposedLayout):
+        return _by_axes(layout, lanes, warps)
+    if lanes is not None or warps is not None:
+        raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
+    return [_thread_value(layout)], None
+
+
+def tile_elements(
+    registers: object, tile: tuple[int, ...], lanes: Sequence[str] | None = None, warps: Sequence[str] | None = None
+) -> IntArray:
+    """Return the tile element in every register, int64[warp, lane, register]: flat, dimension 0 fastest.
+
+    Raises: MalformedError: LA713.
+
+    Example:
+        >>> tile_elements("(32,2):(1,32)", (8, 8))[0, 3].tolist()
+        [3, 35]
+    """
+    values, _ = read_registers(registers, lanes, warps)
+    if len(values) == 1:
+        _inside(values[0], math.prod(tile), "coordinates")
+        return values[0]
+    if len(values) != len(tile):
+        raise CHECK.malformed("registers", f"must have the tile's {len(tile)} dimensions", len(values))
+    for place, (part, extent) in enumerate(zip(values, tile, strict=True)):
+        _inside(part, extent, f"coordinates along dimension {place}")
+    return np.asarray(np.ravel_multi_index(tuple(values), tile, order="F"), dtype=np.int64)
 
 
 def _thread_value(layout: Any) -> IntArray:

@@ -1,0 +1,108 @@
+"""A function given by its table: what a user holds who has no formula.
+
+Main definitions: ``ListedLayout``, ``listed``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.check import Checker, integers
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.layout import Layout
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA802", "this is not the table of a layout")
+MOST = 2**20
+"""Elements of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLayout(Layout):
+    """A layout of a tile as the list of its element offsets.
+
+    Args:
+        extents: Tile extents, outermost dimension first; axis ``dimK`` is dimension K.
+        values: The offset at every flat index, dimension 0 fastest.
+
+    Raises: MalformedError: LA802.
+
+    Example:
+        >>> listed([[0, 2], [5, 3]]).table().tolist()
+        [0, 5, 2, 3]
+    """
+
+    extents: tuple[int, ...]
+    values: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA802")
+        if not self.extents or min(self.extents) < 1 or int(np.prod(self.extents, dtype=object)) != len(self.values):
+            raise CHECK.malformed("values", "must hold one offset per point of the extents", len(self.values))
+
+    def __str__(self) -> str:
+        return f"a table of {len(self.values)} offsets over {'x'.join(map(str, self.extents))}"
+
+    @property
+    def in_dims(self) -> dict[str, int]:
+        """The tile's dimensions."""
+        return {f"dim{place}": extent for place, extent in enumerate(self.extents)}
+
+    @property
+    def out_dims(self) -> dict[str, Any]:
+        """The offset, without a bound."""
+        return {"offset": None}
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self.values)
+
+    def at(self, index: int) -> int:
+        """Return the offset at a flat index."""
+        return self.values[CHECK.integer(index, "index", 0, self.size)]
+
+    def apply(self, coords: Any) -> Any:
+        """Return the offsets at many points; as every layout does."""
+        if isinstance(coords, dict):
+            names = CHECK.names(list(coords), "coords", tuple(self.in_dims), whole=True)
+            points = tuple(np.asarray(coords[name]) for name in sorted(names))
+            return {"offset": self.table()[np.ravel_multi_index(points, self.extents, order="F")]}
+        found = integers(coords, "coords")
+        if found is None or (found.size and not 0 <= int(found.min()) <= int(found.max()) < self.size):
+            raise CHECK.malformed("coords", f"must be flat indices below {self.size}", coords)
+        return self.table()[found]
+
+    def table(self) -> IntArray:
+        """Return the offsets at 0, 1, ..., size - 1."""
+        return np.array(self.values, dtype=np.int64)
+
+    def inverse(self) -> Any:
+        """Refuse: a table has no formula to invert.
+
+        Raises: RepresentabilityError: LA803.
+        """
+        because = "layoutalg.convert.recognize finds the layout that a table is, and that has an inverse"
+        raise RepresentabilityError(Diagnostic("LA803", "a table is not inverted as it is", (str(self),), because))
+
+
+def listed(table: object) -> ListedLayout:
+    """Return the layout of an array of element offsets, indexed outermost dimension first.
+
+    Args:
+        table: Integers: an array or nested lists, at most 2^20 entries.
+
+    Raises: MalformedError: LA802.
+    """
+    found = integers(table, "table")
+    if found is None or not found.ndim or not 0 < found.size <= MOST:
+        raise CHECK.malformed("table", f"must be an integer array of 1 to {MOST} offsets", table)
+    if int(found.min()) < 0 or int(found.max()) >= 2**62:
+        raise CHECK.malformed("table", "must hold offsets in [0, 2^62)", int(found.min()))
+    values = found.astype(np.int64).reshape(-1, order="F").tolist()
+    return ListedLayout(tuple(found.shape), tuple(values))

@@ -1,0 +1,241 @@
+"""Whether ldmatrix, stmatrix, ld.shared, st.shared or cp.async moves a tile, or given registers, and how.
+
+Main definitions: ``find``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute.inttuple import IntTuple
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import BudgetError, LayoutError, Repair, RepresentabilityError
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.recognize import Departure, linear
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.accesses import AccessPlan
+from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
+from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.register_map import tile_elements
+from layoutalg.synth.accesses import Broken, Moved, divided, overlapping, whole_tile
+from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.targets import banks
+from layoutalg.targets.nvidia import banks as nvidia_banks
+from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout, layout_of_table
+from layoutalg.targets.registry import lookup
+
+REACH = 2**32
+"""Shared addresses have 32 bits."""
+
+
+def find(request: Request) -> Admission:
+    """Return the instructions with their addresses and registers, or why there are none.
+
+    Mathematically: without ``registers``, whether every row of every matrix (every vector) of the tile is one row of
+    shared memory; with ``registers``, whether whole instructions move exactly these registers. Both are decided: see
+    ``layoutalg.synth.accesses``.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> found = admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "ldmatrix.x4", dtype="f16")
+        >>> found.descriptor.count, found.descriptor.turns
+        (16, 64)
+        >>> print(admissible("(64,64):(65,1)", "ldmatrix.x4", dtype="f16").rules)
+        ('ACCESS_ALIGNED',)
+    """
+    request.only("registers", "lanes", "warps")
+    form = access_form(request.consumer)
+    offered = available(form, request.target)
+    if offered is None:
+        return Unknown(f"no document at hand says whether {request.target} has {form.name}", ("targets",))
+    if not offered:
+        return _refused(request, Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
+    bits = request.dtype.bits
+    answer = _moved(request, form)
+    if isinstance(answer, Broken):
+        return _refused(request, answer, tuple(_repairs(request, form)))
+    plan = _plan(request, form, answer)
+    meaning = np.asarray(layout(form.name, answer.addresses, bits).table(), dtype=np.int64).reshape(-1)
+    requested = np.asarray(plan.requested.table(), dtype=np.int64).reshape(-1)
+    statement = {"f": document(meaning), "g": document(requested)}
+    seal = proved("equality", statement, [{"by": "table"}], f"{form.name} moves what was asked for")
+    narrow = bool(form.element_bits) or not lookup(request.target).measured
+    grade: Grade = "documented" if narrow else "measured"
+    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
+
+
+def _moved(request: Request, form: AccessForm) -> Moved | Broken:
+    bits = request.dtype.bits
+    places = _places(request)
+    if request.align_bytes * 8 % form.row_bits:
+        rows = form.row_bits // 8
+        because = f"rows start at multiples of {rows} bytes; the tile's base is one of {request.align_bytes} only"
+        return Broken("ACCESS_ALIGNED", because, {"align_bytes": request.align_bytes})
+    elements = np.arange(places.size, dtype=np.int64)
+    flat = places.reshape(-1, order="F")
+    if request.options.get("registers") is None:
+        broken = overlapping(flat, elements) if form.store else None
+        return broken or whole_tile(form, places, bits)
+    held = _held(request)
+    broken = overlapping(flat[held], held) if form.store else None
+    return broken or divided(form, flat[held], held, bits)
+
+
+def _places(request: Request) -> IntArray:
+    """Return the shared bit of every tile element."""
+    bits, offsets = request.dtype.bits, request.offsets
+    low, high = int(offsets.min()), int(offsets.max())
+    if low < 0 or (high + 1) * bits > 8 * REACH:
+        raise CHECK.malformed(
+            "layout", f"must have offsets from 0 to {8 * REACH // bits - 1}", low if low < 0 else high
+        )
+    return offsets * bits
+
+
+def _held(request: Request) -> IntArray:
+    options = request.options
+    return tile_elements(options["registers"], request.extents, options.get("lanes"), options.get("warps"))
+
+
+def _plan(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
+    bits = request.dtype.bits
+    names = ("instruction", "warp")
+    addresses, slots, parts = moved.addresses, moved.slots, moved.parts
+    pieces = bits // min(bits, form.unit_bits)
+    flat = _places(request).reshape(-1, order="F")
+    asked = flat[slots] + parts * (bits // pieces)
+    requested = asked if bits % 8 else asked // 8
+    many = slice(None) if moved.order else 0
+    last = names if moved.order else names[:1]
+
+    def arranged(table: IntArray) -> IntArray:
+        """[instruction, warp, lane, slot] -> [slot, lane, instruction, warp]."""
+        return np.asarray(table.transpose(3, 2, 0, 1)[..., many])
+
+    slot_axes = ("register", "lane", *last)
+    turns, ideal = _turns(request.target, form, addresses)
+    return AccessPlan(
+        instruction=form.name,
+        element_bits=bits,
+        count=len(addresses),
+        addresses=layout_of_table(addresses.transpose(2, 0, 1)[..., many], ("lane", *last), "byte"),
+        registers=_coordinates(arranged(slots), arranged(parts), pieces, slot_axes, request.extents),
+        requested=layout_of_table(arranged(requested), slot_axes, "bit" if bits % 8 else "byte"),
+        order=moved.order,
+        turns=turns,
+        ideal=ideal,
+        along=moved.along if moved.along >= 0 else None,
+    )
+
+
+def _coordinates(
+    slots: IntArray, parts: IntArray, pieces: int, names: tuple[str, ...], extents: tuple[int, ...]
+) -> Layout:
+    """Return (register, lane, ...) -> tile coordinates; with an output ``part`` where slots are parts of elements."""
+    total = math.prod(extents)
+    values = slots + parts * total
+    outputs = [(f"dim{place}", extent) for place, extent in enumerate(extents)] + [("part", pieces)] * (pieces > 1)
+    if values.size & (values.size - 1) == 0 and all(extent & (extent - 1) == 0 for _, extent in outputs):
+        found = linear(values.reshape(-1, order="F"))
+        if not isinstance(found, Departure):
+            axes = tuple((name, extent.bit_length() - 1) for name, extent in zip(names, values.shape, strict=True))
+            return LinearLayout(axes, tuple((name, extent.bit_length() - 1) for name, extent in outputs), *found)
+    return layout_of_table(values, names, "element")
+
+
+def _turns(target: str, form: AccessForm, addresses: IntArray) -> tuple[int | None, int | None]:
+    """Return the turns of all instructions and warps, and the least of the same groups of lanes; None: not known."""
+    if form.element_bits or form.name.startswith("cp."):
+        return None, None
+    access = banks.nvidia_access(form.name)
+    turns = ideal = 0
+    try:
+        for lanes in addresses.reshape(-1, form.addresses).tolist():
+            turns += banks.turns(target, form.name, lanes)
+            for group in nvidia_banks.crowd(lanes, access.bits, access.kind):
+                starts = {lanes[lane] // nvidia_banks.WORD_BYTES for lane in group}
+                words = len(starts) * max(1, access.bits // 32)
+                ideal += -(-words // nvidia_banks.BANKS)
+    except RepresentabilityError:
+        return None, None
+    return turns, ideal
+
+
+def _repairs(request: Request, form: AccessForm) -> Iterator[Repair]:
+    """Yield changes that are admitted, one of each kind: of base, matrix instruction, layout, and the widest vector."""
+    seen: set[str] = set()
+    for name, detail, changed, other in _candidates(request, form):
+        if name in seen:
+            continue
+        try:
+            if not isinstance(_moved(changed, other), Broken):
+                seen.add(name)
+                yield Repair(name, detail)
+        except BudgetError:
+            raise
+        except LayoutError:
+            continue
+
+
+def _candidates(request: Request, form: AccessForm) -> Iterator[tuple[str, str, Request, AccessForm]]:
+    rows = form.row_bits // 8
+    if request.align_bytes % rows:
+        request = replace(request, align_bytes=rows)
+        yield "align the tile", f"align_bytes={rows}", request, form
+    bits = request.dtype.bits
+    others = [other for other in _other_forms(form) if available(other, request.target)]
+    yield from (("take another instruction", other.name, request, other) for other in others if other.matrix_rows)
+    layout_ = request.layout
+    unit = form.row_bits // bits if form.row_bits % bits == 0 else 0
+    if isinstance(layout_, ComposedLayout) and unit > 1 and len(layout_.stages) == 1:
+        swizzle, offset = layout_.stages[0]
+        moved = Swizzle(swizzle.bits, unit.bit_length() - 1, swizzle.shift)
+        if unit & (unit - 1) == 0 and moved != swizzle:
+            changed = ComposedLayout(moved, offset, layout_.base)
+            yield "swizzle whole rows", str(changed), replace(request, layout=changed), form
+    if isinstance(layout_, CuteLayout) and unit > 1:
+        flat = [stride for _, stride in layout_.flat]
+        wide = {stride: -(-stride // unit) * unit for stride in flat if stride > unit and stride % unit}
+        if wide:
+            changed_strides = _padded(layout_.stride, wide)
+            padded = CuteLayout(layout_.shape, changed_strides)
+            yield "pad to whole rows", str(padded), replace(request, layout=padded), form
+    yield from (("move vectors", other.name, request, other) for other in others if not other.matrix_rows)
+
+
+def _padded(stride: IntTuple, wide: dict[int, int]) -> IntTuple:
+    if isinstance(stride, tuple):
+        return tuple(_padded(part, wide) for part in stride)
+    return wide.get(stride, stride)
+
+
+def _other_forms(form: AccessForm) -> Iterator[AccessForm]:
+    """Yield the forms of the same direction, the nearest first: narrower ones, transposed, vectors of falling width."""
+    kind = "st" if form.store else "ld"
+    if form.matrix_rows and not form.element_bits:
+        trans = ".trans" in form.name
+        counts = [count for count in (4, 2, 1) if 8 * count <= form.addresses]
+        for turned in (trans, not trans):
+            for count in counts:
+                other = FORMS[f"{kind}matrix.x{count}{'.trans' if turned else ''}"]
+                if other != form:
+                    yield other
+    if form.name.startswith("cp."):
+        narrower = [FORMS[f"cp.async.ca.{size}"] for size in (16, 8, 4)]
+    else:
+        names = ("v4.b32", "v2.b32", "b32", "b16", "b8")
+        narrower = [FORMS[f"{kind}.shared.{name}"] for name in names]
+    yield from (other for other in narrower if other.unit_bits < form.row_bits or form.matrix_rows)
+
+
+def _refused(request: Request, broken: Broken, repairs: tuple[Repair, ...] = ()) -> Refused:
+    name = request.dtype.name
+    return Refused(
+        request.consumer, request.target, name, (broken.rule,), (broken.reason,), broken.witness, repairs, None
+    )

@@ -1,0 +1,345 @@
+"""What one instruction moves between registers and shared memory: ldmatrix, stmatrix, ld.shared, st.shared, cp.async.
+
+Main definitions: ``AccessForm``, ``access_form``, ``available``, ``layout``.
+
+Notation: an instruction gets addresses of *rows*, one from each of some lanes; a slot is one element of a lane's
+registers, low bits first. Digits are bits of the unit's number and of the lane.
+
+Main statements: unit u of lane l is found at ``bit`` of the row at address lane ``row``, where both are sums of one
+pair (bit, row) for each set bit of u and of l; every pair has one part that is 0. For 32-bit units, q = l mod 4 and
+g = l div 4: ``ldmatrix`` has word i at bit 32 q of row 8 i + g; ``.trans`` half h of word i at bit 16 g of row
+8 i + 2 q + h; a load or store of V bits per lane has its V bits at bit 0 of row l.
+
+References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async. The fragments of the forms of 8 bits and fewer are
+figures there; as numbers they are in CUTLASS 4.2 (``copy_traits_sm100.hpp`` with the byte permutations of
+``copy_sm100.hpp``); that of ``m16n16`` was also read off an sm_120a by others. Evidence: the m8n8 forms ran on an H200.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import CuteLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.listed import listed
+from layoutalg.ground.recognize import Departure, linear, strided
+from layoutalg.targets.registry import lookup
+
+IntArray = npt.NDArray[np.int64]
+Pairs = tuple[tuple[int, int], ...]
+LANES = 32
+ROW_BITS = 128
+_PTX = "PTX ISA"
+_VERSION = "9.1"
+NARROW_TARGETS = ("sm_100a", "sm_103a", "sm_120a")
+"""Targets with the forms of 8-bit elements and fewer (``sm_103a`` as one of the family of ``sm_100f``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessForm:
+    """One instruction that moves rows of shared memory from or to registers.
+
+    Args:
+        name: Its name, without the parts that are the same in all forms.
+        store: Whether registers are written to shared memory.
+        unit_bits: Bits of shared memory that stay together.
+        row_bits: An address is a multiple of this.
+        register: (bit of the row, row) for each bit of the unit's number.
+        lane: (bit of the row, row) for each bit of the lane.
+        element_bits: The only width of elements that the form has; 0: it moves bits.
+        container_bits: Bits of a register that an element takes; 0: as many as it has.
+        matrix_rows: Rows of one matrix; 0 where there are no matrices.
+    """
+
+    name: str
+    store: bool
+    unit_bits: int
+    row_bits: int
+    register: Pairs
+    lane: Pairs
+    element_bits: int = 0
+    container_bits: int = 0
+    matrix_rows: int = 0
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA820")
+
+    @property
+    def addresses(self) -> int:
+        """How many lanes supply an address: the first ones."""
+        return 1 + sum(row for _, row in self.register + self.lane)
+
+    @property
+    def parts(self) -> int:
+        """How many sets of rows an instruction has that may be chosen one by one."""
+        return 1 << sum(row > 0 for _, row in self.register)
+
+    @property
+    def moved_bits(self) -> int:
+        """Bits of a row that are moved; the rest is padding."""
+        return self.unit_bits + sum(bit for bit, _ in self.register + self.lane)
+
+    def lanes(self) -> tuple[IntArray, IntArray]:
+        """Return the bit and the row that the bits of each lane add."""
+        return _sums(self.lane)
+
+    def units(self) -> tuple[IntArray, IntArray]:
+        """Return the bit and the row that each unit of a lane adds, in the order of registers."""
+        return _sums(self.register)
+
+    def slots(self, element_bits: int) -> tuple[IntArray, IntArray]:
+        """Return the bit and the row of each element of lane 0, or of each part of an element above the unit."""
+        step = min(element_bits, self.unit_bits)
+        bits, rows = self.units()
+        inside = np.arange(0, self.unit_bits, step, dtype=np.int64)
+        return (bits[:, None] + inside).reshape(-1), np.repeat(rows, len(inside))
+
+
+def _sums(pairs: Pairs) -> tuple[IntArray, IntArray]:
+    bits, rows = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for bit, row in pairs:
+        bits, rows = np.concatenate((bits, bits + bit)), np.concatenate((rows, rows + row))
+    return bits, rows
+
+
+_ACROSS: Pairs = ((0, 1), (0, 2), (0, 4))
+_COUNTS = {1: (), 2: (8,), 4: (8, 16)}
+
+
+def _words(*rows: int) -> Pairs:
+    return tuple((0, row) for row in rows)
+
+
+def _matrices() -> dict[str, AccessForm]:
+    forms = []
+    for count, more in _COUNTS.items():
+        words = _words(*more)
+        for store, kind in ((False, "ldmatrix"), (True, "stmatrix")):
+            straight = ((32, 0), (64, 0), *_ACROSS)
+            forms.append(AccessForm(f"{kind}.x{count}", store, 32, ROW_BITS, words, straight, matrix_rows=8))
+            turned = ((0, 2), (0, 4), (16, 0), (32, 0), (64, 0))
+            halves: Pairs = ((0, 1), *words)
+            forms.append(AccessForm(f"{kind}.x{count}.trans", store, 16, ROW_BITS, halves, turned, matrix_rows=8))
+        for bits, source in ((6, "b6x16_p32"), (4, "b4x16_p64")):
+            name = f"ldmatrix.m8n16.x{count}.b8x16.{source}"
+            straight = ((4 * bits, 0), (8 * bits, 0), *_ACROSS)
+            forms.append(AccessForm(name, False, 4 * bits, ROW_BITS, words, straight, bits, 8, 8))
+        columns: Pairs = ((0, 2), (0, 4), (8, 0), (16, 0), (32, 0))
+        narrow: Pairs = ((0, 1), (64, 0), *words)
+        forms.append(
+            AccessForm(f"stmatrix.m16n8.x{count}.trans.b8", True, 8, ROW_BITS, narrow, columns, 8, matrix_rows=8)
+        )
+    for count in (1, 2):
+        columns = ((0, 4), (0, 8), (8, 0), (16, 0), (32, 0))
+        wide: Pairs = ((0, 1), (0, 2), (64, 0), *_words(*(16,) * (count - 1)))
+        name = f"ldmatrix.m16n16.x{count}.trans.b8"
+        forms.append(AccessForm(name, False, 8, ROW_BITS, wide, columns, 8, matrix_rows=16))
+    return {form.name: form for form in forms}
+
+
+_LANES: Pairs = tuple((0, 1 << bit) for bit in range(5))
+
+
+def _vectors() -> dict[str, AccessForm]:
+    forms = []
+    for kind, store in (("ld.shared", False), ("st.shared", True)):
+        for bits in (8, 16, 32, 64, 128):
+            for count in (1, 2, 4, 8):
+                if bits * count <= ROW_BITS:
+                    name = f"{kind}{f'.v{count}' if count > 1 else ''}.b{bits}"
+                    forms.append(AccessForm(name, store, bits * count, bits * count, (), _LANES))
+    for cache, sizes in (("ca", (4, 8, 16)), ("cg", (16,))):
+        forms += [AccessForm(f"cp.async.{cache}.{size}", True, 8 * size, 8 * size, (), _LANES) for size in sizes]
+    return {form.name: form for form in forms}
+
+
+FORMS: Mapping[str, AccessForm] = MappingProxyType(_matrices() | _vectors())
+"""Every form by its short name."""
+_MATRIX = re.compile(
+    r"(ld|st)matrix(?:\.sync)?(?:\.aligned)?(\.m8n8|\.m16n16|\.m8n16|\.m16n8)?(\.x[124])(\.trans)?"
+    r"(?:\.shared(?:::cta)?)?(\.b16|\.b8|\.b8x16\.b[46]x16_p(?:32|64))?"
+)
+_PLAIN = re.compile(r"(ld|st)\.shared(?:::cta)?(\.v[248])?\.[busf](8|16|32|64|128)")
+_COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
+
+
+def access_form(instruction: object) -> AccessForm:
+    """Return the form of an instruction.
+
+    Args:
+        instruction: ``"ldmatrix.x4.trans"``, ``"stmatrix.m16n8.x1.trans.b8"``, ``"ld.shared.v4.b32"``,
+            ``"cp.async.cg.16"``; or the name in PTX.
+
+    Raises: MalformedError: LA820.
+
+    Example:
+        >>> access_form("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16").name
+        'ldmatrix.x2.trans'
+        >>> access_form("ldmatrix.x4").addresses, access_form("ld.shared.v4.f32").unit_bits
+        (32, 128)
+    """
+    text = instruction if isinstance(instruction, str) else ""
+    name = text
+    if found := _MATRIX.fullmatch(text):
+        kind, shape, count, trans, bits = found.groups(default="")
+        plain = shape in ("", ".m8n8") and bits in ("", ".b16")
+        name = f"{kind}matrix{'' if plain else shape}{count}{trans}{'' if plain else bits}"
+    elif found := _PLAIN.fullmatch(text):
+        name = f"{found[1]}.shared{found[2] or ''}.b{found[3]}"
+    elif found := _COPY.fullmatch(text):
+        name = f"cp.async.{found[1]}.{found[2]}"
+    if name not in FORMS:
+        raise MalformedError(
+            Diagnostic(
+                code="LA820",
+                what="this is not an access of registers to shared memory",
+                where=(shown(instruction),),
+                because="known are ldmatrix, stmatrix, ld.shared, st.shared and cp.async: "
+                "ldmatrix.x4.trans, ldmatrix.m16n16.x1.trans.b8, stmatrix.x2, ld.shared.v4.b32, cp.async.cg.16, ...",
+                source=f"{_PTX} {_VERSION}",
+            )
+        )
+    return FORMS[name]
+
+
+def available(form: AccessForm, target: str) -> bool | None:
+    """Return whether a target has an instruction; None where no document at hand says so.
+
+    Raises: MalformedError: LA340.
+
+    Example:
+        >>> [available(access_form("stmatrix.x1"), arch) for arch in ("sm_80", "sm_90a", "gfx942")]
+        [False, True, False]
+        >>> available(access_form("ldmatrix.m16n16.x1.trans.b8"), "sm_90a")
+        False
+
+    Source: PTX ISA 9.1, target notes of ldmatrix (sm_75), stmatrix (sm_90), cp.async (sm_80) and their narrow forms.
+    """
+    found = lookup(target)
+    capability = found.compute_capability
+    if found.vendor != "nvidia" or capability is None:
+        return False
+    if form.element_bits:
+        return True if target in NARROW_TARGETS else None if capability >= (10, 0) else False
+    since = {"ldmatrix": (7, 5), "stmatrix": (9, 0), "cp": (8, 0)}.get(form.name.split(".")[0], (7, 0))
+    return capability >= since
+
+
+def layout(instruction: str, addresses: object, element_bits: int = 16) -> Layout:
+    """Return which shared byte each register element of each lane is read from or written to.
+
+    Mathematically: element (register, lane) of instruction i is at address(row, i) + bit / 8, where the row and the bit
+    are those of the form. Elements below a byte are counted in bits.
+
+    Args:
+        instruction: As for ``access_form``.
+        addresses: Byte addresses int64[instruction, ..., lane], or a layout with the axis ``lane`` first; lanes that
+            supply no address may be left out.
+        element_bits: Bits of an element.
+
+    Returns:
+        (register, lane, ...) -> byte (bit where elements are smaller): a ``LinearLayout`` or ``CuteLayout`` where it is
+        one, else the table.
+
+    Raises: MalformedError: LA820, LA821.
+
+    Example:
+        >>> print(layout("ldmatrix.x1", [[16 * row for row in range(8)]]))
+        F2[register=2, lane=4,8,16,32,64, instruction= -> byte:128]
+        >>> print(layout("ldmatrix.x1", [[80 * row for row in range(8)]]))
+        ((2),(4,8),(1)):((2),(4,80),(0))
+
+    Source: the form's; see the head of the file.
+    """
+    form = access_form(instruction)
+    table, names = _table(addresses, form)
+    places = moved_bits(form, table, element_bits)
+    small = element_bits % 8
+    values = places if small else places // 8
+    return layout_of_table(values, ("register", "lane", *names), "bit" if small else "byte")
+
+
+def moved_bits(form: AccessForm, addresses: IntArray, element_bits: int) -> IntArray:
+    """Return the shared bit of each slot: int64[register, lane, ...] for byte addresses int64[lane, ...].
+
+    Example:
+        >>> moved_bits(access_form("ld.shared.b32"), np.arange(0, 128, 4), 32)[0, :3].tolist()
+        [0, 32, 64]
+    """
+    slot_bits, slot_rows = form.slots(element_bits)
+    lane_bits, lane_rows = form.lanes()
+    rows = slot_rows[:, None] + lane_rows
+    bits = slot_bits[:, None] + lane_bits
+    return np.asarray(8 * addresses[rows] + bits.reshape(*bits.shape, *(1,) * (addresses.ndim - 1)), dtype=np.int64)
+
+
+def _table(addresses: object, form: AccessForm) -> tuple[IntArray, tuple[str, ...]]:
+    """Return byte addresses [lane, ...] and the names of the other axes."""
+    if isinstance(addresses, Layout):
+        extents = addresses.in_dims
+        flat = np.asarray(addresses.table(), dtype=np.int64)
+        if isinstance(addresses, CuteLayout):
+            shape = addresses.shape if isinstance(addresses.shape, tuple) else (addresses.shape,)
+            sizes = [CuteLayout(mode).size for mode in shape]
+            names = tuple(("instruction", "warp")[: len(sizes) - 1])
+        else:
+            sizes, names = list(extents.values()), tuple(extents)[1:]
+        table = flat.reshape(sizes, order="F")
+    else:
+        found = np.asarray(addresses)
+        if found.dtype.kind not in "iu" or not 1 <= found.ndim <= 3:
+            raise _malformed("addresses", "must be integers [instruction, warp, lane] or a layout", addresses)
+        table = found.astype(np.int64).T
+        if found.ndim == 3:  # [instruction, warp, lane] -> [lane, instruction, warp]
+            table = found.astype(np.int64).transpose(2, 0, 1)
+        names = ("instruction", "warp")[: found.ndim - 1]
+    if len(table) < form.addresses:
+        raise _malformed("addresses", f"must have the addresses of {form.addresses} lanes", len(table))
+    if (table[: form.addresses] * 8 % form.row_bits).any() or int(table.min(initial=0)) < 0:
+        raise _malformed("addresses", f"must be non-negative multiples of {form.row_bits // 8}", int(table.min()))
+    return table, names
+
+
+def layout_of_table(values: IntArray, names: tuple[str, ...], output: str) -> Layout:
+    """Return the layout that a table over named axes (fastest first) is: over F2, strided by axis, or the table.
+
+    Example:
+        >>> print(layout_of_table(np.array([[0, 4], [1, 5], [2, 6]]), ("lane", "instruction"), "byte"))
+        ((3),(2)):((1),(4))
+    """
+    flat = values.reshape(-1, order="F")
+    if not values.size & (values.size - 1) and int(flat.min()) >= 0:
+        found = linear(flat)
+        if not isinstance(found, Departure):
+            size = 1 << max(int(flat.max()).bit_length(), 0)
+            axes = tuple((name, extent.bit_length() - 1) for name, extent in zip(names, values.shape, strict=True))
+            return LinearLayout(axes, ((output, size.bit_length() - 1),), *found)
+    parts = [
+        strided(values[tuple(slice(None) if k == axis else 0 for k in range(values.ndim))])
+        for axis in range(values.ndim)
+    ]
+    modes = [part for part in parts if not isinstance(part, Departure)]
+    if int(flat[0]) == 0 and len(modes) == len(parts):
+        whole = [part or ((1, 0),) for part in modes]
+        cute = CuteLayout(
+            tuple(tuple(extent for extent, _ in part) for part in whole),
+            tuple(tuple(stride for _, stride in part) for part in whole),
+        )
+        if np.array_equal(np.asarray(cute.table()), flat):
+            return cute
+    return listed(values)
+
+
+def _malformed(argument: str, rule: str, actual: Any) -> MalformedError:
+    where, because = (argument,), f"{argument} {rule}, not {shown(actual)}"
+    return MalformedError(Diagnostic("LA821", "these are no addresses of this instruction", where, because))
