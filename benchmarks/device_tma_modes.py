@@ -54,6 +54,13 @@ NOTES = 8
 
 _KERNEL = """
 {prelude}
+__device__ __forceinline__ la_u64 state(la_u32 barrier)
+{{
+    la_u64 value;
+    asm volatile("ld.volatile.shared.b64 %0, [%1];" : "=l"(value) : "r"(barrier) : "memory");
+    return value;
+}}
+
 extern "C" __global__ void __launch_bounds__(128) {name}(
     const la_tensor_map* maps, const int* heads, unsigned char* images, int image_bytes, int room_bytes, la_u64* notes)
 {{
@@ -70,19 +77,18 @@ extern "C" __global__ void __launch_bounds__(128) {name}(
     la_fence_async();
     __syncthreads();
     if (threadIdx.x == 0) {{
-        volatile la_u64* raw = bars;
-        note[0] = raw[1];
+        note[0] = state(spare);
         asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(spare), "r"(16) : "memory");
-        note[1] = raw[1];
+        note[1] = state(spare);
         la_fence_tensor_map(map);
         asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(head[0]) : "memory");
-        note[2] = raw[0];
+        note[2] = state(bar);
         const la_u32 destination = la_shared_address(base) + head[1];
         {issue}
         la_u64 began, now;
         asm volatile("mov.u64 %0, %globaltimer;" : "=l"(began));
         do {{ asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); }} while (now - began < 200000);
-        note[3] = raw[0];
+        note[3] = state(bar);
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(bar) : "memory");
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(bar) : "memory");
         bool done = false;
@@ -93,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(128) {name}(
             done = flag;
         }}
         note[4] = done;
-        note[5] = raw[0];
+        note[5] = state(bar);
     }}
     __syncthreads();
     unsigned top = 0, count = 0;
@@ -240,16 +246,16 @@ def driver_rows(count: int, seed: int) -> np.ndarray:
     return np.array(rows, dtype=np.int64)
 
 
-def ask_driver(device: Cuda, out: Path, count: int) -> None:
+def ask_driver(device: Cuda, out: Path, count: int, seed: int) -> None:
     """Record the driver's verdicts and bytes."""
     encoder = Encoder(device.lib)
-    rows = driver_rows(count, 7)
+    rows = driver_rows(count, seed)
     answers = [encoder.im2col(p, p[2]) for p in rows.tolist()]
     status = np.array([a[0] for a in answers], dtype=np.int32)
     words = np.frombuffer(b"".join(a[1] for a in answers), dtype="<u8").reshape(-1, 16)
     np.savez_compressed(out / "driver.npz", params=rows, status=status, words=words)
     print(f"driver: {count} asked, {int((status == 0).sum())} accepted", flush=True)
-    rows = driver_rows(600, 8)
+    rows = driver_rows(2000, seed + 1)
     modes = np.random.default_rng(9).integers(0, 2, len(rows))
     try:
         answers = [encoder.wide(p, p[2], int(m)) for p, m in zip(rows.tolist(), modes, strict=True)]
@@ -325,14 +331,14 @@ def im2col_case(rng: np.random.Generator, how: str) -> dict[str, object] | None:
             "offset": offset}  # fmt: skip
 
 
-def im2col_groups(scale: float) -> dict[str, list[dict[str, object]]]:
+def im2col_groups(scale: float, seed: int) -> dict[str, list[dict[str, object]]]:
     """Return the groups of random im2col loads."""
     groups = {}
-    sizes = {"words": 120, "plain": 160, "steps": 160, "steps_c": 60, "outside": 120, "steps_outside": 80,
+    sizes = {"words": 120, "plain": 160, "steps": 160, "steps_c": 60, "outside": 12, "steps_outside": 12,
              "channels": 80, "batch": 60, "offsets": 80, "offsets_beyond": 24, "swizzle": 100, "narrow": 80,
              "shifted": 40, "mixed": 160}  # fmt: skip
     for number, (how, count) in enumerate(sizes.items()):
-        rng = np.random.default_rng(4000 + number)
+        rng = np.random.default_rng(seed + number)
         cases: list[dict[str, object]] = []
         while len(cases) < max(4, int(count * scale)):
             case = im2col_case(rng, how)
@@ -404,6 +410,64 @@ def interleaved_im2col() -> list[dict[str, object]]:
                 cases.append({"mode": "im2col", "params": p, "coords": [first, *[0] * 4], "offsets": [0] * (rank - 2),
                               "expect": channels * pixels * 2, "offset": 0})  # fmt: skip
     return cases
+
+
+def random_interleaved(rng: np.random.Generator, mode: str) -> dict[str, object] | None:
+    """Return one random interleaved load, or None when it does not fit; a slice of 16 or 32 bytes is the element."""
+    rank, kind, swizzle = int(rng.integers(3, 6)), int(rng.integers(1, 3)), int(rng.integers(0, 4))
+    dtype = int(rng.choice((0, 1, 2, 4, 6, 7, 9, 11)))
+    size, unit = ELEMENT_BYTES[dtype], 16 * kind
+    dims = [int(rng.integers(1, 20)), *[int(rng.integers(1, 9)) for _ in range(rank - 1)]]
+    strides, pitch = [], unit * dims[0]
+    for j in range(1, rank):
+        strides.append(pitch + 32 * int(rng.integers(0, 3)) + (-pitch) % 32)
+        pitch = strides[-1] * dims[j]
+    steps = [int(rng.integers(1, 4)) if rng.random() < 0.4 else 1 for _ in range(rank)]
+    pad = [-1] * (5 - rank)
+    base, offset = 32 * int(rng.integers(0, 8)), 128 * int(rng.integers(0, 4)) if rng.random() < 0.3 else 0
+    tail = [kind, swizzle, int(rng.integers(0, 4)), int(rng.integers(0, 2)) if dtype in FLOATS else 0]
+    if mode == "tile":
+        box = [16 // size * int(rng.integers(1, 5)), *[int(rng.integers(1, 6)) for _ in range(rank - 1)]]
+        box[rank - 2] = int(rng.choice((1, 2, 8, 16, 64, 256)))
+        slices = int(np.prod([-(-b // s) for j, (b, s) in enumerate(zip(box, steps, strict=True)) if j != rank - 2]))
+        whole = int(np.prod([b // s for b, s in zip(box, steps, strict=True)])) * size
+        if whole > 233472 or unit * slices + offset > IMAGE_BYTES:
+            return None
+        coords = [int(rng.integers(-3, d + 2)) for d in dims]
+        p = [dtype, rank, base, *dims, *pad, *strides, *pad, *box, *pad, *steps, *pad, *tail]
+        return {"mode": mode, "params": p, "coords": [*coords, *[0] * (5 - rank)], "offsets": [],
+                "expect": unit * slices, "offset": offset}  # fmt: skip
+    lower, upper, coords = [], [], []
+    for j in range(rank - 2):
+        low = int(rng.integers(-4, 4))
+        least = low - (dims[j] - 1)
+        high = int(rng.integers(least, 4)) if least < 4 else least
+        lower.append(low)
+        upper.append(high)
+        coords.append(low + int(rng.integers(0, dims[j] + high - low)) // steps[j] * steps[j])
+    coords += [int(rng.integers(-1, dims[-2] + 1)), int(rng.integers(-1, dims[-1] + 1))]
+    offsets = [int(rng.integers(0, 6)) for _ in range(rank - 2)]
+    channels, pixels = 16 // size * int(rng.integers(1, 5)), int(rng.integers(1, 200))
+    if unit * pixels + offset > IMAGE_BYTES:
+        return None
+    short = [0] * (5 - rank)
+    p = [dtype, rank, base, *dims, *pad, *strides, *pad, *lower, *short, *upper, *short, channels, pixels]
+    return {"mode": mode, "params": [*p, *steps, *pad, *tail], "coords": [*coords, *[0] * (5 - rank)],
+            "offsets": offsets, "expect": unit * pixels, "offset": offset}  # fmt: skip
+
+
+def interleaved_groups(scale: float) -> dict[str, list[dict[str, object]]]:
+    """Return random interleaved loads of both modes."""
+    groups = {}
+    for seed, (mode, count) in enumerate((("tile", 400), ("im2col", 240))):
+        rng = np.random.default_rng(9000 + seed)
+        cases: list[dict[str, object]] = []
+        while len(cases) < max(4, int(count * scale)):
+            case = random_interleaved(rng, mode)
+            if case is not None:
+                cases.append(case)
+        groups[mode] = cases
+    return groups
 
 
 # --- running ------------------------------------------------------------------------------------------------------
@@ -544,6 +608,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=4000)
     for name in ("cubins", "job", "answer"):
         parser.add_argument(f"--{name}")
     arguments = parser.parse_args()
@@ -558,10 +623,11 @@ def main() -> None:
     print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
     if arguments.what == "compile":
         return
-    ask_driver(Cuda(), out, arguments.count)
+    ask_driver(Cuda(), out, arguments.count, arguments.seed)
     campaign = Campaign(out, cubins, arguments.seconds)
-    campaign.section("im2col", im2col_groups(arguments.scale), 80)
-    campaign.section("interleave", {"one at a time": interleave_cases(), "im2col": interleaved_im2col()}, 1)
+    campaign.section("interleave_random", interleaved_groups(arguments.scale), 40)
+    campaign.section("interleave", {"one at a time": interleave_cases(), "im2col": interleaved_im2col()}, 24)
+    campaign.section("im2col", im2col_groups(arguments.scale, arguments.seed), 80)
     facts = subprocess.run(
         ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True
     ).stdout.strip()
