@@ -10,8 +10,14 @@ if __name__ != "layoutalg.targets":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.targets import banks, layouts, model, nvidia, registry
+    from layoutalg.targets import banks, layouts, model, nvidia, registry, target_model
+    from layoutalg.targets.target_model import TargetModel, model_of
 
-__all__ = ["banks", "layouts", "model", "nvidia", "registry"]
+__all__ = ["TargetModel", "banks", "layouts", "model", "model_of", "nvidia", "registry", "target_model"]
 
-__getattr__, __dir__ = door(__name__, {f"{__name__}.{name}": name for name in __all__})
+_MODULES = ("banks", "layouts", "model", "nvidia", "registry")
+__getattr__, __dir__ = door(
+    __name__,
+    {f"{__name__}.{name}": name for name in _MODULES}
+    | {f"{__name__}.target_model": "TargetModel model_of target_model"},
+)

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError
+from layoutalg.ground.errors import BudgetError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.synth.admission import matrices, tma, wgmma
 from layoutalg.synth.admission.request import CHECK, Finder, Request, request_of
+from layoutalg.targets.target_model import Absent, model_of
 
 __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible"]
 
@@ -79,8 +80,18 @@ def admissible(
     request = request_of(
         layout, consumer, target, dtype, tile, align_bytes, options, of_registers=head in _OF_REGISTERS
     )
+    missing = model_of(target).consumer(consumer)
+    if isinstance(missing, Absent):
+        return _absent(request, missing)
     try:
         with clock.within(given):
             return CONSUMERS[head](request)
     except BudgetError as spent:
         return Unknown(spent.diagnostic.because or spent.diagnostic.what, (head,))
+
+
+def _absent(request: Request, missing: Absent) -> Refused:
+    """Return that the target has no such instruction, and what it has for the purpose."""
+    name, arch = request.dtype.name, request.target
+    repairs = tuple(Repair(f"use {other}", f"{arch} has {other} for the purpose") for other in missing.instead)
+    return Refused(request.consumer, arch, name, (missing.rule,), (missing.reason,), {}, repairs)

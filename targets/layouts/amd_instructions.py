@@ -8,7 +8,7 @@ first) and ``lane``; outputs are ``row``, ``col``, ``k`` and ``matrix`` (the ins
 Implementation notes: operand fragments are a run of at most 128 bits (MFMA) or 64 bits (RDNA4 WMMA) of consecutive k
 per lane, then the lanes over the rows, the matrices and the rest of k, then further runs in registers.
 
-References: AMD matrix instruction calculator 1.3.2 (CDNA3, RDNA3, RDNA4); AMD Instinct MI300 ISA section 7; AMD,
+References: AMD matrix instruction calculator 1.3.2 (CDNA2, CDNA3, RDNA3, RDNA4); AMD Instinct MI300 ISA section 7; AMD,
 "Introduction to Matrix Core Programming on AMD CDNA3 and CDNA4 architecture" (gfx950 f8f6f4 operands).
 """
 
@@ -97,6 +97,33 @@ _SHARED = _table(
     """,
     "calculator",
 )
+_GFX90A = _table(
+    """
+    32 32 1 2 32 32: v_mfma_f32_32x32x1f32
+    16 16 1 4 32 32: v_mfma_f32_16x16x1f32
+    4 4 1 16 32 32: v_mfma_f32_4x4x1f32
+    32 32 2 1 32 32: v_mfma_f32_32x32x2f32
+    16 16 4 1 32 32: v_mfma_f32_16x16x4f32
+    32 32 4 2 16 32: v_mfma_f32_32x32x4f16 v_mfma_f32_32x32x4bf16_1k
+    16 16 4 4 16 32: v_mfma_f32_16x16x4f16 v_mfma_f32_16x16x4bf16_1k
+    4 4 4 16 16 32: v_mfma_f32_4x4x4f16 v_mfma_f32_4x4x4bf16_1k
+    32 32 8 1 16 32: v_mfma_f32_32x32x8f16 v_mfma_f32_32x32x8bf16_1k
+    16 16 16 1 16 32: v_mfma_f32_16x16x16f16 v_mfma_f32_16x16x16bf16_1k
+    32 32 4 2 8 32: v_mfma_i32_32x32x4i8
+    16 16 4 4 8 32: v_mfma_i32_16x16x4i8
+    4 4 4 16 8 32: v_mfma_i32_4x4x4i8
+    32 32 8 1 8 32: v_mfma_i32_32x32x8i8
+    16 16 16 1 8 32: v_mfma_i32_16x16x16i8
+    32 32 2 2 16 32: v_mfma_f32_32x32x2bf16
+    16 16 2 4 16 32: v_mfma_f32_16x16x2bf16
+    4 4 2 16 16 32: v_mfma_f32_4x4x2bf16
+    32 32 4 1 16 32: v_mfma_f32_32x32x4bf16
+    16 16 8 1 16 32: v_mfma_f32_16x16x8bf16
+    16 16 4 1 64 64: v_mfma_f64_16x16x4f64
+    4 4 4 4 64 64: v_mfma_f64_4x4x4f64
+    """,
+    "calculator",
+)
 _XF32 = _table("16 16 8 1 32 32: v_mfma_f32_16x16x8_xf32\n32 32 4 1 32 32: v_mfma_f32_32x32x4_xf32", "calculator")
 _GFX950 = _table(
     """
@@ -113,10 +140,14 @@ _GFX950 = _table(
 )
 
 MFMA: Mapping[str, Mapping[str, MatrixInstruction]] = MappingProxyType(
-    {"gfx942": MappingProxyType(_SHARED | _XF32), "gfx950": MappingProxyType(_SHARED | _GFX950)}
+    {
+        "gfx90a": MappingProxyType(_GFX90A),
+        "gfx942": MappingProxyType(_SHARED | _XF32),
+        "gfx950": MappingProxyType(_SHARED | _GFX950),
+    }
 )
-"""Dense MFMA of CDNA3 and CDNA4. The ``_4bit`` entries are the f8f6f4 instructions with 4-bit operands; 6-bit operands
-pack across registers and have no power-of-two element."""
+"""Dense MFMA of CDNA2, CDNA3 and CDNA4. The ``_4bit`` entries are the f8f6f4 instructions with 4-bit operands; 6-bit
+operands pack across registers and have no power-of-two element."""
 
 WMMA: Mapping[str, Mapping[str, MatrixInstruction]] = MappingProxyType(
     {
@@ -161,7 +192,7 @@ def mfma_fragment(name: str, operand: str, arch: str = "gfx942") -> LinearLayout
     Args:
         name: Instruction, as in ``MFMA[arch]``.
         operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"`` (C is laid out as D).
-        arch: ``"gfx942"`` or ``"gfx950"``.
+        arch: ``"gfx90a"``, ``"gfx942"`` or ``"gfx950"``.
 
     Returns:
         (register, lane) -> (row, k, matrix) for A, (k, col, matrix) for B, (row, col, matrix) for C and D.
@@ -172,7 +203,7 @@ def mfma_fragment(name: str, operand: str, arch: str = "gfx942") -> LinearLayout
         >>> str(mfma_fragment("v_mfma_f32_32x32x8_f16", "A"))
         'F2[register=(0,1,0)(0,2,0), lane=(1,0,0)(2,0,0)(4,0,0)(8,0,0)(16,0,0)(0,4,0) -> row:32, k:8, matrix:1]'
 
-    Source: AMD matrix instruction calculator 1.3.2 (CDNA3); for gfx950 AMD's matrix core programming text.
+    Source: AMD matrix instruction calculator 1.3.2 (CDNA2, CDNA3); for gfx950 AMD's matrix core programming text.
     """
     shape = _instruction(MFMA, name, arch)
     _operand(operand)

@@ -49,6 +49,7 @@ from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
 from layoutalg.targets.registry import H200, Device, Target, lookup
+from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, ConsumerRule, Fact, TargetModel, model_of
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
@@ -85,6 +86,10 @@ VALUES: dict[type, object] = {
     Violation: Violation("BOX_RANGE", "too long", "box", 1),
     Device: H200,
     Target: lookup("sm_90a"),
+    Fact: LIMITS["sm_90a"]["lanes"],
+    Absent: model_of("sm_80").consumer("tma"),
+    ConsumerRule: CONSUMERS["tma"],
+    TargetModel: model_of("gfx942"),
     MmaInstruction: next(iter(MMA.values())),
     MatrixInstruction: next(iter(MFMA["gfx942"].values())),
     Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
