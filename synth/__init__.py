@@ -10,8 +10,9 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, tensormap, wgmma
+    from layoutalg.synth import admission, factor, tensormap, wgmma
     from layoutalg.synth.admission import admissible
+    from layoutalg.synth.factor import factorise
     from layoutalg.synth.tensormap import (
         InadmissibleError,
         Issue,
@@ -25,6 +26,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "layoutalg.synth.admission": "admission admissible",
+        "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
         "layoutalg.synth.wgmma": "wgmma InadmissibleOperandError OperandPlan OperandProblem synthesize_wgmma",
@@ -41,6 +43,8 @@ __all__ = [
     "TensorMapProblem",
     "admissible",
     "admission",
+    "factor",
+    "factorise",
     "synthesize_tensormap",
     "synthesize_wgmma",
     "tensormap",

@@ -28,7 +28,9 @@ from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
+from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
+from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
@@ -36,7 +38,7 @@ from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
-from layoutalg.synth import admissible, synthesize_tensormap
+from layoutalg.synth import admissible, factorise, synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
@@ -56,6 +58,7 @@ PLAN = synthesize_tensormap(EXAMPLE)
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 32)))
 RULE = tensormap.RULES["BOX_RANGE"]
 DESCRIPTOR = wgmma_facts.MatrixDescriptor(0, 16, 1024, 0, "128B")
+FACTORED = factorise(LinearLayout.from_bases({"register": [(8,)], "lane": [(1,), (2,), (4,)]}, {"offset": 16}))
 
 VALUES: dict[type, object] = {
     TensorMapProblem: PLAN.problem,
@@ -97,6 +100,9 @@ VALUES: dict[type, object] = {
     Refused: admissible("(64,32):(33,1)", "tma"),
     AccessPlan: admissible("(64,32):(32,1)", "ldmatrix.x4").descriptor,
     AccessForm: access_form("ldmatrix.x4"),
+    Factorisation: FACTORED,
+    ShufflePlan: FACTORED.shuffles,
+    Round: FACTORED.shuffles.rounds[0],
     PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
     Tile: Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
 }

@@ -1,0 +1,89 @@
+"""A layout as a descriptor's map after a permutation of registers and lanes.
+
+Main definitions: ``Factorisation``.
+
+Main statements: ``layout = carried o residual``: the place x of a thread wants the element at offset ``layout(x)``.
+The descriptor lays tile coordinate t at offset ``carried(t)``, tile coordinate t is first held by the place of the same
+flat number, and the shuffles bring place x the word of place ``residual(x)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.admission import Admitted
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.proofs.tile_map import SHARED_LAYOUTS
+
+CHECK = Checker("LA882", "this is not a factorisation")
+SCHEMA = "layoutalg/factorisation/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Factorisation(Shown):
+    """A layout, what the descriptor carries of it, and what the threads do.
+
+    Args:
+        layout: The layout that was factored.
+        carried: Tile coordinates to element offsets: what the consumer's descriptor denotes.
+        residual: Places (register, lane, warp), or tile coordinates, to tile coordinates, inside each warp.
+        plan: The admission of ``carried``.
+        shuffles: The residual as rounds of shuffles.
+        least: Whether no factorisation of the layout has fewer rounds.
+        unique: What all factorisations have in common.
+        certificate: That ``layout`` is the composition.
+
+    Raises: MalformedError: LA882.
+    """
+
+    layout: Any = field(hash=False)
+    carried: Any = field(hash=False)
+    residual: Any = field(hash=False)
+    plan: Admitted
+    shuffles: ShufflePlan
+    least: bool
+    unique: str
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA882")
+        for name in ("layout", "carried", "residual"):
+            if not isinstance(getattr(self, name), SHARED_LAYOUTS):
+                raise CHECK.malformed(name, "must be a layout", getattr(self, name))
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def rounds(self) -> int:
+        """Shuffle instructions of a thread, one 32-bit word each."""
+        return len(self.shuffles.rounds)
+
+    def __str__(self) -> str:
+        count = self.rounds
+        told = "no shuffle" if not count else f"{count} shuffle{'s' if count > 1 else ''} a thread"
+        how = ", the least" if self.least and count else ""
+        carrier = f"{self.plan.consumer} on {self.plan.target}, {self.plan.dtype}"
+        return "\n".join(
+            (
+                f"factored      {carrier}: {told}{how}",
+                f"  carried     {self.carried}",
+                f"  residual    {self.residual}",
+                f"  unique      {self.unique}",
+            )
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the answer as JSON-ready data; layouts as their texts."""
+        return {
+            "schema": SCHEMA, "verdict": "factored", "consumer": self.plan.consumer, "target": self.plan.target,
+            "dtype": self.plan.dtype, "layout": str(self.layout), "carried": str(self.carried),
+            "residual": str(self.residual), "rounds": self.rounds, "least": self.least, "unique": self.unique,
+            "plan": self.plan.to_json(), "shuffles": self.shuffles.to_json(),
+            "certificate": self.certificate.to_json(),
+        }  # fmt: skip

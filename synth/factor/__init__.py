@@ -1,0 +1,223 @@
+"""Factors of a layout: what a descriptor carries, after what the threads shuffle.
+
+Main definitions: ``factorise``.
+
+Mathematically: X is the set of places (register, lane, warp), G_r the bijections of X that keep the warp, and 𝒟 the
+functions that the consumer's descriptors denote on a tile with the elements of X. A layout L factors if L = D R with D
+in 𝒟 and R in G_r, which says: D and L take every warp's places to the same set of offsets. If one D does, the others
+that do are D G, G in G_r: they differ by moves inside warps.
+
+Implementation notes: over F2 the answer is exact in both directions (see ``bits``). Other extents are factored over
+the orders of their digits (see ``orders``). Whatever is found is admitted and certified before it is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from layoutalg.f2 import matrix
+from layoutalg.f2.layout import LinearLayout
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.certify.algebra import composition
+from layoutalg.proofs.factorisation import Factorisation
+from layoutalg.synth.admission import admissible
+from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carriers, run_bits
+from layoutalg.synth.factor.question import IntArray, Question, read
+from layoutalg.synth.factor.shuffles import shuffles
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
+from layoutalg.targets.registry import lookup
+
+__all__ = ["factorise"]
+
+CONSUMERS = ("tma", "tma.store")
+"""Consumers whose descriptor maps are known as a whole."""
+
+
+def factorise(
+    layout: object,
+    consumer: str = "tma",
+    target: str = "sm_90a",
+    dtype: object = "bf16",
+    *,
+    warps: int = 1,
+    roles: Sequence[str] | None = None,
+    budget_seconds: float = PLAN_SECONDS,
+) -> Factorisation | Refused | Unknown:
+    """Return a layout as a descriptor's map after a permutation of registers and lanes, of least shuffles.
+
+    Mathematically: ``layout = carried o residual`` on flat coordinates; ``carried`` is admitted by the consumer,
+    ``residual`` keeps the warp of every place, and ``rounds`` is the least number of 32-bit shuffles of a thread over
+    all such pairs (one element a word).
+
+    Args:
+        layout: Register, lane and warp to element offset (axes named ``register``, ``lane``, ``warp``); or tile
+            coordinates to element offset, whose elements are then dealt to threads in row-major order. A layout of any
+            family, its text, or an array of element offsets.
+        consumer: ``"tma"`` or ``"tma.store"``; of other consumers only layouts that they carry whole are factored.
+        target: Architecture.
+        dtype: Element type.
+        warps: Warps that a tile is dealt to.
+        roles: What each axis is, fastest first, where the names do not say it: ``"register"``, ``"lane"``, ``"warp"``
+            or ``"thread"``, 32 to a warp.
+        budget_seconds: Seconds of wall time.
+
+    Returns:
+        The factors; ``Refused``, whose witness has ``output_bit``; or ``Unknown`` with what is missing.
+
+    Raises: MalformedError: LA340, LA375, LA376, LA801, LA880.
+
+    Example:
+        >>> import layoutalg as la
+        >>> wanted = la.LinearLayout.from_bases(
+        ...     {"register": [(1,), (2,), (8,)], "lane": [(4,), (16,), (32,), (64,), (128,)]}, {"offset": 256}
+        ... )
+        >>> found = factorise(wanted)
+        >>> found.rounds, bool(la.equivalent(found.carried @ found.residual, wanted))
+        (4, True)
+    """
+    question = read(layout, dtype, warps, roles)
+    try:
+        with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+            return _found(question, consumer, target)
+    except BudgetError as spent:
+        return Unknown(spent.diagnostic.because or spent.diagnostic.what, ("factorise",))
+
+
+def _found(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
+    """Ask the consumer for the whole layout of a tile, then for factors."""
+    if not question.threaded:
+        whole = admissible(question.layout, consumer, target, question.dtype.name)
+        if isinstance(whole, Admitted):
+            identity = np.arange(question.size, dtype=np.int64)
+            unique = "the consumer carries the layout as it is, and nothing is shuffled"
+            residual = _map(question.axes, question.tile, identity)
+            return _made(question, question.layout, residual, identity, whole, unique, least=True)
+    lookup(target)
+    if consumer not in CONSUMERS:
+        return Unknown(f"the maps that {consumer} carries are not listed as a whole", ("factorise",))
+    bits = bits_of(question)
+    if bits is None:
+        return Unknown("the layout is not linear over F2", ("factorise",))
+    swizzles = tuple(name for name in SWIZZLE_TABLE if swizzle_supported(name, target))
+    return _linear(question, bits, consumer, target, swizzles)
+
+
+def _linear(
+    question: Question, bits: Bits, consumer: str, target: str, swizzles: tuple[str, ...]
+) -> Factorisation | Refused | Unknown:
+    found = list(carriers(bits, swizzles))
+    obstacles = tuple(each for each in found if isinstance(each, Obstacle))
+    dense = max(question.offsets) < question.size
+    for carrier in sorted((each for each in found if isinstance(each, Carrier)), key=lambda each: each.rounds):
+        carried = _bit_map(question.tile, carrier.columns(bits.low))
+        admitted = admissible(carried, consumer, target, question.dtype.name)
+        if isinstance(admitted, Admitted):
+            source = np.argsort(carried.table())[np.searchsorted(np.sort(carried.table()), question.offsets)]
+            residual = _map(question.axes, question.tile, source)
+            words = question.counts[0]
+            colours = _colours(bits, source, carrier.rounds < words)
+            least = dense or not carrier.rounds
+            return _made(question, carried, residual, source, admitted, _unique(bits, carrier), least, colours)
+        if dense:
+            return Unknown(f"a map of the class that {consumer} carries was not admitted: {admitted}", ("factorise",))
+    if not dense and not any(each.rule == "FACTOR_INJECTIVE" for each in obstacles):
+        return Unknown(f"the offsets are not 0 to {question.size - 1}: {obstacles[0].because}", ("factorise",))
+    said = dict.fromkeys((each.rule, each.because) for each in obstacles)
+    rules, reasons = tuple(rule for rule, _ in said), tuple(because for _, because in said)
+    return Refused(consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit})
+
+
+def _made(
+    question: Question, carried: Any, residual: Any, source: IntArray, plan: Admitted, unique: str, least: bool,
+    colours: IntArray | None = None,
+) -> Factorisation:  # fmt: skip
+    """Put the answer together: the rounds and the certificate."""
+    registers, lanes, warps = question.counts
+    register, lane, warp = question.owner
+    place = (warp * lanes + lane) * registers + register
+    shape = (warps, lanes, registers)
+    at = np.argsort(place)
+    travel = None if colours is None else colours[at].reshape(shape)
+    steps = shuffles(place[source][at].reshape(shape), travel)
+    certificate = composition(_flat(carried), _flat(residual), _flat(question.layout))
+    return Factorisation(question.layout, carried, residual, plan, steps, least, unique, certificate)
+
+
+def _flat(layout: Any) -> Any:
+    """Return a linear layout with one output, whose flat coordinates are those of its outputs; others as they are."""
+    if not isinstance(layout, LinearLayout) or len(layout.out_axes) == 1:
+        return layout
+    return LinearLayout(layout.in_axes, (("flat", layout.out_bits),), layout.columns, layout.constant)
+
+
+def _axes(dims: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, extent.bit_length() - 1) for name, extent in dims)
+
+
+def _bit_map(tile: tuple[tuple[str, int], ...], columns: tuple[int, ...]) -> LinearLayout:
+    """The map of tile bits to offsets."""
+    width = max(columns, default=0).bit_length()
+    return LinearLayout(_axes(tile), (("offset", width),), columns)
+
+
+def _map(axes: tuple[tuple[str, int], ...], tile: tuple[tuple[str, int], ...], source: IntArray) -> LinearLayout:
+    """The map of places to tile coordinates, which is linear."""
+    first = int(source[0])
+    columns = tuple(int(source[1 << bit]) ^ first for bit in range(len(source).bit_length() - 1))
+    return LinearLayout(_axes(axes), _axes(tile), columns, first)
+
+
+def _colours(bits: Bits, source: IntArray, stays: bool) -> IntArray:
+    """Return a class per place, such that one class is one word per lane, sent and received.
+
+    Mathematically: the classes of a subspace H of the register and lane bits with as many dimensions as there are lane
+    bits, that meets the register bits in 0 and is taken by the residual to one that does. Where every lane keeps words,
+    H lies in the differences of the words kept, so that these fill whole classes.
+    """
+    inside = [bit for bit, role in enumerate(bits.roles) if role < 2]
+    registers = [1 << bit for bit in bits.of_role(0)]
+    lane_mask = sum(1 << bit for bit in bits.of_role(1))
+    columns = [int(source[1 << bit]) ^ int(source[0]) for bit in inside]
+
+    def back(sets: Sequence[int]) -> list[int]:
+        return [sum(1 << bit for at, bit in enumerate(inside) if chosen >> at & 1) for chosen in sets]
+
+    if stays:
+        kept = back(
+            matrix.kernel([(column ^ 1 << bit) & lane_mask for bit, column in zip(inside, columns, strict=True)])
+        )
+        basis = list(matrix.intersection(kept, registers))
+        chosen: list[int] = []
+        for vector in kept:
+            if matrix.rank([*basis, *chosen, vector]) > len(basis) + len(chosen):
+                chosen.append(vector)
+    else:
+        sources = back(matrix.kernel([column & lane_mask for column in columns]))
+        size = len(bits.roles)
+        outside = [1 << bit for bit in range(size) if bits.roles[bit] == 2]
+        common = matrix.common_complement([*registers, *outside], [*sources, *outside], size)
+        chosen = list(common)
+    mask = sum(1 << bit for bit in inside)
+    answer = np.arange(len(source), dtype=np.int64) & mask
+    for vector in matrix.image_basis(chosen):
+        answer = np.where(answer >> (vector.bit_length() - 1) & 1, answer ^ vector, answer)
+    return answer
+
+
+def _unique(bits: Bits, carrier: Carrier) -> str:
+    """Say what all factorisations with the carrier's swizzle share."""
+    run = 1 << run_bits(carrier.swizzle, bits.low)
+    warp = ", ".join(str(carrier.order[place]) for place in bits.of_role(2))
+    fixed = f"runs of {run} elements and the warp bits at offset bits ({warp})" if warp else f"runs of {run} elements"
+    count = math.factorial(len(carrier.free))
+    name = "without a swizzle" if carrier.swizzle == "NONE" else f"with the swizzle {carrier.swizzle}"
+    return f"{name}: {fixed}; the other {len(carrier.free)} bits in any order, {count} maps, one residual each"

@@ -1,0 +1,174 @@
+"""What is to be factored: the offsets that the places of threads want, and which place belongs to which thread.
+
+Main definitions: ``Question``, ``read``, ``ROLES``.
+
+Notation: a place is a flat coordinate of the layout, as everywhere in the library the first axis fastest. Axes named
+``register``, ``lane`` and ``warp`` say what a place is; ``roles`` names those of other layouts. The tile of such a
+layout has one dimension, and tile coordinate t belongs to place t. A layout of a tile keeps its dimensions, and its
+elements are dealt to threads in row-major order: one 16-byte chunk to a lane, 32 lanes, the warps, then again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.proofs.dtypes import ElementType, element_type
+from layoutalg.proofs.tile_map import columns, extents_of, layout_of, offsets
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA880", "this cannot be factored")
+ROLES = ("register", "lane", "warp")
+WARP_LANES = 32
+CHUNK_BYTES = 16
+MOST = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A layout with its places.
+
+    Args:
+        layout: The layout as it was read.
+        dtype: Element type.
+        axes: (name, extent) of the layout's axes, fastest first.
+        tile: The same of the carried layout's.
+        order: The axes of the tile, outermost dimension first.
+        offsets: The element offset at every place.
+        owner: Register, lane and warp of every place, one row each.
+        threaded: Whether the axes say what a place is.
+    """
+
+    layout: Any = field(hash=False)
+    dtype: ElementType
+    axes: tuple[tuple[str, int], ...]
+    tile: tuple[tuple[str, int], ...]
+    order: tuple[str, ...]
+    offsets: IntArray = field(hash=False)
+    owner: IntArray = field(hash=False)
+    threaded: bool
+
+    @property
+    def size(self) -> int:
+        """Number of places."""
+        return len(self.offsets)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Registers of a lane, lanes of a warp, warps."""
+        registers, lanes, warps = (int(part) + 1 for part in self.owner.max(axis=1))
+        return registers, lanes, warps
+
+    @property
+    def chunk(self) -> int:
+        """Elements of 16 bytes."""
+        return max(1, CHUNK_BYTES * 8 // self.dtype.bits)
+
+
+def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None) -> Question:
+    """Return what is asked; arguments as for ``factorise``.
+
+    Raises: MalformedError: LA340, LA376, LA880.
+    """
+    kind = element_type(dtype)
+    if kind.bits not in (8, 16, 32, 64):
+        raise CHECK.malformed("dtype", "must have 8, 16, 32 or 64 bits", kind.name)
+    found = layout_of(layout, None, max(1, kind.bits // 8))
+    modes = _axes(found)
+    named = tuple(name for name, _ in modes)
+    if roles is not None:
+        if isinstance(roles, str) or len(tuple(roles)) != len(modes) or not set(roles) <= {*ROLES, "thread"}:
+            raise CHECK.malformed("roles", f"must name one of {', '.join(ROLES)}, thread per axis", roles)
+        named = tuple(roles)
+    size = math.prod(extent for _, extent in modes)
+    if not 0 < size <= MOST:
+        raise CHECK.malformed("layout", f"must have 1 to {MOST} places", size)
+    if set(named) & {*ROLES, "thread"}:
+        return _threads(found, kind, modes, named, size)
+    return _tile(found, kind, modes, CHECK.integer(warps, "warps", 1, 33))
+
+
+def _axes(layout: Any) -> tuple[tuple[str, int], ...]:
+    if isinstance(layout, CuteLayout | ComposedLayout | ListedLayout) or not hasattr(layout, "in_dims"):
+        return tuple((f"dim{place}", extent) for place, extent in enumerate(extents_of(layout)))
+    inputs = dict(layout.in_dims)
+    if "offset" in inputs and len(inputs) == 1:
+        return tuple((f"dim{place}", extent) for place, extent in enumerate(extents_of(layout)))
+    return tuple(inputs.items())
+
+
+def _threads(
+    layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], named: tuple[str, ...], size: int
+) -> Question:
+    places = np.arange(size, dtype=np.int64)
+    owner = np.zeros((3, size), dtype=np.int64)
+    scale = [1, 1, 1]
+    for name, (axis, extent) in zip(named, modes, strict=True):
+        digit, places = places % extent, places // extent
+        parts: tuple[tuple[int, IntArray, int], ...]
+        if name == "thread":
+            if extent > WARP_LANES and extent % WARP_LANES:
+                raise CHECK.malformed("layout", f"must have whole warps of {WARP_LANES} threads", extent)
+            parts = (
+                (1, digit % WARP_LANES, min(extent, WARP_LANES)),
+                (2, digit // WARP_LANES, -(-extent // WARP_LANES)),
+            )
+        elif name in ROLES:
+            parts = ((ROLES.index(name), digit, extent),)
+        elif extent == 1:
+            continue
+        else:
+            raise CHECK.malformed("layout", f"must have the axes {', '.join(ROLES)}, each other of extent 1", axis)
+        for role, value, width in parts:
+            owner[role] += scale[role] * value
+            scale[role] *= width
+    if scale[1] > WARP_LANES:
+        raise CHECK.malformed("layout", f"must have at most {WARP_LANES} lanes", scale[1])
+    return Question(layout, kind, modes, (("tile", size),), ("tile",), _offsets(layout, size), owner, True)
+
+
+def _offsets(layout: Any, size: int) -> IntArray:
+    """The offset of every place; a layout into a tile of several dimensions is one into the row-major tile."""
+    if isinstance(layout, CuteLayout | ComposedLayout | ListedLayout) or len(layout.out_dims) == 1:
+        return np.asarray(layout.table(), dtype=np.int64).reshape(-1)
+    answer = np.zeros(size, dtype=np.int64)
+    for (name, extent), column in zip(layout.out_dims.items(), columns(layout), strict=True):
+        if not extent:
+            raise CHECK.malformed("layout", "must bound its outputs", name)
+        answer = answer * extent + column
+    return answer
+
+
+def _tile(layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], warps: int) -> Question:
+    names = [name for name, _ in modes]
+    order = names
+    if set(names) == {"row", "col"}:
+        order = ["row", "col"]
+    elif set(names) == {f"dim{place}" for place in range(len(names))}:
+        order = sorted(names, key=lambda name: int(name[3:]))
+    extents = dict(modes)
+    shape = tuple(extents[name] for name in order)
+    axes = [order.index(name) for name in names]
+    table = offsets(layout, shape).transpose(axes).reshape(-1, order="F")
+    rows = np.arange(len(table), dtype=np.int64).reshape(shape).transpose(axes).reshape(-1, order="F")
+    return Question(layout, kind, modes, modes, tuple(order), table, _dealt(rows, kind, warps), False)
+
+
+def _dealt(rows: IntArray, kind: ElementType, warps: int) -> IntArray:
+    """Register, lane and warp of row-major positions."""
+    size = len(rows)
+    if size % warps:
+        raise CHECK.malformed("warps", "must divide the elements of the tile", warps)
+    lanes = math.gcd(size // warps, WARP_LANES)
+    vector = math.gcd(size // warps // lanes, max(1, CHUNK_BYTES * 8 // kind.bits))
+    low, rest = rows % vector, rows // vector
+    lane, rest = rest % lanes, rest // lanes
+    return np.stack([low + vector * (rest // warps), lane, rest % warps])

@@ -1,0 +1,142 @@
+"""Factorisations against an enumeration of all descriptor maps and all residuals' shuffles."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.proofs.admission import Refused
+from layoutalg.synth import factorise
+
+ELEMENT_BYTES = {"f64": 8, "f32": 4, "bf16": 2, "u8": 1}
+XORS = {16: (), 32: ((4, 7),), 64: ((4, 7), (5, 8)), 128: ((4, 7), (5, 8), (6, 9))}
+
+
+def every_map(n: int, element_bytes: int) -> dict[tuple[int, ...], None]:
+    """Tables of all descriptor maps of 2^n elements in a row: a run kept, digits moved, address bits flipped."""
+    found: dict[tuple[int, ...], None] = {}
+    for span, flips in XORS.items():
+        run = (span // element_bytes).bit_length() - 1
+        if run > n:
+            continue
+        for order in itertools.permutations(range(run, n)):
+            moves = (*range(run), *order)
+            at = [sum((x >> i & 1) << b for i, b in enumerate(moves)) * element_bytes for x in range(1 << n)]
+            flipped = [a ^ sum((a >> s & 1) << t for t, s in flips) for a in at]
+            found[tuple(a // element_bytes for a in flipped)] = None
+    return found
+
+
+def least_rounds(table: list[int], shape: tuple[int, int, int], maps: dict[tuple[int, ...], None]) -> int | None:
+    """Fewest words that the busiest lane receives, over all maps; None where none keeps every warp."""
+    registers, lanes, _ = shape
+    best = None
+    for each in maps:
+        back = {offset: place for place, offset in enumerate(each)}
+        source = [back[offset] for offset in table]
+        group = registers * lanes
+        if any(y // group != x // group for x, y in enumerate(source)):
+            continue
+        busy = dict.fromkeys(range(len(table) // registers), 0)
+        for x, y in enumerate(source):
+            busy[x // registers] += y // registers != x // registers
+        best = min(max(busy.values()), len(table) if best is None else best)
+    return best
+
+
+def drawn(rng: random.Random, n: int, shape: tuple[int, int, int], element_bytes: int) -> LinearLayout:
+    """A layout of n bits: any, a permutation of bits, or a descriptor's map after a residual, sometimes shifted."""
+    while True:
+        columns = [rng.randrange(1, 1 << n) for _ in range(n)]
+        if rng.random() < 0.3:
+            columns = [1 << bit for bit in rng.sample(range(n), n)]
+        if matrix.rank(columns) == n:
+            break
+    inner = shape[0] + shape[1]
+    if rng.random() < 0.6:
+        local = [c & (1 << inner) - 1 for c in columns[:inner]]
+        while matrix.rank(local) < inner:
+            local = [rng.randrange(1, 1 << inner) for _ in range(inner)]
+        residual = local + [columns[i] & (1 << inner) - 1 | 1 << i for i in range(inner, n)]
+        table = rng.choice(list(every_map(n, element_bytes)))
+        columns = [table[c] for c in residual]
+    constant = rng.choice((0, 0, rng.randrange(1 << n)))
+    axes = tuple(zip(("register", "lane", "warp"), shape, strict=True))
+    return LinearLayout(axes, (("offset", n),), tuple(columns), constant)
+
+
+@pytest.mark.parametrize("dtype", ELEMENT_BYTES)
+def test_every_answer_is_that_of_an_enumeration(dtype: str) -> None:
+    rng = random.Random(dtype)
+    size = ELEMENT_BYTES[dtype]
+    seen = {True: 0, False: 0}
+    for n in (5, 6, 7, 8):
+        most = n - (16 // size).bit_length() + 1
+        if not 1 <= most <= 5:
+            continue
+        maps = every_map(n, size)
+        for _ in range(15):
+            warp = rng.randint(0, 2)
+            lane = rng.randint(1, min(5, n - warp))
+            shape = (n - warp - lane, lane, warp)
+            layout = drawn(rng, n, shape, size)
+            wanted = least_rounds(layout.table().tolist(), (1 << shape[0], 1 << shape[1], 1 << shape[2]), maps)
+            found = factorise(layout, dtype=dtype)
+            seen[bool(found)] += 1
+            assert bool(found) == (wanted is not None), (layout, found)
+            if found:
+                assert found.rounds == wanted
+                assert found.least
+            else:
+                assert isinstance(found, Refused)
+                assert 0 <= found.witness["output_bit"] < n
+    assert min(seen.values()) > 2
+
+
+def test_factors_compose_and_are_carried() -> None:
+    rng = random.Random(3)
+    for _ in range(25):
+        shape = (rng.randint(3, 6), 5, rng.randint(0, 2))
+        layout = drawn_large(rng, shape)
+        found = factorise(layout)
+        if not found:
+            continue
+        assert la.equivalent(found.carried @ found.residual, layout)
+        assert la.admissible(found.carried, "tma")
+        assert found.certificate.kind == "composition"
+        assert found.certificate.check()
+        assert_executes(found)
+
+
+def drawn_large(rng: random.Random, shape: tuple[int, int, int]) -> LinearLayout:
+    n = sum(shape)
+    inner = shape[0] + shape[1]
+    while True:
+        local = [rng.randrange(1, 1 << inner) for _ in range(inner)]
+        if rng.random() < 0.5:
+            local = [1 << bit for bit in rng.sample(range(inner), inner)]
+        if matrix.rank(local) == inner:
+            break
+    span = rng.choice(tuple(XORS))
+    run = (span // 2).bit_length() - 1
+    order = [*range(run), *rng.sample(range(run, n), n - run)]
+    flips = [(t - 1, s - 1) for t, s in XORS[span]]
+    units = [1 << bit for bit in order]
+    carried = [u ^ sum((u >> s & 1) << t for t, s in flips) for u in units]
+    residual = local + [rng.randrange(1 << inner) | 1 << bit for bit in range(inner, n)]
+    columns = tuple(matrix.apply(carried, column) for column in residual)
+    axes = tuple(zip(("register", "lane", "warp"), shape, strict=True))
+    return LinearLayout(axes, (("offset", n),), columns, rng.choice((0, columns[0])))
+
+
+def assert_executes(found: object) -> None:
+    """Running the rounds on random words is the residual."""
+    plan, residual = found.shuffles, found.residual.table()  # type: ignore[attr-defined]
+    words = np.random.default_rng(0).integers(0, 2**32, (plan.warps, plan.lanes, plan.registers))
+    flat = words.reshape(-1)  # place x of a thread layout: register fastest, then lane, then warp
+    assert np.array_equal(plan.run(words).reshape(-1), flat[residual])
