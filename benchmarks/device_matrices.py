@@ -117,7 +117,8 @@ def move_kernel(name: str) -> KernelSource:
     store = access_form(name).store
     body = _MOVE.format(
         name=f"la_move_{symbol(name)}", words=words, statement=text,
-        image_type="unsigned char" if store else "const unsigned char", words_type="const la_u32" if store else "la_u32",
+        image_type="unsigned char" if store else "const unsigned char",
+        words_type="const la_u32" if store else "la_u32",
         initial="0xEE" if store else "image[i]",
         out=";" if store else f"words[(32 * n + threadIdx.x) * {words} + v] = w[v];",
         back="for (int i = threadIdx.x; i < bytes; i += 32) image[i] = la_shared()[i];" if store else "",
