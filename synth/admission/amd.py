@@ -1,0 +1,234 @@
+"""Whether MFMA and WMMA take a layout of registers, and LDS instructions of AMD a layout of a tile.
+
+Main definitions: ``find_matrix``, ``find_access``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import Repair, shown
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.register_map import tile_elements
+from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
+from layoutalg.synth.lds import FILLS, TRANSPOSING, WIDTHS, Broken, FillPlan, LdsPlan, fill, read_or_write
+from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, MatrixInstruction
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import model_of
+
+_TABLES = {"mfma": MFMA, "wmma": WMMA}
+ACCESSES = (*WIDTHS, *TRANSPOSING, *FILLS)
+UNDOCUMENTED = (
+    "ds_read_b64_tr_b4", "ds_read_b96_tr_b6", "buffer_load_dwordx3_lds", "global_load_lds_dwordx3",
+)  # fmt: skip
+"""Instructions that exist and whose exchange of lanes, or place in LDS, no document at hand states for whole bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixPlan:
+    """A layout of registers as operands of one matrix instruction.
+
+    Args:
+        instruction: Its name.
+        operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
+        shape: (m, n, k).
+        tiling: Which registers and tile each instruction takes.
+    """
+
+    instruction: str
+    operand: str
+    shape: tuple[int, int, int]
+    tiling: Tiling
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA832")
+
+    def __str__(self) -> str:
+        return f"{self.instruction} {self.operand}: {self.tiling}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/matrix-plan/1", "instruction": self.instruction, "operand": self.operand,
+            "shape": list(self.shape), "tiling": self.tiling.to_json(),
+        }  # fmt: skip
+
+
+def find_matrix(request: Request) -> Admission:
+    """Return which instructions take the registers, or the first place where they are none's.
+
+    Mathematically: admitted exactly if the layout is a tiling of the instruction's fragment, as ``synth.fragments``
+    says, the elements of a 32-bit register in order.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> from layoutalg.targets.layouts.amd import mfma_accumulator
+        >>> layout = mfma_accumulator((64, 64), (32, 32), (2, 1))
+        >>> found = admissible(layout, "mfma.v_mfma_f32_32x32x8_f16.D", "gfx942", "f32")
+        >>> print(found.descriptor.tiling.quotient)
+        (((0, 0), (1, 0)), ((0, 1), (1, 1)))
+        >>> admissible(layout, "mfma.v_mfma_f32_16x16x16_f16.D", "gfx942", "f32").rules
+        ('FRAGMENT',)
+    """
+    request.only()
+    family, _, rest = request.consumer.partition(".")
+    name, _, operand = rest.rpartition(".")
+    tables = _TABLES[family]
+    if operand not in ("A", "B", "C", "D") or not any(name in table for table in tables.values()):
+        rule = f"must be {family}, a dense instruction and A, B, C or D, such as {family}.{_some(family)}.A"
+        raise CHECK.malformed("consumer", rule, request.consumer)
+    known = tables[request.target]
+    if name not in known:
+        because = f"{request.target} has no {name}"
+        return _refused(request, "MATRIX_INSTRUCTION", because, repairs=_others(request, name, operand))
+    shape = known[name]
+    bits = shape.element_bits if operand in ("A", "B") else shape.result_bits
+    if request.dtype.bits not in (bits, shape.element_bits):
+        because = f"operand {operand} of {name} has elements of {bits} bits, not {request.dtype.bits}"
+        return _refused(request, "MATRIX_DTYPE", because, {"dtype": request.dtype.name})
+    return _divided(request, name, operand, shape, bits)
+
+
+def _divided(request: Request, name: str, operand: str, shape: MatrixInstruction, bits: int) -> Admission:
+    fragment = model_of(request.target).fragment(f"{request.consumer.partition('.')[0]}.{name}", operand)
+    if isinstance(fragment, Unknown):
+        return fragment
+    layout = request.layout
+    if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims):
+        because = "the layout has no axes register and lane, so it says of no lane what it holds"
+        return _refused(request, "REGISTER_AXES", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
+    sizes = list(fragment.out_dims.values())
+    rank = len(layout.out_dims)
+    if rank > len(sizes) or any(size > 1 for size in sizes[rank:]):
+        because = f"the layout has {rank} coordinates, the operand {len(sizes) - (sizes[-1] == 1)}"
+        return _refused(request, "REGISTER_AXES", because, {"coordinates": rank})
+    found = tiling(layout, fragment, _word(request.target, operand, bits, fragment))
+    if isinstance(found, Mismatch):
+        return _refused(request, "FRAGMENT", found.because, found.witness)
+    asked = coordinates(layout)[0]
+    seal = _same(_flat(found.table(fragment), asked), _flat(asked, asked), request.consumer)
+    plan = MatrixPlan(name, operand, (shape.m, shape.n, shape.k), found)
+    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "documented")
+
+
+def _word(target: str, operand: str, bits: int, fragment: LinearLayout) -> int:
+    """Elements of a 32-bit register; a 16-bit result of RDNA3 has one of its own."""
+    alone = target == "gfx1100" and operand in ("C", "D")
+    return 1 if alone else min(max(1, 32 // bits), fragment.in_dims["register"])
+
+
+def _flat(table: IntArray, like: IntArray) -> IntArray:
+    """Coordinates as one number each, by strides above those that ``like`` reaches."""
+    strides = np.cumprod([1, *(int(like[..., dim].max()) + 1 for dim in range(like.shape[-1] - 1))])
+    return np.asarray((table * strides).sum(axis=-1).reshape(-1), dtype=np.int64)
+
+
+def _same(meaning: IntArray, asked: IntArray, consumer: str) -> Certificate:
+    statement = {"f": document(meaning), "g": document(asked)}
+    return proved("equality", statement, [{"by": "table"}], f"{consumer} denotes what was asked for")
+
+
+def _some(family: str) -> str:
+    return next(name for table in _TABLES[family].values() for name in table)
+
+
+def _others(request: Request, name: str, operand: str) -> tuple[Repair, ...]:
+    """Instructions of the target that take the layout, of the same kinds of operand and result."""
+    family = request.consumer.partition(".")[0]
+    made = next(table[name] for table in _TABLES[family].values() if name in table)
+    found = []
+    for other, shape in _TABLES[family][request.target].items():
+        if (shape.element_bits, shape.result_bits) != (made.element_bits, made.result_bits):
+            continue
+        consumer = f"{family}.{other}.{operand}"
+        if isinstance(find_matrix(replace(request, consumer=consumer)), Admitted):
+            found.append(Repair(f"use {other}", f"{consumer} takes this layout on {request.target}"))
+    return tuple(found[:3])
+
+
+def find_access(request: Request) -> Admission:
+    """Return the accesses with the address of every lane and the turns of the banks, or why there are none.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> found = admissible("(64,64):(64,1)", "ds_read_b128", "gfx942")
+        >>> print(found.descriptor)
+        8 x ds_read_b128, 64 turns, lane 0 at byte 0
+        >>> print(admissible("(64,64):(1,64)", "ds_read_b128", "gfx942").rules)
+        ('LDS_CONTIGUOUS',)
+    """
+    name = request.consumer
+    if name in UNDOCUMENTED:
+        return Unknown(f"which bytes the lanes of {name} take is not known here for elements of whole bytes", ("amd",))
+    if name not in ACCESSES:
+        raise CHECK.malformed("consumer", "must be an instruction without further words", name)
+    if name in FILLS:
+        request.only()
+    else:
+        request.only("registers", "lanes", "warps")
+    size = request.element_bytes
+    if not size or request.dtype.bits % 8:
+        return Unknown(f"elements of {request.dtype.bits} bits share bytes; describe the bytes", ("amd",))
+    if name in TRANSPOSING and request.dtype.bits != TRANSPOSING[name]:
+        because = f"{name} exchanges elements of {TRANSPOSING[name]} bits, not {request.dtype.bits}"
+        return _refused(request, "LDS_WIDTH", because, {"dtype": request.dtype.name})
+    places = request.offsets * size
+    if int(places.min()) < 0:
+        return _refused(request, "LDS_RANGE", "an offset is negative", {"byte": int(places.min())})
+    grain = _grain(name)
+    if request.align_bytes % grain:
+        because = f"addresses are multiples of {grain} bytes; the tile's base is one of {request.align_bytes} only"
+        return _refused(request, "LDS_ALIGN", because, {"align_bytes": request.align_bytes})
+    room = model_of(request.target).limit("lds_bytes_per_block")
+    reach = int(places.max()) + size
+    if not isinstance(room, Unknown) and isinstance(room.value, int) and reach > room.value:
+        because = f"the tile reaches {reach} bytes of the {room.value} of a work-group"
+        return _refused(request, "LDS_RANGE", because, {"bytes": reach})
+    lanes = lookup(request.target).lanes
+    found: tuple[LdsPlan | FillPlan, IntArray, IntArray] | Broken | Unknown
+    found = fill(name, places, size, lanes) if name in FILLS else _accessed(request, places, size, lanes)
+    if isinstance(found, Unknown):
+        return found
+    if isinstance(found, Broken):
+        return _refused(request, found.rule, found.because, found.witness)
+    plan, meaning, asked = found
+    seal = _same(meaning, asked, name)
+    return Admitted(name, request.target, request.dtype.name, plan, seal, "documented")
+
+
+def _grain(name: str) -> int:
+    if name in FILLS:
+        return 4
+    return 4 if name.endswith("b96") else WIDTHS.get(name, 8)
+
+
+def _accessed(
+    request: Request, places: IntArray, size: int, lanes: int
+) -> tuple[LdsPlan, IntArray, IntArray] | Broken | Unknown:
+    options = request.options
+    held = options.get("registers")
+    if held is not None:
+        held = tile_elements(held, request.extents, options.get("lanes"), options.get("warps"))
+    return read_or_write(request.target, request.consumer, places, held, size, lanes)
+
+
+def _refused(
+    request: Request,
+    rule: str,
+    because: str,
+    witness: Mapping[str, object] | None = None,
+    repairs: tuple[Repair, ...] = (),
+) -> Refused:
+    at = {name: value if isinstance(value, int) else shown(value) for name, value in (witness or {}).items()}
+    return Refused(request.consumer, request.target, request.dtype.name, (rule,), (because,), at, repairs)

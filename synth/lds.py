@@ -1,0 +1,285 @@
+"""How a wave of AMD moves a tile between LDS and registers, or from global memory into LDS, or why it cannot.
+
+Main definitions: ``read_or_write``, ``fill``, ``LdsPlan``, ``FillPlan``, ``Broken``.
+
+Main statements: an LDS access gives every lane the bytes at one address, in order; a transposing read gives register r
+of lane l the element ``slot`` of the bytes that lane ``source`` addresses. So the address of each lane is forced by the
+register that holds its first element, and the others agree or are a witness. A load into LDS writes lane after lane
+from one base, so the vectors of a wave lie in one run, whatever their global addresses are.
+
+References: AMD CDNA3 and CDNA4 ISA guides, LDS instructions and buffer loads with the LDS bit; ``targets.banks`` for
+the turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.verdict import Unknown
+from layoutalg.targets import banks
+from layoutalg.targets.layouts.amd_shared import transposed_read
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+WIDTHS: Mapping[str, int] = MappingProxyType(
+    {f"ds_{verb}_b{bits}": bits // 8 for verb in ("read", "write") for bits in (32, 64, 96, 128)}
+)
+"""Bytes of a lane."""
+TRANSPOSING: Mapping[str, int] = MappingProxyType({"ds_read_b64_tr_b16": 16, "ds_read_b64_tr_b8": 8})
+"""Bits of the elements that a transposing read exchanges."""
+FILLS: Mapping[str, int] = MappingProxyType(
+    {
+        "buffer_load_dword_lds": 4, "global_load_lds_dword": 4,
+        "buffer_load_dwordx4_lds": 16, "global_load_lds_dwordx4": 16,
+    }
+)  # fmt: skip
+"""Bytes of a lane of loads into LDS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Why an instruction does not move what was asked: a rule, in words, and the first place that shows it."""
+
+    rule: str
+    because: str
+    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LdsPlan:
+    """LDS accesses of one instruction.
+
+    Args:
+        instruction: Its name.
+        element_bits: Bits of an element.
+        addresses: Per access, the byte address of each lane, None where it is inactive.
+        turns: Turns of the banks for all accesses; None where the phases are not known.
+    """
+
+    instruction: str
+    element_bits: int
+    addresses: tuple[tuple[int | None, ...], ...]
+    turns: int | None
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA832")
+
+    def __str__(self) -> str:
+        turns = "turns not known" if self.turns is None else f"{self.turns} turns"
+        return f"{len(self.addresses)} x {self.instruction}, {turns}, lane 0 at byte {self.addresses[0][0]}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/lds-plan/1", "instruction": self.instruction, "element_bits": self.element_bits,
+            "addresses": [list(access) for access in self.addresses], "turns": self.turns,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FillPlan:
+    """Loads from global memory into LDS.
+
+    Args:
+        instruction: Its name.
+        element_bits: Bits of an element.
+        bases: Per instruction, the LDS byte at which lane 0 writes.
+        starts: Per instruction and lane, the tile coordinate of the first element that the lane loads; None where it
+            is inactive.
+    """
+
+    instruction: str
+    element_bits: int
+    bases: tuple[int, ...]
+    starts: tuple[tuple[tuple[int, ...] | None, ...], ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA832")
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.bases)} x {self.instruction}, from LDS byte {self.bases[0]}, lane 0 loads {self.starts[0][0]}"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        starts = [[None if start is None else list(start) for start in wave] for wave in self.starts]
+        return {
+            "schema": "layoutalg/lds-fill-plan/1", "instruction": self.instruction, "element_bits": self.element_bits,
+            "bases": list(self.bases), "starts": starts,
+        }  # fmt: skip
+
+
+def read_or_write(
+    target: str, instruction: str, places: IntArray, held: IntArray | None, size: int, lanes: int
+) -> tuple[LdsPlan, IntArray, IntArray] | Broken | Unknown:
+    """Return the accesses that move a tile, or given registers, with the bytes they move and those asked for.
+
+    Args:
+        target: Architecture.
+        instruction: A name of ``WIDTHS`` or ``TRANSPOSING``.
+        places: The LDS byte of every tile element, indexed outermost dimension first.
+        held: int64[warp, lane, register]: the flat tile element (dimension 0 fastest) in every register; None: the
+            tile row by row, neighbouring lanes neighbouring vectors.
+        size: Bytes of an element.
+        lanes: Lanes of the wave.
+    """
+    width = WIDTHS.get(instruction, 8)
+    if width % size:
+        return Broken("LDS_WIDTH", f"{instruction} moves {width} bytes of a lane, no whole elements of {size}")
+    many = width // size
+    flat = places.reshape(-1, order="F")
+    if held is None:
+        if instruction in TRANSPOSING:
+            return Unknown(f"{instruction} exchanges lanes: registers= must say which elements they are to hold")
+        if places.shape[-1] % many:
+            because = f"rows of {places.shape[-1]} elements are no whole vectors of {width} bytes"
+            return Broken("LDS_WIDTH", because, {"extent": places.shape[-1]})
+        vectors = np.arange(flat.size).reshape(places.shape, order="F").reshape(-1, many)
+        groups = np.full((-(-len(vectors) // lanes) * lanes, many), -1, dtype=np.int64)
+        groups[: len(vectors)] = vectors
+        groups = groups.reshape(-1, lanes, many)
+    else:
+        if held.shape[1] != lanes:
+            return Broken("LDS_LANES", f"a wave of {target} has {lanes} lanes", {"lanes": held.shape[1]})
+        if held.shape[2] % many:
+            because = f"{held.shape[2]} registers of {size} bytes are no whole accesses of {width} bytes"
+            return Broken("LDS_WIDTH", because, {"registers": held.shape[2]})
+        groups = held.reshape(held.shape[0], lanes, -1, many).transpose(0, 2, 1, 3).reshape(-1, lanes, many)
+    slot, source = _exchange(instruction, many, lanes)
+    asked = np.where(groups >= 0, flat[groups], -1)
+    starts = np.where(groups >= 0, asked - slot * size, -1)
+    first = np.zeros((lanes, 2), dtype=np.int64)
+    zero = np.argwhere(slot == 0)
+    first[source[slot == 0]] = zero
+    addresses = starts[:, first[:, 0], first[:, 1]]
+    wrong = np.argwhere(starts != addresses[:, source])
+    if len(wrong):
+        access, lane, register = (int(part) for part in wrong[0])
+        needed = int(addresses[access, source[lane, register]] + slot[lane, register] * size)
+        at = {"access": access, "lane": lane, "register": register, "byte": int(asked[access, lane, register])}
+        return Broken("LDS_CONTIGUOUS", f"a lane takes {width} bytes in order", {**at, "needs": needed})
+    grain = 4 if width == 12 else width
+    active = addresses >= 0
+    wrong = np.argwhere(active & (addresses % grain != 0))
+    if len(wrong):
+        access, lane = (int(part) for part in wrong[0])
+        because = f"addresses of {instruction} are multiples of {grain} bytes"
+        return Broken("LDS_ALIGN", because, {"access": access, "lane": lane, "byte": int(addresses[access, lane])})
+    moved, elements = asked[groups >= 0], groups[groups >= 0]
+    if "write" in instruction and (broken := _overlap(moved, elements)):
+        return broken
+    meaning = (addresses[:, source] + slot * size)[groups >= 0]
+    listed = tuple(tuple(at if at >= 0 else None for at in access) for access in addresses.tolist())
+    return LdsPlan(instruction, 8 * size, listed, _turns(target, instruction, listed)), meaning, moved
+
+
+def _exchange(instruction: str, many: int, lanes: int) -> tuple[IntArray, IntArray]:
+    """(slot, source) of each lane and register."""
+    if instruction not in TRANSPOSING:
+        lane, register = np.meshgrid(np.arange(lanes), np.arange(many), indexing="ij")
+        return register.astype(np.int64), lane.astype(np.int64)
+    table = transposed_read(TRANSPOSING[instruction])
+    lane, register = np.meshgrid(np.arange(lanes), np.arange(many), indexing="ij")
+    found = table.apply({"register": register.reshape(-1), "lane": lane.reshape(-1)})
+    return found["slot"].reshape(lanes, many), found["source"].reshape(lanes, many)
+
+
+def _turns(target: str, instruction: str, addresses: tuple[tuple[int | None, ...], ...]) -> int | None:
+    try:
+        return sum(banks.turns(target, instruction, access) for access in addresses)
+    except RepresentabilityError:
+        return None
+
+
+def _overlap(places: IntArray, elements: IntArray) -> Broken | None:
+    """Two different elements at one byte."""
+    order = np.lexsort((elements, places))
+    same = (places[order][1:] == places[order][:-1]) & (elements[order][1:] != elements[order][:-1])
+    if not same.any():
+        return None
+    spot = int(np.argmax(same))
+    both = (int(elements[order][spot]), int(elements[order][spot + 1]))
+    return Broken(
+        "LDS_OVERLAP", "two elements are written to one byte", {"byte": int(places[order][spot]), "both": both}
+    )
+
+
+def fill(
+    instruction: str, places: IntArray, size: int, lanes: int
+) -> tuple[FillPlan, IntArray, IntArray] | Broken | Unknown:
+    """Return the loads that fill a tile whose last dimension is contiguous in global memory.
+
+    Args:
+        instruction: A name of ``FILLS``.
+        places: The LDS byte of every tile element, indexed outermost dimension first.
+        size: Bytes of an element.
+        lanes: Lanes of the wave.
+    """
+    width = FILLS[instruction]
+    if width % size:
+        return Broken("LDS_WIDTH", f"{instruction} writes {width} bytes of a lane, no whole elements of {size}")
+    many = width // size
+    flat = places.reshape(-1)
+    broken = _overlap(flat, np.arange(flat.size))
+    if broken:
+        return broken
+    order = np.argsort(flat, kind="stable")
+    if flat.size % many:
+        return Broken(
+            "LDS_CHUNK", f"{flat.size} elements are no whole vectors of {width} bytes", {"elements": flat.size}
+        )
+    vectors = order.reshape(-1, many)
+    bytes_of = flat[vectors]
+    wrong = np.argwhere(bytes_of != bytes_of[:, :1] + size * np.arange(many))
+    if len(wrong):
+        spot = tuple(int(part) for part in wrong[0])
+        because = f"a lane writes {width} bytes in a row, and these are not filled whole"
+        return Broken("LDS_CHUNK", because, {"byte": int(bytes_of[spot[0], 0]), "then": int(bytes_of[spot])})
+    inner = places.shape[-1]
+    wrong = np.argwhere((vectors != vectors[:, :1] + np.arange(many)) | (vectors // inner != vectors[:, :1] // inner))
+    if len(wrong):
+        spot = tuple(int(part) for part in wrong[0])
+        at = [tuple(map(int, np.unravel_index(int(vectors[spot[0], step]), places.shape))) for step in (0, spot[1])]
+        because = "a lane loads neighbours along the last dimension, and these are not"
+        return Broken("GLOBAL_CONTIGUOUS", because, {"byte": int(bytes_of[spot]), "after": at[0], "holds": at[1]})
+    starts = bytes_of[:, 0]
+    odd = starts[starts % width != 0]
+    if len(odd):
+        if int(odd[0]) % 4 or width == 4:
+            return Broken("LDS_ALIGN", "a lane writes from a multiple of 4 bytes", {"byte": int(odd[0])})
+        return Unknown(
+            f"whether {instruction} may write at byte {int(odd[0])}, no multiple of {width}, is not documented"
+        )
+    return _waves(instruction, starts, vectors, places, size, lanes)
+
+
+def _waves(
+    instruction: str, starts: IntArray, vectors: IntArray, places: IntArray, size: int, lanes: int
+) -> tuple[FillPlan, IntArray, IntArray]:
+    """Deal vectors out to waves, each a run of lanes from its first vector on."""
+    width, many = FILLS[instruction], vectors.shape[1]
+    bases: list[int] = []
+    waves: list[list[tuple[int, ...] | None]] = []
+    meaning = np.zeros(vectors.shape, dtype=np.int64)
+    for number, (start, vector) in enumerate(zip(starts.tolist(), vectors[:, 0].tolist(), strict=True)):
+        if not bases or start >= bases[-1] + lanes * width:
+            bases.append(start)
+            waves.append([None] * lanes)
+        lane = (start - bases[-1]) // width
+        waves[-1][lane] = tuple(map(int, np.unravel_index(vector, places.shape)))
+        meaning[number] = bases[-1] + lane * width + size * np.arange(many)
+    plan = FillPlan(instruction, 8 * size, tuple(bases), tuple(map(tuple, waves)))
+    inner = places.reshape(-1)
+    index = np.array([
+        np.ravel_multi_index(start, places.shape) + step
+        for wave in waves for start in wave if start is not None for step in range(many)
+    ], dtype=np.int64)  # fmt: skip
+    return plan, meaning.reshape(-1), inner[index]
