@@ -1,0 +1,359 @@
+"""Which tensors' tiles some TensorMap could copy into a layout: the linear system that a box imposes on the pitches.
+
+Main definitions: ``Fit``, ``Misfit``, ``Pitches``, ``fits``.
+
+Notation: a tile coordinate t has the global element g . t, g being the tensor's pitches (any integers); the layout puts
+it at shared byte L(t). For a swizzle, P is L before the swizzle, and M(p) the coordinate at P-address p. A chunk is 16
+bytes, m elements.
+
+Main statements: suppose that one tiled map without interleave carries the tile, whole and in bounds, by copies that
+write no byte twice and nothing outside of it. Copies start at multiples of 128 shared bytes and of 16 global bytes, and
+a box writes, from its start, a row of whole chunks that are contiguous in global memory, rows at the pitch of the span
+(dense without swizzle), mixed-radix digits of at most 256 rows with global strides that are multiples of 16 bytes and
+not negative. Hence:
+
+1. every chunk is full, and neighbours p, p + 1 in it have g . (M(p+1) - M(p)) = 1;
+2. all chunks start at one global address modulo 16 bytes: g . (M(c) - M(0)) = 0 mod m;
+3. the maximal runs of P start at multiples of 128 bytes, and one box shape, of whole multiples of 128 bytes or a whole
+   run, divides them all;
+4. for each digit of that box the step between neighbours is one number s: g . (D - D0) = 0 for all their differences
+   D in M, and g . D0 >= 0.
+
+All are linear in g. ``fits`` goes through every box shape of every swizzle and solves them over the integers; what has
+no solution is carried by no tensor's map, in either direction, with any number of copies. Conversely every ``Fit`` is a
+proposal of pitches, which the planner and its checker decide.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHUNK = limits.GLOBAL_ALIGN_BYTES
+LINE = limits.SMEM_DESTINATION_ALIGN_BYTES
+FAR = 1 << 14
+"""Chunks between neighbours along a dimension whose pitch nothing decides, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Pitches under which a box of a swizzle could carry the layout.
+
+    Args:
+        swizzle: Name.
+        strides: Global element strides of the tile's dimensions, outermost first.
+        copies: Number of boxes.
+    """
+
+    swizzle: str
+    strides: tuple[int, ...]
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why no pitches fit: the rule, a sentence, and the coordinates that show it."""
+
+    rule: str
+    reason: str
+    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pitches:
+    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``.
+
+    Args:
+        point: One solution of the equations so far.
+        basis: Independent directions.
+        least: Forms that must not be negative.
+    """
+
+    point: tuple[int, ...]
+    basis: tuple[tuple[int, ...], ...]
+    least: tuple[tuple[int, ...], ...] = ()
+
+    def meeting(self, form: Sequence[int], value: int, modulus: int = 0) -> Pitches | None:
+        """Return the points with ``form . g = value`` (modulo ``modulus`` unless that is 0); None where there are none.
+
+        Example:
+            >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting((1, -5), 1)
+            Pitches(point=(1, 0), basis=((5, 1),), least=())
+        """
+        rows = [(_dot(form, row), row) for row in self.basis]
+        still = [row for dot, row in rows if dot == 0]
+        moving = [(dot, row) for dot, row in rows if dot]
+        while len(moving) > 1:  # Euclid on the values of the form, by unimodular steps
+            moving.sort(key=lambda entry: abs(entry[0]))
+            dot, row = moving[0]
+            kept = [moving[0]]
+            for other, mine in moving[1:]:
+                turns = other // dot
+                reduced = tuple(a - turns * b for a, b in zip(mine, row, strict=True))
+                if other - turns * dot:
+                    kept.append((other - turns * dot, reduced))
+                else:
+                    still.append(reduced)
+            moving = kept
+        wanted = value - _dot(form, self.point)
+        if not moving:
+            met = wanted % modulus == 0 if modulus else wanted == 0
+            return Pitches(self.point, tuple(still), self.least) if met else None
+        dot, row = moving[0]
+        common = math.gcd(dot, modulus)
+        if wanted % common:
+            return None
+        turns = wanted // dot
+        if modulus:
+            period = modulus // common
+            turns = wanted // common * pow(dot // common, -1, period) % period if period > 1 else 0
+            still.append(tuple(period * b for b in row))
+        point = tuple(a + turns * b for a, b in zip(self.point, row, strict=True))
+        return Pitches(point, tuple(still), self.least)
+
+    def at_least(self, form: Sequence[int]) -> Pitches | None:
+        """Return the points with ``form . g >= 0``; None where it is a negative constant."""
+        if all(_dot(form, row) == 0 for row in self.basis):
+            return self if _dot(form, self.point) >= 0 else None
+        return Pitches(self.point, self.basis, (*self.least, tuple(form)))
+
+    def some(self) -> tuple[int, ...] | None:
+        """Return a point, pitches far apart and not negative where that can be; None where none of those tried meets."""
+        best: tuple[int, ...] | None = None
+        order = sorted(self.basis, key=lambda row: [abs(v) for v in row], reverse=False)
+        for signs in itertools.product((1, -1, 0), repeat=len(order)):
+            point = self.point
+            for place, (sign, row) in enumerate(zip(signs, order, strict=True)):
+                point = tuple(a + sign * (FAR << 2 * place) * b for a, b in zip(point, row, strict=True))
+            if all(_dot(form, point) >= 0 for form in self.least):
+                if min(point) > 0:
+                    return point
+                best = best if best is not None and min(best) >= min(point) else point
+        return best
+
+
+def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
+    return sum(a * b for a, b in zip(form, vector, strict=True))
+
+
+def fits(
+    offsets: IntArray,
+    element_bytes: int,
+    *,
+    align_bytes: int = 1024,
+    strides: Sequence[int] | None = None,
+    most: int | None = None,
+    row_bytes: int = 2048,
+    arch: str = "sm_90a",
+) -> Iterator[Fit | Misfit]:
+    """Yield proposals of pitches; then, or where there are none at all alone, why the rest do not fit.
+
+    Args:
+        offsets: Element offsets of the tile, indexed outermost dimension first.
+        element_bytes: Bytes of an element.
+        align_bytes: What divides the tile's base; swizzles of a longer period are left out.
+        strides: The tensor's pitches, where they are given.
+        most: At most so many copies.
+        row_bytes: The longest row of a box.
+        arch: Target.
+    """
+    tile, size = offsets.shape, element_bytes
+    linear = offsets.reshape(-1) * size
+    order = np.argsort(linear, kind="stable")
+    place = linear[order]
+
+    def at(rank: int) -> tuple[int, ...]:
+        return tuple(int(v) for v in np.unravel_index(int(order[rank]), tile))
+
+    found = _capacity(place, at)
+    if found is not None:
+        yield found
+        return
+    per = CHUNK // size
+    grid = np.arange(place.size)
+    astray = np.flatnonzero(place - place[grid // per * per] != grid % per * size)
+    ragged = np.flatnonzero(place[::per] % CHUNK)
+    if place.size % per or astray.size or ragged.size:
+        first = min([*astray[:1].tolist(), *(ragged[:1] * per).tolist(), place.size // per * per])
+        rank = min(first // per * per, place.size - 1)
+        if place.size < per:
+            text = f"the tile has {place.size * size} bytes; a box row has a multiple of {CHUNK} bytes"
+            yield Misfit("BOX_INNER_16B", text, {"coordinate": at(rank)})
+            return
+        text = f"the chunk of {CHUNK} bytes at shared byte {int(place[rank]) // CHUNK * CHUNK} is not full of the tile"
+        yield Misfit("SMEM_DENSE", f"{text}; a box writes whole chunks", {"coordinate": at(rank)})
+        return
+    points = np.stack(np.unravel_index(order, tile), axis=1).astype(np.int64)
+    rank = len(tile)
+    unit = tuple(tuple(int(i == j) for j in range(rank)) for i in range(rank))
+    start = Pitches((0,) * rank, unit) if strides is None else Pitches(tuple(strides), ())
+    steps = points[1:] - points[:-1]
+    inner = np.flatnonzero(grid[1:] % per)
+    system: Pitches | None = start
+    for row, index in _distinct(steps[inner], tile):
+        system = system.meeting(row, 1) if system is not None else None
+        if system is None:
+            rank_at = int(inner[index])
+            text = "neighbours within a chunk of shared memory are not one step apart in global memory"
+            yield Misfit("INNER_CONTIGUOUS", f"{text}, whatever its pitches: the step {row} contradicts others before",
+                         {"coordinate": at(rank_at), "next": at(rank_at + 1)})  # fmt: skip
+            return
+    heads = points[::per]
+    for row, index in _distinct((heads - heads[0]) % per, tile):
+        system = system.meeting(row, 0, per) if system is not None else None
+        if system is None:
+            text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
+            yield Misfit("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
+            return
+    assert_system = system if system is not None else start
+    reasons = []
+    for swizzle in ("NONE", "128B", "64B", "32B"):
+        if hardware.swizzle_period_bytes(swizzle) > align_bytes or align_bytes < LINE:
+            reasons.append(Misfit("SMEM_ALIGN", f"{swizzle} needs a base aligned to more than {align_bytes} bytes"))
+            continue
+        chunks = np.asarray(hardware.apply_swizzle(swizzle, place[::per])) // CHUNK
+        turn = np.argsort(chunks, kind="stable")
+        yielded = False
+        for outcome in _of_swizzle(swizzle, chunks[turn], heads[turn], assert_system, per, most, row_bytes):
+            if isinstance(outcome, Misfit):
+                reasons.append(outcome)
+            else:
+                yielded = True
+                yield outcome
+        if not yielded and not (reasons and reasons[-1].reason.startswith(swizzle)):
+            reasons.append(Misfit("NO_BOX", f"{swizzle}: no box of at most {limits.MAX_RANK} digits has constant steps"))
+    yield Misfit(reasons[0].rule, "; ".join(reason.reason for reason in reasons), reasons[0].witness)
+
+
+def _capacity(place: IntArray, at: object) -> Misfit | None:
+    twice = np.flatnonzero(place[1:] == place[:-1])
+    if twice.size:
+        first = int(twice[0])
+        where = {"coordinate": at(first), "other": at(first + 1)}  # type: ignore[operator]
+        return Misfit("SMEM_INJECTIVE", "two tile elements share one shared-memory address", where)
+    end = int(place[-1])
+    if end >= limits.MAX_SMEM_BYTES:
+        text = f"the tile reaches byte {end}; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
+        return Misfit("SMEM_CAP", text, {"coordinate": at(place.size - 1)})  # type: ignore[operator]
+    return None
+
+
+def _distinct(rows: IntArray, tile: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the distinct rows with the place of the first of each, in order of first appearance."""
+    if not rows.size:
+        return
+    key = np.zeros(rows.shape[0], dtype=np.int64)
+    for column, extent in enumerate(tile):
+        key = key * (2 * extent + 17) + rows[:, column] + extent + 8
+    _, index = np.unique(key, return_index=True)
+    for first in np.sort(index).tolist():
+        clock.check("the steps of a layout")
+        yield tuple(int(v) for v in rows[first]), int(first)
+
+
+def _of_swizzle(
+    swizzle: str, chunks: IntArray, heads: IntArray, system: Pitches, per: int, most: int | None, row_bytes: int
+) -> Iterator[Fit | Misfit]:
+    """Yield the fits of one swizzle, or why its rows are none."""
+    tile = tuple(int(v) + 1 for v in heads.max(axis=0))
+    if swizzle == "NONE":
+        lengths = _runs(chunks)
+        starts = chunks[np.cumsum([0, *lengths[:-1]])]
+        if (starts * CHUNK % LINE).any():
+            yield Misfit("SMEM_DENSE", _off_line(swizzle, int(starts[starts * CHUNK % LINE != 0][0])))
+            return
+        for outcome in _grown(heads, lengths, LINE // CHUNK, system, per, 1, 0, row_bytes // CHUNK, most, tile):
+            yield Fit(swizzle, *outcome)
+        return
+    width = hardware.swizzle_span_bytes(swizzle) // CHUNK
+    rows, first, counts = np.unique(chunks // width, return_index=True, return_counts=True)
+    narrow = int(counts[0])
+    if (counts != narrow).any() or (chunks % width != np.arange(chunks.size) % narrow).any():
+        text = f"{swizzle}: rows of the span of {width * CHUNK} bytes are not filled alike from their starts"
+        yield Misfit("SWIZZLE_PITCH", text)
+        return
+    lengths = _runs(rows)
+    starts = rows[np.cumsum([0, *lengths[:-1]])]
+    grain = max(1, LINE // (CHUNK * width))
+    if (starts % grain).any():
+        yield Misfit("SMEM_DENSE", _off_line(swizzle, int(starts[starts % grain != 0][0]) * width))
+        return
+    inside = np.arange(chunks.size - 1) % narrow != narrow - 1
+    carried: Pitches | None = system
+    for row, _ in _distinct((heads[1:] - heads[:-1])[inside], tile):
+        carried = carried.meeting(row, per) if carried is not None else None
+    if carried is None:
+        text = f"{swizzle}: the chunks of a row are not contiguous in global memory, whatever its pitches"
+        yield Misfit("INNER_CONTIGUOUS", text)
+        return
+    for outcome in _grown(heads[first], lengths, grain, carried, per, 1, 1, limits.MAX_BOX, most, tile):
+        yield Fit(swizzle, *outcome)
+
+
+def _off_line(swizzle: str, chunk: int) -> str:
+    text = f"{swizzle}: a copy of its own would start at shared byte {chunk * CHUNK}, behind a gap"
+    return f"{text}; a start needs a multiple of {LINE}"
+
+
+def _runs(values: IntArray) -> list[int]:
+    """Lengths of the maximal runs of consecutive values."""
+    ends = np.flatnonzero(np.diff(values) != 1) + 1
+    return [int(v) for v in np.diff(np.concatenate(([0], ends, [values.size])))]
+
+
+def _grown(
+    heads: IntArray, lengths: list[int], grain: int, system: Pitches, per: int, box: int, digits: int, widest: int,
+    most: int | None, tile: tuple[int, ...],
+) -> Iterator[tuple[tuple[int, ...], int]]:  # fmt: skip
+    """Yield pitches and copies of every box that continues ``box`` units of ``digits`` digits."""
+    clock.check("the boxes of a layout")
+    common, total = math.gcd(*lengths), sum(lengths)
+    if digits and (box % grain == 0 or all(length == box for length in lengths)):
+        if most is None or total <= box * most:
+            point = system.some()
+            if point is not None:
+                yield point, total // box
+        if most is None:
+            return  # every larger box that continues this one asks more
+    if digits == limits.MAX_RANK:
+        return
+    parts = heads[::box]
+    for count in sorted(_divisors(common // box, widest), reverse=True):
+        if count == 1 and digits:
+            continue
+        steps = parts.reshape(-1, count, parts.shape[1])
+        moved = (steps[:, 1:] - steps[:, :-1]).reshape(-1, parts.shape[1])
+        narrowed: Pitches | None = system
+        first: tuple[int, ...] | None = None
+        for row, _ in _distinct(moved, tile):
+            if narrowed is None:
+                break
+            if not digits:  # the chunks of a row
+                narrowed = narrowed.meeting(row, per)
+            elif first is None:
+                first = row
+                narrowed = narrowed.at_least(row)
+            else:
+                narrowed = narrowed.meeting([a - b for a, b in zip(row, first, strict=True)], 0)
+        if narrowed is not None:
+            for form in narrowed.least:
+                narrowed = narrowed.at_least(form) if narrowed is not None else None
+        if narrowed is not None:
+            yield from _grown(
+                heads, lengths, grain, narrowed, per, box * count, digits + 1, limits.MAX_BOX, most, tile
+            )
+
+
+def _divisors(value: int, most: int) -> list[int]:
+    return [part for part in range(1, min(value, most) + 1) if value % part == 0]
