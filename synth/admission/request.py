@@ -18,8 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
+from layoutalg.ground.document import load_json
 from layoutalg.proofs.admission import Admission
 from layoutalg.proofs.dtypes import ElementType, element_type
+from layoutalg.proofs.listed import listed
+from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem, problem_from
 from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
 from layoutalg.targets.registry import lookup
 
@@ -39,6 +42,7 @@ class Request:
         extents: Tile extents, outermost first; empty for a layout of registers.
         align_bytes: The tile's base in shared memory is a multiple of this.
         options: What else the consumer takes: ``registers``, ``tensor``, ``major``, ...
+        problem: The statement, where one was given in place of a layout.
     """
 
     layout: Any = field(hash=False)
@@ -48,6 +52,7 @@ class Request:
     extents: tuple[int, ...]
     align_bytes: int
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    problem: Any = field(default=None, hash=False)
 
     @property
     def element_bytes(self) -> int:
@@ -92,6 +97,14 @@ def request_of(
 
     Raises: MalformedError: LA340, LA375, LA376, LA801.
     """
+    problem = _problem(layout)
+    if problem is not None:
+        layout, dtype, tile, target = (
+            listed(problem.addresses() // problem.element_bytes),
+            problem.dtype,
+            None,
+            problem.arch,
+        )
     kind = element_type(dtype)
     if not kind.bits:
         raise CHECK.malformed("dtype", f"must be one element type: {kind.note}", dtype)
@@ -107,4 +120,16 @@ def request_of(
     extents = extents_of(found) if extents is None else extents
     if not extents or math.prod(extents) < 1:
         raise CHECK.malformed("tile", "must have at least one dimension, each of at least 1", extents)
-    return Request(found, consumer, target, kind, extents, align, dict(options))
+    return Request(found, consumer, target, kind, extents, align, dict(options), problem)
+
+
+def _problem(layout: object) -> TensorMapProblem | None:
+    """Return the TensorMap problem that was given in place of a layout, as itself, as its document or as JSON text.
+
+    Raises: MalformedError: LA010, LA011.
+    """
+    if isinstance(layout, str) and layout.lstrip().startswith("{") and f'"{SCHEMA}"' in layout:
+        layout = load_json(layout)
+    if isinstance(layout, TensorMapProblem) or (isinstance(layout, Mapping) and layout.get("schema") == SCHEMA):
+        return problem_from(layout)
+    return None

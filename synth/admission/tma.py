@@ -2,75 +2,228 @@
 
 Main definitions: ``find``.
 
-Main statements: where no tensor is given, the layout is admissible if the tile of some tensor is copied into it: any
-one dimension is contiguous in global memory and the others lie as far apart as nothing in the tile depends on.
+Main statements: where no tensor is given, the layout is admissible exactly if the tile of *some* tensor is copied into
+it: any one dimension contiguous in global memory, any pitches, those at which rows of the tile touch (dimensions that
+fuse) and any others. A refusal is true for all tensors, in both directions and for any number of copies: no tiled map
+without interleave writes the tile, whole and in bounds, by copies that write no byte twice and nothing else; the proof
+stands at ``synth.tensormap.pitches``. An admission is a plan that the checker proved. What is neither (a system of
+pitches with solutions, of which the planner proves none) is ``Unknown``. Where a tensor is given, the planner decides.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, MalformedError, Repair, RepresentabilityError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
-from layoutalg.proofs.tensormap import TensorMapProblem
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
-from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
+from layoutalg.synth.tensormap.pitches import FAR, Fit, Misfit, fits
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+from layoutalg.targets.registry import lookup
 
-UNMEASURED = "ARCH_UNMEASURED"
-"""The planner's rule for a target whose descriptor bytes are not known, which refuses no layout."""
-PITCH = 1 << 14
-"""Elements between neighbours along a dimension that is not contiguous: more than any tile's extent."""
+DIRECTIONS = {"tma": "load", "tma.load": "load", "tma.store": "store"}
+MOST_FITS = 256
+"""Proposals of pitches that are listed."""
+TRIED = 6
+"""Different pitches that the planner tries."""
+_PERIOD = 1024
+_ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD} bytes: align_bytes={_PERIOD}")
 
 
 def find(request: Request) -> Admission:
     """Return the TensorMap plan, or why there is none.
 
+    Options: ``tensor``, what the tile is one of; ``issues``, the most copies; ``oob``, the weakest out-of-bounds class.
+
     Example:
         >>> from layoutalg.synth.admission import admissible
         >>> admissible("(64,64):(64,1)", "tma").descriptor.tensor_map.box
         (64, 64)
+        >>> print(admissible("(64,64):(72,1)", "tma").rules)
+        ('SMEM_DENSE',)
     """
-    request.only("tensor")
-    if request.consumer not in ("tma", "tma.store"):
-        raise CHECK.malformed("consumer", "must be tma or tma.store", request.consumer)
-    for missing in no_tensor_maps(request.target):
-        return _refused(request, (missing.rule,), (missing.message,), {})
-    direction = "store" if request.consumer.endswith("store") else "load"
-    refused: list[Refused] = []
-    for tensor in _tensors(request):
-        try:
-            problem = TensorMapProblem.of(
-                tensor, request.extents, request.layout, arch=request.target, direction=direction
-            )
-            found = synthesize_tensormap(problem)
-            return Admitted(request.consumer, request.target, request.dtype.name, found, plan(found), "measured")
-        except RepresentabilityError as error:
-            said = error.diagnostic
-            return _refused(request, ("TMA_LAYOUT",), (said.because,), said.witness or {})
-        except InadmissibleError as error:
-            broken = [violation for violation in error.violations if violation.rule != UNMEASURED]
-            if not broken:
-                return Unknown(error.violations[0].message, ("tma",))
-            rules = tuple(violation.rule for violation in broken)
-            reasons = tuple(violation.message for violation in broken)
-            repairs = error.diagnostic.repairs
-            refused.append(_refused(request, rules, reasons, {}, repairs, _evidence(problem)))
-    return refused[0]
+    request.only("tensor", "issues", "oob")
+    if request.consumer not in DIRECTIONS:
+        raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
+    return carried(request, DIRECTIONS[request.consumer])
 
 
-def _tensors(request: Request) -> Iterator[Tensor]:
+def carried(request: Request, direction: str) -> Admission:
+    """Return the plan that copies a tile in a direction, or why there is none."""
+    if not lookup(request.target).has_tensor_maps:
+        return _refused(request, Misfit("NO_TMA", f"{request.target} has no tensor maps"))
+    if request.dtype.tensormap is None:
+        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
+    if not hardware.is_measured(request.target):
+        because = f"no {request.target} device was measured, so what its copy engine does is not known here"
+        return Unknown(because, ("target",))
+    most = request.options.get("issues")
+    most = None if most is None else CHECK.integer(most, "issues", 1, limits.MAX_SMEM_BYTES)
+    if isinstance(request.problem, TensorMapProblem):
+        if request.problem.direction != direction:
+            raise CHECK.malformed("layout", f"must be a problem of a {direction}", request.problem.direction)
+        return _planned(request, request.problem, most)
     if "tensor" in request.options:
-        yield tensor_of(request.options["tensor"])
-        return
+        return _of_tensor(request, direction, most)
+    return _of_any(request, direction, most)
+
+
+def _of_any(request: Request, direction: str, most: int | None) -> Admission:
+    """Decide for some tensor."""
+    outcomes = list(itertools.islice(_fits(request, most), MOST_FITS))
+    found = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
+    if not found:
+        misfit = next(outcome for outcome in outcomes if isinstance(outcome, Misfit))
+        if most is not None and any(isinstance(one, Fit) for one in _fits(request, None)):
+            misfit = Misfit("ISSUES", f"no box carries the tile in {most} copies, whatever the tensor's pitches")
+        elif request.align_bytes < _PERIOD and any(isinstance(one, Fit) for one in _fits(request, most, _PERIOD)):
+            text = f"its swizzle XORs address bits that a base aligned to {request.align_bytes} bytes leaves open"
+            return _refused(request, Misfit("SMEM_ALIGN", text), {}, (_ALIGNED,))
+        return _refused(request, misfit, *_help(request, direction))
+    ranked = sorted(
+        found, key=lambda fit: (-sum(stride >= FAR for stride in fit.strides), min(fit.strides, default=0) < 0)
+    )
+    for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
+        for problem in _problems(request, direction, strides):
+            try:
+                made = synthesize_tensormap(problem, repair=False)
+            except InadmissibleError:
+                continue
+            if most is None or len(made.issues) <= most:
+                return _admitted(request, made)
+    return Unknown("pitches exist that no box contradicts, but no plan of them was proved", ("pitches", "planner"))
+
+
+def _fits(request: Request, most: int | None, align_bytes: int | None = None) -> Iterator[Fit | Misfit]:
+    wide = request.dtype.tensormap in hardware.BIT_PRESERVING_DTYPES
+    return fits(
+        request.offsets,
+        request.element_bytes,
+        align_bytes=align_bytes or request.align_bytes,
+        most=most,
+        row_bytes=limits.MAX_BOX * (8 if wide else request.element_bytes),
+    )
+
+
+def _problems(request: Request, direction: str, strides: tuple[int, ...]) -> Iterator[TensorMapProblem]:
+    """Yield statements of the tile with these pitches: of a tensor of many tiles, of one tile, of fused dimensions."""
+    tile, layout = request.extents, request.layout
+    for _ in tile:
+        touching = [
+            (slow, fast)
+            for slow, fast in itertools.permutations(range(len(tile)), 2)
+            if strides[slow] == strides[fast] * tile[fast] and tile[slow] > 1
+        ]
+        whole = {fast for _, fast in touching}
+        shape = tuple(extent if dim in whole else 8 * extent for dim, extent in enumerate(tile))
+        for shown in dict.fromkeys((shape, tile)):
+            try:
+                base = -sum(min(0, stride) * (extent - 1) for stride, extent in zip(strides, shown, strict=True))
+                tensor = Tensor(shown, strides, str(request.dtype.tensormap), 256)
+                yield TensorMapProblem.of(
+                    tensor, tile, layout, arch=request.target, direction=direction, base_elem_offset=base
+                )
+            except (RepresentabilityError, MalformedError):  # no digits, or none from the tile's base
+                continue
+        if not touching:
+            return
+        slow, fast = touching[0]
+        table = request.offsets if layout is request.layout else layout
+        order = [dim for dim in range(len(tile)) if dim not in (slow, fast)]
+        table = table.transpose([*order, slow, fast]).reshape(*(tile[dim] for dim in order), -1)
+        tile, strides, layout = table.shape, (*(strides[dim] for dim in order), strides[fast]), table
+
+
+def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
+    """Decide for the tensor given."""
+    tensor = tensor_of(request.options["tensor"])
+    oob = request.options.get("oob")
+    given = {} if oob is None else {"oob_required": oob}
+    try:
+        problem = TensorMapProblem.of(
+            tensor, request.extents, request.layout, arch=request.target, direction=direction, **given
+        )
+    except RepresentabilityError as error:
+        said = error.diagnostic
+        for problem in _problems(request, direction, tensor.strides):
+            outcome = _planned(request, problem, most)
+            if isinstance(outcome, Admitted):
+                return outcome
+        outcomes = list(itertools.islice(_fits(request, most), MOST_FITS))
+        if any(isinstance(outcome, Fit) for outcome in outcomes):
+            return Unknown(
+                f"the layout has no digits of its dimensions ({said.because}), others would do", ("planner",)
+            )
+        return _refused(request, next(one for one in outcomes if isinstance(one, Misfit)), said.witness or {})
+    return _planned(request, problem, most)
+
+
+def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> Admission:
+    """Ask the planner."""
+    try:
+        made = synthesize_tensormap(problem)
+    except InadmissibleError as error:
+        broken = error.violations
+        evidence = _evidence(problem)
+        return Refused(
+            request.consumer, request.target, request.dtype.name, tuple(one.rule for one in broken),
+            tuple(one.message for one in broken), {}, error.repairs, evidence,
+        )  # fmt: skip
+    if made.smem_align_bytes > request.align_bytes:
+        text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
+        return _refused(request, Misfit("SMEM_ALIGN", text))
+    if most is not None and len(made.issues) > most:
+        return Unknown(f"the best plan found has {len(made.issues)} copies, more than {most}", ("planner",))
+    return _admitted(request, made)
+
+
+def _admitted(request: Request, made: TensorMapPlan) -> Admission:
+    try:
+        certificate = plan(made)
+    except BudgetError as error:
+        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
+    return Admitted(request.consumer, request.target, request.dtype.name, made, certificate, "measured")
+
+
+def _help(request: Request, direction: str) -> tuple[Mapping[str, object], tuple[Repair, ...], Certificate | None]:
+    """Return repairs that were planned and proved, the least first, and the certificate for the row-major tensor."""
     rank = len(request.extents)
-    for inner in reversed(range(rank)):
-        strides = tuple(1 if dim == inner else PITCH << 2 * dim for dim in range(rank))
-        yield Tensor(tuple(8 * extent for extent in request.extents), strides, request.dtype.name)
+    strides = tuple(1 if dim == rank - 1 else FAR << 2 * (rank - dim) for dim in range(rank))
+    tensor = Tensor(tuple(8 * extent for extent in request.extents), strides, str(request.dtype.tensormap))
+    made: list[Repair] = []
+    evidence = None
+    try:
+        problem = TensorMapProblem.of(tensor, request.extents, request.layout, arch=request.target, direction=direction)
+        synthesize_tensormap(problem)
+    except InadmissibleError as error:
+        made, evidence = list(error.repairs), _evidence(problem)
+    except (RepresentabilityError, MalformedError):
+        made = []
+    if not made and math.prod(request.extents) * request.element_bytes <= limits.MAX_SMEM_BYTES:
+        dense = TensorMapProblem.of(tensor, request.extents, None, arch=request.target, direction=direction)
+        try:
+            synthesize_tensormap(dense, repair=False)
+            made = [Repair("store the tile densely", "row-major, without gaps", dense.to_json())]
+        except InadmissibleError:
+            made = []
+    return {}, tuple(sorted(made, key=_bytes)), evidence
+
+
+def _bytes(repair: Repair) -> int:
+    """Shared bytes that a repaired tile reaches over."""
+    document: Any = repair.document
+    smem = document["smem"]["modes"]
+    return sum((extent - 1) * stride for modes in smem for extent, stride in modes)
 
 
 def _evidence(problem: TensorMapProblem) -> Certificate | None:
@@ -82,10 +235,13 @@ def _evidence(problem: TensorMapProblem) -> Certificate | None:
 
 def _refused(
     request: Request,
-    rules: tuple[str, ...],
-    reasons: tuple[str, ...],
-    witness: Mapping[str, object],
+    misfit: Misfit,
+    witness: Mapping[str, object] | None = None,
     repairs: tuple[Repair, ...] = (),
     certificate: Certificate | None = None,
 ) -> Refused:
-    return Refused(request.consumer, request.target, request.dtype.name, rules, reasons, witness, repairs, certificate)
+    shown = misfit.witness or witness or {}
+    name = request.dtype.name
+    return Refused(
+        request.consumer, request.target, name, (misfit.rule,), (misfit.reason,), shown, repairs, certificate
+    )

@@ -52,7 +52,8 @@ class Fit:
 
     Args:
         swizzle: Name.
-        strides: Global element strides of the tile's dimensions, outermost first.
+        strides: Global element strides of the tile's dimensions, outermost first; () where some solve the equations but
+            none was found whose steps are not negative.
         copies: Number of boxes.
     """
 
@@ -129,7 +130,7 @@ class Pitches:
         return Pitches(self.point, self.basis, (*self.least, tuple(form)))
 
     def some(self) -> tuple[int, ...] | None:
-        """Return a point, pitches far apart and not negative where that can be; None where none of those tried meets."""
+        """Return a point, pitches far apart and not negative where that can be; None where none that is tried meets."""
         best: tuple[int, ...] | None = None
         order = sorted(self.basis, key=lambda row: [abs(v) for v in row], reverse=False)
         for signs in itertools.product((1, -1, 0), repeat=len(order)):
@@ -155,7 +156,6 @@ def fits(
     strides: Sequence[int] | None = None,
     most: int | None = None,
     row_bytes: int = 2048,
-    arch: str = "sm_90a",
 ) -> Iterator[Fit | Misfit]:
     """Yield proposals of pitches; then, or where there are none at all alone, why the rest do not fit.
 
@@ -166,7 +166,6 @@ def fits(
         strides: The tensor's pitches, where they are given.
         most: At most so many copies.
         row_bytes: The longest row of a box.
-        arch: Target.
     """
     tile, size = offsets.shape, element_bytes
     linear = offsets.reshape(-1) * size
@@ -216,8 +215,8 @@ def fits(
             text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
             yield Misfit("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
             return
-    assert_system = system if system is not None else start
-    reasons = []
+    solved = start if system is None else system
+    reasons: list[Misfit] = []
     for swizzle in ("NONE", "128B", "64B", "32B"):
         if hardware.swizzle_period_bytes(swizzle) > align_bytes or align_bytes < LINE:
             reasons.append(Misfit("SMEM_ALIGN", f"{swizzle} needs a base aligned to more than {align_bytes} bytes"))
@@ -225,15 +224,18 @@ def fits(
         chunks = np.asarray(hardware.apply_swizzle(swizzle, place[::per])) // CHUNK
         turn = np.argsort(chunks, kind="stable")
         yielded = False
-        for outcome in _of_swizzle(swizzle, chunks[turn], heads[turn], assert_system, per, most, row_bytes):
+        for outcome in _of_swizzle(swizzle, chunks[turn], heads[turn], solved, per, most, row_bytes):
             if isinstance(outcome, Misfit):
                 reasons.append(outcome)
             else:
                 yielded = True
                 yield outcome
         if not yielded and not (reasons and reasons[-1].reason.startswith(swizzle)):
-            reasons.append(Misfit("NO_BOX", f"{swizzle}: no box of at most {limits.MAX_RANK} digits has constant steps"))
-    yield Misfit(reasons[0].rule, "; ".join(reason.reason for reason in reasons), reasons[0].witness)
+            reasons.append(
+                Misfit("NO_BOX", f"{swizzle}: no box of at most {limits.MAX_RANK} digits has constant steps")
+            )
+    if reasons:
+        yield Misfit(reasons[0].rule, "; ".join(reason.reason for reason in reasons), reasons[0].witness)
 
 
 def _capacity(place: IntArray, at: object) -> Misfit | None:
@@ -321,9 +323,7 @@ def _grown(
     common, total = math.gcd(*lengths), sum(lengths)
     if digits and (box % grain == 0 or all(length == box for length in lengths)):
         if most is None or total <= box * most:
-            point = system.some()
-            if point is not None:
-                yield point, total // box
+            yield system.some() or (), total // box
         if most is None:
             return  # every larger box that continues this one asks more
     if digits == limits.MAX_RANK:
@@ -350,9 +350,7 @@ def _grown(
             for form in narrowed.least:
                 narrowed = narrowed.at_least(form) if narrowed is not None else None
         if narrowed is not None:
-            yield from _grown(
-                heads, lengths, grain, narrowed, per, box * count, digits + 1, limits.MAX_BOX, most, tile
-            )
+            yield from _grown(heads, lengths, grain, narrowed, per, box * count, digits + 1, limits.MAX_BOX, most, tile)
 
 
 def _divisors(value: int, most: int) -> list[int]:

@@ -1,0 +1,268 @@
+"""Which layouts some TensorMap carries: against all small maps, random maps run forwards, and the engine's model."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+import layoutalg as la
+from layoutalg.ground.errors import MalformedError
+from layoutalg.proofs.tensormap import TensorMapProblem, meaning
+from layoutalg.synth.tensormap.pitches import Misfit, Pitches, fits
+from layoutalg.targets.nvidia import tensormap
+from layoutalg.targets.nvidia.tensormap import RULES
+
+OWN_RULES = {"SMEM_DENSE", "SMEM_INJECTIVE", "INNER_CONTIGUOUS", "NO_BOX", "SWIZZLE_PITCH", "ISSUES"}
+
+
+def digits_of(product: int, most: int) -> list[tuple[int, ...]]:
+    """All ordered factorisations into at most ``most`` factors above 1."""
+    if product == 1:
+        return [()]
+    if not most:
+        return []
+    return [
+        (first, *rest)
+        for first in range(2, product + 1)
+        if product % first == 0
+        for rest in digits_of(product // first, most - 1)
+    ]
+
+
+def images(size: int, chunks: int, reach: int) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Every copy of so many chunks (below 128 bytes, one box): the places in shared memory, the elements read there.
+
+    Global addresses are elements relative to the first; steps are all multiples of 16 bytes up to ``reach``.
+    """
+    per = 16 // size
+    found = set()
+    for swizzle, span in (("NONE", 8), ("32B", 2), ("64B", 4), ("128B", 8)):
+        for row in range(1, chunks + 1):
+            if chunks % row or row > span:
+                continue
+            pitch = row if swizzle == "NONE" else span
+            for box in digits_of(chunks // row, 4):
+                for steps in itertools.product(range(0, reach + 1, per), repeat=len(box)):
+                    place, read = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+                    unit = 1
+                    for count, step in zip(box, steps, strict=True):
+                        place = (place + unit * np.arange(count)[:, None]).reshape(-1)
+                        read = (read + step * np.arange(count)[:, None]).reshape(-1)
+                        unit *= count
+                    inner = np.arange(row * per)
+                    shared = (place[:, None] * pitch * 16 + inner * size).reshape(-1)
+                    source = (read[:, None] + inner).reshape(-1)
+                    shared = tensormap.apply_swizzle(swizzle, shared) // size
+                    order = np.argsort(shared)
+                    found.add((tuple(shared[order].tolist()), tuple(source[order].tolist())))
+    return found
+
+
+def carried_tables(tile: tuple[int, ...], size: int, low: int, high: int) -> set[tuple[int, ...]]:
+    """Every layout of a tile that some copy makes, for all pitches in a range, by enumeration alone."""
+    points = list(itertools.product(*map(range, tile)))
+    reach = sum((extent - 1) * high for extent in tile) + 16
+    found = set()
+    by_source: dict[tuple[int, ...], list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+    for places, source in images(size, len(points) * size // 16, reach):
+        by_source.setdefault(tuple(sorted(source)), []).append((places, source))
+    for pitches in itertools.product(range(low, high + 1), repeat=len(tile)):
+        values = [sum(g * x for g, x in zip(pitches, point, strict=True)) for point in points]
+        for start in set(values):
+            wanted = tuple(sorted(value - start for value in values))
+            for places, source in by_source.get(wanted, ()):
+                holders: dict[int, list[int]] = {}
+                for place, read in zip(places, source, strict=True):
+                    holders.setdefault(read + start, []).append(place)
+                groups = [[at for at, value in enumerate(values) if value == key] for key in holders]
+                for orders in itertools.product(*(itertools.permutations(held) for held in holders.values())):
+                    table = [0] * len(points)
+                    for group, order in zip(groups, orders, strict=True):
+                        for at, place in zip(group, order, strict=True):
+                            table[at] = place
+                    found.add(tuple(table))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tile", "size"), [((2, 4), 8), ((4, 2), 8), ((6,), 8), ((2, 3), 8), ((2, 2, 2), 8), ((2, 4), 4)]
+)
+def test_no_mismatch_with_all_small_maps_either_way(tile, size):
+    carried = carried_tables(tile, size, -8, 8)
+    count = math.prod(tile)
+    step = {8: 9, 6: 1}[count]
+    tables = set(itertools.islice(itertools.permutations(range(count)), 0, None, step)) | carried
+    spread = {
+        tuple(16 * v if count == 6 else v + 16 // size * (v >= 4) for v in table)
+        for table in tables
+        if not sum(table) % 5
+    }
+    wrong = []
+    for table in tables | spread:
+        outcome = next(fits(np.array(table).reshape(tile), size))
+        if isinstance(outcome, Misfit) == (table in carried):
+            wrong.append((table, outcome))
+    assert carried
+    assert not wrong, (len(wrong), wrong[:3])
+
+
+def forwards(rng: random.Random, join: float) -> tuple[np.ndarray, int]:
+    """A layout made by a random map: a table of offsets of a tile, and the bytes of an element."""
+    size = rng.choice((1, 2, 4, 8))
+    per = 16 // size
+    swizzle = rng.choice(("NONE", "32B", "64B", "128B"))
+    span = tensormap.swizzle_span_bytes(swizzle) // 16
+    row = rng.randint(1, 4 if swizzle == "NONE" else span)
+    pitch = row if swizzle == "NONE" else span
+    box = [rng.choice((1, 2, 3, 4, 8)) for _ in range(rng.randint(0, 3))]
+    lines = math.prod(box) * pitch
+    turns = [rng.choice((1, 2, 3)) for _ in range(rng.randint(0, 2))]
+    gap = -(-lines // 8) * 8 + rng.choice((0, 0, 8))
+    counts = [row * per, *box, *turns]
+    pitches, reach = [1], pitch * per
+    for count in box:
+        pitches.append(reach)
+        reach *= count
+    reach = gap * per
+    for count in turns:
+        pitches.append(reach)
+        reach *= count
+    kept = [at for at, count in enumerate(counts) if count > 1]
+    rng.shuffle(kept)
+    groups: list[list[int]] = []
+    for at in kept:
+        if groups and rng.random() < join:
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+    groups = groups or [[0]]
+    table = np.zeros((), dtype=np.int64)
+    for group in groups:
+        axis = np.zeros(1, dtype=np.int64)
+        for at in group:
+            axis = (axis + np.arange(counts[at])[:, None] * pitches[at]).reshape(-1)
+        table = table[..., None] + axis
+    return tensormap.apply_swizzle(swizzle, table * size) // size, size
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_map_makes_is_never_refused(seed):
+    rng = random.Random(seed)
+    made = unknown = 0
+    while made < 40:
+        join = rng.choice((0.0, 0.4))
+        table, size = forwards(rng, join)
+        if table.size > 4096 or int(table.max()) * size >= tensormap.MAX_SMEM_BYTES:
+            continue
+        answer = la.admissible(table, "tma", dtype={1: "u8", 2: "bf16", 4: "f32", 8: "u64"}[size])
+        if join == 0.0:  # each digit is a dimension of its own, so pitches exist
+            assert not isinstance(answer, la.Refused), (table.shape, size, answer)
+        unknown += isinstance(answer, la.Unknown)
+        if isinstance(answer, la.Admitted):
+            assert answer.certificate.check()
+            check_meaning(answer.descriptor, table)
+            made += 1
+    assert unknown <= 2
+
+
+def check_meaning(plan, table) -> None:
+    found = meaning.table(plan)
+    assert np.array_equal(np.sort(found.reshape(-1)), np.sort(table.reshape(-1)))
+    if found.shape == table.shape:
+        assert np.array_equal(found, table)
+
+
+def test_pitches_at_which_rows_touch_are_found():
+    flat = np.arange(24)
+    table = (flat % 8 + 64 * (flat // 8)).reshape(4, 6)
+    answer = la.admissible(table, "tma")
+    assert isinstance(answer, la.Admitted)
+    assert answer.descriptor.problem.tile == (24,)
+    assert meaning.table(answer.descriptor).tolist() == table.reshape(-1).tolist()
+
+
+@pytest.mark.parametrize("text", ["(8,8):(8,1)", "Sw<3,3,3> o 0 o (64,64):(64,1)", "(64,(64,2)):(64,(1,4096))"])
+def test_the_most_copies(text):
+    plain = la.admissible(text, "tma")
+    copies = len(plain.descriptor.issues)
+    assert la.admissible(text, "tma", issues=copies)
+    if copies > 1:
+        assert not isinstance(la.admissible(text, "tma", issues=copies - 1), la.Admitted)
+
+
+def test_a_tile_that_needs_two_copies_is_refused_one():
+    answer = la.admissible("(8,(64,2)):(64,(1,1024))", "tma", issues=1)
+    assert isinstance(answer, la.Refused)
+    assert answer.rules == ("ISSUES",)
+
+
+def test_what_is_known_of_targets_types_and_bases():
+    swizzled = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    assert la.admissible(swizzled, "tma", target="sm_80").rules == ("NO_TMA",)
+    assert isinstance(la.admissible(swizzled, "tma", target="sm_100a"), la.Unknown)
+    assert isinstance(la.admissible(swizzled, "tma", dtype="e2m1"), la.Unknown)
+    low = la.admissible(swizzled, "tma", align_bytes=128)
+    assert low.rules == ("SMEM_ALIGN",)
+    assert low.repairs[0].name == "align the base"
+    assert la.admissible("(64,64):(64,1)", "tma", align_bytes=128)
+
+
+def test_every_repair_is_admitted_when_it_is_asked():
+    for text in ("(64,64):(72,1)", "(64,64):(65,1)", "(16,16):(24,1)"):
+        answer = la.admissible(text, "tma")
+        assert answer.repairs
+        assert set(answer.rules) <= set(RULES) | OWN_RULES
+        for repair in answer.repairs:
+            assert la.admissible(dict(repair.document), "tma"), repair.name
+
+
+def test_a_problem_is_asked_in_place_of_a_layout():
+    problem = TensorMapProblem.of(((1024, 512), None, "f16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
+    answers = [la.admissible(given, "tma") for given in (problem, problem.to_json(), json.dumps(problem.to_json()))]
+    assert all(isinstance(answer, la.Admitted) for answer in answers)
+    assert {answer.certificate.seal for answer in answers} == {answers[0].certificate.seal}
+    assert answers[0].dtype == "f16"
+    with pytest.raises(MalformedError):
+        la.admissible(problem, "tma.store")
+
+
+def test_a_tensor_given_is_the_one_asked():
+    text = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    assert la.admissible(text, "tma", tensor=la.Tensor((1024, 512)))
+    assert la.admissible(text, "tma", tensor=la.Tensor((1024, 516))).rules == ("STRIDE_ALIGN",)
+    flat = np.arange(24)
+    table = (flat % 8 + 64 * (flat // 8)).reshape(4, 6)
+    assert la.admissible(table, "tma", tensor=la.Tensor((4, 6)))
+    assert not isinstance(la.admissible(table, "tma", tensor=la.Tensor((16, 64))), la.Admitted)
+
+
+def test_lattices_of_pitches_against_enumeration():
+    rng = random.Random(3)
+    for _ in range(60):
+        forms = [
+            ([rng.randint(-3, 3) for _ in range(2)], rng.randint(-4, 4), rng.choice((0, 0, 2, 4))) for _ in range(2)
+        ]
+        system: Pitches | None = Pitches((0, 0), ((1, 0), (0, 1)))
+        for form, value, modulus in forms:
+            system = system.meeting(form, value, modulus) if system is not None else None
+
+        def meets(point, forms=forms):
+            sums = [sum(a * b for a, b in zip(form, point, strict=True)) - value for form, value, _ in forms]
+            return all(s % m == 0 if m else s == 0 for s, (_, _, m) in zip(sums, forms, strict=True))
+
+        box = [point for point in itertools.product(range(-20, 21), repeat=2) if meets(point)]
+        if system is None:
+            assert not box, forms
+            continue
+        turns = itertools.product(range(-45, 46), repeat=len(system.basis))
+        made = {
+            tuple(p + sum(z * b[i] for z, b in zip(zs, system.basis, strict=True)) for i, p in enumerate(system.point))
+            for zs in turns
+        }
+        assert all(meets(point) for point in made)
+        assert {point for point in box if max(map(abs, point)) <= 8} <= made
