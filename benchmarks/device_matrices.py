@@ -268,7 +268,7 @@ def bank_cases(number: int) -> list[tuple[str, np.ndarray]]:
             else:
                 if case % 3 == 0:
                     lanes = np.arange(32) * size * int(rng.choice([1, 2, 3, 4, 8]))
-                if case % 5 == 1:
+                if case % 5 in (1, 2, 3):
                     lanes = lanes[np.arange(32) & ~int(rng.choice([1, 2]))]
                 kind = case % 4
                 off = (
@@ -313,7 +313,7 @@ def counters(number: int, out: Path) -> list[int] | str:
     log = out / "ncu.csv"
     command = [
         tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw", "--log-file", str(log),
-        "--metrics", f"{COUNTER}.sum", sys.executable, __file__, "--out", str(out), "--section", "single",
+        "--metrics", f"{COUNTER}_op_ld.sum,{COUNTER}_op_st.sum", sys.executable, __file__, "--out", str(out), "--section", "single",
         "--cases", str(number),
     ]  # fmt: skip
     try:
@@ -324,7 +324,8 @@ def counters(number: int, out: Path) -> list[int] | str:
     table = list(csv.DictReader(lines))[1:]
     if done.returncode or len(table) != len(BANKS) * number:
         return f"ncu: exit {done.returncode}, {len(table)} launches: {(done.stderr + done.stdout)[-300:]}"
-    return [int(float(row[f"{COUNTER}.sum"].replace(",", ""))) for row in table]
+    ends = ("_op_ld", "_op_st")
+    return [sum(int(float(row[f"{COUNTER}{end}.sum"].replace(",", ""))) for end in ends) for row in table]
 
 
 def main() -> None:
@@ -333,7 +334,7 @@ def main() -> None:
     parser.add_argument("--out", required=True)
     parser.add_argument("--section", choices=("all", "moves", "products", "clocks", "single"), default="all")
     parser.add_argument("--plans", type=int, default=12)
-    parser.add_argument("--cases", type=int, default=40)
+    parser.add_argument("--cases", type=int, default=60)
     given = parser.parse_args()
     out = Path(given.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -374,7 +375,7 @@ def main() -> None:
         cycles=np.array(cycles, dtype=np.int32),
         wavefronts=np.array([] if isinstance(counted, str) else counted, dtype=np.int16),
     )
-    print(json.dumps(facts | {"cases": len(cases), "clocked": len(cycles), "counters": str(counted)[:300]}))
+    print(json.dumps(facts | {"cases": len(cases), "clocked": len(cycles), "counters": str(counted)[:100]}))
 
 
 if __name__ == "__main__":
