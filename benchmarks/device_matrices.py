@@ -313,8 +313,8 @@ def counters(number: int, out: Path) -> list[int] | str:
     log = out / "ncu.csv"
     command = [
         tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw", "--log-file", str(log),
-        "--metrics", f"{COUNTER}_op_ld.sum,{COUNTER}_op_st.sum", sys.executable, __file__, "--out", str(out), "--section", "single",
-        "--cases", str(number),
+        "--metrics", f"{COUNTER}_op_ld.sum,{COUNTER}_op_st.sum", sys.executable, __file__, "--out", str(out),
+        "--section", "single", "--cases", str(number),
     ]  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
