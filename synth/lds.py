@@ -143,9 +143,9 @@ def read_or_write(
             because = f"rows of {places.shape[-1]} elements are no whole vectors of {width} bytes"
             return Broken("LDS_WIDTH", because, {"extent": places.shape[-1]})
         vectors = np.arange(flat.size).reshape(places.shape, order="F").reshape(-1, many)
-        groups = np.full((-(-len(vectors) // lanes) * lanes, many), -1, dtype=np.int64)
-        groups[: len(vectors)] = vectors
-        groups = groups.reshape(-1, lanes, many)
+        padded: IntArray = np.full((-(-len(vectors) // lanes) * lanes, many), -1, dtype=np.int64)
+        padded[: len(vectors)] = vectors
+        groups: IntArray = padded.reshape(-1, lanes, many)
     else:
         if held.shape[1] != lanes:
             return Broken("LDS_LANES", f"a wave of {target} has {lanes} lanes", {"lanes": held.shape[1]})
