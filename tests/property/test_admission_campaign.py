@@ -1,0 +1,20 @@
+"""A short, fixed part of the campaign of admissions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import campaign_admission as campaign
+
+
+@pytest.mark.parametrize("consumer", ["tma", "tma.store"])
+def test_every_answer_about_a_random_layout_is_confirmed(consumer: str) -> None:
+    totals = campaign.campaign(60, 7, consumer)
+    assert totals["wrong"] == 0, totals["said"]
+    assert totals["unknown"] <= 2, totals["reasons"]
+    assert min(totals["admitted"], totals["refused"]) >= 10
