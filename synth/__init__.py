@@ -10,9 +10,10 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, factor, tensormap, wgmma
+    from layoutalg.synth import admission, factor, solving, tensormap, wgmma
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.factor import factorise
+    from layoutalg.synth.solving import joint
     from layoutalg.synth.tensormap import (
         InadmissibleError,
         Issue,
@@ -27,6 +28,7 @@ __getattr__, __dir__ = door(
     {
         "layoutalg.synth.admission": "admission admissible",
         "layoutalg.synth.factor": "factor factorise",
+        "layoutalg.synth.solving": "solving joint",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
         "layoutalg.synth.wgmma": "wgmma InadmissibleOperandError OperandPlan OperandProblem synthesize_wgmma",
@@ -45,6 +47,8 @@ __all__ = [
     "admission",
     "factor",
     "factorise",
+    "joint",
+    "solving",
     "synthesize_tensormap",
     "synthesize_wgmma",
     "tensormap",

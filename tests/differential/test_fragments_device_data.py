@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pytest
 from instruments import fragment_checks as checks
 
+from layoutalg.targets.layouts.nvidia_instructions import MMA
+
 RECORD = np.load(Path(__file__).parents[1] / "data/measured/fragments_dev.npz")
 
 
@@ -23,10 +25,7 @@ def arrays(label: str) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-RECORDED = sorted({key.split("/")[1] for key in RECORD.files if key.startswith("mma/")})
-
-
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", sorted(MMA))
 def test_mma_fragments(name: str) -> None:
     record = arrays(f"mma/{name}")
     assert checks.mma_difference(name, record) is None

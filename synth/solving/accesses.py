@@ -1,0 +1,277 @@
+"""Which addresses the lanes of an instruction touch when it moves a whole tile, and the turns of the banks.
+
+Main definitions: ``Access``, ``accesses``, ``Moved``.
+
+Main statements: without registers, ``ldmatrix.xN`` and ``stmatrix.xN`` move the tile in matrices of 8 rows of 16 bytes
+along dimension 1, with ``.trans`` along the dimension that chunks lie along; ``ld.shared`` and ``st.shared`` move it
+row by row, neighbouring lanes neighbouring vectors along dimension 1. With registers, a linear layout from (register,
+lane, warp) to tile coordinates says which lane moves which element.
+
+Behind a linear layout, a group of lanes whose addresses span T takes 2^(rank W(T) - rank K(T)) turns, where W are the
+address bits of words and K those of banks. In an order of digits every column of W and K is a unit vector or zero, so
+rank K(T) is the number of different bank bits that T reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import MalformedError
+from layoutalg.synth.solving.space import Box, Digit, IntArray, Order, xors
+from layoutalg.targets.banks import Access as Instruction
+from layoutalg.targets.banks import nvidia_access
+from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES
+
+CHECK = Checker("LA870", "this is not a question about one layout for several instructions")
+BANK_BITS = range(2, 7)
+Lane: TypeAlias = tuple[IntArray, IntArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What the banks make of moving the tile.
+
+    Args:
+        name: The instruction.
+        groups: How many groups of lanes are served one after the other.
+        turns: Turns of all of them.
+        least: Turns that no layout goes below.
+    """
+
+    name: str
+    groups: int
+    turns: int
+    least: int
+
+    def __str__(self) -> str:
+        free = "free of conflicts" if self.turns == self.least else f"{self.least} without conflicts"
+        return f"{self.turns} turns, {free}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the count as JSON-ready data."""
+        return {"instruction": self.name, "groups": self.groups, "turns": self.turns, "least": self.least}
+
+
+@dataclass(frozen=True)
+class Access:
+    """An instruction that moves the whole tile, for one dimension that chunks lie along.
+
+    Args:
+        name: The instruction.
+        kind: As in ``targets.nvidia.banks``.
+        bits: Bits that each address leads to.
+        box: The tile.
+        along: The dimension that the vector of each address lies along; -1 where it is one element.
+        rows: Row of the first element of every address: int64[group, lane].
+        columns: Its column.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    box: Box
+    along: int
+    rows: IntArray
+    columns: IntArray
+
+    @property
+    def vector(self) -> int:
+        """Elements of one address; 1 where an address holds less."""
+        return max(1, self.bits // 8 // self.box.element_bytes)
+
+    @cached_property
+    def least(self) -> int:
+        """Turns that no injective layout goes below: the words of each group over the banks."""
+        size = max(1, self.bits // 32) if self.bits >= 32 else 1
+        total = 0
+        codes = np.sort(self.box.code(self.rows, self.columns), axis=1)
+        different = 1 + (np.diff(codes, axis=1) != 0).sum(axis=1)
+        if self.bits < 32:  # several elements may share a word
+            different = -(-different * max(self.bits, 8 * self.box.element_bytes) // 32)
+        total = int((-(-different * size // BANKS)).sum())
+        return max(total, len(self.rows))
+
+    @cached_property
+    def terms(self) -> tuple[Digit, ...] | None:
+        """The digits that span the addresses of every group, the vector's own included; None where no digits do."""
+        codes = self.box.code(self.rows, self.columns)
+        lanes = codes.shape[1]
+        if lanes & (lanes - 1):
+            return None
+        found = codes[:1, [1 << bit for bit in range(lanes.bit_length() - 1)]] ^ codes[:1, :1]
+        spanned = np.zeros(lanes, dtype=np.int64)
+        for bit, value in enumerate(found[0].tolist()):
+            spanned[1 << bit : 2 << bit] = spanned[: 1 << bit] ^ value
+        if (codes != codes[:, :1] ^ spanned).any():
+            return None
+        names = {1 << self.box.index((dim, bit)): (dim, bit) for dim in (0, 1) for bit in range(self.box.bits[dim])}
+        values = [value for value in found[0].tolist() if value]
+        if any(value not in names for value in values):
+            return None
+        vector = [(self.along, bit) for bit in range(self.vector.bit_length() - 1)]
+        return tuple(dict.fromkeys([*vector, *(names[value] for value in values)]))
+
+    def predicted(self, order: Order) -> int | None:
+        """Return the turns behind an order by ranks; None where no digits span the addresses."""
+        if self.terms is None:
+            return None
+        places = [order.places[digit] for digit in self.terms]
+        return len(self.rows) << sum(place >= 2 for place in places) - len(reached(places, xors(order.xor)))
+
+    def moved(self, table: IntArray) -> Moved | str:
+        """Return the turns behind a layout given as byte addresses, counted; or why the instruction cannot move it."""
+        starts = table[self.rows, self.columns]
+        size, wide = self.box.element_bytes, max(self.bits // 8, self.box.element_bytes)
+        wrong = np.argwhere(starts % wide != 0)
+        if len(wrong):
+            return f"the {wide} bytes at {self._at(wrong[0])} start at byte {int(starts[tuple(wrong[0])])}, not aligned"
+        for step in range(1, self.vector):
+            shifted = (self.rows + step * (self.along == 0), self.columns + step * (self.along == 1))
+            wrong = np.argwhere(table[shifted] != starts + step * size)
+            if len(wrong):
+                return f"{wide} bytes along dimension {self.along} are not contiguous: at {self._at(wrong[0])}"
+        return Moved(self.name, len(starts), int(turns(starts, self.bits).sum()), self.least)
+
+    def _at(self, place: IntArray) -> tuple[int, int]:
+        group, lane = place
+        return int(self.rows[group, lane]), int(self.columns[group, lane])
+
+
+def reached(places: list[int], added: dict[int, int]) -> set[int]:
+    """Return the bank bits that units at these address bits reach, the swizzle's XORs included."""
+    return {bit for bit in BANK_BITS if bit in places or added.get(bit) in places}
+
+
+def turns(starts: IntArray, bits: int) -> IntArray:
+    """Return the turns of each group of lanes: int64[group], as many as its busiest bank has different words.
+
+    Args:
+        starts: Byte address of each lane of a group that is served together: int64[group, lane].
+        bits: Bits of each lane.
+    """
+    words = starts[:, :, None] // WORD_BYTES + np.arange(max(1, bits // 32))
+    words = np.sort(words.reshape(len(starts), -1), axis=1)
+    fresh = np.ones(words.shape, dtype=np.bool_)
+    fresh[:, 1:] = words[:, 1:] != words[:, :-1]
+    place = np.arange(len(starts))[:, None] * BANKS + words % BANKS
+    counted = np.bincount(place[fresh], minlength=len(starts) * BANKS).reshape(len(starts), BANKS)
+    most: IntArray = counted.max(axis=1).astype(np.int64)
+    return most
+
+
+def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access | str]:
+    """Return the access, or why there is none, for each dimension that chunks may lie along.
+
+    Raises: MalformedError: LA870.
+
+    Example:
+        >>> found = accesses("ldmatrix.x4", Box((64, 64), 2))
+        >>> found[1].terms, found[0]
+        (((1, 0), (1, 1), (1, 2), (0, 0), (0, 1), (0, 2)), 'ldmatrix.x4 reads 16 bytes along dimension 1')
+    """
+    try:
+        access = nvidia_access(name)
+    except MalformedError:
+        raise CHECK.malformed("consumers", "must name instructions that are known here", name) from None
+    found: dict[int, Access | str] = {}
+    for inner in (0, 1):
+        if registers is not None:
+            found[inner] = _of_registers(name, access, box, inner, registers)
+        elif access.matrices:
+            found[inner] = _of_matrices(name, access, box, inner)
+        else:
+            found[inner] = _of_vectors(name, access, box, inner)
+    return found
+
+
+def _of_matrices(name: str, access: Instruction, box: Box, inner: int) -> Access | str:
+    transposed, matrices = access.transposed, access.matrices
+    if transposed and box.element_bytes != 2:
+        return f"{name} transposes 16-bit elements, not {8 * box.element_bytes}-bit ones"
+    if not transposed and inner == 0:
+        return f"{name} reads 16 bytes along dimension 1"
+    chunk = 1 << box.chunk
+    along, across = box.extents[inner], box.extents[1 - inner]
+    if along % chunk or across % 8 or along * across // chunk // 8 % matrices:
+        return f"{across} rows of {along * box.element_bytes} bytes are no whole number of {name}"
+    lines = np.arange(across, dtype=np.int64).reshape(-1, 1, 8)
+    starts = np.arange(0, along, chunk, dtype=np.int64).reshape(1, -1, 1)
+    one, two = (part.reshape(-1, 8) for part in np.broadcast_arrays(lines, starts))
+    return Access(name, access.kind, access.bits, box, inner, *((one, two) if inner else (two, one)))
+
+
+def _of_vectors(name: str, access: Instruction, box: Box, inner: int) -> Access | str:
+    bits = access.bits
+    if bits < 8 * box.element_bytes:
+        return f"{name} moves {bits} bits, less than an element"
+    many = bits // 8 // box.element_bytes
+    if box.extents[1] % many:
+        return f"rows of {box.extents[1]} elements are no whole vectors of {bits // 8} bytes"
+    if many > 1 and inner == 0:
+        return f"{name} moves {bits // 8} bytes along dimension 1"
+    total = box.extents[0] * box.extents[1] // many
+    if total % LANES:
+        return f"{total} vectors are no whole number of {name} by {LANES} lanes"
+    index = np.arange(total, dtype=np.int64).reshape(-1, _together(bits))
+    per_row = box.extents[1] // many
+    return Access(name, access.kind, access.bits, box, 1 if many > 1 else -1, index // per_row, index % per_row * many)
+
+
+def _together(bits: int) -> int:
+    return min(LANES, LANES * 32 // bits)
+
+
+def _of_registers(name: str, access: Instruction, box: Box, inner: int, registers: object) -> Access | str:
+    """Take what each lane moves from a linear layout of (register, lane, warp)."""
+    transposed, bits = access.transposed, access.bits
+    if not isinstance(registers, LinearLayout) or len(registers.out_dims) != 2 or registers.in_dims.get("lane") != 32:
+        rule = "must pair an instruction with a linear layout of (register, lane, warp) to the two tile coordinates"
+        raise CHECK.malformed("consumers", rule, registers)
+    if tuple(registers.out_dims.values()) != box.extents or registers.constant:
+        raise CHECK.malformed("consumers", f"must hold registers of the tile {box.extents}", registers)
+    start = dict.fromkeys(registers.in_dims, 0)
+    columns: dict[str, list[tuple[int, int]]] = {}
+    for axis, extent in registers.in_dims.items():
+        columns[axis] = []
+        for bit in range(extent.bit_length() - 1):
+            row, column = registers(**{**start, axis: 1 << bit}).values()
+            columns[axis].append((int(row), int(column)))
+    held = list(dict.fromkeys(value for value in columns["register"] if any(value)))
+    unit = [(0, 1 << bit) if inner else (1 << bit, 0) for bit in range(box.chunk)]
+    lanes = columns["lane"]
+    if access.matrices:
+        if transposed and (box.element_bytes != 2 or lanes[2:] != unit):
+            return f"lanes 4, 8 and 16 do not hold the {1 << box.chunk} elements of a row, as {name} reads them"
+        words = 2 - box.low
+        if not transposed and (words < 0 or lanes[:2] != unit[words:] or any(u not in held for u in unit[:words])):
+            return f"lanes 1 and 2 do not hold the words of a row, as {name} reads them"
+        if transposed and not held:
+            return f"no register holds the second row, as {name} reads it"
+        vector, group = (unit, [held[0], *lanes[:2]]) if transposed else (unit, lanes[2:])
+        rest = [value for value in held if value not in ([held[0]] if transposed else unit[:words])]
+    else:
+        many = bits // 8 // box.element_bytes
+        vector = unit[: max(many, 1).bit_length() - 1]
+        if many < 1 or many > 1 << box.chunk or any(value not in held for value in vector):
+            return f"no {many} registers of a lane hold {bits // 8} bytes along dimension {inner}"
+        together = _together(bits)
+        if access.kind == "load" and together < LANES and (0, 0) in lanes[:2]:
+            together *= 2
+        group = lanes[: together.bit_length() - 1]
+        rest = [value for value in held if value not in vector] + lanes[together.bit_length() - 1 :]
+    rest = [*rest, *(value for axis, found in columns.items() if axis not in ("register", "lane") for value in found)]
+    row, column = (_sums(rest, dim)[:, None] ^ _sums(group, dim)[None, :] for dim in (0, 1))
+    return Access(name, access.kind, access.bits, box, inner if len(vector) else -1, row, column)
+
+
+def _sums(columns: list[tuple[int, int]], dim: int) -> IntArray:
+    found = np.zeros(1, dtype=np.int64)
+    for value in columns:
+        found = np.concatenate([found, found ^ value[dim]])
+    return found

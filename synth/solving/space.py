@@ -1,0 +1,171 @@
+"""Dense layouts of a tile as orders of its digits behind a swizzle: the space that joint layouts are sought in.
+
+Main definitions: ``Box``, ``Order``, ``SWIZZLES``, ``xors``.
+
+Notation: the extents of a tile are R = 2^r R' and C = 2^c C' with R', C' odd. A digit is a pair (dimension, bit); bits
+are those of the coordinate modulo 2^r or 2^c. A byte address has the bits of an element first.
+
+Main statements: an order holds 16 bytes along one dimension together (the chunk), then all other digits in any order,
+then the odd factors; a swizzle of the target stands behind it. There are 2 (r + c - k)! of them for each swizzle, where
+2^k elements are a chunk; every one is a bijection onto consecutive addresses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.ground.digits import merge
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Digit: TypeAlias = tuple[int, int]
+Xor: TypeAlias = tuple[int, int, int]
+CHUNK_BITS = 4
+"""Byte-address bits of a chunk."""
+SWIZZLES: Mapping[str, Xor] = MappingProxyType(
+    {
+        "NONE": (0, 4, 3),
+        "32B": (1, 4, 3),
+        "64B": (2, 4, 3),
+        "128B": (3, 4, 3),
+        "128B_ATOM_32B": (2, 5, 2),
+        "128B_ATOM_64B": (1, 6, 1),
+    }
+)
+"""(bits, base, shift) on byte addresses of the swizzles of tensor maps that are one XOR."""
+
+
+def xors(xor: Xor) -> dict[int, int]:
+    """Return which byte-address bit is added to which: target bit -> source bit.
+
+    Example:
+        >>> xors((2, 4, 3))
+        {4: 7, 5: 8}
+    """
+    bits, base, shift = xor
+    return {bit: bit + shift for bit in range(base, base + bits)}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A tile: its extents and the size of its elements.
+
+    Args:
+        extents: Rows and columns.
+        element_bytes: 1, 2, 4, 8 or 16.
+    """
+
+    extents: tuple[int, int]
+    element_bytes: int
+
+    @cached_property
+    def bits(self) -> tuple[int, int]:
+        """r and c: how many digits each dimension has."""
+        rows, columns = ((extent & -extent).bit_length() - 1 for extent in self.extents)
+        return rows, columns
+
+    @cached_property
+    def low(self) -> int:
+        """Byte-address bits within an element."""
+        return self.element_bytes.bit_length() - 1
+
+    @cached_property
+    def chunk(self) -> int:
+        """Digits of a chunk."""
+        return CHUNK_BITS - self.low
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the tile."""
+        return math.prod(self.extents) * self.element_bytes
+
+    def digits(self, inner: int) -> tuple[Digit, ...]:
+        """Return the digits that are not of the chunk, those of the inner dimension first."""
+        first = tuple((inner, bit) for bit in range(self.chunk, self.bits[inner]))
+        return first + tuple((1 - inner, bit) for bit in range(self.bits[1 - inner]))
+
+    def has(self, inner: int) -> bool:
+        """Return whether whole chunks lie along a dimension."""
+        return self.bits[inner] >= self.chunk
+
+    def code(self, rows: IntArray, columns: IntArray) -> IntArray:
+        """Return the coordinate as one number: its digits, those of the rows first, then the odd factors."""
+        r, c = self.bits
+        low = rows % (1 << r) | (columns % (1 << c)) << r
+        return low | ((rows >> r) + (self.extents[0] >> r) * (columns >> c)) << (r + c)
+
+    def index(self, digit: Digit) -> int:
+        """Return the bit of ``code`` that a digit is."""
+        return digit[1] + (self.bits[0] if digit[0] else 0)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A layout of the space.
+
+    Args:
+        box: The tile.
+        inner: The dimension that chunks lie along.
+        digits: All digits that are not of the chunk, the fastest first.
+        swizzle: Its name.
+        xor: (bits, base, shift) on byte addresses.
+    """
+
+    box: Box
+    inner: int
+    digits: tuple[Digit, ...]
+    swizzle: str
+    xor: Xor
+
+    def __str__(self) -> str:
+        named = "".join(f" {'rc'[dim]}{bit}" for dim, bit in self.digits)
+        return f"chunks along {'rows' if self.inner else 'columns'}, then{named}; {self.swizzle}"
+
+    @cached_property
+    def places(self) -> dict[Digit, int]:
+        """The byte-address bit of every digit before the swizzle."""
+        chunk = [(self.inner, bit) for bit in range(self.box.chunk)]
+        return {digit: place + self.box.low for place, digit in enumerate([*chunk, *self.digits])}
+
+    def layout(self, places: Sequence[int] = (0, 1), rank: int = 2) -> CuteLayout | ComposedLayout:
+        """Return the layout, tile coordinates outermost first to element offsets, in a tile of more dimensions."""
+        shape: list[int | tuple[int, ...]] = [1] * rank
+        stride: list[int | tuple[int, ...]] = [0] * rank
+        reach = 1 << sum(self.box.bits)
+        for dim in (self.inner, 1 - self.inner):
+            held = [(2, 1 << self.places[dim, bit] - self.box.low) for bit in range(self.box.bits[dim])]
+            odd = self.box.extents[dim] >> self.box.bits[dim]
+            if odd > 1:
+                held.append((odd, reach))
+                reach *= odd
+            merged = merge(tuple(held))
+            if len(merged) == 1:
+                ((shape[places[dim]], stride[places[dim]]),) = merged
+            elif merged:
+                shape[places[dim]] = tuple(extent for extent, _ in merged)
+                stride[places[dim]] = tuple(step for _, step in merged)
+        found = CuteLayout(tuple(shape), tuple(stride))
+        if not self.xor[0]:
+            return found
+        return ComposedLayout(Swizzle(*self.xor, "byte").recast_elements(self.box.element_bytes), 0, found)
+
+    @cached_property
+    def table(self) -> IntArray:
+        """The byte address of every element, int64[rows, columns]."""
+        return np.asarray(self.layout().table(), dtype=np.int64).reshape(self.box.extents, order="F") * (
+            self.box.element_bytes
+        )
+
+
+def padded(box: Box, inner: int, pad_bytes: int) -> CuteLayout:
+    """Return the tile with so many bytes between its rows (columns where the inner dimension is 0)."""
+    pitch = box.extents[inner] + pad_bytes // box.element_bytes
+    return CuteLayout(box.extents, (pitch, 1) if inner else (1, pitch))
