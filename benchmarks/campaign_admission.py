@@ -10,8 +10,8 @@ the stand-alone checker must accept the certificate. A refusal is contradicted b
 the tensors tried (every order of the dimensions, dense and apart), and by a layout that was made by running a map
 forwards.
 
-Prints one JSON line: per family the ``admitted``, ``refused``, ``unknown`` and ``wrong`` answers, how many refusals have
-a certificate, and the answer times. The run fails where an answer is wrong.
+Prints one JSON line: per family the ``admitted``, ``refused``, ``unknown`` and ``wrong`` answers, how many refusals
+have a certificate, and the answer times. The run fails where an answer is wrong.
 """
 
 from __future__ import annotations
