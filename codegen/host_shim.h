@@ -64,6 +64,7 @@ struct State {
     Index block, grid, block_size;
     la_u32 dynamic_first, dynamic_bytes;
     unsigned waiting, generation;
+    la_u32 words[MAX_THREADS];  // what each thread offers in a shuffle
     int fault_code;
     List<Barrier, MAX_BARRIERS> barriers;
     List<Copy, MAX_COPIES> queue, uncommitted, committed;
@@ -105,6 +106,18 @@ inline void block_barrier()
     ++here->waiting;
     release_if_complete();
     while (here->generation == mine) yield();
+}
+
+// Every thread of the block offers a word and reads one of its warp.
+inline la_u32 shuffle(la_u32 word, la_u32 lane)
+{
+    State& s = *here;
+    const unsigned mine = s.current->thread.x;
+    s.words[mine] = word;
+    block_barrier();
+    const la_u32 taken = s.words[mine / 32 * 32 + lane % 32];
+    block_barrier();
+    return taken;
 }
 
 inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
@@ -377,6 +390,10 @@ inline int launch(
 #define blockDim (la_host::here->block_size)
 #define gridDim (la_host::here->grid)
 #define __syncthreads() la_host::block_barrier()
+static inline la_u32 la_shuffle(la_u32 word, la_u32 lane) { return la_host::shuffle(word, lane); }
+static inline void la_sync_warp() { la_host::block_barrier(); }
+static inline la_u64 la_cycles() { return 0; }
+static inline la_u64 la_nanoseconds() { return 0; }
 
 // ------------------------------------------------------------------------------------------- the names kernels call
 

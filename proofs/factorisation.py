@@ -33,6 +33,7 @@ class Factorisation(Shown):
         carried: Tile coordinates to element offsets: what the consumer's descriptor denotes.
         residual: Places (register, lane, warp), or tile coordinates, to tile coordinates, inside each warp.
         plan: The admission of ``carried``.
+        places: The flat coordinate of the layout that every (warp, lane, register) is, the register fastest.
         shuffles: The residual as rounds of shuffles.
         least: Whether no factorisation of the layout has fewer rounds.
         unique: What all factorisations have in common.
@@ -45,6 +46,7 @@ class Factorisation(Shown):
     carried: Any = field(hash=False)
     residual: Any = field(hash=False)
     plan: Admitted
+    places: tuple[int, ...]
     shuffles: ShufflePlan
     least: bool
     unique: str
@@ -55,6 +57,9 @@ class Factorisation(Shown):
         for name in ("layout", "carried", "residual"):
             if not isinstance(getattr(self, name), SHARED_LAYOUTS):
                 raise CHECK.malformed(name, "must be a layout", getattr(self, name))
+        steps = self.shuffles
+        if sorted(self.places) != list(range(steps.warps * steps.lanes * steps.registers)):
+            raise CHECK.malformed("places", "must be a permutation of the places of the shuffles", len(self.places))
 
     def __bool__(self) -> bool:
         return True
@@ -84,6 +89,7 @@ class Factorisation(Shown):
             "schema": SCHEMA, "verdict": "factored", "consumer": self.plan.consumer, "target": self.plan.target,
             "dtype": self.plan.dtype, "layout": str(self.layout), "carried": str(self.carried),
             "residual": str(self.residual), "rounds": self.rounds, "least": self.least, "unique": self.unique,
-            "plan": self.plan.to_json(), "shuffles": self.shuffles.to_json(),
+            "plan": self.plan.to_json(), "places": self.places,
+            "shuffles": self.shuffles.to_json(),
             "certificate": self.certificate.to_json(),
         }  # fmt: skip

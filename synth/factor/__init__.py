@@ -149,7 +149,8 @@ def _made(
     travel = None if colours is None else colours[at].reshape(shape)
     steps = shuffles(place[source][at].reshape(shape), travel)
     certificate = composition(_flat(carried), _flat(residual), _flat(question.layout))
-    return Factorisation(question.layout, carried, residual, plan, steps, least, unique, certificate)
+    places = tuple(at.tolist())
+    return Factorisation(question.layout, carried, residual, plan, places, steps, least, unique, certificate)
 
 
 def _flat(layout: Any) -> Any:

@@ -39,7 +39,7 @@ def shuffles(source: IntArray, colours: IntArray | None = None) -> ShufflePlan:
     warps, lanes, registers = source.shape
     least = moved(source)
     from_lane, from_register = source // registers % lanes, source % registers
-    stays = from_lane == np.arange(lanes)[None, :, None]
+    stays = (from_lane == np.arange(lanes)[None, :, None]) & (least < registers)  # else nothing is saved by staying
     kept = np.where(stays, from_register, NONE)
     tables = np.zeros((least, 3, warps, lanes), dtype=np.int64)
     tables[:, 1] = np.arange(lanes)

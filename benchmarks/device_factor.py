@@ -1,0 +1,162 @@
+"""Run factored layouts on a GPU: the copy engine and then shuffles, beside the same residual through shared memory.
+
+Run on a machine with an sm_90a GPU, from the root of the repository:
+
+    python3 benchmarks/device_factor.py --out DIRECTORY [--cases 64]
+
+Every case is a random layout of registers, lanes and warps. Its factors' kernels run once, and every word of every
+register is compared with the element that the layout asks for; then the residual is repeated to be timed. Cases run in
+processes of their own, eight to a process. Writes ``factor_dev.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import random
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from layoutalg.codegen import launch  # noqa: E402
+from layoutalg.codegen.factored import factored_kernel  # noqa: E402
+from layoutalg.f2 import LinearLayout, matrix  # noqa: E402
+from layoutalg.proofs.factorisation import Factorisation  # noqa: E402
+from layoutalg.synth import factorise  # noqa: E402
+
+FLIPS: dict[int, tuple[tuple[int, int], ...]] = {
+    16: (), 32: ((4, 7),), 64: ((4, 7), (5, 8)), 128: ((4, 7), (5, 8), (6, 9)),
+}  # fmt: skip
+ELEMENT_BYTES = 2
+KINDS = ("swap1", "swap2", "swap3", "bits", "dense")
+REPEATS, RUNS, GROUP = 512, 5, 8
+
+
+def layout_of(case: int) -> tuple[str, LinearLayout]:
+    """The case's kind and layout: a descriptor's map after a residual of that kind."""
+    rng = random.Random(case)
+    kind = KINDS[case % len(KINDS)]
+    registers, warps = rng.randint(3, 5), rng.randint(0, 2)
+    inner, n = registers + 5, registers + 5 + warps
+    local = [1 << bit for bit in range(inner)]
+    if kind.startswith("swap"):
+        count = int(kind[4:])
+        for one, other in zip(
+            rng.sample(range(registers), count), rng.sample(range(registers, inner), count), strict=True
+        ):
+            local[one], local[other] = local[other], local[one]
+    elif kind == "bits":
+        rng.shuffle(local)
+    else:
+        while matrix.rank(local := [rng.randrange(1, 1 << inner) for _ in range(inner)]) < inner:
+            pass
+    span = rng.choice(tuple(FLIPS))
+    run = (span // ELEMENT_BYTES).bit_length() - 1
+    order = [*range(run), *rng.sample(range(run, n), n - run)]
+    carried = [1 << bit for bit in order]
+    carried = [u ^ sum((u >> (s - 1) & 1) << (t - 1) for t, s in FLIPS[span]) for u in carried]
+    upper = [(rng.randrange(1 << inner) if kind == "dense" else 0) | 1 << bit for bit in range(inner, n)]
+    columns = tuple(matrix.apply(carried, column) for column in (*local, *upper))
+    axes = (("register", registers), ("lane", 5), ("warp", warps))
+    return kind, LinearLayout(axes, (("offset", n),), columns, columns[0] if rng.random() < 0.3 else 0)
+
+
+def run_case(case: int) -> dict[str, Any]:
+    """Run one case both ways."""
+    kind, layout = layout_of(case)
+    found = factorise(layout)
+    row: dict[str, Any] = {"case": case, "kind": kind, "layout": str(layout)}
+    if not isinstance(found, Factorisation):
+        return row | {"refused": str(found)}
+    plan, steps = found.plan.descriptor, found.shuffles
+    row |= {"registers": steps.registers, "warps": steps.warps, "rounds": found.rounds, "selects": steps.selects}
+    elements = plan.problem.byte_span()[1] // ELEMENT_BYTES
+    values = np.random.default_rng(case).integers(0, 1 << 16, elements, dtype=np.uint16)
+    tensor = launch.upload(values.view(np.uint8))
+    carried, wanted = np.asarray(found.carried.table()), np.asarray(layout.table())
+    at_offset = np.empty(carried.size, dtype=np.uint16)
+    at_offset[carried] = values[: carried.size]
+    expected = at_offset[wanted].astype(np.uint32)
+    for way in ("shuffles", "shared"):
+        kernel = factored_kernel(found, way)  # type: ignore[arg-type]
+
+        def once(repeats: int, kernel: Any = kernel) -> tuple[np.ndarray, np.ndarray, int]:
+            words, times = np.zeros(carried.size, dtype=np.uint32), np.zeros(2, dtype=np.uint64)
+            status = np.zeros(1, dtype=np.int32)
+            placed = launch.place_map(plan.raw, tensor.pointer)
+            launch.run(kernel, [placed, *[0] * plan.problem.rank, words, times, repeats, status])
+            return words, times.astype(np.int64), int(status[0])
+
+        words, _, status = once(1)
+        same = bool(np.array_equal(words, expected))
+        pairs = [(once(1)[1], once(1 + REPEATS)[1]) for _ in range(RUNS)]
+        cycles = statistics.median(int(many[0] - one[0]) / REPEATS for one, many in pairs)
+        nanoseconds = statistics.median(int(many[1] - one[1]) / REPEATS for one, many in pairs)
+        row[way] = {"equal": same, "status": status, "cycles": round(cycles, 2), "ns": round(nanoseconds, 2)}
+    row["ratio"] = round(row["shuffles"]["cycles"] / max(row["shared"]["cycles"], 0.01), 4)
+    return row
+
+
+def main() -> None:
+    """Run the cases in groups, each in a process of its own."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--cases", type=int, default=64)
+    parser.add_argument("--first", type=int)
+    given = parser.parse_args()
+    if given.first is not None:
+        for case in range(given.first, min(given.first + GROUP, given.cases)):
+            try:
+                row = run_case(case)
+            except Exception as error:
+                row = {"case": case, "error": f"{type(error).__name__}: {error}"[:400]}
+            print(json.dumps(row), flush=True)
+        return
+    rows: list[dict[str, Any]] = []
+    for first in range(0, given.cases, GROUP):
+        command = [
+            sys.executable,
+            __file__,
+            "--out",
+            str(given.out),
+            "--cases",
+            str(given.cases),
+            "--first",
+            str(first),
+        ]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            lines, note = done.stdout, done.stderr[-400:] if done.returncode else ""
+        except subprocess.TimeoutExpired as late:
+            lines, note = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else "", "timed out"
+        rows += [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+        if note:
+            rows.append({"first": first, "error": note})
+    ways = [row[way] for row in rows for way in ("shuffles", "shared") if way in row]
+    summary = {
+        "date": datetime.date.today().isoformat(), "device": str(launch.device()), "cases": given.cases,
+        "kernels": len(ways), "equal": sum(way["equal"] and way["status"] == 1 for way in ways),
+        "errors": sum("error" in row or "refused" in row for row in rows), "repeats": REPEATS,
+        "median_ratio": {
+            kind: statistics.median(ratios)
+            for kind in KINDS
+            if (ratios := [row["ratio"] for row in rows if row.get("kind") == kind and "ratio" in row])
+        },
+    }  # fmt: skip
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "factor_dev.json").write_text(
+        json.dumps({"summary": summary, "rows": rows}, indent=1), encoding="utf-8"
+    )
+    print(json.dumps(summary, indent=1))
+
+
+if __name__ == "__main__":
+    main()
