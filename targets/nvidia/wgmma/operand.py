@@ -23,6 +23,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.cache import remembered
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.wgmma.descriptor import (
@@ -95,10 +96,14 @@ def read_pattern(major: str, swizzle: str, element_bits: int = 16, k: int | None
     Source: measured; PTX ISA 9.1 section 9.7.15.5.
     """
     span = swizzle_rows(swizzle)
-    row = UNIT_BYTES * span
     along = _checked_k(k, element_bits)
-    bits = checked_bits(element_bits)
-    if checked_major(major, "read_pattern") == "K":
+    return _pattern(checked_major(major, "read_pattern"), span, checked_bits(element_bits), along)
+
+
+@remembered(lambda *_: 500)
+def _pattern(major: str, span: int, bits: int, along: int) -> ReadPattern:
+    row = UNIT_BYTES * span
+    if major == "K":
         near: tuple[Digit, ...] = ((8, 0),) if bits == 1 else ()
         step, total = max(bits // 8, 1), along * bits // 8
         inside = min(row, total) if span > 1 else UNIT_BYTES
