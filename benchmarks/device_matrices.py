@@ -6,10 +6,11 @@ Run on a machine with an sm_90a GPU, from the root of the repository:
 
 *Moves*: random layouts (padded, swizzled, linear over F2, rows in random order) that are admitted are moved by the
 plan's own instructions and addresses, all bytes random, and every byte of every register (of shared memory, for stores)
-is compared with what the layout asks for. *Banks*: cycles of many equal accesses in a row, for x1, x2 and x4 and for
+is compared with what the layout asks for. *Products*: every dense ``mma.sync`` on random integers, its result read
+through the fragments and compared exactly. *Banks*: cycles of many equal accesses in a row, for x1, x2 and x4 and for
 loads and stores with inactive lanes; with ``ncu`` on the machine also its counters, launch by launch.
 
-Writes ``matrices_dev.json``, ``matrix_banks_dev.npz``. Every section runs in a process of its own.
+Writes ``matrices_dev.json``, ``mma_dev.npz``, ``matrix_banks_dev.npz``. Every section runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from instruments import fragment_checks  # noqa: E402
+
 import layoutalg as la  # noqa: E402
 from layoutalg.codegen import launch  # noqa: E402
 from layoutalg.codegen.kernel import KernelSource  # noqa: E402
 from layoutalg.codegen.prelude import PRELUDE  # noqa: E402
+from layoutalg.targets.layouts.nvidia_instructions import MMA  # noqa: E402
 from layoutalg.targets.nvidia.accesses import access_form  # noqa: E402
 
 MOVES = [f"{kind}matrix.x{count}{trans}" for kind in ("ld", "st") for count in (1, 2, 4) for trans in ("", ".trans")]
@@ -228,6 +232,26 @@ BANKS = [
 ] + [f"{kind}.shared.{suffix}" for kind in ("ld", "st") for suffix in ("b32", "v2.b32", "v4.b32")]
 
 
+def products(rounds: int, out: Path) -> dict[str, Any]:
+    """Run every dense ``mma.sync`` on random integers; keep the registers of one run each and what disagreed."""
+    rows, kept = [], {}
+    for name in MMA:
+        made = [fragment_checks.run_mma(name, seed) for seed in range(rounds)]
+        wrong = [str(found) for one in made if (found := fragment_checks.mma_difference(name, one)) is not None]
+        rows.append(
+            {"instruction": name, "ptx": MMA[name].ptx, "runs": rounds, "wrong": len(wrong), "first": wrong[:1]}
+        )
+        kept |= {f"mma/{name}/{key}": array for key, array in made[0].items()}
+        print(name, "wrong", len(wrong), flush=True)
+    np.savez_compressed(out / "mma_dev.npz", facts=json.dumps(facts_now()), **kept)
+    return {"rows": rows}
+
+
+def facts_now() -> dict[str, str]:
+    """Return the date and the device."""
+    return {"date": datetime.date.today().isoformat(), "device": str(launch.device())}
+
+
 def bank_cases(number: int) -> list[tuple[str, np.ndarray]]:
     """Return (instruction, byte offset of each lane, -1 where it is inactive), the same every time."""
     rng = np.random.default_rng(12)
@@ -244,7 +268,7 @@ def bank_cases(number: int) -> list[tuple[str, np.ndarray]]:
             else:
                 if case % 3 == 0:
                     lanes = np.arange(32) * size * int(rng.choice([1, 2, 3, 4, 8]))
-                if case % 5 == 1:
+                if case % 5 in (1, 2, 3):
                     lanes = lanes[np.arange(32) & ~int(rng.choice([1, 2]))]
                 kind = case % 4
                 off = (
@@ -289,8 +313,8 @@ def counters(number: int, out: Path) -> list[int] | str:
     log = out / "ncu.csv"
     command = [
         tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw", "--log-file", str(log),
-        "--metrics", f"{COUNTER}.sum", sys.executable, __file__, "--out", str(out), "--section", "single",
-        "--cases", str(number),
+        "--metrics", f"{COUNTER}_op_ld.sum,{COUNTER}_op_st.sum", sys.executable, __file__, "--out", str(out),
+        "--section", "single", "--cases", str(number),
     ]  # fmt: skip
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -300,39 +324,44 @@ def counters(number: int, out: Path) -> list[int] | str:
     table = list(csv.DictReader(lines))[1:]
     if done.returncode or len(table) != len(BANKS) * number:
         return f"ncu: exit {done.returncode}, {len(table)} launches: {(done.stderr + done.stdout)[-300:]}"
-    return [int(float(row[f"{COUNTER}.sum"].replace(",", ""))) for row in table]
+    ends = ("_op_ld", "_op_st")
+    return [sum(int(float(row[f"{COUNTER}{end}.sum"].replace(",", ""))) for end in ends) for row in table]
 
 
 def main() -> None:
     """Run the sections, each in a process of its own, and write what came out."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", required=True)
-    parser.add_argument("--section", choices=("all", "moves", "clocks", "single"), default="all")
+    parser.add_argument("--section", choices=("all", "moves", "products", "clocks", "single"), default="all")
     parser.add_argument("--plans", type=int, default=12)
-    parser.add_argument("--cases", type=int, default=40)
+    parser.add_argument("--cases", type=int, default=60)
     given = parser.parse_args()
     out = Path(given.out)
     out.mkdir(parents=True, exist_ok=True)
     if given.section != "all":
         section = {
             "moves": lambda: moves(given.plans, 1), "clocks": lambda: clocks(given.cases),
-            "single": lambda: single(given.cases),
+            "single": lambda: single(given.cases), "products": lambda: products(4, out),
         }[given.section]  # fmt: skip
         (out / f"section_{given.section}.json").write_text(json.dumps(section()))
         return
-    for name in ("moves", "clocks"):
+    for name in ("moves", "products", "clocks"):
         command = [sys.executable, __file__, "--out", str(out), "--section", name, "--plans", str(given.plans)]
         try:
             subprocess.run([*command, "--cases", str(given.cases)], timeout=240, check=False)
         except subprocess.TimeoutExpired:
             print(name, "took more than 240 s", flush=True)
-    facts = {"date": datetime.date.today().isoformat(), "device": str(launch.device())}
+    facts = facts_now()
     path = out / "section_moves.json"
     if path.exists():
         rows = json.loads(path.read_text())["rows"]
         (out / "matrices_dev.json").write_text(json.dumps({"facts": facts, "rows": rows}))
         wrong = sum(bool(row.get("wrong")) or "fault" in row for row in rows)
         print(json.dumps({"plans": len(rows), "wrong": wrong, "bytes": sum(row.get("compared", 0) for row in rows)}))
+    path = out / "section_products.json"
+    if path.exists():
+        rows = json.loads(path.read_text())["rows"]
+        print(json.dumps({"products": len(rows), "wrong": [row["instruction"] for row in rows if row["wrong"]]}))
     cases = bank_cases(given.cases)
     counted = counters(given.cases, out)
     path = out / "section_clocks.json"
@@ -346,7 +375,7 @@ def main() -> None:
         cycles=np.array(cycles, dtype=np.int32),
         wavefronts=np.array([] if isinstance(counted, str) else counted, dtype=np.int16),
     )
-    print(json.dumps(facts | {"cases": len(cases), "clocked": len(cycles), "counters": str(counted)[:300]}))
+    print(json.dumps(facts | {"cases": len(cases), "clocked": len(cycles), "counters": str(counted)[:100]}))
 
 
 if __name__ == "__main__":

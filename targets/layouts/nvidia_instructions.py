@@ -1,6 +1,6 @@
 """Which matrix element each lane and register element of one ``mma.sync`` holds.
 
-Main definitions: ``MmaInstruction``, ``MMA``, ``mma_fragment``.
+Main definitions: ``MmaInstruction``, ``MMA``, ``mma_type``, ``mma_fragment``.
 
 Notation: inputs are ``register`` (elements in the order of the instruction's registers, low bits of a 32-bit register
 first) and ``lane``; outputs are ``row`` and ``k``, ``k`` and ``col``, or ``row`` and ``col``.
@@ -10,6 +10,7 @@ References: PTX ISA 9.1 section 9.7.14.5 (matrix fragments for mma, one subsecti
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from layoutalg.targets.layouts.tile import Tile, entry, malformed
 ELEMENT_BITS: Mapping[str, int] = MappingProxyType(
     {
         "f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16,
-        "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
+        "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
     }
 )  # fmt: skip
 """Bits of one element; tf32 takes a 32-bit register."""
@@ -36,8 +37,10 @@ class MmaInstruction:
         m: Rows of A and D.
         n: Columns of B and D.
         k: Inner extent.
-        operand: Element type of A and B.
+        operand: Element type of A, and of B where it has no other.
         result: Element type of C and D.
+        operand_b: Element type of B where it differs from A's.
+        product: Of single bits, how two are multiplied: ``"and"`` or ``"xor"``.
 
     Example:
         >>> MMA["m16n8k16.f32.bf16"].ptx
@@ -49,6 +52,8 @@ class MmaInstruction:
     k: int
     operand: str
     result: str
+    operand_b: str = ""
+    product: str = ""
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
@@ -57,24 +62,31 @@ class MmaInstruction:
     def ptx(self) -> str:
         """The instruction's name in PTX."""
         shape = f"m{self.m}n{self.n}k{self.k}"
-        return f"mma.sync.aligned.{shape}.row.col.{self.result}.{self.operand}.{self.operand}.{self.result}"
+        types = f"{self.result}.{self.operand}.{self.operand_b or self.operand}.{self.result}"
+        return f"mma.sync.aligned.{shape}.row.col.{types}{f'.{self.product}.popc' if self.product else ''}"
 
 
 def _table(rows: str) -> dict[str, MmaInstruction]:
-    """Read lines of ``m n k operand: results``."""
+    """Read lines of ``m n k operand[/operand_b][+product] ...: results``."""
     table: dict[str, MmaInstruction] = {}
     for line in rows.strip().splitlines():
         words, results = line.split(":")
-        m, n, k, operand = words.split()
-        for result in results.split():
-            made = MmaInstruction(int(m), int(n), int(k), operand, result)
-            table[f"m{m}n{n}k{k}.{result}.{operand}"] = made
+        m, n, k, *operands = words.split()
+        for operand, result in itertools.product(operands, results.split()):
+            types, _, product = operand.partition("+")
+            first, _, second = types.partition("/")
+            made = MmaInstruction(int(m), int(n), int(k), first, result, second, product)
+            rest = f".{second}" * bool(second) + f".{product}" * bool(product)
+            table[f"m{m}n{n}k{k}.{result}.{first}{rest}"] = made
     return table
 
 
+_INT8 = "s8 u8 s8/u8 u8/s8"
+_INT4 = "s4 u4 s4/u4 u4/s4"
+_FP8 = "e4m3 e5m2 e4m3/e5m2 e5m2/e4m3"
 MMA: Mapping[str, MmaInstruction] = MappingProxyType(
     _table(
-        """
+        f"""
         8 8 4 f64: f64
         16 8 4 f64: f64
         16 8 8 f64: f64
@@ -85,17 +97,44 @@ MMA: Mapping[str, MmaInstruction] = MappingProxyType(
         16 8 16 f16: f16 f32
         16 8 8 bf16: f32
         16 8 16 bf16: f32
-        16 8 16 s8: s32
-        16 8 32 s8: s32
-        16 8 16 u8: s32
-        16 8 32 u8: s32
-        16 8 32 e4m3: f32
-        16 8 32 e5m2: f32
+        8 8 16 {_INT8}: s32
+        16 8 16 {_INT8}: s32
+        16 8 32 {_INT8}: s32
+        8 8 32 {_INT4}: s32
+        16 8 32 {_INT4}: s32
+        16 8 64 {_INT4}: s32
+        8 8 128 b1+xor b1+and: s32
+        16 8 128 b1+xor b1+and: s32
+        16 8 256 b1+xor b1+and: s32
+        16 8 16 {_FP8}: f16 f32
+        16 8 32 {_FP8}: f16 f32
         """
     )
 )
-"""Dense ``mma.sync`` that ran on sm_90, as ``shape.result.operand``: f64, and the m16n8 shapes whose operands have one
-type of at least 8 bits. m8n8k16, mixed operand types and 4-bit and 1-bit forms are not listed."""
+"""Dense ``mma.sync`` with A by rows and B by columns that ptxas takes for sm_90a, as ``shape.result.operand``, then the
+type of B where it differs and ``xor`` or ``and`` of single bits."""
+MMA_MEASURED = frozenset(
+    name
+    for name, made in MMA.items()
+    if (made.m == 16 or made.operand == "f64")
+    and not made.operand_b
+    and ELEMENT_BITS[made.operand] >= 8
+    and (made.operand not in ("e4m3", "e5m2") or (made.k, made.result) == (32, "f32"))
+)
+"""Those whose fragments were read off a device."""
+
+
+def mma_type(name: str, operand: str) -> str:
+    """Return the element type of an operand of a ``mma.sync``.
+
+    Raises: MalformedError: LA701.
+
+    Example:
+        >>> mma_type("m16n8k32.f16.e4m3.e5m2", "B"), mma_type("m16n8k32.f16.e4m3.e5m2", "D")
+        ('e5m2', 'f16')
+    """
+    made = entry(name, "name", MMA, MMA_SOURCE)
+    return {"A": made.operand, "B": made.operand_b or made.operand}.get(operand, made.result)
 
 
 def mma_fragment(name: str, operand: str) -> LinearLayout:

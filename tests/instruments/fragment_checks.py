@@ -24,6 +24,7 @@ from instruments.fragments import (
     matrix_move_kernel,
     mma_kernel,
     pack,
+    type_of,
     unpack,
     wgmma_register_kernel,
     word_count,
@@ -34,6 +35,8 @@ from layoutalg.targets.layouts.nvidia import ldmatrix_fragment, ldmatrix_rows, w
 from layoutalg.targets.layouts.nvidia_instructions import MMA, mma_fragment
 from layoutalg.targets.nvidia import wgmma
 
+RANGES = {"u8": (0, LARGEST), "s4": (-8, 7), "u4": (0, 15), "b1": (0, 1)}
+"""Least and greatest integer of the types that do not have all of them."""
 Arrays = Mapping[str, npt.NDArray[Any]]
 Difference = tuple[tuple[int, ...], float, float]
 """Where, the value found, the value expected."""
@@ -43,10 +46,11 @@ def run_mma(name: str, seed: int) -> dict[str, npt.NDArray[Any]]:
     """Run one ``mma.sync`` on random integers; return the registers ``a``, ``b``, ``d`` as uint32[lane, word]."""
     shape = MMA[name]
     rng = np.random.default_rng(seed)
-    low = 0 if shape.operand == "u8" else -LARGEST
     arrays = {}
     for operand, extent in (("A", (shape.m, shape.k)), ("B", (shape.k, shape.n))):
-        raw = encode(rng.integers(low, LARGEST + 1, extent), shape.operand)
+        dtype = type_of(name, operand)
+        low, high = RANGES.get(dtype, (-LARGEST, LARGEST))
+        raw = encode(rng.integers(low, high + 1, extent), dtype)
         arrays[operand.lower()] = pack(mma_fragment(name, operand), raw, element_bits(name, operand))
     count = word_count(mma_fragment(name, "D"), element_bits(name, "D"))
     arrays["d"] = np.zeros((WARP, count), dtype=np.uint32)
@@ -65,11 +69,14 @@ def mma_difference(name: str, arrays: Arrays) -> Difference | None:
     a, b, d = (
         decode(
             unpack(mma_fragment(name, operand), arrays[operand.lower()], element_bits(name, operand)),
-            shape.result if operand == "D" else shape.operand,
+            type_of(name, operand),
         )
         for operand in "ABD"
     )
-    return _first(d, a @ b)
+    product = a @ b
+    if shape.product == "xor":
+        product = a.sum(axis=1)[:, None] + b.sum(axis=0) - 2 * product
+    return _first(d, product)
 
 
 def run_ldmatrix(matrices: int, transposed: bool, seed: int) -> dict[str, npt.NDArray[Any]]:

@@ -217,7 +217,7 @@ def pack(fragment: LinearLayout, matrix: Raw, element_bits: int) -> Words:
     Args:
         fragment: (register, lane, ...) -> two axes; further input axes count as more lanes.
         matrix: Raw bits of every entry, indexed by the two output axes.
-        element_bits: 8, 16, 32 or 64.
+        element_bits: 1, 4, 8, 16, 32 or 64.
 
     Returns:
         uint32[lanes, words].
@@ -229,13 +229,21 @@ def pack(fragment: LinearLayout, matrix: Raw, element_bits: int) -> Words:
     """
     registers = fragment.in_dims["register"]
     rows, columns = _entries(fragment)
+    if element_bits < 8:
+        given = matrix[rows, columns].astype(np.uint8).reshape(-1, registers, 1)
+        parts = np.unpackbits(given, axis=2, bitorder="little")[..., :element_bits].reshape(len(given), -1)
+        return np.packbits(parts, axis=1, bitorder="little").view("<u4")
     elements = matrix[rows, columns].astype(f"<u{element_bits // 8}").reshape(-1, registers)
     return np.ascontiguousarray(elements).view("<u4")
 
 
 def unpack(fragment: LinearLayout, words: Words, element_bits: int) -> Raw:
     """Return the matrix that registers hold; the inverse of ``pack`` where no entry has two copies."""
-    elements = np.ascontiguousarray(words).view(f"<u{element_bits // 8}").reshape(-1)
+    if element_bits < 8:
+        parts = np.unpackbits(np.ascontiguousarray(words).view(np.uint8).reshape(-1), bitorder="little")
+        elements = parts.reshape(-1, element_bits) @ (1 << np.arange(element_bits))
+    else:
+        elements = np.ascontiguousarray(words).view(f"<u{element_bits // 8}").reshape(-1)
     matrix = np.zeros(tuple(fragment.out_dims.values()), dtype=np.uint64)
     matrix[_entries(fragment)] = elements
     return matrix
@@ -270,7 +278,9 @@ def encode(values: npt.NDArray[np.int64], dtype: str) -> Raw:
         "s8": "i1",
         "u8": "u1",
     }
-    if dtype in table:
+    if dtype in ("s4", "u4", "b1"):
+        raw = (values & (1 << ELEMENT_BITS[dtype]) - 1).astype(np.uint64)
+    elif dtype in table:
         raw = values.astype(table[dtype]).view(f"<u{ELEMENT_BITS[dtype] // 8}").astype(np.uint64)
     elif dtype == "bf16":
         raw = (values.astype("<f4").view("<u4") >> 16).astype(np.uint64)
@@ -293,10 +303,18 @@ def decode(raw: Raw, dtype: str) -> npt.NDArray[np.float64]:
         return (raw << 8).astype("<u2").view("<f2").astype(np.float64)
     if dtype == "bf16":
         return (raw << 16).astype("<u4").view("<f4").astype(np.float64)
+    if dtype in ("s4", "u4", "b1"):
+        return np.where((dtype == "s4") & (raw > 7), raw.astype(np.float64) - 16, raw.astype(np.float64))
     kind = {"s8": "i1", "u8": "u1", "s32": "<i4"}.get(dtype, f"<f{ELEMENT_BITS[dtype] // 8}")
     return raw.astype(f"<u{ELEMENT_BITS[dtype] // 8}").view(kind).astype(np.float64)
 
 
 def element_bits(name: str, operand: str) -> int:
     """Return the bits of one element of an operand of a ``mma.sync``."""
-    return ELEMENT_BITS[MMA[name].result if operand in ("C", "D") else MMA[name].operand]
+    return ELEMENT_BITS[type_of(name, operand)]
+
+
+def type_of(name: str, operand: str) -> str:
+    """Return the element type of an operand of a ``mma.sync``."""
+    shape = MMA[name]
+    return {"A": shape.operand, "B": shape.operand_b or shape.operand}.get(operand, shape.result)

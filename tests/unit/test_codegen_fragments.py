@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from instruments import fragments
+from instruments.fragment_checks import RANGES
 
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment
@@ -12,7 +13,8 @@ from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma
 
 @pytest.mark.parametrize("dtype", sorted(ELEMENT_BITS))
 def test_small_integers_are_exact_in_every_type(dtype: str) -> None:
-    values = np.arange(0 if dtype == "u8" else -8, 9)
+    low, high = RANGES.get(dtype, (-8, 8))
+    values = np.arange(low, high + 1)
     assert fragments.decode(fragments.encode(values, dtype), dtype).tolist() == values.tolist()
 
 
@@ -44,7 +46,8 @@ def test_fragments_are_one_to_one_and_pack_by_the_formula_of_the_manual(name: st
         raw = np.arange(rows * columns, dtype=np.uint64).reshape(rows, columns) % (1 << min(bits, 63))
         words = fragments.pack(fragment, raw, bits)
         assert np.array_equal(fragments.unpack(fragment, words, bits), raw)
-        elements = np.ascontiguousarray(words).view(f"<u{bits // 8}").reshape(32, -1)
+        held = np.unpackbits(np.ascontiguousarray(words).view(np.uint8).reshape(32, -1), axis=1, bitorder="little")
+        elements = np.array([[int("".join(map(str, part[::-1])), 2) for part in row.reshape(-1, bits)] for row in held])
         width = 2 if operand == "D" else max(1, 32 // bits)
         for lane in range(32):
             q, g = lane % 4, lane // 4
