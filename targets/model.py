@@ -1,6 +1,6 @@
 """What every hardware fact is made of: where it is written, what a device did, and which value broke it.
 
-Main definitions: ``Source``, ``Evidence``, ``Rule``, ``Violation``.
+Main definitions: ``Source``, ``Evidence``, ``Rule``, ``Violation``, ``version``.
 
 Implementation notes: documented and enforced may differ, so a rule keeps both. A rule holds no code: the predicates
 that read values live beside the values, and name rules by id. Facts are plain data and can be listed, shown and tested.
@@ -58,6 +58,16 @@ class Evidence:
         checked_kinds(self, "LA374")
 
 
+def version(text: str) -> tuple[int, ...]:
+    """Return a version as numbers that compare.
+
+    Example:
+        >>> version("12.10") > version("12.9")
+        True
+    """
+    return tuple(int(part) for part in text.split("."))
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A hardware limit with its sources and its evidence.
@@ -70,6 +80,8 @@ class Rule:
         documented: Whether a document of the vendor states it.
         evidence: What devices did, one entry per chip and driver.
         scope: ``"value"`` when a single value can break it, ``"use"`` when only an instruction that uses the value can.
+        since: First CUDA toolkit whose text states it, as ``"12.8"``; None where no text does.
+        until: First toolkit whose text no longer does; None where the latest read still does.
     """
 
     id: str
@@ -79,9 +91,21 @@ class Rule:
     documented: bool
     evidence: tuple[Evidence, ...] = ()
     scope: Scope = "value"
+    since: str | None = None
+    until: str | None = None
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
+
+    def stated_in(self, toolkit: str) -> bool:
+        """Return whether the text of a CUDA toolkit states the rule.
+
+        Example:
+            >>> Rule("R", "A rule.", "", (), True, since="12.8", until="13.5").stated_in("13.0")
+            True
+        """
+        at = version(toolkit)
+        return self.since is not None and version(self.since) <= at and (self.until is None or at < version(self.until))
 
     def on(self, chip: str) -> tuple[Evidence, ...]:
         """Return the evidence of one chip, in the order recorded."""

@@ -15,6 +15,7 @@ from layoutalg.ground.errors import Repair, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
+from layoutalg.notation import parse
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
@@ -218,7 +219,15 @@ def _accessed(
 ) -> tuple[LdsPlan, IntArray, IntArray] | Broken | Unknown:
     options = request.options
     held = options.get("registers")
-    if held is not None:
+    if isinstance(held, str):
+        held = parse(held)
+    if isinstance(held, Layout) and {"register", "lane"} <= set(held.in_dims):
+        found, _ = coordinates(held)
+        extents = request.extents
+        if found.shape[-1] != len(extents) or (found < 0).any() or (found >= np.array(extents)).any():
+            raise CHECK.malformed("registers", f"must hold coordinates of the tile {extents}", held)
+        held = np.ravel_multi_index(tuple(np.moveaxis(found, -1, 0)), extents, order="F").astype(np.int64)
+    elif held is not None:
         held = tile_elements(held, request.extents, options.get("lanes"), options.get("warps"))
     return read_or_write(request.target, request.consumer, places, held, size, lanes)
 

@@ -175,6 +175,23 @@ def asked(places, held, name, arch, size):
     return la.synth.lds.read_or_write(arch, name, places * size, held, size, TARGETS[arch].lanes)
 
 
+def test_operands_of_a_matrix_instruction_are_read_from_lds():
+    tile, text = (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    rows = mfma_operand("A", tile, (32, 32), (2, 1), 8)
+    found = la.admissible(text, "ds_read_b128", "gfx950", "bf16", registers=rows)
+    assert isinstance(found, la.Admitted), str(found)
+    assert found.certificate.check()
+    assert len(found.descriptor.addresses) == 2 * rows.in_dims["register"] // 8
+    offsets = np.asarray(la.parse(text).table()).reshape(tile, order="F")
+    at = dict.fromkeys(rows.in_dims, 0) | {"lane": 37}
+    coordinate = rows(**at)
+    assert found.descriptor.addresses[0][37] == 2 * offsets[coordinate["dim0"], coordinate["dim1"]]
+    columns = mfma_operand("B", tile, (32, 32), (1, 2), 8)
+    assert la.admissible(text, "ds_read_b128", "gfx950", "bf16", registers=columns).rules == ("LDS_CONTIGUOUS",)
+    with pytest.raises(MalformedError, match="registers"):
+        la.admissible("(32,64):(64,1)", "ds_read_b128", "gfx950", "bf16", registers=rows)
+
+
 @pytest.mark.parametrize("name", sorted(WIDTHS))
 def test_whole_tiles_row_by_row(name):
     rng = np.random.default_rng(len(name))

@@ -50,6 +50,7 @@ from layoutalg.targets.nvidia import banks, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
+from layoutalg.targets.nvidia.tensormap.versions import Acceptance, accepted_since
 from layoutalg.targets.registry import H200, Device, Target, lookup
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, ConsumerRule, Fact, TargetModel, model_of
 
@@ -93,6 +94,7 @@ VALUES: dict[type, object] = {
     Absent: model_of("sm_80").consumer("tma"),
     ConsumerRule: CONSUMERS["tma"],
     TargetModel: model_of("gfx942"),
+    Acceptance: accepted_since(tensormap.TensorMap("u8", (64,), (), (64,)))[0],
     MmaInstruction: next(iter(MMA.values())),
     MatrixInstruction: next(iter(MFMA["gfx942"].values())),
     Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),

@@ -54,14 +54,16 @@ from layoutalg.targets.nvidia.tensormap.limits import (
 )
 from layoutalg.targets.nvidia.tensormap.meaning import layout
 from layoutalg.targets.nvidia.tensormap.rules import RULE_IDS_ENFORCED, RULES
+from layoutalg.targets.nvidia.tensormap.versions import TOOLKITS, Acceptance, accepted_since
 from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 
 __all__ = [
     "ARCHITECTURES", "BIT_PRESERVING_DTYPES", "DTYPES", "FIELDS", "FLOAT_DTYPES", "INTERLEAVES", "L2_PROMOTIONS",
     "MAX_BOX", "MAX_BOX_BYTES", "MAX_DIM", "MAX_DIM_ENCODED", "MAX_ELEMENT_STRIDE", "MAX_RANK", "MAX_SMEM_BYTES",
     "OOB_FILLS", "PLAIN_DTYPES", "RULES", "RULE_IDS_ENFORCED", "SMEM_DESTINATION_ALIGN_BYTES", "STORE_CHUNK_BYTES",
-    "STRIDE_LIMIT_BYTES", "SWIZZLES", "DType", "Field", "RefusedMapError", "TensorMap", "apply_swizzle", "batch",
-    "box_bytes", "decode", "element_bytes", "encode", "fill_bytes", "footprint_bytes", "is_measured", "layout",
-    "load_convert", "loaded_counts", "row_pitch_bytes", "swizzle_period_bytes", "swizzle_span_bytes",
-    "swizzle_supported", "swizzle_xor", "tile_load", "tile_store", "transaction_bytes", "violations",
+    "STRIDE_LIMIT_BYTES", "SWIZZLES", "TOOLKITS", "Acceptance", "DType", "Field", "RefusedMapError", "TensorMap",
+    "accepted_since", "apply_swizzle", "batch", "box_bytes", "decode", "element_bytes", "encode", "fill_bytes",
+    "footprint_bytes", "is_measured", "layout", "load_convert", "loaded_counts", "row_pitch_bytes",
+    "swizzle_period_bytes", "swizzle_span_bytes", "swizzle_supported", "swizzle_xor", "tile_load", "tile_store",
+    "transaction_bytes", "violations",
 ]  # fmt: skip

@@ -26,6 +26,17 @@ def _ptx(section: str) -> Source:
     return Source("PTX ISA", "9.1", section)
 
 
+_SPANS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
+    {
+        "STRIDE_NEST": ("12.1", None), "INTERLEAVE32": ("12.3", None),
+        "ARCH_ATOM": ("12.8", None), "PACKED_DIM0": ("12.8", None), "PACKED_BOX0": ("12.8", None),
+        "PACKED_SWIZZLE": ("12.8", None), "DIM_RANGE": ("12.0", "13.5"), "DIM_EXECUTE": ("13.5", None),
+    }
+)  # fmt: skip
+"""Toolkits between which a rule's text stands; documented rules that are not listed stand in all of them (BOX_RANGE is
+misprinted in 12.0 and corrected in 12.1)."""
+
+
 def _rule(
     rule: str,
     statement: str,
@@ -36,7 +47,8 @@ def _rule(
     scope: Scope = "value",
 ) -> Rule:
     evidence = (Evidence("NVIDIA H200", "580.159.04", finding, seen),)
-    return Rule(rule, statement, limit, sources, bool(sources), evidence, scope)
+    since, until = _SPANS.get(rule, ("12.0", None)) if sources else (None, None)
+    return Rule(rule, statement, limit, sources, bool(sources), evidence, scope, since, until)
 
 
 _TABLE = (

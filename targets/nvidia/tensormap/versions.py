@@ -1,0 +1,176 @@
+"""Which CUDA toolkits accept a tensor map: per toolkit accepted, refused by a rule, or unknown.
+
+Main definitions: ``accepted_since``, ``Acceptance``, ``TOOLKITS``.
+
+Main statements: the driver of one toolkit was measured, and there its verdict decides. For every other toolkit a map
+is refused where its text states a rule that is broken and that the measured driver enforces; it is accepted where
+neither its text nor the measured driver has anything against it. Where text and driver disagree it is unknown, since
+no driver of that toolkit was asked. Rules that no text states are taken to hold in every toolkit or in none, so that a
+map that breaks one is unknown as well.
+
+References: ``cuda.h`` of CUDA 12.0 to 13.5, text of ``cuTensorMapEncodeTiled``; PTX ISA, target directives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import Violation, version
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, no_tensor_maps, violations
+from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap
+from layoutalg.targets.nvidia.tensormap.limits import MAX_DIM, MAX_DIM_ENCODED
+from layoutalg.targets.nvidia.tensormap.rules import RULES
+from layoutalg.targets.registry import lookup
+
+Answer: TypeAlias = Literal["accepted", "refused", "unknown"]
+TOOLKITS: tuple[str, ...] = (
+    "12.0", "12.1", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0", "13.1", "13.2", "13.3", "13.4", "13.5",
+)  # fmt: skip
+"""CUDA toolkits whose texts were read, in order."""
+MEASURED = "13.0"
+"""The toolkit of the driver that was measured."""
+PTX: Mapping[str, str] = MappingProxyType(
+    {"12.0": "8.0", "12.1": "8.1", "12.3": "8.3", "12.4": "8.4", "12.5": "8.5", "12.6": "8.5", "12.8": "8.7",
+     "12.9": "8.8", "13.0": "9.0", "13.1": "9.1"}
+)  # fmt: skip
+"""The PTX ISA that comes with a toolkit, as far as it is known here."""
+FIRST: Mapping[str, str] = MappingProxyType(
+    {"sm_90": "12.0", "sm_90a": "12.0", "sm_100": "12.8", "sm_100a": "12.8", "sm_120a": "12.8", "sm_103a": "12.9"}
+)
+"""The first toolkit that compiles for a target (of those that have tensor maps; sm_90 is older)."""
+PACKED_AND_ATOM = "12.8"
+"""The first toolkit with the packed types and the ATOM swizzles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What one toolkit says of a tensor map.
+
+    Args:
+        toolkit: CUDA toolkit.
+        answer: ``"accepted"``, ``"refused"`` or ``"unknown"``.
+        rules: Ids of the rules that refuse the map, or that leave it open.
+        reason: In words; empty where it is accepted.
+        evidence: ``"measured"`` with the driver of this toolkit, else ``"documented"``.
+    """
+
+    toolkit: str
+    answer: Answer
+    rules: tuple[str, ...]
+    reason: str
+    evidence: Literal["measured", "documented"]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    def __bool__(self) -> bool:
+        if self.answer == "unknown":
+            raise ValueError(f"the answer is unknown and has no truth value: {self.reason}")
+        return self.answer == "accepted"
+
+    def __str__(self) -> str:
+        told = f"CUDA {self.toolkit}: {self.answer} ({self.evidence})"
+        return told + (f"; {', '.join(self.rules)}: {self.reason}" if self.rules else "")
+
+    def to_json(self) -> dict[str, object]:
+        """Return the answer as JSON-ready data."""
+        return {
+            "schema": "layoutalg/acceptance/1", "toolkit": self.toolkit, "answer": self.answer,
+            "rules": list(self.rules), "reason": self.reason, "evidence": self.evidence,
+        }  # fmt: skip
+
+
+def accepted_since(tm: TensorMap, target: str = "sm_90a") -> tuple[Acceptance, ...]:
+    """Return what every toolkit that was read says of a map, the oldest first.
+
+    Args:
+        tm: The map.
+        target: Architecture.
+
+    Raises: MalformedError: LA300, LA340.
+
+    Example:
+        >>> tm = TensorMap("bf16", (64, 64), (128,), (64, 64), swizzle="128B_ATOM_32B")
+        >>> [found.toolkit for found in accepted_since(tm, "sm_100a") if found][0]
+        '12.8'
+        >>> tall = TensorMap("bf16", (64, 2**32), (128,), (64, 8))
+        >>> print(accepted_since(tall, "sm_100a")[-1])
+        CUDA 13.5: refused (documented); DIM_EXECUTE: dims[1] = 4294967296 is outside 1..2^31
+
+    Source: ``cuda.h`` 12.0 to 13.5; measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
+    """
+    text = violations(tm, target, "documented")
+    enforced = enforced_violations(tm)
+    if no_tensor_maps(target):
+        return tuple(_answer(toolkit, "refused", text) for toolkit in TOOLKITS)
+    return tuple(_judged(tm, target, toolkit, text, enforced) for toolkit in TOOLKITS)
+
+
+def _judged(
+    tm: TensorMap, target: str, toolkit: str, text: tuple[Violation, ...], enforced: tuple[Violation, ...]
+) -> Acceptance:
+    at, measured = version(toolkit), bool(lookup(target).measured)
+    if at < version(FIRST[target]):
+        message = f"it does not compile for {target}, which CUDA {FIRST[target]} does"
+        return _answer(toolkit, "refused", (Violation("TOOLKIT_ARCH", message, "target"),))
+    if at < version(PACKED_AND_ATOM) and (missing := _later(tm)):
+        return _answer(toolkit, "refused", missing)
+    if toolkit == MEASURED and measured:
+        return _answer(toolkit, "refused" if enforced else "accepted", enforced, "measured")
+    here = (
+        *(one for one in text if RULES[one.rule].stated_in(toolkit) or one.rule == "DIM_RANGE"),
+        *_tall(tm, toolkit),
+    )
+    firm = tuple(one for one in here if RULES[one.rule].evidence[0].finding != "not enforced")
+    if firm:
+        return _answer(toolkit, "refused", firm)
+    if here:
+        return _answer(toolkit, "unknown", here, note=f"the text says so, and the driver of CUDA {MEASURED} does not: ")
+    others = tuple(one for one in (*text, *_of_driver(enforced)) if one not in here)
+    if others:
+        note = f"the text of CUDA {toolkit} does not say so, another text or driver does: "
+        return _answer(toolkit, "unknown", others, note=note)
+    return _answer(toolkit, "accepted", ())
+
+
+def _later(tm: TensorMap) -> tuple[Violation, ...]:
+    """What ``cuda.h`` had no name for."""
+    found = []
+    if DTYPES[tm.dtype].packed:
+        found.append(Violation("TOOLKIT_ENUM", f"dtype {tm.dtype} is in cuda.h from {PACKED_AND_ATOM} on", "dtype"))
+    if SWIZZLE_TABLE[tm.swizzle].compute_capability >= (10, 0):
+        message = f"swizzle {tm.swizzle} is in cuda.h from {PACKED_AND_ATOM} on"
+        found.append(Violation("TOOLKIT_ENUM", message, "swizzle"))
+    return tuple(found)
+
+
+def _tall(tm: TensorMap, toolkit: str) -> tuple[Violation, ...]:
+    """Extents that the text allows up to 13.4 and no longer."""
+    if not RULES["DIM_EXECUTE"].stated_in(toolkit):
+        return ()
+    return tuple(
+        Violation("DIM_EXECUTE", f"dims[{mode}] = {extent} is outside 1..2^31", "dims", mode)
+        for mode, extent in enumerate(tm.dims)
+        if MAX_DIM < extent <= MAX_DIM_ENCODED
+    )
+
+
+def _of_driver(enforced: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """What the measured driver refuses; that it has no compute capability 10.0 says nothing of one that has."""
+    return tuple(one for one in enforced if one.rule != "ARCH_ATOM")
+
+
+def _answer(
+    toolkit: str,
+    answer: Answer,
+    broken: tuple[Violation, ...],
+    evidence: Literal["measured", "documented"] = "documented",
+    note: str = "",
+) -> Acceptance:
+    rules = tuple(dict.fromkeys(one.rule for one in broken))
+    return Acceptance(toolkit, answer, rules, note + broken[0].message if broken else "", evidence)
