@@ -81,6 +81,8 @@ VALUES: dict[type, object] = {
     tensormap.TensorMap: PLAN.tensor_map,
     tensormap.DType: tensormap.DTYPES["bf16"],
     tensormap.Field: tensormap.FIELDS[2],
+    tensormap.Trouble: tensormap.Trouble("RESERVED", "reserved", "bits", True, False),
+    tensormap.Diagnosis: tensormap.Diagnosis((), ()),
     wgmma_facts.MatrixDescriptor: DESCRIPTOR,
     wgmma_facts.Multiply: wgmma_facts.multiply("s8"),
     wgmma_facts.ReadPattern: wgmma_facts.read_pattern("K", "128B"),

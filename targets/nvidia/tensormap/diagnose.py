@@ -1,0 +1,352 @@
+"""What is wrong with the bytes of a tensor map, or with the arguments of a failed ``cuTensorMapEncodeTiled`` call.
+
+Main definitions: ``diagnose``, ``Diagnosis``, ``Trouble``.
+
+Main statements: nothing is guessed. A repair is shown only after the repaired map broke no rule that the measured
+driver enforces; where no change of single fields achieves that, there is none. Bits that this library cannot read
+(im2col, other architectures) are named and left as they are.
+
+References: NVIDIA/TensorRT-LLM ``tmaDescriptor.h`` (Apache-2.0); CUDA driver API, ``cuTensorMapEncodeTiled``;
+measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, LayoutError, Repair, plain, shown
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, violations
+from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, MAP_BYTES, decode, encode
+from layoutalg.targets.nvidia.tensormap.facts import box_bytes, is_measured
+from layoutalg.targets.nvidia.tensormap.fields import (
+    DTYPES,
+    INTERLEAVE_CODES,
+    L2_PROMOTION_CODES,
+    OOB_FILL_CODES,
+    TensorMap,
+    malformed,
+)
+from layoutalg.targets.nvidia.tensormap.limits import (
+    GLOBAL_ALIGN_BYTES,
+    MAX_BOX,
+    MAX_BOX_BYTES,
+    MAX_ELEMENT_STRIDE,
+)
+from layoutalg.targets.nvidia.tensormap.rules import RULES
+
+SCHEMA = "layoutalg/tensormap-diagnosis/1"
+_HALF = 64
+_DRIVER_NAMES = {
+    "tensorDataType": "dtype", "globalAddress": "base_address", "globalDim": "dims", "globalStrides": "strides_bytes",
+    "boxDim": "box", "elementStrides": "element_strides", "l2Promotion": "l2_promotion", "oobFill": "oob_fill",
+}  # fmt: skip
+_NUMBERS: Mapping[str, Mapping[int, str]] = {
+    "dtype": {entry.code: name for name, entry in DTYPES.items()},
+    "interleave": {code: name for name, code in INTERLEAVE_CODES.items()},
+    "swizzle": {entry.map_code: name for name, entry in SWIZZLE_TABLE.items()},
+    "l2_promotion": {code: name for name, code in L2_PROMOTION_CODES.items()},
+    "oob_fill": {code: name for name, code in OOB_FILL_CODES.items()},
+}
+_OTHERS = {
+    "kind": ("IM2COL", "the map is an im2col one; this library decodes tiled maps"),
+    "version": ("VERSION", "public headers write 1 here, the measured driver 0"),
+    "swizzle_atom": ("ARCH_ATOM", "swizzle atoms need compute capability 10.0 or later"),
+    "allocation_class": ("ALLOCATION_CLASS", "the allocation class LARGE, which the measured driver does not set"),
+    "swizzle_96B": ("ARCH_ATOM", "the 96-byte swizzle exists on sm_103a alone"),
+    "reserved": ("RESERVED", "reserved bits are 0 in every map that a driver was seen to write"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is wrong, or that only documents forbid.
+
+    Args:
+        rule: Id of the rule, or of what the bits are: ``RESERVED``, ``UNUSED_MODE``, ``UPPER_HALF``, ...
+        field: The field, with its position.
+        message: A sentence with the numbers.
+        enforced: Whether the measured driver refuses it, or never writes it.
+        documented: Whether a document of the vendor states the rule.
+        since: The documents and their versions.
+    """
+
+    rule: str
+    field: str
+    message: str
+    enforced: bool
+    documented: bool
+    since: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    def __str__(self) -> str:
+        kind = "enforced" if self.enforced else "documented only"
+        return f"{self.rule} ({kind}): {self.message}" + (f" [{'; '.join(self.since)}]" if self.since else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a map holds, what is wrong with it, and what would repair it.
+
+    Args:
+        fields: ``(name, value)`` of every field that could be read.
+        troubles: What the measured driver refuses first, then what documents alone forbid.
+        tensor_map: The map, where its fields are ones.
+        repairs: Changes after which no enforced rule is broken, as a whole and tried.
+        repaired: The repaired map.
+    """
+
+    fields: tuple[tuple[str, str], ...]
+    troubles: tuple[Trouble, ...]
+    tensor_map: TensorMap | None = None
+    repairs: tuple[Repair, ...] = ()
+    repaired: TensorMap | None = None
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing is wrong that the measured driver enforces."""
+        return not any(trouble.enforced for trouble in self.troubles)
+
+    def __str__(self) -> str:
+        head = "accepted" if self.accepted else "not accepted"
+        lines = [f"tensor map    {head} by the measured driver"]
+        lines += [f"  {name:<18} {value}" for name, value in self.fields]
+        lines += [f"  wrong         {trouble}" for trouble in self.troubles]
+        return "\n".join(lines + [f"  try           {repair.name}: {repair.detail}" for repair in self.repairs])
+
+    def to_json(self) -> dict[str, object]:
+        """Return the diagnosis as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "accepted": self.accepted, "fields": dict(self.fields),
+            "troubles": [plain(asdict(trouble)) for trouble in self.troubles],
+            "repairs": [repair.to_json() for repair in self.repairs],
+            "repaired_hex": None if self.repaired is None else encode(self.repaired).hex(),
+        }  # fmt: skip
+
+
+def diagnose(source: object, target: str = "sm_90a", *, status: int | None = None) -> Diagnosis:
+    """Say what a tensor map holds, which rules it breaks, and what would repair it.
+
+    Args:
+        source: A ``TensorMap``; 128 bytes, or the 64 that hold fields, or their hexadecimal text; a mapping of the
+            arguments of ``cuTensorMapEncodeTiled``: fields of ``TensorMap``, or the driver's names (``globalDim``,
+            ...), with names or numbers.
+        target: Architecture; repairs and enforced rules are those of a measured one.
+        status: What the driver answered for these arguments: 0 is accepted.
+
+    Raises: MalformedError: LA300, LA301, LA340, LA806. DeviceMismatchError: LA807: the driver decided otherwise.
+
+    Example:
+        >>> found = diagnose(TensorMap("bf16", (500, 1024), (1000,), (72, 64), swizzle="128B"))
+        >>> [trouble.rule for trouble in found.troubles if trouble.enforced]
+        ['STRIDE_ALIGN', 'SWIZZLE_INNER']
+        >>> print(found.repairs[0].detail)
+        strides_bytes (1000,) -> (1008,); box (72, 64) -> (64, 64)
+
+    Source: rules of ``tensormap.RULES``; bits of ``tensormap.FIELDS``.
+    """
+    if status is not None and (isinstance(status, bool) or not isinstance(status, int)):
+        raise malformed("LA806", "status is not what a driver answers", f"it is an integer, not {shown(status)}")
+    if isinstance(source, TensorMap):
+        found = _of_map(source, target)
+    elif isinstance(source, Mapping):
+        found = _of_map(_read_arguments(source), target)
+    else:
+        found = _of_bytes(_raw(source), target)
+    if status is not None and (status == 0) != found.accepted:
+        said = "accepted" if status == 0 else f"refused (status {status})"
+        mine = "accepts" if found.accepted else "refuses: " + "; ".join(t.rule for t in found.troubles if t.enforced)
+        because = f"the driver {said} what the rules of the measured one {mine}"
+        raise DeviceMismatchError(Diagnostic("LA807", "a driver decided otherwise", (str(found.fields),), because))
+    return found
+
+
+def _raw(source: object) -> bytes:
+    if isinstance(source, str):
+        try:
+            source = bytes.fromhex(source.strip().removeprefix("0x"))
+        except ValueError:
+            source = None
+    if not isinstance(source, (bytes, bytearray, memoryview)) or len(bytes(source)) not in (_HALF, MAP_BYTES):
+        because = "it is a TensorMap, 64 or 128 bytes, their hexadecimal digits, or the arguments of the driver's call"
+        raise malformed("LA806", "this is not something to diagnose", because)
+    return bytes(source)
+
+
+def _read_arguments(given: Mapping[Any, Any]) -> TensorMap:
+    """The map of a driver call's arguments."""
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        name = _DRIVER_NAMES.get(key, key)
+        if name == "tensorRank":
+            continue
+        if name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
+            if value not in _NUMBERS[name]:
+                raise malformed("LA806", f"{name} {value} is no number of the driver's", f"known: {_NUMBERS[name]}")
+            value = _NUMBERS[name][value]
+        values[name] = value
+    rank = given.get("tensorRank")
+    if isinstance(rank, int):
+        for name in ("dims", "box", "element_strides"):
+            with contextlib.suppress(TypeError):
+                values[name] = tuple(values.get(name, ()))[:rank]
+        with contextlib.suppress(TypeError):
+            values["strides_bytes"] = tuple(values.get("strides_bytes", ()))[: max(rank - 1, 0)]
+    try:
+        return TensorMap(**values)
+    except TypeError as error:
+        raise malformed("LA806", "these are not the arguments of the driver's call", str(error)[:200]) from None
+
+
+def _of_map(tm: TensorMap, target: str) -> Diagnosis:
+    measured = is_measured(target)
+    enforced = enforced_violations(tm) if measured else ()
+    documented = violations(tm, target, "documented")
+    stated = {str(entry) for entry in documented}
+    said = {str(entry) for entry in enforced}
+    troubles = [_trouble(entry, True, str(entry) in stated) for entry in enforced]
+    troubles += [_trouble(entry, not measured, True) for entry in documented if str(entry) not in said]
+    fields = tuple((name, str(getattr(tm, name))) for name in tm.__dataclass_fields__)
+    if not enforced:
+        return Diagnosis(fields, tuple(troubles), tm)
+    repaired = _repaired(tm)
+    if repaired is None:
+        return Diagnosis(fields, tuple(troubles), tm)
+    changed = [name for name in tm.__dataclass_fields__ if getattr(tm, name) != getattr(repaired, name)]
+    detail = "; ".join(f"{name} {getattr(tm, name)} -> {getattr(repaired, name)}" for name in changed)
+    repair = Repair(f"change {', '.join(changed)}", detail, asdict(repaired))
+    return Diagnosis(fields, tuple(troubles), tm, (repair,), repaired)
+
+
+def _trouble(entry: Violation, enforced: bool, documented: bool) -> Trouble:
+    place = entry.field if entry.position is None else f"{entry.field}[{entry.position}]"
+    rule = RULES.get(entry.rule)
+    since = tuple(dict.fromkeys(f"{one.document} {one.version}" for one in rule.sources)) if rule else ()
+    return Trouble(entry.rule, place, entry.message, enforced, documented and bool(since), since)
+
+
+def _repaired(tm: TensorMap) -> TensorMap | None:
+    """The map with each broken field moved to the nearest value that its rule takes; None where rules stay broken."""
+    for _ in range(8):
+        found = enforced_violations(tm)
+        if not found:
+            return tm
+        changed = tm
+        for entry in found:
+            with contextlib.suppress(LayoutError):
+                changed = _moved(changed, entry)
+        if changed == tm:
+            return None
+        tm = changed
+    return None
+
+
+def _moved(tm: TensorMap, entry: Violation) -> TensorMap:
+    """The map with one field moved to the nearest value that one rule takes, where there is one to take."""
+    rule, at = entry.rule, entry.position
+    bits = DTYPES[tm.dtype].bits
+    grain = 32 if tm.interleave == "32B" else GLOBAL_ALIGN_BYTES
+    if rule == "STRIDE_ALIGN" and at is not None:
+        return replace(tm, strides_bytes=_put(tm.strides_bytes, at, -(-tm.strides_bytes[at] // grain) * grain))
+    if rule == "BASE_ALIGN":
+        return replace(tm, base_address=tm.base_address // grain * grain)
+    if rule == "BOX_RANGE" and at is not None:
+        return replace(tm, box=_put(tm.box, at, min(max(1, tm.box[at]), MAX_BOX)))
+    if rule == "ELEM_STRIDE" and at is not None:
+        step = min(max(1, tm.element_strides[at]), MAX_ELEMENT_STRIDE)
+        return replace(tm, element_strides=_put(tm.element_strides, at, step))
+    if rule == "BOX_INNER_16B" and tm.box[0] > 0:
+        per = 128 // bits
+        return replace(tm, box=_put(tm.box, 0, min(-(-tm.box[0] // per) * per, MAX_BOX)))
+    if rule == "SWIZZLE_INNER":
+        return replace(tm, box=_put(tm.box, 0, SWIZZLE_TABLE[tm.swizzle].span_bytes * 8 // bits))
+    if rule == "OOB_NAN":
+        return replace(tm, oob_fill="ZERO")
+    if rule == "ARCH_ATOM" and entry.field == "swizzle":
+        return replace(tm, swizzle="128B")
+    if rule == "BOX_SMEM":
+        widest = max(range(1, tm.rank), key=lambda mode: tm.box[mode], default=0)
+        if widest and box_bytes(tm) > MAX_BOX_BYTES:
+            return replace(tm, box=_put(tm.box, widest, max(1, tm.box[widest] // 2)))
+    return tm
+
+
+def _put(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def _of_bytes(raw: bytes, target: str) -> Diagnosis:
+    words = list(struct.unpack(f"<{len(raw) // 4}I", raw))
+    held = [
+        (field, words[field.word] >> field.low & (1 << field.width) - 1) for field in FIELDS if field.word < len(words)
+    ]
+    fields = tuple((field.name, f"{value:#x}") for field, value in held if value and field.word < 16)
+    troubles: list[Trouble] = []
+    rank = 1 + next(value for field, value in held if field.name == "rank")
+    for field, value in held:
+        if not value or field.word >= 16:
+            continue
+        place = f"{field.bits} hold {value:#x}"
+        mode = _mode(field.name)
+        if field.name in _OTHERS:
+            rule, text = _OTHERS[field.name]
+            troubles.append(Trouble(rule, field.name, f"{place}: {text}", True, rule == "ARCH_ATOM"))
+        elif mode is not None and mode >= rank:
+            text = f"{place}, and mode {mode} is unused at rank {rank}"
+            troubles.append(Trouble("UNUSED_MODE", field.name, text, True, False))
+        else:
+            continue
+        words[field.word] &= ~((1 << field.width) - 1 << field.low)
+    im2col = any(trouble.rule == "IM2COL" for trouble in troubles)
+    if im2col or not is_measured(target):
+        return Diagnosis(fields, tuple(troubles))
+    lower = struct.pack("<16I", *words[:16])
+    tm, error = _decoded(lower, target)
+    if tm is None:
+        return Diagnosis(fields, (*troubles, Trouble("FIELD", "", error, True, False)))
+    exact = encode(tm, target)
+    if len(raw) == MAP_BYTES and raw[_HALF:] != exact[_HALF:]:
+        text = "the upper half does not hold the box bytes and the alignment that the lower half implies"
+        troubles.append(Trouble("UPPER_HALF", "box_bytes", text, True, False))
+    troubles += [_trouble(entry, False, True) for entry in violations(tm, target, "documented")]
+    if not any(trouble.enforced for trouble in troubles):
+        return Diagnosis(fields, tuple(troubles), tm)
+    detail = f"clear or rewrite {', '.join(dict.fromkeys(t.field for t in troubles if t.enforced))}"
+    repair = Repair("write these bytes", detail, {"hex": exact.hex()})
+    return Diagnosis(fields, tuple(troubles), tm, (repair,), tm)
+
+
+def _mode(name: str) -> int | None:
+    """The mode that a field is of."""
+    for head, shift in (("dims[", 0), ("box[", 0), ("element_strides[", 0), ("strides_bytes[", 1)):
+        if name.startswith(head):
+            return int(name[len(head)]) + shift
+    return None
+
+
+def _decoded(lower: bytes, target: str) -> tuple[TensorMap | None, str]:
+    """The map of the lower half, its upper half computed; or why it holds none."""
+    words = struct.unpack("<16I", lower)
+    values = {
+        field.name: words[field.word] >> field.low & (1 << field.width) - 1 for field in FIELDS if field.word < 16
+    }
+    sizes = {entry.format_code: entry.bits // 8 for entry in DTYPES.values() if entry.format_code is not None}
+    total = sizes.get(values["dtype"], 0)
+    for mode in range(min(values["rank"], 4) + 1):
+        total *= (values[f"box[{mode}]"] + 1) // (values[f"element_strides[{mode}]"] + 1)
+    align = (16, 256, 512, 1024)[values["swizzle"]]
+    try:
+        return decode(lower + struct.pack("<8Q", total, align, *(0,) * 6), target), ""
+    except LayoutError as error:
+        return None, error.diagnostic.because or error.diagnostic.what
