@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.admission import Admitted, Refused
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.admission import admissible
-    from layoutalg.synth.tensormap.planner import tensormap
+    from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
 
 _PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise proofs synth targets testing"
@@ -96,7 +96,7 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.certify": "certify",
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.admission": "admissible",
-        "layoutalg.synth.tensormap.planner": "tensormap",
+        "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
 )

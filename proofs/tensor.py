@@ -3,104 +3,204 @@
 Main definitions: ``Tensor``, ``tensor_of``. Arrays of other libraries are read by ``arrays``, names of their element
 types by ``dtypes``.
 
-Notation: shapes and strides count elements, outermost dimension first.
+Notation: shapes and strides count elements, outermost dimension first. A size is an integer, or the text of a
+polynomial in names (``"K"``, ``"2*K + 8"``); names stand for integers of at least 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK
+from layoutalg.ground.polynomial import Polynomial, names_of, product_of, whole_at
+from layoutalg.ground.polynomial_text import polynomial
+from layoutalg.ground.sizes import require_names, sizes_of
 from layoutalg.proofs.dtypes import dtype_name
 
+Size: TypeAlias = Any
+"""An integer, or the text of a polynomial in names."""
 CHECK = Checker("LA375", "this is not a tensor")
+NAMED = Checker("LA860", "this needs a tensor whose sizes are numbers")
 BASE_ALIGN_BYTES = 256
 """What allocators of device memory promise."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tensor:
     """A tensor in global memory.
+
+    Mathematically: the function that takes a coordinate to the element offset sum of coordinate * stride; with names
+    in it, a family of such functions, one for all sizes that meet the assumptions.
 
     Args:
         shape: Extents in elements, outermost dimension first.
         stride: Element strides, same order; None for row-major.
         dtype: Element type: a TensorMap name (``"bf16"``), or numpy's, torch's, CuTe's or Triton's.
         base_align_bytes: Power of two that divides the base address.
+        assume: What is known of the names in shape and stride, as conditions.
 
-    Raises: MalformedError: LA375.
+    Raises: MalformedError: LA375, LA620, LA621.
 
     Example:
         >>> Tensor((1024, 512), dtype="bfloat16")
         Tensor(shape=(1024, 512), stride=(512, 1), dtype='bf16', base_align_bytes=256)
+        >>> Tensor(("B", "M", "K"), assume=("K % 8 == 0",))  # doctest: +NORMALIZE_WHITESPACE
+        Tensor(shape=('B', 'M', 'K'), stride=('K*M', 'K', 1), dtype='bf16', base_align_bytes=256,
+               assume=('K % 8 == 0',))
     """
 
-    shape: tuple[int, ...]
-    stride: tuple[int, ...] | None = None
+    shape: tuple[Size, ...]
+    stride: tuple[Size, ...] | None = None
     dtype: str = "bf16"
     base_align_bytes: int = BASE_ALIGN_BYTES
+    assume: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        shape = CHECK.vector(self.shape, "shape")
+        shape = _sizes(self.shape, "shape")
         if not 1 <= len(shape) <= PROBLEM_RANK:
             raise CHECK.malformed("shape", f"must have 1 to {PROBLEM_RANK} dimensions", shape)
         for place, extent in enumerate(shape):
-            CHECK.integer(extent, f"shape[{place}]", 1, PROBLEM_EXTENT + 1)
-        stride = row_major(shape) if self.stride is None else CHECK.vector(self.stride, "stride", len(shape))
+            if isinstance(extent, int):
+                CHECK.integer(extent, f"shape[{place}]", 1, PROBLEM_EXTENT + 1)
+        stride = row_major(shape) if self.stride is None else _sizes(self.stride, "stride", len(shape))
         align = CHECK.integer(self.base_align_bytes, "base_align_bytes", 1, PROBLEM_EXTENT + 1)
         if align & (align - 1):
             raise CHECK.malformed("base_align_bytes", "must be a power of two", align)
         dtype = dtype_name(self.dtype)
+        assume = tuple(map(str, _assumed(self.assume).conditions))
         for name, value in (("shape", shape), ("stride", stride), ("dtype", dtype), ("base_align_bytes", align)):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "assume", assume)
 
     @property
-    def strides(self) -> tuple[int, ...]:
+    def strides(self) -> tuple[Size, ...]:
         """The element strides."""
         return self.stride or ()
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in shape and stride, sorted.
+
+        Example:
+            >>> Tensor(("M", "K")).names, Tensor((8, 8)).names
+            (('K', 'M'), ())
+        """
+        return tuple(sorted(names_of(map(polynomial, (*self.shape, *self.strides)))))
+
+    @property
+    def assumptions(self) -> Assumptions:
+        """What is known of the names."""
+        return Assumptions(self.assume)
+
+    def at(self, sizes: Mapping[str, int]) -> Tensor:
+        """Return the tensor at these sizes; whether the assumptions hold there is not asked.
+
+        Raises: MalformedError: LA375, LA623. AdmissibilityError: LA663.
+
+        Example:
+            >>> Tensor(("M", "K"), ("K + 8", 1)).at({"M": 4, "K": 64})
+            Tensor(shape=(4, 64), stride=(72, 1), dtype='bf16', base_align_bytes=256)
+        """
+        values = sizes_of(sizes)
+        require_names(self.names, values, str(self))
+        shape, stride = (
+            tuple(whole_at(polynomial(entry), values, str(self)) for entry in entries)
+            for entries in (self.shape, self.strides)
+        )
+        return Tensor(shape, stride, self.dtype, self.base_align_bytes)
+
+    def __repr__(self) -> str:
+        known = f", assume={self.assume!r}" if self.assume else ""
+        shape, stride, dtype = map(repr, (self.shape, self.stride, self.dtype))
+        return f"Tensor(shape={shape}, stride={stride}, dtype={dtype}, base_align_bytes={self.base_align_bytes}{known})"
+
     def __str__(self) -> str:
         shape, stride = (",".join(map(str, numbers)) for numbers in (self.shape, self.strides))
-        return f"{self.dtype} ({shape}):({stride})"
+        known = f" where {', '.join(self.assume)}" if self.assume else ""
+        return f"{self.dtype} ({shape}):({stride}){known}"
 
 
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def size_text(value: Polynomial) -> Size:
+    """Return a polynomial as a size: the integer that it is, or its text.
+
+    Example:
+        >>> size_text(polynomial("3 + 4")), size_text(polynomial("K*2"))
+        (7, '2*K')
+    """
+    whole = value.as_int()
+    return str(value) if whole is None else whole
+
+
+def _sizes(values: object, argument: str, length: int | None = None) -> tuple[Size, ...]:
+    """Return integers, and names or polynomials as their text."""
+    if not isinstance(values, (tuple, list)) or not any(_named(entry) for entry in values):
+        return CHECK.vector(values, argument, length)
+    if length is not None and len(values) != length:
+        raise CHECK.malformed(argument, f"must have {length} entries", values)
+    found = [
+        size_text(polynomial(entry)) if _named(entry) else CHECK.integer(entry, f"{argument}[{place}]")
+        for place, entry in enumerate(values)
+    ]
+    return tuple(found)
+
+
+def _named(entry: object) -> bool:
+    return isinstance(entry, (str, Polynomial)) or hasattr(entry, "free_symbols")
+
+
+def _assumed(given: object) -> Assumptions:
+    if isinstance(given, Assumptions):
+        return given
+    if not isinstance(given, Iterable):
+        raise CHECK.malformed("assume", "must be conditions such as 'K % 8 == 0'", given)
+    return Assumptions(given)
+
+
+def row_major(shape: tuple[Size, ...]) -> tuple[Size, ...]:
     """Return the strides of a dense tensor whose last dimension is contiguous.
 
     Example:
-        >>> row_major((2, 3, 4))
-        (12, 4, 1)
+        >>> row_major((2, 3, 4)), row_major(("M", 4, "K"))
+        ((12, 4, 1), ('4*K', 'K', 1))
     """
+    if not all(isinstance(extent, int) for extent in shape):
+        known = [polynomial(extent) for extent in shape]
+        return tuple(size_text(product_of(known[place + 1 :])) for place in range(len(shape)))
     strides = [1]
     for extent in shape[:0:-1]:
         strides.append(strides[-1] * extent)
     return tuple(reversed(strides))
 
 
-def tensor_of(value: object) -> Tensor:
+def tensor_of(value: object, *, named: bool = False) -> Tensor:
     """Return a tensor from whatever holds one.
 
     Args:
         value: A ``Tensor``; ``(shape, stride, dtype)`` or ``(shape, dtype)``; an array or tensor of another library
             (see ``arrays``), of which nothing but the description is read.
+        named: Whether sizes may be names.
 
-    Raises: MalformedError: LA375.
+    Raises: MalformedError: LA375, LA860.
 
     Example:
         >>> import numpy as np
         >>> tensor_of(((64, 32), None, "f16")).strides, tensor_of(np.zeros((4, 6), np.int32)[:, ::2]).strides
         ((32, 1), (6, 2))
     """
+    if isinstance(value, (tuple, list)) and len(value) in (2, 3):
+        value = Tensor(value[0], None, value[1]) if len(value) == 2 else Tensor(*value)
     if isinstance(value, Tensor):
+        if value.names and not named:
+            rule = "must have no names; tensormap plans for all sizes at once, Tensor.at puts numbers in"
+            raise NAMED.malformed("tensor", rule, str(value))
         return value
     if isinstance(value, (tuple, list)):
-        if len(value) == 2:
-            return Tensor(value[0], None, value[1])
-        if len(value) != 3:
-            raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
-        return Tensor(*value)
+        raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
     from layoutalg.proofs.arrays import described  # loads ctypes, for foreign arrays alone
 
     try:

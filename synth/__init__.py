@@ -10,10 +10,11 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, factor, solving, tensormap, wgmma
+    from layoutalg.synth import admission, factor, solving, symbolic, tensormap, wgmma
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.factor import factorise
     from layoutalg.synth.solving import joint
+    from layoutalg.synth.symbolic import SymbolicPlan, SymbolicProblem, synthesize_symbolic
     from layoutalg.synth.tensormap import (
         InadmissibleError,
         Issue,
@@ -29,6 +30,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.admission": "admission admissible",
         "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.solving": "solving joint",
+        "layoutalg.synth.symbolic": "symbolic SymbolicPlan SymbolicProblem synthesize_symbolic",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
         "layoutalg.synth.wgmma": "wgmma InadmissibleOperandError OperandPlan OperandProblem synthesize_wgmma",
@@ -41,6 +43,8 @@ __all__ = [
     "Issue",
     "OperandPlan",
     "OperandProblem",
+    "SymbolicPlan",
+    "SymbolicProblem",
     "TensorMapPlan",
     "TensorMapProblem",
     "admissible",
@@ -49,6 +53,8 @@ __all__ = [
     "factorise",
     "joint",
     "solving",
+    "symbolic",
+    "synthesize_symbolic",
     "synthesize_tensormap",
     "synthesize_wgmma",
     "tensormap",

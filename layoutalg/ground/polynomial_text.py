@@ -131,6 +131,10 @@ class Reader:
                 return self._sum(tree)
             case ast.BinOp(op=ast.Mult() | ast.Div()):
                 return self._product(tree)
+            case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow(), right=ast.Constant(value=power)) if (
+                type(power) is int and 0 <= power <= limits.TERM_BITS
+            ):
+                return number(2**power)  # how the limits of hardware are written
             case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=power)) if type(power) is int:
                 if not 0 <= power <= limits.TERM_EXPONENT:
                     raise self.refusal(f"must have exponents from 0 to {limits.TERM_EXPONENT}")

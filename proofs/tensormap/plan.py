@@ -96,7 +96,7 @@ class TensorMapPlan(Claim):
                 raise malformed(f"issues[{index}].coords", f"must have {rank} entries like the map", issue.coords)
         put(self, "issues", issues)
         rows = enumerate(items("origin_map", self.origin_map, rank))
-        put(self, "origin_map", tuple(_terms(f"origin_map[{row}]", terms, problem.rank) for row, terms in rows))
+        put(self, "origin_map", tuple(origin_terms(f"origin_map[{row}]", terms, problem.rank) for row, terms in rows))
         for name in ("expect_tx_bytes", "smem_align_bytes", "smem_bytes"):
             put(self, name, integer(name, getattr(self, name)))
         put(self, "oob", text("oob", self.oob, OOB_CLASSES))
@@ -265,7 +265,11 @@ class TensorMapPlan(Claim):
             raise malformed_node(reader.pointer, error.diagnostic.because) from None
 
 
-def _terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm, ...]:
+def origin_terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm, ...]:
+    """Return the checked terms of one map dimension; ``rank`` is that of the tile.
+
+    Raises: MalformedError: LA372.
+    """
     answer: list[OriginTerm] = []
     for index, entry in enumerate(items(field_name, value)):
         name = f"{field_name}[{index}]"

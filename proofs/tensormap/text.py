@@ -7,11 +7,11 @@ Notation: o0, o1, ... is the tile origin, outermost dimension first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.tensormap.plan import TensorMapPlan
+    from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 
 SHOWN_ISSUES = 8
 """Copies that are written out; of more, the first and how many are left."""
@@ -48,7 +48,8 @@ def _lines(plan: TensorMapPlan) -> Iterator[str]:
     yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}"
     steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
     yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
-    for index, (issue, coords) in enumerate(zip(plan.issues, _coordinates(plan), strict=True)):
+    starts = coordinates(plan.issues, plan.origin_map)
+    for index, (issue, coords) in enumerate(zip(plan.issues, starts, strict=True)):
         if index == SHOWN_ISSUES and len(plan.issues) > SHOWN_ISSUES + 1:
             yield f"  ...         {len(plan.issues) - SHOWN_ISSUES} more"
             break
@@ -68,11 +69,11 @@ def _lines(plan: TensorMapPlan) -> Iterator[str]:
         yield f"  {'' if index else 'bytes':<12}{plan.hex[index : index + 64]}"
 
 
-def _coordinates(plan: TensorMapPlan) -> Iterator[str]:
-    """Coordinates of each issue as expressions of the tile origin."""
-    for issue in plan.issues:
+def coordinates(issues: Sequence[Issue], origin_map: Sequence[Sequence[OriginTerm]]) -> Iterator[str]:
+    """Yield the coordinates of each issue as an expression of the tile origin."""
+    for issue in issues:
         words = []
-        for constant, terms in zip(issue.coords, plan.origin_map, strict=True):
+        for constant, terms in zip(issue.coords, origin_map, strict=True):
             parts = [
                 {1: "", -1: "-"}.get(top, f"{top}*") + f"o{dim}" + ("" if bottom == 1 else f"/{bottom}")
                 for dim, top, bottom in terms

@@ -15,6 +15,7 @@ import pickle
 import pkgutil
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -32,13 +33,16 @@ from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
+from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
+from layoutalg.proofs.symbolic.obligations import Obligations, obligations
+from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
-from layoutalg.synth import admissible, factorise, synthesize_tensormap
+from layoutalg.synth import admissible, factorise, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
@@ -58,6 +62,7 @@ EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem
 PLAN = synthesize_tensormap(EXAMPLE)
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 32)))
 RULE = tensormap.RULES["BOX_RANGE"]
+NAMED = synthesize_symbolic(SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64)))
 DESCRIPTOR = wgmma_facts.MatrixDescriptor(0, 16, 1024, 0, "128B")
 FACTORED = factorise(LinearLayout.from_bases({"register": [(8,)], "lane": [(1,), (2,), (4,)]}, {"offset": 16}))
 
@@ -68,6 +73,14 @@ VALUES: dict[type, object] = {
     Walk: walk(PLAN),
     Boxes: requested_boxes(PLAN, walk(PLAN)),
     Tensor: Tensor((64, 32), None, "f16"),
+    SymbolicProblem: NAMED.problem,
+    SymbolicPlan: NAMED,
+    SymbolicMap: NAMED.tensor_map,
+    Patch: NAMED.patch[0],
+    Guard: NAMED.guard,
+    Obligations: obligations(NAMED, NAMED.specialise(M=64, K=64)),
+    Axis: Axis(64, Fraction(1), Fraction(0)),
+    Residues: Residues(2, frozenset({0}), frozenset({0}), frozenset({0}), frozenset({0})),
     ElementType: element_type("e4m3"),
     Access: Access("load", 32),
     LdsRule: next(iter(AMD_RULES.values())),

@@ -1,0 +1,313 @@
+"""The guard of a plan with names in it: for which sizes it holds.
+
+Main definitions: ``Guard``, ``minimal``.
+
+Notation: ``K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31``. Commas join; ``or`` stands inside a clause. Every name is at
+least 1, whether a guard says so or not.
+
+Main statements: a guard is a conjunction of clauses, each a disjunction of conditions on polynomials. ``minimal`` keeps
+the set of sizes and drops clauses that the others imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from layoutalg.ground.assumptions import Assumptions
+from layoutalg.ground.check import Checker
+from layoutalg.ground.conditions import Condition, condition
+from layoutalg.ground.decide import decide_quickly
+from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.polynomial import Polynomial, named, names_of, number
+from layoutalg.ground.sizes import require_names, sizes_of
+
+if TYPE_CHECKING:
+    from layoutalg.ground.conditions import Known
+
+CHECK = Checker("LA860", "this is not a guard")
+Clause: TypeAlias = tuple[Condition, ...]
+_SHORT = 2**16
+"""Numbers from here on are written as powers of two where they are near one."""
+_WIDE_DEGREE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """For which sizes a plan holds.
+
+    Mathematically: the set of assignments of integers of at least 1 to ``names`` at which every clause has a condition
+    that holds.
+
+    Args:
+        clauses: Each a tuple of conditions, of which one has to hold; conditions and texts stand for themselves.
+        names: All names that must have a size.
+
+    Raises: MalformedError: LA620, LA860.
+
+    Example:
+        >>> guard = Guard(("K % 8 == 0", "2**31 >= M"), ("K", "M"))
+        >>> print(guard)
+        K % 8 == 0, 1 <= M <= 2**31
+        >>> guard.holds(M=5, K=64), guard.violated_by({"M": 5, "K": 12})
+        (True, 'K % 8 == 0')
+    """
+
+    clauses: tuple[Clause, ...]
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clauses, (tuple, list)):
+            raise CHECK.malformed("clauses", "must be a sequence of conditions", self.clauses)
+        clauses = []
+        for entry in self.clauses:
+            parts = entry if isinstance(entry, (tuple, list)) else (entry,)
+            clauses.append(tuple(condition(part) for part in parts))
+            if not parts:
+                raise CHECK.malformed("clauses", "must have conditions in every clause", entry)
+        if not isinstance(self.names, (tuple, list)) or not all(isinstance(name, str) for name in self.names):
+            raise CHECK.malformed("names", "must be names", self.names)
+        used = {name for clause in clauses for entry in clause for name in entry.names}
+        object.__setattr__(self, "clauses", tuple(clauses))
+        object.__setattr__(self, "names", tuple(sorted(used | set(self.names))))
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The clauses of one condition each."""
+        return tuple(clause[0] for clause in self.clauses if len(clause) == 1)
+
+    def broken_at(self, sizes: Mapping[str, int]) -> str | None:
+        """Return the first clause that fails at sizes that are known to be integers, one per name."""
+        for name in self.names:
+            if sizes[name] < 1:
+                return f"{name} >= 1"
+        for clause in self.clauses:
+            if not any(entry.true_at(sizes) for entry in clause):
+                return _clause_text(clause)
+        return None
+
+    def violated_by(self, sizes: Mapping[str, int] | None = None, **more: int) -> str | None:
+        """Return the first clause that fails at these sizes as text, None where all hold.
+
+        Raises: MalformedError: LA623.
+        """
+        values = sizes_of({**(sizes or {}), **more})
+        require_names(self.names, values, str(self))
+        return self.broken_at(values)
+
+    def holds(self, sizes: Mapping[str, int] | None = None, **more: int) -> bool:
+        """Return whether a plan with this guard holds at these sizes.
+
+        Raises: MalformedError: LA623.
+        """
+        return self.violated_by(sizes, **more) is None
+
+    __call__ = holds
+
+    def open_under(self, known: Known) -> tuple[Clause, ...]:
+        """Return the clauses that assumptions leave open, which are those to test where the assumptions hold.
+
+        Example:
+            >>> Guard(("K % 8 == 0", "2**31 >= M")).open_under(Assumptions(("K % 64 == 0",)))
+            ((condition('2147483648 >= M'),),)
+        """
+        return tuple(clause for clause in self.clauses if not any(_follows(known, entry) for entry in clause))
+
+    def to_c(self) -> str:
+        """Return the guard as an expression of C and C++ over integers of 64 bits with these names.
+
+        Products are made in 128 bits, after the bounds of their factors were tested.
+
+        Example:
+            >>> Guard(("K % 8 == 0", "2**31 >= M"), ("K", "M")).to_c()
+            'K >= 1 && M >= 1 && M <= 2147483648LL && K % 8 == 0'
+        """
+        parts = [f"{name} >= 1" for name in self.names]
+        ordered = sorted(self.clauses, key=lambda clause: (_degree(clause), clause[0].kind == "integral"))
+        for clause in ordered:
+            words = [_c_condition(entry) for entry in clause]
+            parts.append(words[0] if len(words) == 1 else f"({' || '.join(words)})")
+        return " && ".join(parts) or "1"
+
+    def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
+        """Return the guard as a sympy formula; that sizes are at least 1 is a property of its symbols.
+
+        Raises: MalformedError: LA620.
+        """
+        clauses = [reduce(lambda a, b: a | b, [entry.to_sympy(symbols) for entry in clause]) for clause in self.clauses]
+        if not clauses:
+            return condition("1 == 1").to_sympy(symbols)
+        return reduce(lambda a, b: a & b, clauses)
+
+    _sympy_ = to_sympy
+
+    def to_json(self) -> list[object]:
+        """Return the clauses as texts, several conditions of one clause as a list."""
+        return [str(clause[0]) if len(clause) == 1 else [str(entry) for entry in clause] for clause in self.clauses]
+
+    def __iter__(self) -> Iterator[Clause]:
+        return iter(self.clauses)
+
+    def __len__(self) -> int:
+        return len(self.clauses)
+
+    def __str__(self) -> str:
+        return ", ".join(_lines(self)) or "nothing but sizes >= 1"
+
+
+def minimal(clauses: Iterable[Clause], names: Iterable[str]) -> Guard:
+    """Return the guard of these clauses without those that the others imply, upper bounds as tight as integers allow.
+
+    Example:
+        >>> found = [condition(text) for text in ("8*K % 16 == 0", "K % 8 == 0", "4*K <= 101", "K <= 100", "3 >= 2")]
+        >>> print(minimal([(entry,) for entry in found], ("K",)))
+        K % 8 == 0, 1 <= K <= 25
+    """
+    kept: list[Clause] = []
+    for clause in clauses:
+        tight = tuple(dict.fromkeys(_tightened(entry) for entry in clause))
+        if not any(entry.value.constant is not None and entry.true_at({}) for entry in tight):
+            kept.append(tight)
+    kept = list(dict.fromkeys(kept))
+    order = sorted(kept, key=lambda clause: (-len(clause), -_degree(clause), -_loose(clause)))
+    for clause in order:  # the weakest are tried first, so that the strongest stay
+        others = [entry for entry in kept if entry is not clause]
+        if _implied(others, clause):
+            kept = others
+    kept.sort(key=lambda clause: (len(clause), clause[0].kind != "integral", _degree(clause), str(clause[0])))
+    return Guard(tuple(kept), tuple(names))
+
+
+def _implied(others: list[Clause], clause: Clause) -> bool:
+    singles = [entry[0] for entry in others if len(entry) == 1]
+    if any(_bounded_by(other, entry) for other in singles for entry in clause):
+        return True
+    try:
+        known = Assumptions(singles)
+    except MalformedError:  # a contradiction, which the guard then shows
+        return False
+    return any(_follows(known, entry) for entry in clause)
+
+
+def _follows(known: Known, claim: Condition) -> bool:
+    if any(_bounded_by(other, claim) for other in known.conditions):
+        return True
+    found = decide_quickly(known, claim)
+    return found is not None and found[0]
+
+
+def upper_bound(entry: Condition) -> tuple[Polynomial, int] | None:
+    """Return (p, B) where a condition says p <= B of a product p of names.
+
+    Example:
+        >>> upper_bound(condition("2*M*K <= 101"))
+        (polynomial('2*K*M'), 101)
+    """
+    monomials = entry.value.monomials
+    if entry.kind != "nonnegative" or len(monomials) != 2 or monomials[0][0] or not monomials[1][0]:
+        return None
+    (_, bound), (monomial, factor) = monomials
+    if factor >= 0 or bound.denominator != 1 or any(power < 0 for _, power in monomial):
+        return None
+    return Polynomial(((monomial, -factor),)), int(bound)
+
+
+def _bounded_by(known: Condition, claim: Condition) -> bool:
+    """Whether a bound on a product of names, each at least 1, is one on a part of that product."""
+    one, two = upper_bound(known), upper_bound(claim)
+    if one is None or two is None:
+        return False
+    ((large, weight),), ((small, factor),) = one[0].monomials, two[0].monomials
+    powers = dict(large)
+    return all(powers.get(name, 0) >= power for name, power in small) and one[1] / weight <= two[1] / factor
+
+
+def _tightened(entry: Condition) -> Condition:
+    """Return an upper bound c p <= B as p <= floor(B / c)."""
+    found = upper_bound(entry)
+    if found is None:
+        return entry
+    ((monomial, factor),) = found[0].monomials
+    return Condition("nonnegative", number(found[1] // factor) - Polynomial(((monomial, Fraction(1)),)))
+
+
+def _degree(clause: Clause) -> int:
+    return max([sum(abs(power) for _, power in key) for entry in clause for key, _ in entry.value.monomials], default=0)
+
+
+def _loose(clause: Clause) -> int:
+    """How weak an upper bound is."""
+    found = upper_bound(clause[0])
+    return found[1] if found is not None else 0
+
+
+def _number_text(value: int) -> str:
+    if value < _SHORT:
+        return str(value)
+    power = (value - 1).bit_length()
+    short = 2**power - value
+    return f"2**{power}" + (f" - {short}" if short else "") if short < _SHORT else str(value)
+
+
+def _condition_text(entry: Condition) -> str:
+    found = upper_bound(entry)
+    if found is None:
+        return str(entry)
+    product, bound = found
+    return f"{'1 <= ' if len(product.names) == 1 and product == _of(product) else ''}{product} <= {_number_text(bound)}"
+
+
+def _of(product: Polynomial) -> Polynomial:
+    return named(next(iter(product.names)))
+
+
+def _clause_text(clause: Clause) -> str:
+    return " or ".join(map(_condition_text, clause))
+
+
+def _lines(guard: Guard) -> Iterator[str]:
+    for clause in guard.clauses:
+        yield _clause_text(clause)
+
+
+def _c_polynomial(value: Polynomial) -> str:
+    """A polynomial of whole coefficients in C."""
+    if not value.monomials:
+        return "0"
+    parts = []
+    for monomial, coefficient in value.monomials:
+        factors = [name for name, power in monomial for _ in range(power)]
+        whole = int(coefficient)
+        wide = "(__int128)" if len(factors) + (abs(whole) != 1) >= _WIDE_DEGREE else ""
+        if not factors:
+            parts.append(f"{whole}LL" if abs(whole) >= 2**31 else str(whole))
+            continue
+        head = {1: "", -1: "-"}.get(whole, f"{whole} * ")
+        parts.append(
+            f"{wide}{head}{' * '.join(factors)}" if not wide or not head else f"{head}{wide}" + " * ".join(factors)
+        )
+    return " + ".join(parts).replace("+ -", "- ")
+
+
+def _c_condition(entry: Condition) -> str:
+    above, below = entry.value.split()
+    if entry.kind == "integral":
+        return f"{_braced(above)} % {_braced(below)} == 0"
+    sign = {"zero": "==", "nonzero": "!=", "nonnegative": ">="}[entry.kind]
+    found = upper_bound(entry)
+    if found is not None:
+        return f"{_c_polynomial(found[0])} <= {_c_polynomial(number(found[1]))}"
+    return f"{_c_polynomial(above)} {sign} 0"
+
+
+def _braced(value: Polynomial) -> str:
+    text = _c_polynomial(value)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def used_names(values: Iterable[Polynomial]) -> tuple[str, ...]:
+    """Return the names in polynomials, sorted."""
+    return tuple(sorted(names_of(values)))

@@ -1,0 +1,8 @@
+"""Finding one plan for all sizes at once."""
+
+from __future__ import annotations
+
+from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem
+from layoutalg.synth.symbolic.planner import synthesize_symbolic
+
+__all__ = ["SymbolicPlan", "SymbolicProblem", "synthesize_symbolic"]

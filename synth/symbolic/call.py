@@ -1,0 +1,72 @@
+"""``layoutalg.tensormap``: one call for tensors of numbers and of names.
+
+Main definitions: ``tensormap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from layoutalg.proofs.symbolic.plan import SymbolicPlan
+from layoutalg.proofs.symbolic.problem import SymbolicProblem
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.synth.symbolic.planner import synthesize_symbolic
+from layoutalg.synth.tensormap import planner
+
+_SEARCH = ("budget_seconds", "repair", "for_all")
+
+
+def tensormap(
+    tensor: object,
+    tile: Sequence[int],
+    smem: object = None,
+    target: str = "sm_90a",
+    direction: str = "load",
+    **options: Any,
+) -> Any:
+    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout of any family.
+
+    Args:
+        tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library. Where its sizes have
+            names, the answer is a ``SymbolicPlan``: one plan for all sizes that meet its ``guard``.
+        tile: Tile extents in elements, outermost dimension first.
+        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. None for the
+            row-major tile.
+        target: Architecture.
+        direction: ``"load"`` (global to shared) or ``"store"``.
+        options: Those of ``TensorMapProblem.of`` (``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...) and
+            ``synthesize_tensormap`` (``budget_seconds``, ``repair``, ``documented_only``); with names ``for_all``, but
+            not ``documented_only``.
+
+    Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``; MalformedError: LA860. BudgetError: LA864.
+
+    Example:
+        >>> plan = tensormap(((4096, 8192), None, "bf16"), (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")
+        >>> plan.tensor_map.box, plan.tensor_map.swizzle, plan.expect_tx_bytes
+        ((64, 128), '128B', 16384)
+        >>> plan = tensormap(Tensor(("M", "K"), assume=("K % 64 == 0",)), (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")
+        >>> print(plan.guard)
+        K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
+    """
+    if not _has_names(tensor, options):
+        return planner.tensormap(tensor, tile, smem, target, direction, **options)
+    search = {name: options.pop(name) for name in _SEARCH if name in options}
+    problem = SymbolicProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
+    return synthesize_symbolic(problem, **search)
+
+
+def _has_names(tensor: object, options: dict[str, Any]) -> bool:
+    entries: list[object] = []
+    if isinstance(tensor, Tensor):
+        entries += [*tensor.shape, *tensor.strides]
+    elif isinstance(tensor, (tuple, list)):
+        entries += [part for entry in tensor[:-1] if isinstance(entry, (tuple, list)) for part in entry]
+    bounds = options.get("bounds")
+    for entry in bounds if isinstance(bounds, (tuple, list)) else ():
+        entries += entry if isinstance(entry, (tuple, list)) else [entry]
+    return any(isinstance(entry, str) or hasattr(entry, "free_symbols") for entry in entries)
+
+
+Plan = TensorMapPlan | SymbolicPlan

@@ -1,0 +1,234 @@
+"""One plan for all sizes: forms found at samples, guards derived by the checker, the weakest one last.
+
+Main definitions: ``synthesize_symbolic``.
+
+Main statements: a plan returned here has been proved by ``proofs.symbolic.checker.prove``. Its guard is the weakest for
+its map, and no clause of it follows from the others by the rules of ``proofs.symbolic.guard``.
+
+Implementation notes: the planner of numbers is asked at sizes that are multiples of the tile first, then at coarser and
+coarser ones that the guards found so far exclude, until it refuses or nothing is left. Each answer that is the same at
+several sizes is a form, whose guard is derived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Repair
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.verdict import Proved
+from layoutalg.proofs.symbolic.checker import base_case, prove
+from layoutalg.proofs.symbolic.guard import Clause, minimal, upper_bound
+from layoutalg.proofs.symbolic.obligations import obligations
+from layoutalg.proofs.symbolic.plan import SymbolicPlan
+from layoutalg.proofs.symbolic.problem import SymbolicProblem
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES
+from layoutalg.proofs.tensormap.walk import MismatchError, UndecidedError
+from layoutalg.synth.symbolic.lift import lifted
+from layoutalg.synth.symbolic.samples import sample, tile_grains
+from layoutalg.synth.tensormap.planner import synthesize_tensormap
+from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.targets.model import Violation
+
+GRAINS = (64, 32, 16, 8, 4, 2, 1)
+TURNS = 3
+
+
+@dataclass(slots=True)
+class _Search:
+    """What became of the samples: plans with names, the first refusal, why forms were not proved."""
+
+    problem: SymbolicProblem
+    cases: list[SymbolicPlan] = field(default_factory=list)
+    refusal: InadmissibleError | None = None
+    open: list[str] = field(default_factory=list)
+
+
+def synthesize_symbolic(
+    problem: SymbolicProblem, *, budget_seconds: float = PLAN_SECONDS, repair: bool = True, for_all: bool = False
+) -> SymbolicPlan:
+    """Return a proved plan for all sizes that meet its guard.
+
+    Mathematically: find a TensorMap with polynomials for extents and strides, and the weakest guard under which it
+    realises the problem at these sizes.
+
+    Args:
+        problem: The statement.
+        budget_seconds: Seconds of wall time for everything; a sooner deadline of ``ground.clock`` keeps holding.
+        repair: Whether a refusal looks for repairs (each is planned and proved again).
+        for_all: Refuse where the guard asks for more than the assumptions say and the ranges of the hardware.
+
+    Raises: MalformedError: LA004. InadmissibleError: LA400. BudgetError: LA410, LA864.
+
+    Example:
+        >>> from layoutalg.proofs.tensor import Tensor
+        >>> plan = synthesize_symbolic(SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64)))
+        >>> print(plan.guard)
+        K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
+
+    Source: CUDA driver API, ``cuTensorMapEncodeTiled``; PTX ISA, tensor copies; measured behaviour in ``targets``.
+    """
+    given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    try:
+        with clock.within(given):
+            search = _searched(problem)
+            if search.cases:
+                plan = _joined(search.cases)
+                asked = [clause for clause in plan.guard.open_under(problem.assumptions) if not _range(clause)]
+                if not for_all or not asked:
+                    return plan
+                raise _asks_more(plan, asked)
+            if search.refusal is not None and not search.open:
+                raise _refusal(problem, search.refusal, _repairs(problem) if repair else ())
+    except BudgetError as error:
+        if error.diagnostic.code != "LA001":
+            raise
+        because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
+        raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", (str(problem),), because)) from None
+    because = "; ".join(dict.fromkeys(search.open)) or "no sizes were found to look at"
+    raise BudgetError(
+        Diagnostic("LA864", "no plan for all sizes was found, and none excluded", (str(problem),), because)
+    )
+
+
+def _searched(problem: SymbolicProblem) -> _Search:
+    search = _Search(problem)
+    rich = tile_grains(problem)
+    ladder = [rich, *({name: min(grain, rich[name]) for name in rich} for grain in GRAINS)]
+    for place, grains in enumerate(ladder):
+        clock.check("the search for a plan with names")
+        drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn)) is not None]
+        if not drawn or any(case.guard.broken_at(sizes) is None for case in search.cases for sizes in drawn):
+            continue
+        plans = _planned(problem, drawn, search)
+        if plans is None:
+            if place and search.cases:
+                break  # what is less divisible is refused too
+            continue
+        case = _case(problem, plans, drawn, search)
+        if case is not None:
+            search.cases.append(case)
+            if all(_range(clause) for clause in case.guard.open_under(problem.assumptions)):
+                break
+    return search
+
+
+def _planned(problem: SymbolicProblem, drawn: list[dict[str, int]], search: _Search) -> list[TensorMapPlan] | None:
+    plans = []
+    for sizes in drawn:
+        try:
+            plans.append(synthesize_tensormap(problem.at(sizes), repair=False))
+        except InadmissibleError as error:
+            search.refusal = search.refusal or error
+            return None
+    return plans
+
+
+def _case(
+    problem: SymbolicProblem, plans: list[TensorMapPlan], drawn: list[dict[str, int]], search: _Search
+) -> SymbolicPlan | None:
+    """Return the plan with names behind plans of numbers, with its guard and its proof."""
+    form = lifted(problem, plans, drawn) if len(plans) > 1 else None
+    if form is None:
+        search.open.append("the plans at different sizes are not one map with other numbers")
+        return None
+    try:
+        found = obligations(form, base_case(form.with_changes(oob="lost"), drawn[0]))
+    except (MismatchError, UndecidedError) as error:
+        search.open.append(str(error))
+        return None
+    answer = form.with_changes(oob=found.oob, guard=minimal(found.clauses, problem.names))
+    if found.exact_where:
+        exact = minimal((*found.clauses, *((entry,) for entry in found.exact_where)), problem.names)
+        answer = answer.with_changes(better=tuple(_certified(form.with_changes(oob="exact", guard=exact), search)))
+    return next(iter(_certified(answer, search)), None)
+
+
+def _certified(plan: SymbolicPlan, search: _Search) -> Iterator[SymbolicPlan]:
+    if OOB_CLASSES.index(plan.oob) > OOB_CLASSES.index(plan.problem.pattern.oob_required):
+        if plan.better:
+            yield plan.better[-1].with_changes(better=plan.better[:-1], certificate=None)
+        return
+    verdict = prove(plan)
+    if isinstance(verdict, Proved):
+        yield plan.with_changes(certificate=verdict.certificate)
+    else:
+        search.open.append(str(verdict))
+
+
+def _joined(cases: list[SymbolicPlan]) -> SymbolicPlan:
+    """Return the weakest case with those that are better at some of its sizes."""
+    last = cases[-1]
+    better = []
+    for case in cases[:-1]:
+        if (OOB_CLASSES.index(case.oob), len(case.issues)) < (OOB_CLASSES.index(last.oob), len(last.issues)):
+            inside = minimal((*case.guard.clauses, *last.guard.clauses), case.guard.names)
+            found = case.with_changes(guard=inside, better=(), certificate=None)
+            verdict = prove(found)  # where the two guards exclude each other, there is nothing to prove
+            if isinstance(verdict, Proved):
+                better.append(found.with_changes(certificate=verdict.certificate))
+    if not better:
+        return last
+    joined = last.with_changes(better=(*better, *last.better), certificate=None)
+    verdict = prove(joined)
+    return joined.with_changes(certificate=verdict.certificate) if isinstance(verdict, Proved) else last
+
+
+def _range(clause: Clause) -> bool:
+    """Whether a clause is no more than a range that the hardware has."""
+    return all(upper_bound(entry) is not None for entry in clause)
+
+
+def _refusal(problem: SymbolicProblem, error: InadmissibleError, repairs: tuple[Repair, ...]) -> InadmissibleError:
+    because = "\n         ".join(f"{violation.rule}: {violation.message}" for violation in error.violations)
+    at = error.diagnostic.where
+    shown = tuple(replace(entry, document=None) for entry in repairs)
+    what = "no TensorMap carries this tile at the sizes that the assumptions allow"
+    return InadmissibleError(
+        Diagnostic("LA400", what, (str(problem), *at), because, None, shown), error.violations, repairs
+    )
+
+
+def _asks_more(plan: SymbolicPlan, asked: list[Clause]) -> InadmissibleError:
+    texts = [" or ".join(map(str, clause)) for clause in asked]
+    rule = [Violation("UNDECIDED_SIZES", f"{text} does not follow from the assumptions", "assume") for text in texts]
+    repairs = tuple(_assume(plan.problem, asked))
+    because = "; ".join(entry.message for entry in rule)
+    shown = tuple(replace(entry, document=None) for entry in repairs)
+    what = "no plan was found for all sizes that the assumptions allow"
+    diagnostic = Diagnostic("LA400", what, (str(plan.problem),), because, None, shown)
+    return InadmissibleError(diagnostic, tuple(rule), repairs)
+
+
+def _repairs(problem: SymbolicProblem) -> tuple[Repair, ...]:
+    """What to assume instead, where a plan was found without the assumptions."""
+    if not problem.tensor.assume:
+        return ()
+    tensor = replace(problem.tensor, assume=())
+    search = _searched(SymbolicProblem(tensor, problem.bounds, problem.origin_multiple, problem.pattern))
+    if not search.cases:
+        return ()
+    plan = _joined(search.cases)
+    return tuple(_assume(plan.problem, [clause for clause in plan.guard.clauses if not _range(clause)]))
+
+
+def _assume(problem: SymbolicProblem, asked: list[Clause]) -> Iterator[Repair]:
+    """Assume what the guard asks for, and, where that is divisibility of one name, pad it."""
+    single = [clause[0] for clause in asked if len(clause) == 1]
+    if len(single) < len(asked):
+        return
+    texts = [str(entry) for entry in single]
+    try:
+        wider = replace(problem.tensor, assume=(*problem.tensor.assume, *texts))
+    except MalformedError:
+        wider = replace(problem.tensor, assume=tuple(texts))
+    document = SymbolicProblem(wider, problem.bounds, problem.origin_multiple, problem.pattern).to_json()
+    yield Repair("assume", ", ".join(texts), document)
+    for entry in single:
+        above, below = entry.value.split()
+        modulus = below.as_int()
+        if entry.kind == "integral" and modulus and len(above.names) == 1 and str(above) in above.names:
+            yield Repair("pad", f"pad {above} to a multiple of {modulus}", document)

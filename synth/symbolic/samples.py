@@ -1,0 +1,108 @@
+"""Sizes at which a problem with names is looked at: of no relation but the ones asked for.
+
+Main definitions: ``sample``, ``tile_grains``.
+
+Implementation notes: a plan found at a few such sizes shows the form of the map; whether the form holds elsewhere is
+proved, never inferred. Sizes are odd multiples of a grain, with primes that differ from name to name and turn to turn,
+so that a polynomial that agrees at all turns is hardly ever another one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.facts import completed, facts_of
+from layoutalg.ground.polynomial import names_of, value_at
+from layoutalg.proofs.symbolic.plan import evaluated
+from layoutalg.proofs.symbolic.problem import SymbolicProblem
+
+PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+MOST_GRAIN = 512
+
+
+def tile_grains(problem: SymbolicProblem) -> dict[str, int]:
+    """Return, per name, a grain at which tiles end where the tensor does."""
+    pattern = problem.pattern
+    grains = dict.fromkeys(problem.names, 1)
+    chunk = max(1, 16 // pattern.element_bytes)
+    for place, (_, high) in enumerate(problem.bounds):
+        reach = pattern.tile[place] * pattern.element_strides[place]
+        for name in names_of(evaluated((high, problem.tensor.shape[place]))):
+            grains[name] = math.lcm(grains[name], min(reach, MOST_GRAIN) if reach > 1 else 1)
+    for stride in evaluated(problem.tensor.strides):
+        for name in stride.names:
+            grains[name] = math.lcm(grains[name], chunk)
+    return grains
+
+
+def sample(problem: SymbolicProblem, grains: Mapping[str, int], turn: int) -> dict[str, int] | None:
+    """Return sizes that meet the assumptions, odd multiples of the grains where these allow; None where none is found.
+
+    Example:
+        >>> from layoutalg.proofs.tensor import Tensor
+        >>> problem = SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64))
+        >>> sample(problem, {"M": 1, "K": 64}, 0)
+        {'K': 192, 'M': 5}
+    """
+    known = problem.assumptions
+    facts = facts_of(known, frozenset(problem.names))
+    sizes: dict[str, int] = {}
+    steps: dict[str, int] = {}
+    free = [name for name in problem.names if name not in facts.solved]
+    inner = names_of(evaluated([high for _, high in problem.bounds])) | names_of(evaluated(problem.tensor.shape))
+    for place, name in enumerate(sorted(free, key=lambda name: (name not in inner, name))):
+        modulus, rest = facts.residue.get(name, (1, 0))
+        grain = grains.get(name, 1)
+        while rest % math.gcd(grain, modulus):
+            grain = grain // 2 if grain % 2 == 0 else 1
+        whole = math.lcm(grain, modulus)
+        start = next(rest + modulus * k for k in range(whole // modulus) if (rest + modulus * k) % grain == 0)
+        least = facts.low.get(name, 1) if name in inner else max(facts.low.get(name, 1), _reach(problem, name, sizes))
+        prime = PRIMES[(place + 4 * turn) % len(PRIMES)]
+        value = start + whole * prime
+        if value < least:
+            value += -(-(least - value) // whole + prime % 2) * whole
+        high = facts.high.get(name)
+        if high is not None and value > high:
+            value = start + (high - start) // whole * whole - whole * turn
+        if value < max(1, facts.low.get(name, 1)):
+            return None
+        sizes[name] = value
+        steps[name] = whole
+    _contain(problem, sizes, steps)
+    filled = completed(facts, sizes)
+    if filled is None or known.broken_at(filled) is not None:
+        return None
+    try:
+        problem.at(filled)
+    except LayoutError:
+        return None
+    return {name: filled[name] for name in problem.names}
+
+
+def _contain(problem: SymbolicProblem, sizes: dict[str, int], steps: Mapping[str, int]) -> None:
+    """Make extents longer where bounds would lie outside."""
+    shape, highs = evaluated(problem.tensor.shape), evaluated([high for _, high in problem.bounds])
+    for extent, high in zip(shape, highs, strict=True):
+        longer = sorted(extent.names - high.names)
+        if not longer or not extent.names | high.names <= sizes.keys():
+            continue
+        missing = value_at(high, sizes) - value_at(extent, sizes)
+        if missing > 0:
+            step = steps[longer[0]]
+            sizes[longer[0]] += 2 * -(-int(missing) // (2 * step)) * step
+
+
+def _reach(problem: SymbolicProblem, name: str, sizes: Mapping[str, int]) -> int:
+    """How far the dimensions with smaller known strides reach: a pitch beyond it makes no elements overlap."""
+    reach = 1
+    shape, strides = evaluated(problem.tensor.shape), evaluated(problem.tensor.strides)
+    for place in range(len(shape) - 1, -1, -1):
+        if name in strides[place].names:
+            return reach
+        if strides[place].names <= sizes.keys() and shape[place].names <= sizes.keys():
+            extent, stride = value_at(shape[place], sizes), value_at(strides[place], sizes)
+            reach = max(reach, int(extent * abs(stride)))
+    return reach
