@@ -20,7 +20,7 @@ from layoutalg.ground.polynomial import Polynomial, number, whole_at
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.sizes import require_names, sizes_of
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.fields import Claim, certificate, instance, integers, items, plain, text
+from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, plain, text
 from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.symbolic.text import plan_text
@@ -142,6 +142,9 @@ class SymbolicPlan(Claim):
         tensor_map: The descriptor's fields.
         issues: The copies of one tile.
         origin_map: Per map dimension, how the tile origin moves the start coordinates.
+        expect_tx_bytes: Bytes that the barrier of a load must expect, all issues together.
+        smem_align_bytes: Alignment the tile base needs.
+        smem_bytes: Shared bytes from the tile base to the end of the last issue's footprint.
         oob: The class that holds at all sizes of the guard.
         guard: For which sizes.
         better: Plans with fewer copies, or of a better class, for some of these sizes; the best first.
@@ -154,6 +157,9 @@ class SymbolicPlan(Claim):
     tensor_map: SymbolicMap
     issues: tuple[Issue, ...]
     origin_map: tuple[tuple[OriginTerm, ...], ...]
+    expect_tx_bytes: int
+    smem_align_bytes: int
+    smem_bytes: int
     oob: str
     guard: Guard
     better: tuple[SymbolicPlan, ...] = ()
@@ -174,6 +180,8 @@ class SymbolicPlan(Claim):
         dims = self.problem.pattern.rank
         terms = tuple(origin_terms(f"origin_map[{row}]", entries, dims) for row, entries in rows)
         object.__setattr__(self, "origin_map", terms)
+        for name in ("expect_tx_bytes", "smem_align_bytes", "smem_bytes"):
+            object.__setattr__(self, name, integer(name, getattr(self, name)))
         object.__setattr__(self, "oob", text("oob", self.oob, OOB_CLASSES))
         missing = set(self.problem.names) - set(self.guard.names)
         if missing:
@@ -293,18 +301,16 @@ class SymbolicPlan(Claim):
     def unproved(self, sizes: Mapping[str, int]) -> TensorMapPlan:
         """Return the plan of this case at sizes that are known to be integers, one per name, without a proof."""
         problem, tensor_map = self.problem.at(sizes), self.tensor_map.at(sizes)
-        swizzles = tensor_map.swizzle, problem.swizzle
         documented = hardware.violations(tensor_map, target=problem.arch, evidence="documented")
-        footprint = hardware.footprint_bytes(tensor_map)
         return TensorMapPlan(
             problem=problem,
             tensor_map=tensor_map,
             raw=hardware.encode(tensor_map, target=problem.arch),
             issues=self.issues,
             origin_map=self.origin_map,
-            expect_tx_bytes=len(self.issues) * hardware.transaction_bytes(tensor_map),
-            smem_align_bytes=max(128, *map(hardware.swizzle_period_bytes, swizzles)),
-            smem_bytes=max(issue.smem_offset_bytes for issue in self.issues) + footprint,
+            expect_tx_bytes=self.expect_tx_bytes,
+            smem_align_bytes=self.smem_align_bytes,
+            smem_bytes=self.smem_bytes,
             oob=self.oob,
             undocumented=tuple(sorted({violation.rule for violation in documented})),
         )
@@ -348,6 +354,9 @@ class SymbolicPlan(Claim):
                 {"coords": list(issue.coords), "smem_offset_bytes": issue.smem_offset_bytes} for issue in self.issues
             ],
             "origin_map": plain(self.origin_map),
+            "expect_tx_bytes": self.expect_tx_bytes,
+            "smem_align_bytes": self.smem_align_bytes,
+            "smem_bytes": self.smem_bytes,
             "oob": self.oob,
             "guard": self.guard.to_json(),
             "names": list(self.names),
@@ -367,8 +376,9 @@ class SymbolicPlan(Claim):
         Raises: MalformedError: LA010, LA862.
         """
         reader = Reader(document)
-        reader.keys(("schema", "verdict", "problem", "tensormap", "issues", "origin_map", "oob", "guard", "names",
-                     "patch", "template", "better", "certificate"))  # fmt: skip
+        keys = ("schema", "verdict", "problem", "tensormap", "issues", "origin_map", "expect_tx_bytes")
+        more = ("smem_align_bytes", "smem_bytes", "oob", "guard", "names", "patch", "template", "better", "certificate")
+        reader.keys((*keys, *more))
         reader.schema(SCHEMA)
         reader.get("verdict").text(("admissible",))
         node = reader.get("tensormap")
@@ -385,6 +395,9 @@ class SymbolicPlan(Claim):
             SymbolicMap(**tensor_map),
             tuple(issues),
             tuple(row.value for row in reader.get("origin_map").items()),  # type: ignore[misc]
+            reader.get("expect_tx_bytes").integer(),
+            reader.get("smem_align_bytes").integer(),
+            reader.get("smem_bytes").integer(),
             reader.get("oob").text(OOB_CLASSES),
             Guard(tuple(clauses), tuple(entry.text() for entry in reader.get("names").items())),
             tuple(cls.from_json(entry.value) for entry in reader.get("better").items()),

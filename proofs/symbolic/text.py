@@ -27,7 +27,7 @@ def plan_text(plan: SymbolicPlan) -> str:
           guard       K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
           dims        [K, M], strides [2*K] bytes
           issue 0     coordinates (o1, o0) -> shared byte 0
-          bounds      out of bounds exact
+          barrier     8192 bytes expected; tile base aligned to 128 bytes
     """
     return "\n".join(_lines(plan))
 
@@ -46,6 +46,8 @@ def _lines(plan: SymbolicPlan) -> Iterator[str]:
             yield f"  ...         {len(plan.issues) - SHOWN_ISSUES} more"
             break
         yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
+    words = "bytes expected" if plan.problem.pattern.direction == "load" else "bytes stored"
+    yield f"  barrier     {plan.expect_tx_bytes} {words}; tile base aligned to {plan.smem_align_bytes} bytes"
     yield f"  bounds      out of bounds {plan.oob}"
     for case in plan.better:
         words = f"{len(case.issues)} issue{'s' if len(case.issues) > 1 else ''}, {case.oob}"

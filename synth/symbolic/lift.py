@@ -51,7 +51,8 @@ def lifted(
         tm.dtype, tuple(dims), tuple(strides), tm.box, tm.element_strides, tm.swizzle, tm.l2_promotion, tm.oob_fill,
         tm.base_address,
     )  # fmt: skip
-    return SymbolicPlan(problem, named, first.issues, first.origin_map, first.oob, Guard((), problem.names))
+    numbers = first.expect_tx_bytes, first.smem_align_bytes, first.smem_bytes
+    return SymbolicPlan(problem, named, first.issues, first.origin_map, *numbers, first.oob, Guard((), problem.names))
 
 
 def _bases(problem: SymbolicProblem) -> Iterator[Polynomial]:
@@ -67,12 +68,13 @@ def _fit(values: Sequence[int], bases: Sequence[Polynomial], sizes: Sequence[Map
     """Return the constant, or alpha p + beta of one of these polynomials, that has these values at these sizes."""
     if len(set(values)) == 1:
         return values[0]
-    for base in bases:
-        at = [value_at(base, entry) for entry in sizes]
-        if at[0] == at[1]:
-            continue
-        alpha = Fraction(values[0] - values[1]) / (at[0] - at[1])
-        beta = values[0] - alpha * at[0]
-        if all(alpha * x + beta == value for x, value in zip(at, values, strict=True)):
-            return size_text(base * number(alpha) + number(beta))
+    for shifted in (False, True):  # a multiple is the likelier form
+        for base in bases:
+            at = [value_at(base, entry) for entry in sizes]
+            if at[0] == at[1]:
+                continue
+            alpha = Fraction(values[0] - values[1]) / (at[0] - at[1]) if shifted else Fraction(values[0]) / at[0]
+            beta = values[0] - alpha * at[0]
+            if all(alpha * x + beta == value for x, value in zip(at, values, strict=True)):
+                return size_text(base * number(alpha) + number(beta))
     return None

@@ -5,35 +5,39 @@ Main definitions: ``synthesize_symbolic``.
 Main statements: a plan returned here has been proved by ``proofs.symbolic.checker.prove``. Its guard is the weakest for
 its map, and no clause of it follows from the others by the rules of ``proofs.symbolic.guard``.
 
-Implementation notes: the planner of numbers is asked at sizes that are multiples of the tile first, then at coarser and
-coarser ones that the guards found so far exclude, until it refuses or nothing is left. Each answer that is the same at
-several sizes is a form, whose guard is derived.
+Implementation notes: the planner of numbers is asked at sizes that are multiples of the tile first, then at the least
+divisible ones that have a plan at all. Each answer that is the same at several sizes is a form, whose guard is derived.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Repair
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Repair, TargetRuleError
 from layoutalg.ground.limits import PLAN_SECONDS
-from layoutalg.ground.verdict import Proved
-from layoutalg.proofs.symbolic.checker import base_case, prove
-from layoutalg.proofs.symbolic.guard import Clause, minimal, upper_bound
+from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.proofs.symbolic.checker import base_case, guard_implies_quickly, prove
+from layoutalg.proofs.symbolic.guard import Clause, Guard, minimal, upper_bound
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.proofs.tensormap.walk import MismatchError, UndecidedError
 from layoutalg.synth.symbolic.lift import lifted
 from layoutalg.synth.symbolic.samples import sample, tile_grains
+from layoutalg.synth.tensormap.assemble import assemble
+from layoutalg.synth.tensormap.axes import plain_frame
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.synth.tensormap.search import candidates
 from layoutalg.targets.model import Violation
 
-GRAINS = (64, 32, 16, 8, 4, 2, 1)
+GRAINS = (1, 2, 4, 8, 16, 32)
+MOST_CANDIDATES = 8
 TURNS = 3
 
 
@@ -95,36 +99,88 @@ def synthesize_symbolic(
 
 
 def _searched(problem: SymbolicProblem) -> _Search:
+    """Look at sizes at which tiles end where the tensor does, then at the least divisible sizes that have a plan."""
     search = _Search(problem)
     rich = tile_grains(problem)
-    ladder = [rich, *({name: min(grain, rich[name]) for name in rich} for grain in GRAINS)]
-    for place, grains in enumerate(ladder):
-        clock.check("the search for a plan with names")
-        drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn)) is not None]
-        if not drawn or any(case.guard.broken_at(sizes) is None for case in search.cases for sizes in drawn):
-            continue
-        plans = _planned(problem, drawn, search)
-        if plans is None:
-            if place and search.cases:
-                break  # what is less divisible is refused too
-            continue
-        case = _case(problem, plans, drawn, search)
-        if case is not None:
-            search.cases.append(case)
-            if all(_range(clause) for clause in case.guard.open_under(problem.assumptions)):
-                break
+    _look(rich, search)
+    if search.cases and _covers(search.cases[-1]):
+        return search
+    least = _least_grains(rich, search)
+    for plainly in (False, True):
+        if least is not None:
+            _look(least, search, plainly)
     return search
 
 
-def _planned(problem: SymbolicProblem, drawn: list[dict[str, int]], search: _Search) -> list[TensorMapPlan] | None:
+def _covers(case: SymbolicPlan) -> bool:
+    """Whether the assumptions leave nothing to ask of the sizes but ranges."""
+    return all(_range(clause) for clause in case.guard.open_under(case.assumptions))
+
+
+def _look(grains: dict[str, int], search: _Search, plainly: bool = False) -> None:
+    """Plan at several sizes and add what the plans have in common, where it holds at more sizes than what is known."""
+    problem = search.problem
+    clock.check("the search for a plan with names")
+    drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn)) is not None]
+    if not drawn or all(any(case.guard.broken_at(sizes) is None for case in search.cases) for sizes in drawn):
+        return
+    plans = _planned(problem, drawn, search, plainly)
+    case = None if plans is None else _case(problem, plans, drawn, search)
+    if case is None:
+        return
+    known = Guard(search.cases[-1].guard.clauses, case.guard.names) if search.cases else None
+    asked = [clause for clause in case.guard.clauses if not _range(clause)]
+    if known is None or all(guard_implies_quickly(known, clause) for clause in asked):
+        search.cases.append(case)
+
+
+def _least_grains(rich: dict[str, int], search: _Search) -> dict[str, int] | None:
+    """Make the sizes less divisible, name by name, as long as there are plans; None where there is none at all."""
+    problem, found = search.problem, dict(rich)
+    some = bool(search.cases)
+    for name in problem.names:
+        for grain in GRAINS:
+            if grain >= found[name]:
+                break
+            sizes = sample(problem, found | {name: grain}, 0)
+            if sizes is None:
+                continue
+            if _planned(problem, [sizes], search) is not None:
+                found[name], some = grain, True
+                break
+    return found if some else None
+
+
+def _planned(
+    problem: SymbolicProblem, drawn: list[dict[str, int]], search: _Search, plainly: bool = False
+) -> list[TensorMapPlan] | None:
     plans = []
     for sizes in drawn:
         try:
-            plans.append(synthesize_tensormap(problem.at(sizes), repair=False))
+            at = problem.at(sizes)
+            plan = plain_plan(at) if plainly else synthesize_tensormap(at, repair=False)
         except InadmissibleError as error:
             search.refusal = search.refusal or error
             return None
+        if plan is None:
+            return None
+        plans.append(plan)
     return plans
+
+
+def plain_plan(problem: TensorMapProblem) -> TensorMapPlan | None:
+    """Return the plan of fewest copies whose map has the tensor's own dimensions: the form that asks least of sizes."""
+    found = candidates(plain_frame(problem), problem.swizzle)
+    for candidate in sorted(found, key=lambda entry: (entry.rank, entry.issues))[:MOST_CANDIDATES]:
+        with contextlib.suppress(TargetRuleError):
+            plan = assemble(problem, problem, candidate)
+            verdict = check(plan)
+            if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
+                plan = plan.with_changes(oob=verdict.witness["expected"])
+                verdict = check(plan)
+            if isinstance(verdict, Proved):
+                return plan
+    return None
 
 
 def _case(

@@ -18,7 +18,12 @@ from layoutalg.ground.polynomial import names_of, value_at
 from layoutalg.proofs.symbolic.plan import evaluated
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 
-PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+PRIMES = (
+    (3, 5, 7, 11, 13, 17, 19, 23),
+    (29, 13, 31, 19, 23, 41, 37, 43),
+    (17, 37, 11, 43, 59, 29, 61, 53),
+)
+"""Odd multiples of the grain, by turn and place: no small affine relation holds between two columns."""
 MOST_GRAIN = 512
 
 
@@ -52,18 +57,18 @@ def sample(problem: SymbolicProblem, grains: Mapping[str, int], turn: int) -> di
     steps: dict[str, int] = {}
     free = [name for name in problem.names if name not in facts.solved]
     inner = names_of(evaluated([high for _, high in problem.bounds])) | names_of(evaluated(problem.tensor.shape))
-    for place, name in enumerate(sorted(free, key=lambda name: (name not in inner, name))):
+    for place, name in enumerate(sorted(free, key=lambda name: (name not in inner, -_depth(problem, name), name))):
         modulus, rest = facts.residue.get(name, (1, 0))
         grain = grains.get(name, 1)
         while rest % math.gcd(grain, modulus):
             grain = grain // 2 if grain % 2 == 0 else 1
         whole = math.lcm(grain, modulus)
         start = next(rest + modulus * k for k in range(whole // modulus) if (rest + modulus * k) % grain == 0)
-        least = facts.low.get(name, 1) if name in inner else max(facts.low.get(name, 1), _reach(problem, name, sizes))
-        prime = PRIMES[(place + 4 * turn) % len(PRIMES)]
+        least = max(facts.low.get(name, 1), 1 if name in inner else _reach(problem, name, sizes))
+        prime = PRIMES[turn][place % len(PRIMES[turn])]
         value = start + whole * prime
         if value < least:
-            value += -(-(least - value) // whole + prime % 2) * whole
+            value += 2 * -(-least // (2 * whole)) * whole
         high = facts.high.get(name)
         if high is not None and value > high:
             value = start + (high - start) // whole * whole - whole * turn
@@ -93,6 +98,12 @@ def _contain(problem: SymbolicProblem, sizes: dict[str, int], steps: Mapping[str
         if missing > 0:
             step = steps[longer[0]]
             sizes[longer[0]] += 2 * -(-int(missing) // (2 * step)) * step
+
+
+def _depth(problem: SymbolicProblem, name: str) -> int:
+    """The innermost dimension whose stride has a name in it."""
+    strides = evaluated(problem.tensor.strides)
+    return max((place for place, stride in enumerate(strides) if name in stride.names), default=0)
 
 
 def _reach(problem: SymbolicProblem, name: str, sizes: Mapping[str, int]) -> int:
