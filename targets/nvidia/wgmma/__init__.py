@@ -26,6 +26,7 @@ from layoutalg.targets.nvidia.wgmma.instructions import (
     multiply,
     n_values,
 )
+from layoutalg.targets.nvidia.wgmma.meaning import accumulator_layout, layout, metadata_layout, register_layout
 from layoutalg.targets.nvidia.wgmma.operand import (
     MAJORS,
     ReadPattern,
@@ -50,9 +51,9 @@ from layoutalg.targets.nvidia.wgmma.shapes import (
 
 __all__ = [
     "ACCUMULATORS", "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_K", "INSTRUCTION_M", "INTEGER_N",
-    "MAJORS", "MULTIPLIES", "N_VALUES", "OPERAND_BITS", "SPARSE_CODES", "SWIZZLES", "UNIT_BYTES",
-    "MatrixDescriptor", "Multiply", "ReadPattern", "accumulator_coordinates", "checked_major", "decode", "has_wgmma",
-    "instruction_k", "instruction_rows", "metadata_coordinates", "multiply", "n_values", "operand_evidence",
-    "operand_offsets", "read_pattern", "register_coordinates", "require_wgmma", "swizzle_phase", "swizzle_rows",
-    "unread_fields",
+    "MAJORS", "MULTIPLIES", "N_VALUES", "OPERAND_BITS", "SPARSE_CODES", "SWIZZLES", "UNIT_BYTES", "MatrixDescriptor",
+    "Multiply", "ReadPattern", "accumulator_coordinates", "accumulator_layout", "checked_major", "decode", "has_wgmma",
+    "instruction_k", "instruction_rows", "layout", "metadata_coordinates", "metadata_layout", "multiply", "n_values",
+    "operand_evidence", "operand_offsets", "read_pattern", "register_coordinates", "register_layout", "require_wgmma",
+    "swizzle_phase", "swizzle_rows", "unread_fields",
 ]  # fmt: skip

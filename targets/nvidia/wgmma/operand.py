@@ -213,24 +213,56 @@ def operand_offsets(
 
     Source: measured for 16-bit elements, see ``tests/data/measured/README.md``.
     """
-    if not isinstance(descriptor, MatrixDescriptor):
-        raise malformed("LA350", "descriptor is not a MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
-    count, along = _checked_rows(rows, element_bits), _checked_k(k, element_bits)
-    pattern = read_pattern(checked_major(major), descriptor.swizzle, element_bits, along)
-    for field in ("leading_bytes", "stride_bytes"):
-        unread = unread_fields(count, major, descriptor.swizzle, element_bits, along)
-        if getattr(descriptor, field) == 0 and field not in unread:
-            raise _not_measured(f"{field} = 0, which this operand reads")
+    count, along = checked_read(descriptor, rows, k, element_bits, major)
+    pattern = read_pattern(major, descriptor.swizzle, element_bits, along)
     linear = (
         descriptor.start_address_bytes
         + _axis(descriptor, pattern.mn, count)[:, None]
         + _axis(descriptor, pattern.k, along)[None, :]
     )
-    addresses = swizzle_phase(linear, descriptor.swizzle, descriptor.base_offset)
-    last = int(linear.max())
+    return swizzle_phase(linear, descriptor.swizzle, descriptor.base_offset)
+
+
+def checked_read(
+    descriptor: MatrixDescriptor, rows: int, k: int | None, element_bits: int, major: str
+) -> tuple[int, int]:
+    """Return the rows and elements along K of an instruction whose reads through this descriptor are known.
+
+    Args:
+        descriptor: The descriptor.
+        rows: As for ``operand_offsets``.
+        k: As for ``operand_offsets``.
+        element_bits: As for ``operand_offsets``.
+        major: As for ``operand_offsets``.
+
+    Raises: As ``operand_offsets``.
+
+    Example:
+        >>> checked_read(MatrixDescriptor(0, 16, 1024, 0, "128B"), 64, None, 8, "K")
+        (64, 32)
+    """
+    if not isinstance(descriptor, MatrixDescriptor):
+        raise malformed("LA350", "descriptor is not a MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
+    count, along = _checked_rows(rows, element_bits), _checked_k(k, element_bits)
+    pattern = read_pattern(checked_major(major), descriptor.swizzle, element_bits, along)
+    unread = unread_fields(count, major, descriptor.swizzle, element_bits, along)
+    for field in ("leading_bytes", "stride_bytes"):
+        if getattr(descriptor, field) == 0 and field not in unread:
+            raise _not_measured(f"{field} = 0, which this operand reads")
+    last = descriptor.start_address_bytes + _reach(descriptor, pattern.mn, count) + _reach(descriptor, pattern.k, along)
     if last >= ADDRESS_LIMIT_BYTES:
         raise _not_measured(f"byte address {last}, beyond the 18 bits of an address")
-    return addresses
+    return count, along
+
+
+def _reach(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) -> int:
+    """The largest sum of the digits' steps."""
+    total = 0
+    for size, step in digits:
+        here = min(size, extent) if size else extent
+        extent = -(-extent // here)
+        total += (here - 1) * (step if isinstance(step, int) else int(getattr(descriptor, step)))
+    return total
 
 
 def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) -> npt.NDArray[np.int64]:
