@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from layoutalg.proofs.tensormap.checker import check
-from layoutalg.proofs.tensormap.meaning import layout
 from layoutalg.proofs.tensormap.plan import Issue, TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 
-__all__ = ["Issue", "TensorMapPlan", "TensorMapProblem", "check", "layout"]
+__all__ = ["Issue", "TensorMapPlan", "TensorMapProblem", "check"]

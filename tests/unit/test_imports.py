@@ -50,6 +50,12 @@ def test_this_test_can_fail():
     assert "islpy" in heavy
 
 
+@pytest.mark.parametrize("module", ["proofs.smem", "proofs.tensormap.swizzle", "proofs.wgmma", "proofs.certify"])
+def test_a_module_can_be_imported_first(module):
+    """A cycle of imports shows only where a process enters it at the wrong module."""
+    assert "numpy" in loaded_after(f"import layoutalg.{module}")
+
+
 def test_every_package_is_listed_for_the_build():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     found = set()
