@@ -19,11 +19,13 @@ from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
 from layoutalg.ask.consumers import CHECK, Consumer, Served, consumer_of
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
+from layoutalg.notation import parse
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.synth.solving import joint
 from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -31,6 +33,9 @@ from layoutalg.targets.nvidia.tensormap import limits
 
 SCHEMA = "layoutalg/suggestion/1"
 FILLS = ("tma", "threads")
+JOINT_SECONDS = 2.0
+"""Seconds for showing that nothing is better than the first choice."""
+_BEST = "no layout has fewer issues, or as many and fewer turns, than the first"
 _RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
 
 
@@ -47,6 +52,7 @@ class Choice(Shown):
         why: What speaks for it, in words.
         behind: What the first choice does better; empty for the first.
         operands: The proved descriptors of each ``wgmma`` consumer.
+        ideal: Turns that the words of the accesses need behind any layout.
     """
 
     smem: CuteLayout | ComposedLayout
@@ -56,6 +62,7 @@ class Choice(Shown):
     why: str
     behind: str = ""
     operands: tuple[Any, ...] = ()
+    ideal: int = 0
 
     def __str__(self) -> str:
         return f"{self.smem}\n    {self.why}" + (f"\n    behind the first: {self.behind}" if self.behind else "")
@@ -100,11 +107,13 @@ class Suggestion(Shown, Sequence[Choice]):
         question: What was asked, in words.
         choices: Layouts that serve every consumer.
         losers: Layouts that do not, with the first reason.
+        proof: Why no layout has fewer issues, or as many and fewer turns, than the first; or how far that is open.
     """
 
     question: str
     choices: tuple[Choice, ...]
     losers: tuple[Loser, ...]
+    proof: str = ""
 
     def __getitem__(self, index: Any) -> Any:
         return self.choices[index]
@@ -130,6 +139,8 @@ class Suggestion(Shown, Sequence[Choice]):
             lines.append(f"{place:>2}. {choice}")
         if len(self.choices) > 5:
             lines.append(f"    {len(self.choices) - 5} more choices")
+        if self.proof:
+            lines.append(self.proof)
         by_reason: dict[str, list[Loser]] = {}
         for loser in self.losers:
             by_reason.setdefault(loser.consumer, []).append(loser)
@@ -140,7 +151,8 @@ class Suggestion(Shown, Sequence[Choice]):
     def to_json(self) -> dict[str, object]:
         """Return the suggestion as JSON-ready data."""
         choices, losers = [each.to_json() for each in self.choices], [each.to_json() for each in self.losers]
-        return {"schema": SCHEMA, "question": self.question, "choices": choices, "losers": losers}
+        told = {"schema": SCHEMA, "question": self.question, "proof": self.proof}
+        return {**told, "choices": choices, "losers": losers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +215,8 @@ def suggest(
             else:
                 key, choice = found
                 ranked.append(((*key, place), choice))
+        ranked.sort(key=lambda entry: entry[0])
+        proof = _proved(question, consumers, fill, ranked)
     ranked.sort(key=lambda entry: entry[0])
     choices = [
         choice if not place else _behind(choice, ranked[0][0], key) for place, (key, choice) in enumerate(ranked)
@@ -210,7 +224,42 @@ def suggest(
     names = ", ".join(consumer.name for consumer in question.consumers)
     filled = " and ".join(("load by TMA" if name == "load" else "store by TMA") for name in question.directions)
     text = f"tile {list(question.tile)} of {question.tensor} on {target} for {names or 'nobody'}"
-    return Suggestion(text + (f", {filled}" if filled else ""), tuple(choices), tuple(losers))
+    return Suggestion(text + (f", {filled}" if filled else ""), tuple(choices), tuple(losers), proof)
+
+
+def _proved(
+    question: _Question, consumers: Sequence[object], fill: str, ranked: list[tuple[tuple[Any, ...], Choice]]
+) -> str:
+    """Return why nothing is better than the first choice; what the joint finder has that is better is added first."""
+    if ranked and ranked[0][0][1:3] == (len(question.directions), ranked[0][1].ideal):
+        return f"{_BEST}: one issue a copy, and no turn that the words of the accesses do not need"
+    given = [_linear(each) for each in consumers]
+    try:
+        plan = joint(
+            question.tile, question.tensor.dtype, given, question.target, tensor=question.tensor, fill=fill,
+            budget_seconds=clock.left(JOINT_SECONDS), **question.options,
+        )  # fmt: skip
+    except (BudgetError, InfeasibleError, MalformedError):
+        return ""
+    if not ranked or (plan.issues, plan.turns) < ranked[0][0][1:3]:
+        found = _weighed(question, plan.smem, "digits in an order of their own", 0)
+        if isinstance(found, Loser):
+            return ""
+        ranked.append(((*found[0], len(ranked)), found[1]))
+        ranked.sort(key=lambda entry: entry[0])
+    first = ranked[0][0][1:3]
+    if plan.optimal and first == plan.lower_bound:
+        return f"{_BEST} among {plan.space} ({plan.proof})" if plan.proof != "bound" else _BEST
+    issues, turns = plan.lower_bound
+    return f"at least {issues} issues and {turns} turns are needed; {plan.proof}"
+
+
+def _linear(consumer: object) -> object:
+    """Return a consumer with its registers as a linear layout where they are one."""
+    if not isinstance(consumer, tuple | list) or len(consumer) != 2:
+        return consumer
+    name, registers = consumer
+    return name, parse(registers) if isinstance(registers, str) else registers
 
 
 def _question(
@@ -247,30 +296,41 @@ def _question(
 
 def _judged(question: _Question, candidate: Candidate) -> tuple[tuple[Any, ...], Choice] | Loser:
     """Return the rank and the choice, or the first consumer that cannot use the layout."""
-    rank = len(question.tile)
-    smem = candidate.layout(question.size, question.places, rank)
-    matrix = candidate.layout(question.size, (0, 1), 2)
+    smem = candidate.layout(question.size, question.places, len(question.tile))
     if reach_bytes(candidate, question.size) > limits.MAX_SMEM_BYTES:
         return Loser(smem, str(candidate), "shared memory", f"more than {limits.MAX_SMEM_BYTES} bytes")
-    table = np.asarray(matrix.table(), dtype=np.int64).reshape(_extents(question), order="F") * question.size
+    matrix = candidate.layout(question.size, (0, 1), 2)
+    return _weighed(question, smem, str(candidate), -_span(candidate, bool(question.directions)), matrix)
+
+
+def _weighed(
+    question: _Question, smem: CuteLayout | ComposedLayout, words: str, last: int, matrix: Any = None
+) -> tuple[tuple[Any, ...], Choice] | Loser:
+    """Ask every consumer of a layout, given also as one of the matrix alone."""
+    table = np.asarray(smem.table(), dtype=np.int64).reshape(_extents(question), order="F") * question.size
+    if matrix is None:
+        matrix = smem if len(question.tile) == 2 else table // question.size
     served: list[tuple[Consumer, Served]] = []
     for consumer in question.consumers:
         answer = consumer.ask(matrix, table, question.tensor.dtype)
         if not answer.holds:
-            return Loser(smem, str(candidate), consumer.name, answer.text)
+            return Loser(smem, words, consumer.name, answer.text)
         served.append((consumer, answer))
     plans: list[TensorMapPlan] = []
     for direction in question.directions:
         plan = _planned(question, smem, direction)
         if isinstance(plan, str):
-            return Loser(smem, str(candidate), "tma" if direction == "load" else "tma.store", plan)
+            return Loser(smem, words, "tma" if direction == "load" else "tma.store", plan)
         plans.append(plan)
     turns = sum(answer.turns for _, answer in served)
     size = max([int(table.max()) + question.size, *(plan.smem_bytes for plan in plans)])
-    words = [str(candidate), *(_of_plan(plan) for plan in plans)]
-    words += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
+    told = [words, *(_of_plan(plan) for plan in plans)]
+    told += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
     operands = tuple(answer.plan for _, answer in served if answer.plan is not None)
-    choice = Choice(smem, plans[0] if plans else None, turns, size, "; ".join([*words, f"{size} bytes"]), "", operands)
+    ideal = sum(answer.ideal for _, answer in served)
+    choice = Choice(
+        smem, plans[0] if plans else None, turns, size, "; ".join([*told, f"{size} bytes"]), "", operands, ideal
+    )
     return (
         sum(plan.oob == "lost" for plan in plans),
         sum(len(plan.issues) for plan in plans),
@@ -278,7 +338,7 @@ def _judged(question: _Question, candidate: Candidate) -> tuple[tuple[Any, ...],
         size,
         sum(len(plan.undocumented) for plan in plans),
         sum(len(plan.tensor_map.dims) for plan in plans),
-        -_span(candidate, bool(plans)),
+        last,
     ), choice
 
 

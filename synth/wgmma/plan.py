@@ -112,14 +112,35 @@ def find(problem: OperandProblem) -> OperandPlan | None:
     if int(linear.max()) + base_phases(problem, problem.swizzle)[-1] >= hardware.ADDRESS_LIMIT_BYTES:
         return None
     modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != problem.swizzle)
-    for rows in _row_choices(problem):
+    choices = _row_choices(problem)
+    readable = _readable(problem, linear, choices[-1], modes) if choices else []
+    for rows in choices:
         for major in hardware.MAJORS:
             for swizzle in modes:
                 clock.check("the search for descriptors")
+                if (major, swizzle) not in readable:
+                    continue
                 tiles = _derive(problem, linear, rows, major, swizzle)
                 if tiles is not None:
                     return _assemble(problem, rows, major, swizzle, tiles)
     return None
+
+
+def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the modes that read the first rows of the tile: where they do not, no mode with more rows does."""
+    block = hardware.swizzle_phase(linear[:rows, :K], problem.swizzle)
+    chunk = int(block[0, 0]) + 2 * np.arange(hardware.UNIT_BYTES // 2)
+    lines = {"K": block[0, : chunk.size], "MN": block[: chunk.size, 0]}
+    found = []
+    for major in hardware.MAJORS:
+        if np.array_equal(lines[major], chunk):  # every mode holds 16 bytes together
+            for swizzle in modes:
+                for base_offset in range(hardware.swizzle_rows(swizzle)):
+                    descriptor = _solve(block, major, swizzle, base_offset)
+                    if descriptor is not None and _reads(descriptor, major, block, 0):
+                        found.append((major, swizzle))
+                        break
+    return found
 
 
 def _row_choices(problem: OperandProblem) -> list[int]:
