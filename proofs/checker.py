@@ -404,17 +404,18 @@ def no_operand(statement, _):
     return f"no descriptors read these {shape[0]} x {shape[1]} elements"
 
 # Banks of 4 bytes serve groups of lanes (here of each four of 32) one after the other, each in as many turns as its
-# busiest bank has different words. Counted on an H200; AMD by nod-ai, HipKittens, composable kernel and Triton.
+# busiest bank has different words. Counted on H200 and H100; AMD by nod-ai, HipKittens, composable kernel and Triton.
 GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100) ds_read_b32|gfx950 ds_read_b64": "00000000",
           r"sm_90a? (ld|st)\.shared\.b64|gfx(942|1100) ds_read_b64|gfx950 ds_write_b64": "00001111",
-          r"sm_90a? (ld|st)(\.shared\.b128|matrix\.x4)|gfx942 ds_write_b128|gfx1201 ds_read_b128": "00112233",
+          r"sm_90a? (ld|st)(\.shared\.b128|matrix\.x[124])|gfx942 ds_write_b128|gfx1201 ds_read_b128": "00112233",
           r"gfx(942|1100) ds_read_b128|gfx950 ds_read_b96": "01231032", "gfx950 ds_read_b128": "01101001"}
 def bank_turns(statement, _):
     """Lane l of access a starts at byte address(l + lanes a); all accesses take "turns", the worst takes "most"."""
     access, (size, path), *claimed = statement
     groups = "".join(digits for pattern, digits in GROUPS.items() if re.fullmatch(pattern, access))
     need(groups, "it was not measured which lanes this access serves together", access=access)
-    lanes, banks = 64 if "gfx9" in access else 32, 64 if re.fullmatch("gfx950 ds_read_b(64|128)", access) else 32
+    lanes = 8 * int(access[-1]) if "matrix" in access else 64 if "gfx9" in access else 32
+    banks = 64 if re.fullmatch("gfx950 ds_read_b(64|128)", access) else 32
     width, starts, taken = int(re.findall(r"\d+", access)[-1]) // 8 or 16, column(size, path), []
     aligned = ((starts >= 0) & (starts < 2**32)).all() and not (starts % (width & -width)).any()
     need(size and size % lanes == 0 and aligned, "these are no aligned addresses of whole accesses", size=size)

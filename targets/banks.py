@@ -119,9 +119,9 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
         operation: The instruction's own name: ``"ld.shared.v4.b32"``, ``"st.shared.b16"``, ``"ldmatrix.x4"``,
             ``"ds_read_b128"``, ...
         byte_addresses: One byte address per lane, None for an inactive lane; for ``ldmatrix`` and ``stmatrix`` one per
-            row: 8 for x1, 16 for x2, 32 for x4. Inactive lanes touch nothing; that was not measured.
+            row: 8 for x1, 16 for x2, 32 for x4. Inactive lanes touch nothing.
 
-    Raises: MalformedError: LA709. RepresentabilityError: LA712. RepresentabilityError: LA194.
+    Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
     Example:
         >>> turns("sm_90a", "ld.shared.v4.b32", [16 * lane for lane in range(32)])

@@ -133,7 +133,7 @@ def families(layout: Layout) -> str:
 def banks(offsets_bytes: Sequence[int | None], access_bits: int, kind: str = "load") -> str:
     """Return the banks that the lanes of one access meet in; arguments as for ``targets.nvidia.banks.wavefronts``.
 
-    Raises: MalformedError: LA709. RepresentabilityError: LA194.
+    Raises: MalformedError: LA709.
 
     Example:
         >>> "32 turns" in banks([128 * lane for lane in range(32)], 32)

@@ -23,7 +23,6 @@ from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.functions import Function, function
 from layoutalg.proofs.certify.operands import check
 from layoutalg.targets import banks
-from layoutalg.targets.nvidia.banks import LANES
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -79,11 +78,9 @@ def _access(target: object, operation: object) -> tuple[str, int]:
     access = banks.nvidia_access(operation)
     if not found.measured:
         raise _unknown(target, operation, f"no {found.arch} was measured")
-    if access.matrices not in (0, 4):
-        raise _unknown(target, operation, "only x4 was measured of the matrix instructions")
     plain = {"load": "ld", "store": "st"}.get(access.kind)
-    name = f"{plain}.shared.b{access.bits}" if plain else f"{access.kind}.x4"
-    return f"{found.arch} {name}", LANES
+    name = f"{plain}.shared.b{access.bits}" if plain else f"{access.kind}.x{access.matrices}"
+    return f"{found.arch} {name}", access.addresses
 
 
 def _addresses(given: object) -> tuple[IntArray, object]:
@@ -100,7 +97,7 @@ def _addresses(given: object) -> tuple[IntArray, object]:
 
 
 def _integers(given: object) -> IntArray:
-    rule = "must be a layout, or integers below 2^32 for all lanes (with inactive ones nothing was measured)"
+    rule = "must be a layout, or integers below 2^32 for all lanes (a claim names no inactive ones)"
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, OverflowError):

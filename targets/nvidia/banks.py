@@ -8,13 +8,13 @@ word included; an access of 64 bits per lane is served as two groups of 16 lanes
 each in as many turns as its busiest bank has different words. In a *load* two neighbouring groups are one when every
 lane shares its address with lane ^ 1, or every lane with lane ^ 2; stores, ``ldmatrix`` and ``stmatrix`` never do so.
 
-Not measured, by the same rule: ``ldmatrix`` and ``stmatrix`` of one and of two matrices (x1, x2), which read 8 and 16
-addresses in groups of 8; and accesses with inactive lanes, which touch nothing, so that a group of inactive lanes takes
-no turn. Whether neighbouring groups of a load are one where lanes that share addresses have inactive partners is open;
-a count that depends on it is refused.
+Inactive lanes touch nothing: a group of them takes no turn, and an inactive lane shares its address with any other, so
+that neighbouring groups of a load whose pairs of active lanes agree are one. ``ldmatrix`` and ``stmatrix`` of one and
+of two matrices (x1, x2) read 8 and 16 addresses in groups of 8.
 
 References: CUDA C++ programming guide, shared memory (banks and words). The groups and the exception are not in
-it: 1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``.
+it: 1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``; of narrow
+matrices and inactive lanes, 1,080 on an H100, ``matrix_banks_dev.npz``, ``benchmarks/device_matrices.py``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from layoutalg import f2
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 BANKS = 32
 WORD_BYTES = 4
@@ -46,7 +46,7 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
         access_bits: Bits per lane: 8, 16, 32, 64 or 128.
         kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
 
-    Raises: MalformedError: LA709. RepresentabilityError: LA194.
+    Raises: MalformedError: LA709.
 
     Example:
         >>> wavefronts([128 * lane for lane in range(32)], 32), wavefronts([16 * lane for lane in range(32)], 128)
@@ -59,22 +59,8 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
     bits = _check(access_bits, kind)
     size = bits // 8
     offsets = checked_offsets(offsets_bytes, size, _counts(kind))
-    turns = _turns(offsets, size, _lanes_of_group(bits))
-    if kind != "load" or bits <= 32 or not _shared(offsets):
-        return turns
-    merged = _turns(offsets, size, 2 * _lanes_of_group(bits))
-    if None in offsets and merged != turns:
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA194",
-                what="the turns of this load are not known",
-                where=("offsets_bytes",),
-                because=f"all pairs of active lanes share their address; with all lanes active that merges groups of "
-                f"lanes, with inactive ones it is not measured: {merged} turns if it does, {turns} if not",
-                witness={"merged": merged, "apart": turns},
-            )
-        )
-    return merged
+    lanes = _lanes_of_group(bits)
+    return _turns(offsets, size, 2 * lanes if kind == "load" and bits > 32 and _shared(offsets) else lanes)
 
 
 def crowd(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> tuple[tuple[int, ...], ...]:

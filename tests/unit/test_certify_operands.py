@@ -179,7 +179,6 @@ def test_accesses_of_amd(target, operation):
 
 
 UNMEASURED = [
-    ("sm_90a", "ldmatrix.x1", "only x4"), ("sm_90a", "stmatrix.x2.trans", "only x4"),
     ("sm_100a", "ld.shared.b32", "no sm_100a was measured"), ("gfx950", "ds_read_b32", "nobody published"),
     ("gfx90a", "ds_read_b128", "nobody published"), ("gfx942", "ld.shared.b32", "nobody published"),
 ]  # fmt: skip
