@@ -2,7 +2,8 @@
 
 Main definitions: ``find``.
 
-Main statements: where no tensor is given, the layout is admissible exactly if the tile of *some* tensor is copied into
+Main statements: a reduction reads shared memory as a store does: its layouts are a store's, of its own element types.
+Where no tensor is given, the layout is admissible exactly if the tile of *some* tensor is copied into
 it: any one dimension contiguous in global memory, any pitches, those at which rows of the tile touch (dimensions that
 fuse) and any others. A refusal is true for all tensors, in both directions and for any number of copies: no tiled map
 without interleave writes the tile, whole and in bounds, by copies that write no byte twice and nothing else; the proof
@@ -15,6 +16,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from layoutalg.ground.errors import BudgetError, MalformedError, Repair, RepresentabilityError
@@ -31,7 +34,20 @@ from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.registry import lookup
 
-DIRECTIONS = {"tma": "load", "tma.load": "load", "tma.store": "store"}
+REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "add": ("u32", "s32", "u64", "f32", "f16", "bf16"),
+        "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+        "max": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+        "inc": ("u32",),
+        "dec": ("u32",),
+        **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64", "s64")),
+    }
+)
+"""Element types of each reduction; the bitwise ones take any of 32 or 64 bits (PTX ISA 9.1, section 9.7.9.27.1)."""
+DIRECTIONS: Mapping[str, str] = MappingProxyType(
+    {"tma": "load", "tma.load": "load", "tma.store": "store", **{f"tma.reduce.{name}": "store" for name in REDUCTIONS}}
+)
 MOST_FITS = 256
 """Proposals of pitches that are listed."""
 TRIED = 6
@@ -55,7 +71,15 @@ def find(request: Request) -> Admission:
     request.only("tensor", "issues", "oob")
     if request.consumer not in DIRECTIONS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
-    return carried(request, DIRECTIONS[request.consumer])
+    words = request.consumer.split(".")
+    if words[1:2] != ["reduce"]:
+        return carried(request, DIRECTIONS[request.consumer])
+    kinds = REDUCTIONS[words[2]]
+    if request.dtype.name not in kinds:
+        text = f"{request.consumer} has no {request.dtype.name}; it has {', '.join(kinds)}"
+        return _refused(request, Misfit("REDUCE_DTYPE", text))
+    found = carried(request, "store")  # the same boxes as a store; the sums were never run on a device here
+    return replace(found, evidence="documented") if isinstance(found, Admitted) else found
 
 
 def carried(request: Request, direction: str) -> Admission:

@@ -266,3 +266,23 @@ def test_lattices_of_pitches_against_enumeration():
         }
         assert all(meets(point) for point in made)
         assert {point for point in box if max(map(abs, point)) <= 8} <= made
+
+
+@pytest.mark.parametrize("operation", ["add", "min", "max", "inc", "dec", "and", "or", "xor"])
+def test_reductions_are_stores_of_their_types(operation):
+    text, kinds = "(8,32):(32,1)", ("u8", "u32", "s32", "u64", "s64", "f32", "f64", "f16", "bf16")
+    taken = {kind for kind in kinds if la.admissible(text, f"tma.reduce.{operation}", dtype=kind)}
+    common = {"u32", "s32", "u64"}
+    wanted = {
+        "add": common | {"f32", "f16", "bf16"},
+        "inc": {"u32"},
+        "dec": {"u32"},
+        "and": common | {"s64"},
+        "or": common | {"s64"},
+        "xor": common | {"s64"},
+    }.get(operation, common | {"s64", "f16", "bf16"})
+    assert taken == wanted
+    answer = la.admissible(text, f"tma.reduce.{operation}", dtype="u32")
+    assert (answer.evidence, answer.descriptor.direction) == ("documented", "store")
+    assert la.admissible(text, f"tma.reduce.{operation}", dtype="u8").rules == ("REDUCE_DTYPE",)
+    assert la.admissible("(8,32):(40,1)", f"tma.reduce.{operation}", dtype="u32").rules == ("SMEM_DENSE",)
