@@ -213,6 +213,35 @@ def _longer_rows(problem: TensorMapProblem, grain: int) -> Proposal | None:
     return "pad the rows", f"rows of {length} elements, the slack owned", repaired
 
 
+def widen_the_row(problem: TensorMapProblem) -> Proposal | None:
+    """Let the tile's rows be whole 16-byte chunks, and tiles start on the grid of such rows."""
+    inner = _inner(problem)
+    grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
+    if inner is None or problem.element_strides[inner] != 1 or problem.tile[inner] % grain == 0:
+        return None
+    tile = list(problem.tile)
+    tile[inner] = _up(tile[inner], grain)
+    multiple = list(problem.origin_multiple)
+    multiple[inner] = 0 if tile[inner] >= problem.bounds[inner][1] else tile[inner]
+    modes = list(problem.smem_modes)
+    modes[inner] = ((tile[inner], 1),)
+    wide = replace(problem, tile=tuple(tile), smem_modes=tuple(modes), origin_multiple=tuple(multiple))
+    change = _dense(wide, inner, "widen the tile")
+    return None if change is None else (change[0], f"tile {tile}, {change[1]}", change[2])
+
+
+def base_at_the_lowest(problem: TensorMapProblem) -> Proposal | None:
+    """Count the offset from the lowest element, where strides are negative."""
+    spans = [stride * (n - 1) for stride, n in zip(problem.global_strides, problem.global_shape, strict=True)]
+    lowest = problem.base_elem_offset + sum(span for span in spans if span < 0)
+    if lowest >= 0:
+        return None
+    grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
+    offset = _up(problem.base_elem_offset - lowest, grain)
+    detail = f"let the base be the lowest element's address: the first element stands {offset} elements after it"
+    return "take the lowest address as the base", detail, replace(problem, base_elem_offset=offset)
+
+
 def tile_steps(problem: TensorMapProblem) -> Proposal | None:
     """Let tiles start on their own grid."""
     multiple = tuple(
@@ -225,6 +254,8 @@ def tile_steps(problem: TensorMapProblem) -> Proposal | None:
 _CHANGES: tuple[tuple[str, Callable[[TensorMapProblem], Proposal | None]], ...] = (
     ("BASE_ALIGN", align_the_base),
     ("STRIDE_ALIGN", pad_the_pitch),
+    ("BOX_INNER_16B", widen_the_row),
+    ("STRIDE_RANGE", base_at_the_lowest),
     ("INNER_CONTIGUOUS", transpose_while_reading),
     ("SMEM_DENSE", swizzle_for_padding),
     ("SMEM_DENSE", close_the_gaps),
