@@ -46,6 +46,7 @@ from layoutalg.proofs.laws import (
     swizzle,
     symbolic,
     texts,
+    values,
 )
 from layoutalg.proofs.laws.law import Law, Obligation
 from layoutalg.proofs.laws.page import written
@@ -87,6 +88,7 @@ _SUBJECTS = (
     swizzle,
     symbolic,
     texts,
+    values,
 )
 _check = Checker("LA441", "this is not a law")
 

@@ -5,9 +5,10 @@ Main definitions: ``synthesize_tensormap``.
 Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the candidates looked at it
 has the best cost, in this order: out-of-bounds class not lost, issues, class exact, rank, documented rules kept.
 
-Implementation notes: two searches. The first takes the tensor's dimensions as the map's (merged, cut or widened where
-that is plain) and answers nearly always. Where it gives nothing, or less than the class required, the second goes
-through every box and every laying of what moves along the map's dimensions; only when that is done is a tile refused.
+Implementation notes: a filter (``synth.abstract``) and two searches. The first takes the tensor's dimensions as the
+map's (merged, cut or widened where that is plain) and answers nearly always. Where it gives nothing, or less than the
+class required, the second goes through every box and every laying of what moves along the map's dimensions; only when
+that is done is a tile refused.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.problem import problem_from
+from layoutalg.synth.abstract import AbstractTile, never_copied
 from layoutalg.synth.tensormap.assemble import assemble, assemble_view
 from layoutalg.synth.tensormap.axes import frames
 from layoutalg.synth.tensormap.boxes import Box, boxes
@@ -157,7 +159,7 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
     clock.check("the search for a plan")
     problem = seen(stated)
     hard = hard_violations(problem)
-    if not hard:
+    if not hard and not _never(problem):
         task = _Task(
             stated, stated if stated.oob_required == "lost" else replace(stated, oob_required="lost"), documented_only
         )
@@ -175,6 +177,12 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
     if hard:  # the catch-all means nothing where a hard rule already explains the refusal
         structural = [violation for violation in structural if violation.rule != "NO_BOX"]
     return [*hard, *structural]
+
+
+def _never(problem: TensorMapProblem) -> bool:
+    """Whether arithmetic modulo a chunk already says that no map carries the tile, so that none is searched for."""
+    tile = AbstractTile.of(problem)
+    return tile is not None and bool(never_copied(tile))
 
 
 def _suffices(plan: TensorMapPlan) -> bool:

@@ -1,0 +1,12 @@
+"""What is known of a tile before its numbers are: parameters as intervals and residues, carried through operations.
+
+Main definitions: ``AbstractTile``, ``never_copied``, ``never_operand``, ``surviving``.
+"""
+
+from __future__ import annotations
+
+from layoutalg.synth.abstract.rules import Broken, never_copied, never_operand
+from layoutalg.synth.abstract.search import surviving
+from layoutalg.synth.abstract.tile import AbstractTile, Digit
+
+__all__ = ["AbstractTile", "Broken", "Digit", "never_copied", "never_operand", "surviving"]
