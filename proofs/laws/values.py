@@ -15,14 +15,14 @@ from math import gcd
 from typing import Any
 
 from layoutalg.ground.errors import MalformedError
-from layoutalg.ground.values import Values, _made, _trusted
+from layoutalg.ground.values import Values, _made, _trusted, constant, values_of
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.term import Condition, every
 from layoutalg.proofs.laws.trial import Trial
 
 Classes = tuple[tuple[int, int], tuple[int, int]]
-CLASSES: tuple[Classes, ...] = (((1, 0), (1, 0)), ((4, 1), (6, 3)), ((8, 5), (16, 2)), ((6, 4), (1, 0)))
+CLASSES: tuple[Classes, ...] = (((1, 0), (1, 0)), ((4, 1), (6, 3)), ((8, 5), (16, 2)))
 """Modulus and residue of two operands; ends and points are any integers."""
 
 
@@ -146,6 +146,30 @@ def _wrong_meet(a: Values, b: Values) -> Values | None:
     return found if found is None else _trusted(found.low, found.high, a.modulus or 1, a.residue)
 
 
+Multiple = Callable[[Values, int], bool]
+
+
+def _questions(
+    values: Values, ever: Multiple = Values.ever_multiple, always: Multiple = Values.always_multiple
+) -> str | None:
+    points = [x for x in range(-40, 41) if x in values]
+    if (values.single is not None) != (len(points) == 1) or values_of(points) != _closed(values, points):
+        return "its points are not those of its ends and class"
+    for n in range(1, 7):
+        if ever(values, n) != any(x % n == 0 for x in points) or always(values, n) != all(x % n == 0 for x in points):
+            return f"multiples of {n}"
+    return None
+
+
+def _closed(values: Values, points: list[int]) -> Values:
+    """Return the values with the ends of some points in place of open ones."""
+    both = values.meet(Values(points[0], points[-1]))
+    return constant(points[0]) if both is None else both
+
+
+_QUESTIONS = (
+    "Values.__contains__", "Values.ever_multiple", "Values.always_multiple", "constant", "values_of",
+)  # fmt: skip
 _ABOUT = "layoutalg.ground.values."
 LAWS = (
     Law(
@@ -197,5 +221,12 @@ LAWS = (
         (f"{_ABOUT}Values.meet", f"{_ABOUT}_common"),
         enumerated(_two, _meets, partial(_meets, meet=_wrong_meet), "small ends and moduli", 6216),
         "inverses modulo a number are computed by Python, which no solver reads",
+    ),
+    Law(
+        "values.questions",
+        "x in a exactly if x in gamma(a); some, or every, x of gamma(a) is a multiple of n exactly if it is said.",
+        tuple([f"{_ABOUT}{name}" for name in _QUESTIONS]),
+        enumerated(_small, _questions, partial(_questions, always=Values.ever_multiple), "small ends and moduli", 111),
+        "they read plain numbers",
     ),
 )
