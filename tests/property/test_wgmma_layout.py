@@ -32,7 +32,8 @@ def test_a_descriptor_denotes_what_it_reads(dtype, swizzle, rows, transposed, sp
     elements = read * 8 // bits + (np.arange(k) % 8 if bits == 1 else 0)
     m, j = np.indices(read.shape)
     if isinstance(found, PiecewiseLayout):  # rows that end inside an MN-major span
-        assert major == "MN" and rows % (8 * wgmma.swizzle_rows(swizzle))
+        assert major == "MN"
+        assert rows % (8 * wgmma.swizzle_rows(swizzle))
         assert found.in_dims == {"mn": rows, "k": k}
         assert np.array_equal(found.apply({"mn": m, "k": j})["offset"], elements)
         return
