@@ -104,7 +104,8 @@ def candidates(matrix: tuple[int, int], element_bytes: int, target: str, copied:
 
 
 def _all(matrix: tuple[int, int], size: int, target: str, copied: bool) -> Iterator[Candidate]:
-    names = [name for name in reversed(tuple(SWIZZLES)) if hardware.swizzle_supported(name, target)]
+    known = target if target in hardware.ARCHITECTURES else "sm_90"  # threads place elements as they like
+    names = [name for name in reversed(tuple(SWIZZLES)) if hardware.swizzle_supported(name, known)]
     for pad in (0, *PAD_BYTES):
         for inner in (1, 0):
             along, across = matrix[inner], matrix[1 - inner]

@@ -29,7 +29,9 @@ from layoutalg.synth.solving import joint
 from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia.tensormap import limits
+from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
+from layoutalg.targets.registry import TARGETS
+from layoutalg.targets.target_model import model_of
 
 SCHEMA = "layoutalg/suggestion/1"
 FILLS = ("tma", "threads")
@@ -274,14 +276,14 @@ def _question(
         raise CHECK.malformed("tile", "must be a matrix: two dimensions, or others of extent 1", extents)
     spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
     first, second = sorted((*wide, *spare[: 2 - len(wide)]))
-    if target not in hardware.ARCHITECTURES:
-        raise CHECK.malformed("target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
+    if not isinstance(target, str) or target not in TARGETS:
+        raise CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
     if fill not in FILLS:
         raise CHECK.malformed("fill", f"must be one of {', '.join(FILLS)}", fill)
     size = hardware.element_bytes(source.dtype)
     total = int(np.prod([int(extent) for extent in extents], dtype=object)) * size
-    if total > limits.MAX_SMEM_BYTES:
-        rule = f"must fit the {limits.MAX_SMEM_BYTES} bytes of shared memory of a block"
+    if total > _room(target):
+        rule = f"must fit the {_room(target)} bytes of shared memory of a block"
         raise CHECK.malformed("tile", rule, f"{total} bytes")
     if isinstance(consumers, str) or not isinstance(consumers, Sequence) or not consumers:
         raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
@@ -294,11 +296,18 @@ def _question(
     return _Question(source, extents, target, (first, second), tuple(directions), named, options)
 
 
+def _room(target: str) -> int:
+    """Bytes of shared memory of a block."""
+    limits = model_of(target).limits
+    found = limits.get("shared_bytes_per_block_optin") or limits["lds_bytes_per_block"]
+    return int(found.value) if isinstance(found.value, int) else 0
+
+
 def _judged(question: _Question, candidate: Candidate) -> tuple[tuple[Any, ...], Choice] | Loser:
     """Return the rank and the choice, or the first consumer that cannot use the layout."""
     smem = candidate.layout(question.size, question.places, len(question.tile))
-    if reach_bytes(candidate, question.size) > limits.MAX_SMEM_BYTES:
-        return Loser(smem, str(candidate), "shared memory", f"more than {limits.MAX_SMEM_BYTES} bytes")
+    if reach_bytes(candidate, question.size) > (room := _room(question.target)):
+        return Loser(smem, str(candidate), "shared memory", f"more than {room} bytes")
     matrix = candidate.layout(question.size, (0, 1), 2)
     return _weighed(question, smem, str(candidate), -_span(candidate, bool(question.directions)), matrix)
 
@@ -359,6 +368,8 @@ def _of_plan(plan: TensorMapPlan) -> str:
 
 def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan | str:
     """Return the proved plan, or why there is none."""
+    for missing in no_tensor_maps(question.target):
+        return str(missing)
     try:
         return tensormap(
             question.tensor, question.tile, smem, question.target, direction,

@@ -23,16 +23,19 @@ from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
 from layoutalg.proofs.register_map import IntArray
+from layoutalg.synth.lds import WIDTHS, Broken, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
-from layoutalg.targets.banks import Access, nvidia_access
+from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia import wgmma as hardware
 from layoutalg.targets.nvidia.banks import LANES, wavefronts
 from layoutalg.targets.nvidia.tensormap import element_bytes
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import Absent, model_of
 
 CHECK = Checker("LA412", "this question has no answer")
 KNOWN = (
     "tma, tma.store, wgmma.A, wgmma.B, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
-    "st.shared.b16 and so on"
+    "st.shared.b16 and so on; of AMD ds_read_b128, ds_write_b64 and so on"
 )
 _ROW_BYTES = 16
 
@@ -86,6 +89,11 @@ def consumer_of(value: object, target: str) -> Consumer:
         if target != hardware.ARCH:
             raise CHECK.malformed("consumers", f"hold {name}, whose descriptors are known for {hardware.ARCH}", target)
         return Consumer(name, lambda smem, _, dtype: _operand(name[-1], smem, dtype))
+    absent = model_of(target).consumer(name)
+    if isinstance(absent, Absent):
+        return Consumer(name, lambda *_: Served(0, 0, str(absent), holds=False))
+    if name in WIDTHS and registers is None:
+        return Consumer(name, lambda _, places, dtype: _by_lds(name, target, places, element_bytes(dtype)))
     try:
         access = nvidia_access(name)
     except MalformedError:
@@ -107,6 +115,17 @@ def _operand(operand: str, smem: object, dtype: str) -> Served:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     text = f"{plan.major}-major, {plan.base.swizzle}, {len(plan.tiles)} instruction tiles"
     return Served(0, 0, text, plan=plan)
+
+
+def _by_lds(name: str, target: str, places: IntArray, size: int) -> Served:
+    """A tile row by row in LDS; the turns count only where the phases of the instruction are known."""
+    found = read_or_write(target, name, places, None, size, lookup(target).lanes)
+    if not isinstance(found, tuple):
+        return Served(0, 0, found.because if isinstance(found, Broken) else found.reason, holds=False)
+    plan, many = found[0], len(found[0].addresses)
+    if plan.turns is None:
+        return Served(0, 0, f"{many} accesses, whose turns on {target} are not known", holds=False)
+    return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases))
 
 
 def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:

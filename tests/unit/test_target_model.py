@@ -128,3 +128,44 @@ def test_a_refusal_for_a_target_says_what_it_has_instead():
     assert [repair.name for repair in found.repairs] == ["use mfma"]
     assert la.admissible("(64,64):(64,1)", "tma", "sm_80").rules == ("NO_TMA",)
     assert isinstance(la.admissible("(64,64):(64,1)", "tma", "sm_100a"), (Unknown, la.Admitted))
+
+
+@pytest.mark.parametrize("arch", NAMES)
+def test_suggestions_are_for_the_target_or_say_why_not(arch):
+    tensor = ((512, 512), None, "f32")
+    own = "ds_read_b128" if arch.startswith("gfx") else "ld.shared.b32"
+    found = la.suggest(tensor, (64, 32), [own], arch, fill="threads")
+    known = arch not in ("gfx90a",)
+    assert bool(found.choices) == known
+    if known:
+        offsets = np.asarray(found.best.smem.table(), dtype=np.int64)
+        assert len(set(offsets.tolist())) == offsets.size
+        assert isinstance(la.admissible(found.best.smem, own, arch, "f32"), la.Admitted)
+    else:
+        assert any("turns on gfx90a are not known" in loser.reason for loser in found.losers)
+    other = "ld.shared.b32" if arch.startswith("gfx") else "ds_read_b128"
+    wrong = la.suggest(tensor, (64, 32), [other], arch, fill="threads")
+    assert not wrong.choices
+    assert {loser.consumer for loser in wrong.losers} == {other}
+    if arch in ("sm_80", "gfx942"):
+        copied = la.suggest(tensor, (64, 32), [own], arch)
+        assert not copied.choices
+        assert any("NO_TMA" in loser.reason for loser in copied.losers)
+
+
+def test_the_turns_of_a_suggestion_are_least_among_the_layouts_tried():
+    found = la.suggest(((512, 512), None, "f32"), (64, 32), ["ds_read_b128"], "gfx942", fill="threads")
+    plan = la.admissible(found.best.smem, "ds_read_b128", "gfx942", "f32").descriptor
+    assert (
+        found.best.turns
+        == plan.turns
+        == sum(la.targets.banks.turns("gfx942", "ds_read_b128", list(access)) for access in plan.addresses)
+    )
+    assert plan.turns <= min(choice.turns for choice in found.choices)
+
+
+def test_a_tile_fits_the_memory_of_its_target():
+    for arch, extents in (("gfx942", (256, 128)), ("sm_120a", (256, 128)), ("sm_80", (512, 128))):
+        with pytest.raises(MalformedError, match="bytes of shared memory"):
+            la.suggest(((512, 512), None, "f32"), extents, ["ld.shared.b32"], arch, fill="threads")
+    assert la.suggest(((512, 512), None, "f32"), (256, 128), ["ds_read_b128"], "gfx950", fill="threads").choices
