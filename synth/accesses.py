@@ -1,6 +1,6 @@
 """Finding the instructions that move a tile, or registers, from or to shared memory: a division by the instruction.
 
-Main definitions: ``whole_tile``, ``divided``, ``Broken``.
+Main definitions: ``whole_tile``, ``along_dimension``, ``divided``, ``overlapping``, ``Broken``.
 
 Main statements. *Whole tiles*: a row of an instruction is an aligned run of the tile's elements along one dimension,
 and a matrix the rows at an aligned run of 8 (or 16) coordinates along the other. A line of n elements is cut into runs
@@ -89,14 +89,15 @@ def whole_tile(form: AccessForm, places: IntArray, bits: int) -> Moved | Broken:
     if form.matrix_rows and places.ndim < 2:
         return Broken("ACCESS_TILE", f"{form.name} moves matrices; the tile has one dimension")
     last = places.ndim - 1
-    found = _along(form, places, bits, last)
+    found = along_dimension(form, places, bits, last)
     if isinstance(found, Broken) and form.matrix_rows and ".trans" in form.name:
-        other = _along(form, places, bits, last - 1)
+        other = along_dimension(form, places, bits, last - 1)
         return found if isinstance(other, Broken) else other
     return found
 
 
-def _along(form: AccessForm, places: IntArray, bits: int, along: int) -> Moved | Broken:
+def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -> Moved | Broken:
+    """Return the instructions that move a whole tile in rows along one of its last two dimensions, or why not."""
     coordinates = np.arange(places.size, dtype=np.int64).reshape(places.shape, order="F")
     last, run, high = places.ndim - 1, form.moved_bits // bits, max(1, form.matrix_rows)
     if along != last:

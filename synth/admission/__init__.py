@@ -16,7 +16,7 @@ from layoutalg.ground.errors import BudgetError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.synth.admission import amd, fragments, matrices, tma, wgmma
+from layoutalg.synth.admission import amd, copies, fragments, matrices, tma, wgmma
 from layoutalg.synth.admission.request import CHECK, Finder, Request, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
@@ -28,6 +28,7 @@ CONSUMERS: Mapping[str, Finder] = MappingProxyType(
         "wgmma": wgmma.find,
         **dict.fromkeys(("ldmatrix", "stmatrix", "ld.shared", "st.shared"), matrices.find),
         "mma": fragments.find,
+        "cp.async": copies.find,
         **dict.fromkeys(("mfma", "wmma"), amd.find_matrix),
         **dict.fromkeys((*amd.ACCESSES, *amd.UNDOCUMENTED), amd.find_access),
     }

@@ -1,6 +1,6 @@
-"""Whether ldmatrix, stmatrix, ld.shared, st.shared or cp.async moves a tile, or given registers, and how.
+"""Whether ldmatrix, stmatrix, ld.shared or st.shared moves a tile, or given registers, and how.
 
-Main definitions: ``find``.
+Main definitions: ``find``; ``places_of``, ``plan_of``, ``admitted``, ``refused``, which copies use as well.
 """
 
 from __future__ import annotations
@@ -55,24 +55,28 @@ def find(request: Request) -> Admission:
     if offered is None:
         return Unknown(f"no document at hand says whether {request.target} has {form.name}", ("targets",))
     if not offered:
-        return _refused(request, Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
-    bits = request.dtype.bits
+        return refused(request, Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
     answer = _moved(request, form)
     if isinstance(answer, Broken):
-        return _refused(request, answer, tuple(_repairs(request, form)))
-    plan = _plan(request, form, answer)
+        return refused(request, answer, tuple(_repairs(request, form)))
+    return admitted(request, form, answer, plan_of(request, form, answer))
+
+
+def admitted(request: Request, form: AccessForm, answer: Moved, plan: AccessPlan) -> Admitted:
+    """Return the answer with its certificate: the instructions' meaning is the function that was asked for."""
+    bits = request.dtype.bits
     meaning = np.asarray(layout(form.name, answer.addresses, bits).table(), dtype=np.int64).reshape(-1)
     requested = np.asarray(plan.requested.table(), dtype=np.int64).reshape(-1)
     statement = {"f": document(meaning), "g": document(requested)}
     seal = proved("equality", statement, [{"by": "table"}], f"{form.name} moves what was asked for")
-    narrow = bool(form.element_bits) or not lookup(request.target).measured
-    grade: Grade = "documented" if narrow else "measured"
+    ran = not form.element_bits and not form.name.startswith("cp.") and bool(lookup(request.target).measured)
+    grade: Grade = "measured" if ran else "documented"
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
 
 
 def _moved(request: Request, form: AccessForm) -> Moved | Broken:
     bits = request.dtype.bits
-    places = _places(request)
+    places = places_of(request)
     if request.align_bytes * 8 % form.row_bits:
         rows = form.row_bits // 8
         because = f"rows start at multiples of {rows} bytes; the tile's base is one of {request.align_bytes} only"
@@ -87,7 +91,7 @@ def _moved(request: Request, form: AccessForm) -> Moved | Broken:
     return broken or divided(form, flat[held], held, bits)
 
 
-def _places(request: Request) -> IntArray:
+def places_of(request: Request) -> IntArray:
     """Return the shared bit of every tile element."""
     bits, offsets = request.dtype.bits, request.offsets
     low, high = int(offsets.min()), int(offsets.max())
@@ -103,12 +107,13 @@ def _held(request: Request) -> IntArray:
     return tile_elements(options["registers"], request.extents, options.get("lanes"), options.get("warps"))
 
 
-def _plan(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
+def plan_of(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
+    """Return the plan of instructions: their tables as layouts, and the turns of the banks."""
     bits = request.dtype.bits
     names = ("instruction", "warp")
     addresses, slots, parts = moved.addresses, moved.slots, moved.parts
     pieces = bits // min(bits, form.unit_bits)
-    flat = _places(request).reshape(-1, order="F")
+    flat = places_of(request).reshape(-1, order="F")
     asked = flat[slots] + parts * (bits // pieces)
     requested = asked if bits % 8 else asked // 8
     many = slice(None) if moved.order else 0
@@ -226,15 +231,13 @@ def _other_forms(form: AccessForm) -> Iterator[AccessForm]:
                 other = FORMS[f"{kind}matrix.x{count}{'.trans' if turned else ''}"]
                 if other != form:
                     yield other
-    if form.name.startswith("cp."):
-        narrower = [FORMS[f"cp.async.ca.{size}"] for size in (16, 8, 4)]
-    else:
-        names = ("v4.b32", "v2.b32", "b32", "b16", "b8")
-        narrower = [FORMS[f"{kind}.shared.{name}"] for name in names]
+    names = ("v4.b32", "v2.b32", "b32", "b16", "b8")
+    narrower = [FORMS[f"{kind}.shared.{name}"] for name in names]
     yield from (other for other in narrower if other.unit_bits < form.row_bits or form.matrix_rows)
 
 
-def _refused(request: Request, broken: Broken, repairs: tuple[Repair, ...] = ()) -> Refused:
+def refused(request: Request, broken: Broken, repairs: tuple[Repair, ...] = ()) -> Refused:
+    """Return the refusal."""
     name = request.dtype.name
     return Refused(
         request.consumer, request.target, name, (broken.rule,), (broken.reason,), broken.witness, repairs, None

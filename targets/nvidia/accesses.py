@@ -154,7 +154,7 @@ def _vectors() -> dict[str, AccessForm]:
     forms = []
     for kind, store in (("ld.shared", False), ("st.shared", True)):
         for bits in (8, 16, 32, 64, 128):
-            for count in (1, 2, 4, 8):
+            for count in (1, 2, 4):
                 if bits * count <= ROW_BITS:
                     name = f"{kind}{f'.v{count}' if count > 1 else ''}.b{bits}"
                     forms.append(AccessForm(name, store, bits * count, bits * count, (), _LANES))
@@ -169,7 +169,7 @@ _MATRIX = re.compile(
     r"(ld|st)matrix(?:\.sync)?(?:\.aligned)?(\.m8n8|\.m16n16|\.m8n16|\.m16n8)?(\.x[124])(\.trans)?"
     r"(?:\.shared(?:::cta)?)?(\.b16|\.b8|\.b8x16\.b[46]x16_p(?:32|64))?"
 )
-_PLAIN = re.compile(r"(ld|st)\.shared(?:::cta)?(\.v[248])?\.[busf](8|16|32|64|128)")
+_PLAIN = re.compile(r"(ld|st)\.shared(?:::cta)?(\.v[24])?\.[busf](8|16|32|64|128)")
 _COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
 
 
