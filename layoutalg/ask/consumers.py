@@ -15,19 +15,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from layoutalg.ask.bank_turns import banks
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
 from layoutalg.proofs.register_map import IntArray
+from layoutalg.synth import accesses
 from layoutalg.synth.lds import WIDTHS, Broken, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia import wgmma as hardware
-from layoutalg.targets.nvidia.banks import LANES, wavefronts
+from layoutalg.targets.nvidia.accesses import AccessForm, access_form
+from layoutalg.targets.nvidia.banks import wavefronts
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -37,7 +37,6 @@ KNOWN = (
     "tma, tma.store, wgmma.A, wgmma.B, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
     "st.shared.b16 and so on; of AMD ds_read_b128, ds_write_b64 and so on"
 )
-_ROW_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +94,12 @@ def consumer_of(value: object, target: str) -> Consumer:
     if name in WIDTHS and registers is None:
         return Consumer(name, lambda _, places, dtype: _by_lds(name, target, places, element_bytes(dtype)))
     try:
-        access = nvidia_access(name)
+        access, form = nvidia_access(name), access_form(name)
     except MalformedError:
         raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
     if registers is not None:
         return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype)))
-    by = _by_matrices if access.matrices else _by_vectors
-    return Consumer(name, lambda _, places, dtype: by(name, access, places, element_bytes(dtype)))
+    return Consumer(name, lambda _, places, dtype: _moved(form, access, places, element_bytes(dtype)))
 
 
 def _operand(operand: str, smem: object, dtype: str) -> Served:
@@ -142,49 +140,12 @@ def _told(accesses: int, turns: int, ideal: int, side: str = "") -> Served:
     return Served(turns, ideal, f"{accesses} access{many}{side}, {turns} turn{taken}, {than}")
 
 
-def _runs(table: IntArray, wide: int, size: int) -> tuple[IntArray | None, str]:
-    """Return the byte address of each aligned run of so many bytes along dimension 1; or where there is none."""
-    many = wide // size
-    if not many or table.shape[1] % many:
-        return None, f"rows of {table.shape[1]} elements are no whole vectors of {wide} bytes"
-    runs = table.reshape(table.shape[0], -1, many)
-    wrong = np.argwhere(runs != runs[..., :1] + size * np.arange(many))
-    if len(wrong):
-        row, run, step = (int(x) for x in wrong[0])
-        return None, f"{wide} bytes along it are not contiguous: at {(row, run * many + step)}"
-    starts: IntArray = runs[..., 0]
-    wrong = np.argwhere(starts % wide != 0)
-    if len(wrong):
-        row, run = (int(x) for x in wrong[0])
-        return None, f"the {wide} bytes at {(row, run * many)} start at byte {int(starts[row, run])}, not aligned"
-    return starts, ""
-
-
-def _by_matrices(name: str, access: Access, places: IntArray, size: int) -> Served:
-    if access.transposed and size != 2:
-        return Served(0, 0, f"{name} transposes 16-bit elements, not {8 * size}-bit ones", holds=False)
-    along = 1
-    starts, reason = _runs(places, _ROW_BYTES, size)
-    if starts is None and access.transposed:
-        along = 0
-        starts, _ = _runs(places.swapaxes(0, 1), _ROW_BYTES, size)
-    if starts is None:
-        return Served(0, 0, reason, holds=False)
-    if starts.shape[0] % 8 or starts.size // 8 % access.matrices:
-        reason = f"{starts.shape[0]} rows of {starts.shape[1]} x 16 bytes are no whole number of {name}"
-        return Served(0, 0, reason, holds=False)
-    rows = starts.reshape(-1, 8, starts.shape[1]).transpose(0, 2, 1).reshape(-1, 8)
-    turns = sum(wavefronts(matrix, 128, access.kind) for matrix in rows.tolist())
-    side = f" along dimension {along}" if access.transposed else ""
-    return _told(len(rows) // access.matrices, turns, len(rows), side)
-
-
-def _by_vectors(name: str, access: Access, places: IntArray, size: int) -> Served:
-    starts, reason = _runs(places, access.bits // 8, size)
-    if starts is None:
-        return Served(0, 0, reason, holds=False)
-    if starts.size % LANES:
-        return Served(0, 0, f"{starts.size} vectors are no whole number of {name} by {LANES} lanes", holds=False)
-    warps = starts.reshape(-1, LANES).tolist()
-    turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in warps)
-    return _told(len(warps), turns, len(warps) * max(1, access.bits // 32))
+def _moved(form: AccessForm, access: Access, places: IntArray, size: int) -> Served:
+    """Answer for the whole tile, by the instructions that move it."""
+    found = accesses.whole_tile(form, 8 * places, 8 * size)
+    if isinstance(found, accesses.Broken):
+        return Served(0, 0, found.reason, holds=False)
+    each = found.addresses.reshape(-1, form.addresses).tolist()
+    turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in each)
+    side = f" along dimension {found.along}" if access.transposed else ""
+    return _told(len(each), turns, len(each) * (access.matrices or max(1, access.bits // 32)), side)
