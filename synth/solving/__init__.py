@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from layoutalg.synth.solving.joint_plan import JointPlan, joint
+from layoutalg.synth.solving.padding import AtLeast, Multiple, Padding, Spread, conflict, least_padding
 
-__all__ = ["JointPlan", "joint"]
+__all__ = ["AtLeast", "JointPlan", "Multiple", "Padding", "Spread", "conflict", "joint", "least_padding"]

@@ -1,0 +1,340 @@
+"""The least padding under coupled conditions on pitches: lexicographically least integers, by ISL and by z3.
+
+Main definitions: ``least_padding``, ``Multiple``, ``AtLeast``, ``Spread``, ``Padding``.
+
+Notation: pitches are names; a form is a sum of names times integers, in the pitches' own unit (bytes).
+
+Main statements: lanes i < n of an access at byte i p of a pitch, and j < m at j q of another, are free of conflicts
+where no two of them start in the same place modulo 128 bytes; n m times the bytes of one are at most 128.
+
+Implementation notes: ``by_isl`` asks for the lexicographic minimum of the set, ``by_solver`` finds a point and asks for
+a lesser one, coordinate by coordinate and half by half, until z3 says that there is none. The answer of one is compared
+with that of the other: z3 must refuse everything below what ISL returns. Both are checked by plain arithmetic.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from layoutalg.ground import clock, solver
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.picture import Shown
+from layoutalg.piecewise import PointSet, lexmin
+from layoutalg.synth.solving.accesses import CHECK
+
+SCHEMA = "layoutalg/padding/1"
+LINE_BYTES = 128
+"""Bytes of all banks together."""
+Form: TypeAlias = tuple[tuple[str, int], ...]
+LIMIT = 2**40
+"""Bytes: a pitch, a constant or a modulus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Multiple:
+    """A form leaves the rest ``rest`` modulo ``of``."""
+
+    form: Form
+    of: int
+    rest: int = 0
+
+    def holds(self, at: Mapping[str, int]) -> bool:
+        """Whether it holds for these pitches."""
+        return (_value(self.form, at) - self.rest) % self.of == 0
+
+    def __str__(self) -> str:
+        return f"({_text(self.form)}) mod {self.of} = {self.rest % self.of}"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A form is at least a number."""
+
+    form: Form
+    low: int
+
+    def holds(self, at: Mapping[str, int]) -> bool:
+        """Whether it holds for these pitches."""
+        return _value(self.form, at) >= self.low
+
+    def __str__(self) -> str:
+        return f"{_text(self.form)} >= {self.low}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Lanes that step by pitches start in different places of the banks.
+
+    Args:
+        steps: Per pitch how many lanes step by it.
+        access_bytes: Bytes of each lane.
+    """
+
+    steps: Form
+    access_bytes: int
+
+    def holds(self, at: Mapping[str, int]) -> bool:
+        """Whether it holds for these pitches."""
+        lanes = itertools.product(*(range(count) for _, count in self.steps))
+        starts = [sum(i * at[name] for i, (name, _) in zip(lane, self.steps, strict=True)) for lane in lanes]
+        places = {start % LINE_BYTES // self.access_bytes for start in starts}
+        return len(places) == len(starts) and all(start % self.access_bytes == 0 for start in starts)
+
+    def differences(self) -> tuple[tuple[int, ...], ...]:
+        """Return the differences of two lanes, one of each pair of opposites."""
+        found = itertools.product(*(range(1 - count, count) for _, count in self.steps))
+        return tuple(each for each in found if each > (0,) * len(each))
+
+    def __str__(self) -> str:
+        lanes = " x ".join(f"{count} by {name}" for name, count in self.steps)
+        return f"{lanes}, {self.access_bytes} bytes each, free of conflicts"
+
+
+Condition: TypeAlias = Multiple | AtLeast | Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Padding(Shown):
+    """The least pitches.
+
+    Args:
+        pitches: The pitches, in bytes.
+        objective: The values of the forms that were minimised, in order.
+        engines: Who says that nothing is less.
+    """
+
+    pitches: tuple[tuple[str, int], ...]
+    objective: tuple[int, ...]
+    engines: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> int:
+        return dict(self.pitches)[name]
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name} = {value}" for name, value in self.pitches)
+        return f"{told} bytes; nothing is less ({' and '.join(self.engines)})"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the padding as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "pitches": dict(self.pitches), "objective": list(self.objective),
+            "engines": list(self.engines),
+        }  # fmt: skip
+
+
+def least_padding(
+    names: Sequence[str],
+    conditions: Sequence[Condition],
+    objective: Sequence[Mapping[str, int]] | None = None,
+    *,
+    budget_seconds: float = PLAN_SECONDS,
+) -> Padding:
+    """Return the least pitches that meet all conditions.
+
+    Mathematically: the lexicographic minimum of (objective, pitches) over the non-negative integers.
+
+    Args:
+        names: The pitches, the most important first.
+        conditions: What they must meet.
+        objective: Forms to minimise before the pitches themselves, in order.
+        budget_seconds: Seconds of wall time.
+
+    Raises: MalformedError: LA870. InfeasibleError: LA873. BudgetError: LA001, LA222, LA874.
+
+    Example:
+        >>> row, plane = (("row", 1),), (("plane", 1),)
+        >>> print(least_padding(["row", "plane"], [
+        ...     Multiple(row, 16), AtLeast(row, 256), Spread((("row", 8),), 16), Multiple(plane, 128),
+        ...     AtLeast((("plane", 1), ("row", -5)), 0)]))
+        row = 272, plane = 1408 bytes; nothing is less (ISL and z3)
+    """
+    asked = _checked(names, conditions, objective)
+    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+        found = by_isl(*asked)
+        if found is None:
+            core = conflict(asked[0], asked[1])
+            because = "these cannot hold together: " + "; ".join(map(str, core))
+            raise InfeasibleError(Diagnostic("LA873", "no pitches meet all conditions", tuple(asked[0]), because))
+        lesser = _lesser(*asked, found)
+    if lesser is not None:
+        what = "the engines disagree on the least pitches"
+        raise BudgetError(Diagnostic("LA874", what, tuple(asked[0]), f"ISL says {found}, z3 {lesser}"))
+    values = tuple(_value(form, found) for form in asked[2])
+    return Padding(tuple((name, found[name]) for name in asked[0]), values, ("ISL", "z3"))
+
+
+def _checked(
+    names: Sequence[str], conditions: Sequence[Condition], objective: Sequence[Mapping[str, int]] | None
+) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Form, ...]]:
+    if isinstance(names, str) or not names or len(set(names)) < len(names):
+        raise CHECK.malformed("names", "must be different names", names)
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
+            raise CHECK.malformed("names", "must be identifiers", name)
+    forms = tuple(tuple(form.items()) for form in objective or ())
+    for condition in conditions:
+        if not isinstance(condition, Multiple | AtLeast | Spread):
+            raise CHECK.malformed("conditions", "must be Multiple, AtLeast or Spread", condition)
+        form = condition.steps if isinstance(condition, Spread) else condition.form
+        forms += (form,)
+        if isinstance(condition, Multiple) and not 1 <= condition.of < LIMIT:
+            raise CHECK.malformed("conditions", f"must have a modulus in [1, {LIMIT})", condition.of)
+        if isinstance(condition, Spread):
+            lanes = 1
+            for _, count in form:
+                lanes *= CHECK.integer(count, "steps", 1, LINE_BYTES + 1)
+            size = CHECK.integer(condition.access_bytes, "access_bytes", 1, LINE_BYTES + 1)
+            if LINE_BYTES % size or lanes * size > LINE_BYTES:
+                raise CHECK.malformed("access_bytes", f"must divide 128, with at most 128 bytes of {lanes} lanes", size)
+    for form in forms:
+        for name, factor in form:
+            if name not in names:
+                raise CHECK.malformed("conditions", f"must be on {', '.join(names)}", name)
+            CHECK.integer(factor, f"the factor of {name}", -LIMIT, LIMIT)
+    return tuple(names), tuple(conditions), tuple(tuple(form.items()) for form in objective or ())
+
+
+def by_isl(
+    names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
+) -> dict[str, int] | None:
+    """Return the least pitches by the lexicographic minimum of a set, or None where it is empty.
+
+    Raises: BudgetError: LA001, LA222.
+    """
+    terms = [f"{name} >= 0" for name in names]
+    axes = [f"least{index}" for index in range(len(objective))]
+    terms += [f"{axis} = {_text(form)}" for axis, form in zip(axes, objective, strict=True)]
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            terms.append(str(condition))
+        elif isinstance(condition, Multiple):
+            terms.append(f"({_text(condition.form)} - {condition.rest}) mod {condition.of} = 0")
+        else:
+            size, pitches = condition.access_bytes, [name for name, _ in condition.steps]
+            terms += [f"{name} mod {size} = 0" for name, count in condition.steps if count > 1]
+            if len(pitches) == 1:  # the residues that spread the lanes, listed
+                ((name, count),) = condition.steps
+                fits = [
+                    rest for rest in range(0, LINE_BYTES, size) if Spread(condition.steps, size).holds({name: rest})
+                ]
+                ways = " or ".join(f"{name} mod {LINE_BYTES} = {rest}" for rest in fits)
+                terms += [f"({ways})" if fits else "1 = 0"] if count > 1 else []
+            else:
+                for difference in condition.differences():
+                    form = tuple((name, step) for name, step in zip(pitches, difference, strict=True) if step)
+                    terms.append(f"1 <= ({_text(form)}) mod {LINE_BYTES}")
+    points = PointSet(f"{{ [{', '.join([*axes, *names])}] : {' and '.join(terms)} }}")
+    if points.is_empty():
+        return None
+    values = lexmin(points)()
+    found = {name: int(values[name]) for name in names}
+    return _confirmed(found, conditions, "ISL")
+
+
+def by_solver(
+    names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
+) -> dict[str, int] | None:
+    """Return the least pitches by z3, or None where there are none.
+
+    Raises: BudgetError: LA001, LA005.
+    """
+    with_forms = (*objective, *(((name, 1),) for name in names))
+    best = _point(names, conditions, ())
+    if best is None:
+        return None
+    fixed: tuple[Any, ...] = ()
+    for form in with_forms:
+        low, high = None, _value(form, best)
+        while low is None or low < high:  # halve what is open; the first question asks for the lower end itself
+            middle = (0 if form in with_forms[len(objective) :] else high - LIMIT) if low is None else (low + high) // 2
+            found = _point(names, conditions, (*fixed, (form, "<=", middle)))
+            if found is None:
+                low = middle + 1
+            else:
+                best, high = found, _value(form, found)
+                low = min(middle, high) if low is None else low
+        fixed = (*fixed, (form, "=", high))
+    return _confirmed(best, conditions, "z3")
+
+
+def _lesser(
+    names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...], found: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Return a point that is less, or None where z3 says that there is none."""
+    fixed: tuple[Any, ...] = ()
+    for form in (*objective, *(((name, 1),) for name in names)):
+        value = _value(form, found)
+        less = _point(names, conditions, (*fixed, (form, "<=", value - 1)))
+        if less is not None:
+            return less
+        fixed = (*fixed, (form, "=", value))
+    return None
+
+
+@solver.whole
+def _point(names: tuple[str, ...], conditions: Sequence[Condition], bounds: tuple[Any, ...]) -> dict[str, int] | None:
+    """Return pitches that meet the conditions and the bounds, by z3; None where it says that there are none."""
+    session = solver.session()
+    z3, context, add = session.z3, session.context, session.solver.add
+    held = {name: z3.Int(name, context) for name in names}
+
+    def value(form: Sequence[tuple[str, int]]) -> Any:
+        return z3.Sum([z3.IntVal(0, context), *(held[name] * factor for name, factor in form)])
+
+    add(*(each >= 0 for each in held.values()))
+    for condition in conditions:
+        if isinstance(condition, AtLeast):
+            add(value(condition.form) >= condition.low)
+        elif isinstance(condition, Multiple):
+            add((value(condition.form) - condition.rest) % condition.of == 0)
+        else:
+            pitches = [name for name, _ in condition.steps]
+            add(*(held[name] % condition.access_bytes == 0 for name, count in condition.steps if count > 1))
+            for difference in condition.differences():
+                add(value(list(zip(pitches, difference, strict=True))) % LINE_BYTES != 0)
+    for form, relation, bound in bounds:
+        add(value(form) == bound if relation == "=" else value(form) <= bound)
+    values = solver.solve(session, "pitches", list(held.values()))
+    return None if values is None else dict(zip(names, values, strict=True))
+
+
+def conflict(names: tuple[str, ...], conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Return conditions of which no pitches meet all, though they meet all but any one of them.
+
+    Raises: BudgetError: LA001, LA005. MalformedError: LA870: all conditions can be met.
+
+    Example:
+        >>> row = (("row", 1),)
+        >>> [str(each) for each in conflict(("row",), (
+        ...     AtLeast(row, 16), Multiple(row, 128), Spread((("row", 8),), 16)))]
+        ['(1*row) mod 128 = 0', '8 by row, 16 bytes each, free of conflicts']
+    """
+    if _point(names, conditions, ()) is not None:
+        raise CHECK.malformed("conditions", "must not all hold together", [str(each) for each in conditions])
+    core = list(conditions)
+    for condition in tuple(core):
+        fewer = [each for each in core if each is not condition]
+        if _point(names, fewer, ()) is None:
+            core = fewer
+    return tuple(core)
+
+
+def _confirmed(found: dict[str, int], conditions: Sequence[Condition], engine: str) -> dict[str, int]:
+    broken = next((each for each in conditions if not each.holds(found)), None)
+    if broken is not None:
+        raise BudgetError(
+            Diagnostic("LA874", f"{engine} gave pitches that break a condition", (str(found),), str(broken))
+        )
+    return found
+
+
+def _value(form: Sequence[tuple[str, int]], at: Mapping[str, int]) -> int:
+    return sum(factor * at[name] for name, factor in form)
+
+
+def _text(form: Sequence[tuple[str, int]]) -> str:
+    return " + ".join(f"{factor}*{name}" for name, factor in form) or "0"
