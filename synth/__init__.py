@@ -10,9 +10,10 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, factor, solving, symbolic, tensormap, wgmma
+    from layoutalg.synth import admission, factor, ragged, solving, symbolic, tensormap, wgmma
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.factor import factorise
+    from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
     from layoutalg.synth.solving import joint
     from layoutalg.synth.symbolic import SymbolicPlan, SymbolicProblem, synthesize_symbolic
     from layoutalg.synth.tensormap import (
@@ -30,6 +31,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.admission": "admission admissible",
         "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.solving": "solving joint",
+        "layoutalg.synth.ragged": "ragged RaggedFamily synthesize_ragged",
         "layoutalg.synth.symbolic": "symbolic SymbolicPlan SymbolicProblem synthesize_symbolic",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
@@ -43,6 +45,7 @@ __all__ = [
     "Issue",
     "OperandPlan",
     "OperandProblem",
+    "RaggedFamily",
     "SymbolicPlan",
     "SymbolicProblem",
     "TensorMapPlan",
@@ -52,8 +55,10 @@ __all__ = [
     "factor",
     "factorise",
     "joint",
+    "ragged",
     "solving",
     "symbolic",
+    "synthesize_ragged",
     "synthesize_symbolic",
     "synthesize_tensormap",
     "synthesize_wgmma",

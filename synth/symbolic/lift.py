@@ -71,9 +71,11 @@ def _fit(values: Sequence[int], bases: Sequence[Polynomial], sizes: Sequence[Map
     for shifted in (False, True):  # a multiple is the likelier form
         for base in bases:
             at = [value_at(base, entry) for entry in sizes]
-            if at[0] == at[1]:
+            other = next((index for index, value in enumerate(at) if value != at[0]), None)
+            if other is None:
                 continue
-            alpha = Fraction(values[0] - values[1]) / (at[0] - at[1]) if shifted else Fraction(values[0]) / at[0]
+            slope = Fraction(values[other] - values[0]) / (at[other] - at[0])
+            alpha = slope if shifted else Fraction(values[0]) / at[0]
             beta = values[0] - alpha * at[0]
             if all(alpha * x + beta == value for x, value in zip(at, values, strict=True)):
                 return size_text(base * number(alpha) + number(beta))

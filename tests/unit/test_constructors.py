@@ -31,6 +31,7 @@ from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
+from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
@@ -42,7 +43,7 @@ from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
-from layoutalg.synth import admissible, factorise, synthesize_symbolic, synthesize_tensormap
+from layoutalg.synth import admissible, factorise, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
@@ -63,6 +64,7 @@ PLAN = synthesize_tensormap(EXAMPLE)
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 32)))
 RULE = tensormap.RULES["BOX_RANGE"]
 NAMED = synthesize_symbolic(SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64)))
+RAGGED = synthesize_ragged(Tensor((64, 64)), (16, 64), strategy="overfetch")
 DESCRIPTOR = wgmma_facts.MatrixDescriptor(0, 16, 1024, 0, "128B")
 FACTORED = factorise(LinearLayout.from_bases({"register": [(8,)], "lane": [(1,), (2,), (4,)]}, {"offset": 16}))
 
@@ -74,6 +76,9 @@ VALUES: dict[type, object] = {
     Boxes: requested_boxes(PLAN, walk(PLAN)),
     Tensor: Tensor((64, 32), None, "f16"),
     SymbolicProblem: NAMED.problem,
+    RaggedFamily: RAGGED,
+    RaggedRule: RAGGED.rules[0],
+    RaggedCopy: RAGGED.copies([20])[0],
     SymbolicPlan: NAMED,
     SymbolicMap: NAMED.tensor_map,
     Patch: NAMED.patch[0],

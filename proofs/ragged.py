@@ -1,0 +1,241 @@
+"""Families of descriptors for ragged tensors: what they copy, and the proof that each row is copied once.
+
+Main definitions: ``RaggedRule``, ``RaggedFamily``, ``rules_of``, ``prove_coverage``.
+
+Main statements: the rows of a ragged tensor are those of its groups, one behind the other. The copies of one group of n
+rows by tiles of T rows are a piecewise function from (rule, tile, row of the box) to rows of the group, in which n is a
+parameter. Exactly-once coverage says that this function is injective and that its image is 0 <= row < n: ISL decides
+both for all n at once. Groups do not overlap, so what holds of one holds of the tensor.
+
+Notation: strategies. ``descriptors``: one map per group, whose extent is the group's; the engine clips the last tile.
+``boxes``: one map per power of two up to T, all of the whole tensor; the last tile is a sum of smaller boxes. ``back``:
+one map; the last tile of a group ends with the group, so rows are copied twice (groups of at least T rows).
+``overfetch``: one map; the last tile reads rows of what follows, which are to be thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.ground.verdict import Proved, Refuted, Verdict
+from layoutalg.piecewise import PiecewiseLayout, PointSet
+from layoutalg.proofs.symbolic.plan import SymbolicPlan
+from layoutalg.proofs.tensormap import TensorMapPlan
+
+CHECK = Checker("LA865", "this is not a ragged family")
+SCHEMA = "layoutalg/ragged-family/1"
+STRATEGIES = ("descriptors", "boxes", "back", "overfetch")
+Plan: TypeAlias = TensorMapPlan | SymbolicPlan
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedRule:
+    """When a map of the family is used, and for which rows.
+
+    Args:
+        rows: Rows of its box.
+        text: ISL map from (tile, row of the box) to the row of the group; its parameter n is the group's size.
+    """
+
+    rows: int
+    text: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA865")
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedCopy:
+    """One tile of one group: which map, the first row in the tensor and in shared memory, and how many rows count.
+
+    Args:
+        group: Its number.
+        member: The map's position in the family.
+        row: First row, in the tensor; for a map of its own group, in the group.
+        shared_row: First row in the tile.
+        rows: Rows that belong to the group.
+    """
+
+    group: int
+    member: int
+    row: int
+    shared_row: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA865")
+
+
+@dataclass(frozen=True, slots=True)
+class RaggedFamily(Shown):
+    """Maps that copy all tiles of a ragged tensor.
+
+    Mathematically: for every list of group sizes, the copies of ``copies(sizes)`` move each element of each group once
+    (or as ``stated`` says).
+
+    Args:
+        strategy: One of ``STRATEGIES``.
+        axis: The ragged dimension.
+        tile_rows: T.
+        plans: The maps, proved each; with ``descriptors`` one plan with names, of which n is a group's size.
+        rules: When each is used.
+        stated: What is not exactly once; empty where all is.
+        least_rows: The least size of a group that the family takes; empty groups need no copy.
+        certificate: What ISL decided.
+    """
+
+    strategy: str
+    axis: int
+    tile_rows: int
+    plans: tuple[Plan, ...]
+    rules: tuple[RaggedRule, ...]
+    stated: str
+    least_rows: int
+    certificate: dict[str, object] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA865")
+        if self.strategy not in STRATEGIES:
+            raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", self.strategy)
+        if not self.plans or len(self.rules) < len(self.plans) or self.tile_rows < 1 or self.least_rows < 1:
+            raise CHECK.malformed("rules", "must use every plan", len(self.rules))
+
+    def copies(self, sizes: Sequence[int]) -> tuple[RaggedCopy, ...]:
+        """Return the tiles of these groups, which lie one behind the other; the inner dimensions are tiled as usual.
+
+        Raises: MalformedError: LA865.
+
+        Example:
+            >>> import layoutalg as la
+            >>> from layoutalg.synth import synthesize_ragged
+            >>> family = synthesize_ragged(la.Tensor((1024, 512)), (64, 64), strategy="boxes")
+            >>> [(copy.row, copy.rows) for copy in family.copies([70, 0, 64])]
+            [(0, 64), (64, 4), (68, 2), (70, 64)]
+        """
+        found: list[RaggedCopy] = []
+        start = 0
+        for group, size in enumerate(sizes):
+            CHECK.integer(size, f"sizes[{group}]", 0)
+            if 0 < size < self.least_rows:
+                raise CHECK.malformed(f"sizes[{group}]", f"must be 0 or at least {self.least_rows}", size)
+            found += self._group(group, start, int(size))
+            start += int(size)
+        return tuple(found)
+
+    def _group(self, group: int, start: int, size: int) -> list[RaggedCopy]:
+        tile, first = self.tile_rows, 0 if self.strategy == "descriptors" else start
+        whole, rest = divmod(size, tile)
+        found = [RaggedCopy(group, 0, first + k * tile, 0, tile) for k in range(whole)]
+        if not rest:
+            return found
+        if self.strategy == "back":
+            return [*found, RaggedCopy(group, 0, first + size - tile, 0, tile)]
+        if self.strategy != "boxes":
+            return [*found, RaggedCopy(group, 0, first + whole * tile, 0, rest)]
+        done = 0
+        for member, plan_rows in enumerate(rule.rows for rule in self.rules[1:]):
+            if rest & plan_rows:
+                found.append(RaggedCopy(group, member + 1, first + whole * tile + done, done, plan_rows))
+                done += plan_rows
+        return found
+
+    def to_json(self) -> dict[str, object]:
+        """Return the family as JSON-ready data."""
+        return {
+            "schema": SCHEMA,
+            "strategy": self.strategy,
+            "axis": self.axis,
+            "tile_rows": self.tile_rows,
+            "plans": [plan.to_json() for plan in self.plans],
+            "rules": [{"rows": rule.rows, "text": rule.text} for rule in self.rules],
+            "stated": self.stated,
+            "least_rows": self.least_rows,
+            "certificate": dict(self.certificate),
+        }
+
+    def __str__(self) -> str:
+        many = f"{len(self.plans)} map{'s' if len(self.plans) > 1 else ''}"
+        each = " per group" if self.strategy == "descriptors" else ""
+        lines = [
+            f"admissible    {many}{each}, tiles of {self.tile_rows} rows of dimension {self.axis}: {self.strategy}"
+        ]
+        lines += [f"  rows {rule.rows:<7} {rule.text}" for rule in self.rules]
+        lines.append(f"  coverage    {self.stated or 'every row of every group exactly once'}")
+        if self.least_rows > 1:
+            lines.append(f"  groups      of at least {self.least_rows} rows, or empty")
+        if self.certificate:
+            lines.append(f"  proof       {self.certificate['engine']}, for groups of every size")
+        return "\n".join(lines)
+
+
+def rules_of(strategy: str, tile_rows: int, heights: Sequence[int] = ()) -> tuple[RaggedRule, ...]:
+    """Return the rules of a strategy.
+
+    Args:
+        strategy: One of ``STRATEGIES``.
+        tile_rows: T.
+        heights: Rows of the smaller boxes, powers of two, falling; for ``boxes``.
+
+    Example:
+        >>> for rule in rules_of("back", 64):
+        ...     print(rule.rows, rule.text)
+        64 [n] -> { [k, j] -> [64k + j] : 0 <= k and 0 <= j < 64 and 64k + 64 <= n }
+        64 [n] -> { [k, j] -> [n - 64 + j] : 0 <= k and 0 <= j < 64 and 64k < n < 64k + 64 }
+    """
+    t = tile_rows
+    box = f"0 <= k and 0 <= j < {t}"
+    rules = [RaggedRule(t, f"[n] -> {{ [k, j] -> [{t}k + j] : {box} and {t}k + {t} <= n }}")]
+    last = f"{t}k < n < {t}k + {t}"
+    if strategy == "back":
+        rules.append(RaggedRule(t, f"[n] -> {{ [k, j] -> [n - {t} + j] : {box} and {last} }}"))
+    elif strategy == "overfetch":
+        rules.append(RaggedRule(t, f"[n] -> {{ [k, j] -> [{t}k + j] : {box} and {last} }}"))
+    elif strategy == "descriptors":
+        rules.append(RaggedRule(t, f"[n] -> {{ [k, j] -> [{t}k + j] : {box} and {last} and {t}k + j < n }}"))
+    for h in heights:
+        rest = f"n - {t}k"
+        start = f"{t}k + {2 * h}*floor(({rest})/{2 * h})"
+        has = f"{h} <= ({rest}) - {2 * h}*floor(({rest})/{2 * h})"
+        rules.append(
+            RaggedRule(h, f"[n] -> {{ [k, j] -> [{start} + j] : 0 <= k and 0 <= j < {h} and {last} and {has} }}")
+        )
+    return tuple(rules)
+
+
+def prove_coverage(family: RaggedFamily) -> Verdict:
+    """Decide for groups of every size whether each row is copied exactly once, or as stated.
+
+    Returns:
+        ``Proved`` with what ISL decided; ``Refuted`` with a size and a row that is left out, copied twice or foreign
+        although that is not stated.
+
+    Raises: BudgetError: LA222.
+    """
+    least = f"n >= {family.least_rows}"
+    clipped = family.strategy == "overfetch"
+    pieces = []
+    for place, rule in enumerate(family.rules):
+        mapped = rule.text.split("{", 1)[1].rsplit("}", 1)[0].replace("[k, j]", f"[{place}, k, j]", 1)
+        pieces.append(f"{mapped} and {least}")
+    text = f"[n] -> {{ {'; '.join(pieces)} }}"
+    copied = PiecewiseLayout(text, ("row",), f"[n] -> {{ : {least} }}")
+    group = PointSet(f"[n] -> {{ [row] : 0 <= row < n and {least} }}")
+    image = copied.image
+    missed = group.subtract(image).sample()
+    if missed is not None:
+        return Refuted("isl", {"what": "a row is not copied", "at": missed})
+    foreign = image.subtract(group).sample()
+    if foreign is not None and not clipped:
+        return Refuted("isl", {"what": "a foreign row is copied", "at": foreign})
+    twice = copied.collision()
+    if twice is not None and family.strategy != "back":
+        return Refuted("isl", {"what": "a row is copied twice", "at": twice})
+    if bool(family.stated) != (foreign is not None or twice is not None):
+        return Refuted("isl", {"what": "wrong claim", "field": "stated", "got": family.stated})
+    claim = family.stated or "every row of a group of n rows is copied exactly once"
+    return Proved("isl", {"claim": claim, "engine": "isl", "copies": text, "least_rows": family.least_rows})
