@@ -22,13 +22,22 @@ from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs import checker, wgmma
 from layoutalg.proofs.dtypes import dtype_name
 from layoutalg.proofs.smem import shared_tile
+from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem, prove
+from layoutalg.proofs.symbolic.plan import SCHEMA as SYMBOLIC_SCHEMA
+from layoutalg.proofs.symbolic.problem import is_symbolic
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
 from layoutalg.proofs.tensormap.problem import SCHEMA
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.operand import PLAN_SCHEMA as OPERAND_SCHEMA
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA as OPERAND_PROBLEM
-from layoutalg.synth import InadmissibleError, InadmissibleOperandError, synthesize_tensormap, synthesize_wgmma
+from layoutalg.synth import (
+    InadmissibleError,
+    InadmissibleOperandError,
+    synthesize_symbolic,
+    synthesize_tensormap,
+    synthesize_wgmma,
+)
 from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
 from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -116,8 +125,16 @@ def schema_of(document: object) -> str:
 
 
 def _synthesized(document: object, budget_seconds: float, documented_only: bool = False) -> Answer:
+    plan: TensorMapPlan | SymbolicPlan
     try:
-        plan = synthesize_tensormap(_object(document), budget_seconds=budget_seconds, documented_only=documented_only)
+        if is_symbolic(document):
+            if documented_only:
+                raise malformed("/global/shape", "must be numbers where only documented maps are taken", "names")
+            plan = synthesize_symbolic(SymbolicProblem.from_json(document), budget_seconds=budget_seconds)
+        else:
+            plan = synthesize_tensormap(
+                _object(document), budget_seconds=budget_seconds, documented_only=documented_only
+            )
     except InadmissibleError as error:
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
@@ -148,6 +165,8 @@ def solved(
 ) -> TensorMapPlan | OperandPlan | Answer:
     """Return the proved plan of a plan or a problem, or the answer that says why there is none."""
     schema = schema_of(document)
+    if is_symbolic(document):
+        raise malformed("/global/shape", "must be numbers here: SymbolicPlan.specialise makes a plan at sizes", "names")
     if schema.startswith(PROBLEM_SCHEMA):
         answer = _synthesized(document, budget_seconds, documented_only)
         return TensorMapPlan.from_json(answer[0]) if answer[2] == PROVED else answer
@@ -171,8 +190,13 @@ def _check_operand(document: object) -> Verdict:
     return wgmma.check(wgmma.OperandPlan.from_json(document))
 
 
+def _check_symbolic(document: object) -> Verdict:
+    return prove(SymbolicPlan.from_json(document))
+
+
 _CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
     PLAN_SCHEMA: _check_tensormap,
+    SYMBOLIC_SCHEMA: _check_symbolic,
     OPERAND_SCHEMA: _check_operand,
 }
 
@@ -243,6 +267,8 @@ def _told(verdict: Verdict, document: object) -> Answer:
 def _validated(document: object, device: str, seed: int, budget_seconds: float) -> Answer:
     from layoutalg.codegen.validate import validate
 
+    if is_symbolic(document):
+        raise malformed("/global/shape", "must be numbers here: SymbolicPlan.specialise makes a plan at sizes", "names")
     if schema_of(document).startswith(PROBLEM_SCHEMA):
         answer = _synthesized(document, budget_seconds)
         if answer[2] != PROVED:

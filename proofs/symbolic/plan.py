@@ -26,7 +26,7 @@ from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.symbolic.text import plan_text
 from layoutalg.proofs.tensor import Size, size_text
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, check
-from layoutalg.proofs.tensormap.plan import OOB_CLASSES, OriginTerm, origin_terms
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES, OriginTerm, origin_terms, read_term
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/symbolic-plan/1"
@@ -353,7 +353,10 @@ class SymbolicPlan(Claim):
             "issues": [
                 {"coords": list(issue.coords), "smem_offset_bytes": issue.smem_offset_bytes} for issue in self.issues
             ],
-            "origin_map": plain(self.origin_map),
+            "origin_map": [
+                [{"dim": dim, "numerator": top, "denominator": bottom} for dim, top, bottom in terms]
+                for terms in self.origin_map
+            ],
             "expect_tx_bytes": self.expect_tx_bytes,
             "smem_align_bytes": self.smem_align_bytes,
             "smem_bytes": self.smem_bytes,
@@ -390,11 +393,15 @@ class SymbolicPlan(Claim):
         clauses: list[Any] = [entry.value for entry in reader.get("guard").items()]
         tensor_map: Any = node.value
         stated: Any = reader.get("certificate").value
+        problem = SymbolicProblem.from_json(reader.get("problem").value)
         plan = cls(
-            SymbolicProblem.from_json(reader.get("problem").value),
+            problem,
             SymbolicMap(**tensor_map),
             tuple(issues),
-            tuple(row.value for row in reader.get("origin_map").items()),  # type: ignore[misc]
+            tuple(
+                tuple(read_term(term, problem.pattern.rank) for term in row.items())
+                for row in reader.get("origin_map").items()
+            ),
             reader.get("expect_tx_bytes").integer(),
             reader.get("smem_align_bytes").integer(),
             reader.get("smem_bytes").integer(),

@@ -239,7 +239,7 @@ class TensorMapPlan(Claim):
             entry.keys(("coords", "smem_offset_bytes"))
             issues.append(Issue(entry.get("coords").integers(rank), entry.get("smem_offset_bytes").integer()))
         terms = tuple(
-            tuple(_read_term(term, problem.rank) for term in entry.items())
+            tuple(read_term(term, problem.rank) for term in entry.items())
             for entry in reader.get("origin_map").items(rank)
         )
         stated = reader.get("certificate").value
@@ -278,7 +278,11 @@ def origin_terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm,
     return tuple(answer)
 
 
-def _read_term(node: Reader, rank: int) -> OriginTerm:
+def read_term(node: Reader, rank: int) -> OriginTerm:
+    """Read one term of an origin map; ``rank`` is that of the tile.
+
+    Raises: MalformedError: LA010.
+    """
     node.keys(("dim", "numerator", "denominator"))
     return (node.get("dim").integer(0, rank - 1), node.get("numerator").integer(), node.get("denominator").integer(1))
 

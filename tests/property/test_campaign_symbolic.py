@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from campaign_symbolic import TILES, rows  # noqa: E402
+from campaign_symbolic import TILES, rows
 
 
 def test_every_eighth_tile_at_random_sizes() -> None:

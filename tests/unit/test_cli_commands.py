@@ -20,7 +20,7 @@ from layoutalg.cli.arguments import command_line
 from layoutalg.cli.output import Steps
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.proofs.wgmma import OperandProblem
-from layoutalg.synth import synthesize_tensormap
+from layoutalg.synth import SymbolicProblem, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.wgmma import synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap
 
@@ -33,6 +33,8 @@ OPERAND = synthesize_wgmma(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (64,6
 TURNED = PROBLEM | {"smem": {"modes": [[[64, 1]], [[64, 64]]], "swizzle": "128B"}}
 WIDE = PROBLEM | {"tile": [64, 128], "smem": {"modes": [[[64, 64]], [[64, 1], [2, 4096]]], "swizzle": "128B"}}
 FRAGMENT = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
+NAMES = PROBLEM | {"assume": ["K % 8 == 0"], "global": PROBLEM["global"] | {"shape": ["M", "K"], "stride": ["K", 1]}}
+NAMED = synthesize_symbolic(SymbolicProblem.from_json(NAMES)).to_json()
 SW = "Sw<3,3,3> o 0 o (64,64):(64,1)"
 TILES = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
 SCHEMAS = {name: json.loads(schema_text(name)) for name in schema_names()}
@@ -87,6 +89,14 @@ def test_every_answer_follows_the_schema_that_it_names():
         (("synth", "tensormap", "-"), [PROBLEM, TURNED, {"schema": 1}], USAGE),
         (("synth", "tensormap", SW, "--tensor", "4096,8192"), None, PROVED),
         (("synth", "tensormap", "-", "--budget", "0"), PROBLEM, UNKNOWN),
+        (("synth", "tensormap", "-"), NAMES, PROVED),
+        (("synth", "tensormap", "-"), NAMES | {"assume": ["K % 8 == 4"]}, REFUTED),
+        (("synth", "tensormap", "-"), NAMES | {"assume": ["K %"]}, USAGE),
+        (("synth", "tensormap", "-", "--documented-only"), NAMES, USAGE),
+        (("check", "-"), NAMED, PROVED),
+        (("check", "-"), NAMED | {"guard": []}, REFUTED),
+        (("emit", "host", "-"), NAMES, USAGE),
+        (("validate", "-"), NAMES, USAGE),
         (("synth", "wgmma", SW, "--operand", "B"), None, PROVED),
         (("synth", "wgmma", "(64,64):(64,1)", "--operand", "A"), None, REFUTED),
         (("check", "-"), [PLAN, OPERAND.to_json(), PLAN | {"oob": "lost"}, 5], USAGE),
@@ -111,6 +121,7 @@ def test_every_answer_follows_the_schema_that_it_names():
 
 def test_the_documents_that_are_read_follow_their_schemas():
     follows(PROBLEM)
+    follows(NAMES)
     follows(OPERAND.problem.to_json())
     follows(json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8")))
     for tile in TILES[::10]:
