@@ -1,0 +1,291 @@
+"""The nearest legal tensor map, and the rules that cannot hold together with fields that must stay: by z3.
+
+Main definitions: ``nearest_map``, ``NearestMap``, ``Conflict``, ``map_conflicts``.
+
+Main statements: fields are bit-vectors (addresses, extents, strides) and choices (swizzle, interleave, fill), the rules
+that the measured driver enforces are constraints on them. A map is nearer where fewer fields change, then where the
+sum of what numbers change is less. A conflict is minimal: without any one of its rules or fields the rest can hold.
+
+Implementation notes: the products of BOX_SMEM are not given to z3. Every map that is handed out is judged by the rules
+of ``targets``, which share no code with the constraints here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from layoutalg.ground import clock, solver
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError
+from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.picture import Shown
+from layoutalg.synth.solving.accesses import CHECK
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import TensorMap, limits
+
+BITS = 64
+CHOICES = {
+    "swizzle": ("NONE", "32B", "64B", "128B"),
+    "interleave": ("NONE", "16B", "32B"),
+    "oob_fill": ("ZERO", "NAN"),
+}
+SPANS = {"32B": 32, "64B": 64, "128B": 128}
+NUMBERS = ("base_address", "dims", "strides_bytes", "box", "element_strides")
+RULES = (
+    "RANK", "BASE_ALIGN", "BASE_RANGE", "DIM_RANGE", "STRIDE_ALIGN", "STRIDE_RANGE", "BOX_RANGE", "BOX_INNER_16B",
+    "ELEM_STRIDE", "SWIZZLE_INNER", "OOB_NAN",
+)  # fmt: skip
+"""The enforced rules that are constraints here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Rules and fields that cannot hold together, none of which can be spared.
+
+    Args:
+        rules: Ids of rules.
+        fields: Fields with the values that they would have to keep.
+    """
+
+    rules: tuple[str, ...]
+    fields: tuple[tuple[str, object], ...]
+
+    def __str__(self) -> str:
+        kept = ", ".join(f"{name} = {value}" for name, value in self.fields)
+        many = "cannot hold" if len(self.rules) == 1 else "cannot all hold"
+        return f"{' and '.join(self.rules)} {many} while {kept}" if kept else f"{' and '.join(self.rules)} {many}"
+
+
+@dataclass(frozen=True, slots=True)
+class NearestMap(Shown):
+    """A legal map with the least change.
+
+    Args:
+        tensor_map: The map.
+        changes: (field, before, after).
+        distance: The sum of what numbers change.
+    """
+
+    tensor_map: TensorMap
+    changes: tuple[tuple[str, object, object], ...]
+    distance: int
+
+    def __str__(self) -> str:
+        told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in self.changes)
+        return told or "the map is legal as it is"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the answer as JSON-ready data."""
+        changes = [{"field": name, "before": before, "after": after} for name, before, after in self.changes]
+        return {"schema": "layoutalg/nearest-map/1", "changes": changes, "distance": self.distance}
+
+
+def nearest_map(
+    tm: TensorMap, target: str = "sm_90a", keep: Sequence[str] = (), *, budget_seconds: float = PLAN_SECONDS
+) -> NearestMap:
+    """Return the legal tensor map that changes the fewest fields, and among those the least.
+
+    Args:
+        tm: A map, legal or not, of an element type that the target has.
+        target: Architecture; its rules are those that a measured driver enforces.
+        keep: Fields that must stay: ``"swizzle"``, ``"box[0]"``, ``"strides_bytes[0]"``, ...
+        budget_seconds: Seconds of wall time.
+
+    Raises: MalformedError: LA870. InfeasibleError: LA875, with a minimal conflict. BudgetError: LA001, LA876.
+
+    Example:
+        >>> illegal = TensorMap("bf16", (512, 1024), (1026,), (64, 64), swizzle="64B")
+        >>> print(nearest_map(illegal))
+        strides_bytes[0]: 1026 -> 1024; swizzle: 64B -> NONE
+        >>> print(nearest_map(illegal, keep=["swizzle"]))
+        strides_bytes[0]: 1026 -> 1024; box[0]: 64 -> 32
+
+    Source: rules of ``targets.nvidia.tensormap``, measured on an H200.
+    """
+    fields = _fields(tm)
+    kept = _kept(keep, fields)
+    hardware.violations(tm, target=target)  # refuses targets that were not measured
+    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+        if _model(tm, RULES, kept, None, None) is None:
+            raise _impossible(_core(tm, RULES, kept))
+        many = 0
+        while (found := _model(tm, RULES, kept, many, None)) is None:
+            many += 1
+        low, high = 0, _distance(fields, found)
+        while low < high:
+            middle = (low + high) // 2
+            nearer = _model(tm, RULES, kept, many, middle)
+            if nearer is None:
+                low = middle + 1
+            else:
+                found, high = nearer, _distance(fields, nearer)
+    answer = _rebuilt(tm, found)
+    broken = hardware.violations(answer, target=target)
+    if broken:
+        because = f"the nearest map by the constraints still breaks {broken[0]}"
+        raise BudgetError(Diagnostic("LA876", "no nearest legal map was found", (repr(tm)[:200],), because))
+    changes = tuple((name, before, found[name]) for name, before in fields.items() if found[name] != before)
+    return NearestMap(answer, changes, high)
+
+
+def map_conflicts(tm: TensorMap, keep: Sequence[str] | None = None) -> tuple[Conflict, ...]:
+    """Return one minimal conflict for each way that z3 finds in which rules and fields to keep exclude each other.
+
+    Args:
+        tm: A map.
+        keep: Fields that must stay; None for all of them, so that each broken rule is a conflict of its own.
+
+    Raises: MalformedError: LA870. BudgetError: LA001.
+
+    Example:
+        >>> wide = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="32B")
+        >>> print(*map_conflicts(wide), sep="\\n")
+        SWIZZLE_INNER cannot hold while box[0] = 64, swizzle = 32B, interleave = NONE
+        >>> map_conflicts(wide, keep=["swizzle"])
+        ()
+    """
+    fields = _fields(tm)
+    kept = _kept(tuple(fields) if keep is None else keep, fields)
+    rules = list(RULES)
+    found = []
+    while _model(tm, rules, kept, None, None) is None:
+        core = _core(tm, rules, kept)
+        found.append(core)
+        rules = [rule for rule in rules if rule not in core.rules]
+    return tuple(found)
+
+
+def _fields(tm: TensorMap) -> dict[str, Any]:
+    """The fields of a map by name."""
+    if not isinstance(tm, TensorMap):
+        raise CHECK.malformed("tm", "must be a TensorMap", tm)
+    if hardware.DTYPES[tm.dtype].slot_bytes is not None or tm.swizzle not in CHOICES["swizzle"]:
+        raise CHECK.malformed("tm", "must have a plain element type and swizzle", (tm.dtype, tm.swizzle))
+    found: dict[str, Any] = {"base_address": tm.base_address}
+    for name in NUMBERS[1:]:
+        found |= {f"{name}[{place}]": value for place, value in enumerate(getattr(tm, name))}
+    for name, value in found.items():
+        if not 0 <= value < 1 << BITS - 2:
+            raise CHECK.malformed("tm", f"must have {name} in [0, 2^{BITS - 2})", value)
+    return found | {name: getattr(tm, name) for name in CHOICES}
+
+
+def _kept(keep: Sequence[str], fields: dict[str, Any]) -> tuple[str, ...]:
+    if isinstance(keep, str) or any(name not in fields for name in keep):
+        raise CHECK.malformed("keep", f"must name fields among {', '.join(fields)}", keep)
+    return tuple(dict.fromkeys(keep))
+
+
+def _core(tm: TensorMap, rules: Sequence[str], kept: Sequence[str]) -> Conflict:
+    """Drop every rule and every field that is not needed for the conflict."""
+    held, names = list(rules), list(kept)
+    for rule in reversed(tuple(held)):
+        fewer = [each for each in held if each != rule]
+        if _model(tm, fewer, names, None, None) is None:
+            held = fewer
+    for name in tuple(names):
+        fewer = [each for each in names if each != name]
+        if _model(tm, held, fewer, None, None) is None:
+            names = fewer
+    fields = _fields(tm)
+    return Conflict(tuple(held), tuple((name, fields[name]) for name in names))
+
+
+def _impossible(core: Conflict) -> InfeasibleError:
+    return InfeasibleError(Diagnostic("LA875", "no legal tensor map keeps these fields", core.rules, str(core)))
+
+
+def _rebuilt(tm: TensorMap, found: dict[str, Any]) -> TensorMap:
+    values: dict[str, Any] = {name: found[name] for name in ("base_address", *CHOICES)}
+    for name in NUMBERS[1:]:
+        values[name] = tuple(found[f"{name}[{place}]"] for place in range(len(getattr(tm, name))))
+    return replace(tm, **values)
+
+
+def _distance(fields: dict[str, Any], found: dict[str, Any]) -> int:
+    return sum(abs(found[name] - value) for name, value in fields.items() if isinstance(value, int))
+
+
+@solver.whole
+def _model(
+    tm: TensorMap, rules: Sequence[str], kept: Sequence[str], changed: int | None, distance: int | None
+) -> dict[str, Any] | None:
+    """Return fields that meet rules, keep some fields and change few enough, or None where z3 says there are none."""
+    clock.check("a question on the fields of a tensor map")
+    session = solver.session("QF_BV")
+    z3, context, add = session.z3, session.context, session.solver.add
+    fields = _fields(tm)
+
+    def number(value: int) -> Any:
+        return z3.BitVecVal(value, BITS, context)
+
+    held = {name: z3.BitVec(name, BITS, context) for name in fields}
+    before = {name: number(CHOICES[name].index(value) if name in CHOICES else value) for name, value in fields.items()}
+    for name, each in held.items():
+        add(z3.ULT(each, number(len(CHOICES[name]) if name in CHOICES else 1 << BITS - 2)))
+    for rule, term in _constraints(tm, held, z3, number):
+        if rule in rules:
+            add(term)
+    add(*(held[name] == before[name] for name in kept))
+    moved = [held[name] != before[name] for name in fields]
+    if changed is not None:
+        add(z3.PbLe([(term, 1) for term in moved], changed))
+    if distance is not None:
+        parts = [
+            z3.If(z3.ULE(held[name], before[name]), before[name] - held[name], held[name] - before[name])
+            for name in fields
+            if name not in CHOICES
+        ]
+        for part in parts:
+            add(z3.ULE(part, number(distance)))
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        add(z3.ULE(total, number(distance)))
+    values = solver.solve(session, "the fields of a tensor map", list(held.values()))
+    if values is None:
+        return None
+    pairs = zip(held, values, strict=True)
+    return {name: CHOICES[name][value] if name in CHOICES else value for name, value in pairs}
+
+
+def _constraints(
+    tm: TensorMap, held: dict[str, Any], z3: Any, number: Callable[[int], Any]
+) -> Iterator[tuple[str, Any]]:
+    """Yield (rule, constraint on the fields)."""
+    size, rank = hardware.element_bytes(tm.dtype), len(tm.dims)
+
+    def chosen(name: str, value: str) -> Any:
+        return held[name] == number(CHOICES[name].index(value))
+
+    def each(name: str) -> list[Any]:
+        return [held[f"{name}[{place}]"] for place in range(len(getattr(tm, name)))]
+
+    def aligned(value: Any) -> Any:
+        grain = z3.If(chosen("interleave", "32B"), number(31), number(15))
+        return (value & grain) == number(0)
+
+    def between(value: Any, low: int, high: int) -> Any:
+        return z3.And(z3.UGE(value, number(low)), z3.ULE(value, number(high)))
+
+    yield "RANK", z3.Or(chosen("interleave", "NONE"), number(rank) == number(max(rank, 3)))
+    yield "RANK", z3.And(number(rank) == number(min(max(rank, 1), limits.MAX_RANK)))
+    yield "BASE_ALIGN", aligned(held["base_address"])
+    yield "BASE_RANGE", z3.ULT(held["base_address"], number(limits.ADDRESS_LIMIT))
+    for value in each("dims"):
+        yield "DIM_RANGE", between(value, 1, limits.MAX_DIM_ENCODED)
+    for value in each("strides_bytes"):
+        yield "STRIDE_ALIGN", aligned(value)
+        yield "STRIDE_RANGE", z3.ULT(value, number(limits.STRIDE_LIMIT_BYTES))
+    for value in each("box"):
+        yield "BOX_RANGE", between(value, 1, limits.MAX_BOX)
+    row = each("box")[0] * number(size)
+    yield "BOX_INNER_16B", (row & number(15)) == number(0)
+    for value in each("element_strides"):
+        yield "ELEM_STRIDE", between(value, 1, limits.MAX_ELEMENT_STRIDE)
+    for name, span in SPANS.items():
+        fits = z3.ULE(row, number(span))
+        yield "SWIZZLE_INNER", z3.Or(z3.Not(chosen("interleave", "NONE")), z3.Not(chosen("swizzle", name)), fits)
+    if tm.dtype not in hardware.FLOAT_DTYPES:
+        yield "OOB_NAN", chosen("oob_fill", "ZERO")
