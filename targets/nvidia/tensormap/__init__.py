@@ -13,6 +13,7 @@ from layoutalg.targets.nvidia.tensormap import batch
 from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
 from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert
 from layoutalg.targets.nvidia.tensormap.diagnose import Diagnosis, Trouble, diagnose
+from layoutalg.targets.nvidia.tensormap.documented import decode_documented, encode_documented
 from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, Field, decode, encode
 from layoutalg.targets.nvidia.tensormap.execute import tile_load, tile_store
 from layoutalg.targets.nvidia.tensormap.facts import (
@@ -41,6 +42,8 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     DType,
     TensorMap,
 )
+from layoutalg.targets.nvidia.tensormap.gather import GATHER_TARGETS, gathered_boxes, row_violations
+from layoutalg.targets.nvidia.tensormap.interleave import interleaved_bytes, slice_bytes, slice_counts
 from layoutalg.targets.nvidia.tensormap.limits import (
     MAX_BOX,
     MAX_BOX_BYTES,
@@ -59,12 +62,13 @@ from layoutalg.targets.nvidia.tensormap.versions import TOOLKITS, Acceptance, ac
 from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 
 __all__ = [
-    "ARCHITECTURES", "BIT_PRESERVING_DTYPES", "DTYPES", "FIELDS", "FLOAT_DTYPES", "INTERLEAVES", "L2_PROMOTIONS",
-    "MAX_BOX", "MAX_BOX_BYTES", "MAX_DIM", "MAX_DIM_ENCODED", "MAX_ELEMENT_STRIDE", "MAX_RANK", "MAX_SMEM_BYTES",
-    "OOB_FILLS", "PLAIN_DTYPES", "RULES", "RULE_IDS_ENFORCED", "SMEM_DESTINATION_ALIGN_BYTES", "STORE_CHUNK_BYTES",
-    "STRIDE_LIMIT_BYTES", "SWIZZLES", "TOOLKITS", "Acceptance", "DType", "Diagnosis", "Field", "RefusedMapError",
-    "TensorMap", "Trouble", "accepted_since", "apply_swizzle", "batch", "box_bytes", "decode", "diagnose",
-    "element_bytes", "encode", "fill_bytes", "footprint_bytes", "is_measured", "layout", "load_convert",
-    "loaded_counts", "row_pitch_bytes", "swizzle_period_bytes", "swizzle_span_bytes", "swizzle_supported",
-    "swizzle_xor", "tile_load", "tile_store", "transaction_bytes", "violations",
+    "ARCHITECTURES", "BIT_PRESERVING_DTYPES", "DTYPES", "FIELDS", "FLOAT_DTYPES", "GATHER_TARGETS", "INTERLEAVES",
+    "L2_PROMOTIONS", "MAX_BOX", "MAX_BOX_BYTES", "MAX_DIM", "MAX_DIM_ENCODED", "MAX_ELEMENT_STRIDE", "MAX_RANK",
+    "MAX_SMEM_BYTES", "OOB_FILLS", "PLAIN_DTYPES", "RULES", "RULE_IDS_ENFORCED", "SMEM_DESTINATION_ALIGN_BYTES",
+    "STORE_CHUNK_BYTES", "STRIDE_LIMIT_BYTES", "SWIZZLES", "TOOLKITS", "Acceptance", "DType", "Diagnosis", "Field",
+    "RefusedMapError", "TensorMap", "Trouble", "accepted_since", "apply_swizzle", "batch", "box_bytes", "decode",
+    "decode_documented", "diagnose", "element_bytes", "encode", "encode_documented", "fill_bytes", "footprint_bytes",
+    "gathered_boxes", "interleaved_bytes", "is_measured", "layout", "load_convert", "loaded_counts",
+    "row_pitch_bytes", "row_violations", "slice_bytes", "slice_counts", "swizzle_period_bytes", "swizzle_span_bytes",
+    "swizzle_supported", "swizzle_xor", "tile_load", "tile_store", "transaction_bytes", "violations",
 ]  # fmt: skip

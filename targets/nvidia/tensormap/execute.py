@@ -32,6 +32,7 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     row_pitch_bytes,
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_int, checked_ints, malformed
+from layoutalg.targets.nvidia.tensormap.interleave import interleaved_load
 from layoutalg.targets.nvidia.tensormap.limits import MAX_DIM, SMEM_DESTINATION_ALIGN_BYTES, STORE_CHUNK_BYTES
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -78,8 +79,8 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
 
     Measured: swizzles NONE, 32B, 64B, 128B; fills; element strides; negative coordinates; tf32 rounding (nearest, ties
     to even, 13 bits dropped; fill is not rounded); flush-to-zero types, which flush nothing; NaN fill, the half-word
-    0x7FF7 whatever the type; shared destinations aligned to 128 bytes, where absolute address bits decide. What
-    interleaved tiles load is not known and refused.
+    0x7FF7 whatever the type; shared destinations aligned to 128 bytes, where absolute address bits decide; interleaved
+    tiles, whose element is a slice of 16 or 32 bytes (``interleaved_load``).
 
     Args:
         tm: The map; ``base_address`` is a byte offset into ``memory``.
@@ -92,7 +93,7 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
         Bytes completed on the barrier: the whole tile, elements out of bounds included, gaps not.
 
     Raises:
-        RefusedMapError: LA320. TargetRuleError: LA304, LA321, LA322, LA323, LA324, LA331. MalformedError: LA326,
+        RefusedMapError: LA320. TargetRuleError: LA321, LA322, LA323, LA324, LA331. MalformedError: LA326,
         LA327.
 
     Example:
@@ -105,6 +106,10 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
     Laws: agrees with a per-element reference; reproduces 400 recorded loads byte for byte.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
     """
+    if isinstance(tm, TensorMap) and tm.interleave != "NONE":
+        require_accepted(tm, "tile_load", "LA320")
+        _require_executable(tm)
+        return interleaved_load(tm, _checked_coords(tm, coords), memory, image, smem_offset_bytes)
     window = _window(tm, coords, memory, image, smem_offset_bytes, "tile_load")
     tile = _filled(tm, window)
     if not window.empty:
@@ -168,9 +173,7 @@ def _window(
     require_accepted(tm, call, "LA320")
     refuse_interleave(tm, call)
     starts = _checked_coords(tm, coords)
-    if max(tm.dims) > MAX_DIM:
-        because = f"dims = {tm.dims}, the engine takes extents up to {MAX_DIM}; a load raises an illegal instruction"
-        raise refused("LA331", "an extent is too long for the engine", because, "DIM_EXECUTE")
+    _require_executable(tm)
     load = call == "tile_load"
     _require_buffer("memory", memory, writable=not load)
     _require_buffer("image", image, writable=load)
@@ -188,6 +191,12 @@ def _window(
     _require_memory(tm, window, memory)
     _require_image(tm, window, image, smem_offset_bytes)
     return window
+
+
+def _require_executable(tm: TensorMap) -> None:
+    if max(tm.dims) > MAX_DIM:
+        because = f"dims = {tm.dims}, the engine takes extents up to {MAX_DIM}; a load raises an illegal instruction"
+        raise refused("LA331", "an extent is too long for the engine", because, "DIM_EXECUTE")
 
 
 def _checked_coords(tm: TensorMap, coords: npt.ArrayLike) -> tuple[int, ...]:

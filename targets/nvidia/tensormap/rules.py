@@ -155,9 +155,10 @@ _TABLE = (
     _rule("SMEM_RANGE", "The tile's whole footprint, swizzle gaps included, lies inside shared memory.",
           "offset + footprint <= size", (), "enforced",
           "a shared region too small for the pitched rows faults with an illegal address", "use"),
-    _rule("INTERLEAVE_MODEL", "What interleaved tiles move is not modelled.",
+    _rule("INTERLEAVE_MODEL", "What stores of interleaved tiles move is not modelled.",
           "interleave == NONE", (), "not tested",
-          "transaction bytes and layout differ from the plain reading, and some loads fault", "use"),
+          "loads are modelled: their element is a slice of 16 or 32 bytes (rule INTERLEAVE_SLICES); stores never ran",
+          "use"),
     _rule("VALUE_MODEL", "Stores of NaN and infinities of tf32 and flush-to-zero types are not modelled.",
           "finite values", (), "not tested",
           "loads: tf32 rounds denormals and overflow like other values, every NaN becomes 0x7FFFE000, nothing is "

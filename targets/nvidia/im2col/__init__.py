@@ -1,0 +1,44 @@
+"""Im2col tensor maps: their fields, the rules they obey, their 128 bytes, what a load does and what it means.
+
+Main definitions: ``Im2colMap``, ``Im2colWideMap``, ``violations``, ``use_violations``, ``encode``, ``decode``,
+``im2col_load``, ``RULES``.
+
+Implementation notes: im2col-wide exists from compute capability 10.0 and was not at hand: it has documented rules and
+no bytes.
+"""
+
+from __future__ import annotations
+
+from layoutalg.targets.nvidia.im2col.checks import (
+    require_accepted,
+    use_violations,
+    violations,
+    wide_use_violations,
+)
+from layoutalg.targets.nvidia.im2col.encoding import FIELDS, column_bytes, decode, encode
+from layoutalg.targets.nvidia.im2col.execute import (
+    im2col_load,
+    load_bytes,
+    pixel_addresses,
+    pixel_places,
+    require_use,
+    row_bytes,
+    row_pitch_bytes,
+)
+from layoutalg.targets.nvidia.im2col.fields import (
+    CORNER_RANGES,
+    MAX_CHANNELS,
+    MAX_PIXELS,
+    OFFSET_LIMITS,
+    WIDE_SWIZZLES,
+    Im2colMap,
+    Im2colWideMap,
+)
+from layoutalg.targets.nvidia.im2col.rules import RULES
+
+__all__ = [
+    "CORNER_RANGES", "FIELDS", "MAX_CHANNELS", "MAX_PIXELS", "OFFSET_LIMITS", "RULES", "WIDE_SWIZZLES", "Im2colMap",
+    "Im2colWideMap", "column_bytes", "decode", "encode", "im2col_load", "load_bytes", "pixel_addresses",
+    "pixel_places", "require_accepted", "require_use", "row_bytes", "row_pitch_bytes", "use_violations", "violations",
+    "wide_use_violations",
+]  # fmt: skip

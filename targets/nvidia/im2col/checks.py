@@ -1,0 +1,232 @@
+"""Which rules an im2col map, or one load through it, breaks.
+
+Main definitions: ``violations``, ``use_violations``, ``wide_use_violations``, ``require_accepted``.
+
+Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
+
+Implementation notes: what a tiled map has too (base, extents, strides, steps, fill, the innermost run) is checked by
+the tiled map's own checks on a tiled map with the same fields and one pixel in its box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from layoutalg.ground.errors import Diagnostic, shown
+from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia.im2col.fields import (
+    CORNER_RANGES,
+    MAX_PIXELS,
+    OFFSET_LIMITS,
+    WIDE_HALO_LIMITS,
+    WIDE_OFFSET_LIMIT,
+    WIDE_SWIZZLES,
+    Im2colMap,
+    Im2colWideMap,
+)
+from layoutalg.targets.nvidia.tensormap import checks as tiled
+from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, no_tensor_maps, require_measured
+from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, malformed
+from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX_BYTES
+from layoutalg.targets.registry import lookup
+
+AnyMap: TypeAlias = Im2colMap | Im2colWideMap
+_RENAMED = {"BOX_RANGE": "CHANNELS_RANGE", "BOX_INNER_16B": "CHANNELS_16B", "PACKED_BOX0": "PACKED_CHANNELS"}
+_SPAN_96B = 96
+
+
+def violations(tm: AnyMap, target: str = "sm_90a", evidence: str = "enforced") -> tuple[Violation, ...]:
+    """Return every rule the map breaks; the empty tuple means accepted.
+
+    Args:
+        tm: The map. Of im2col-wide maps only the documented rules are known.
+        target: Architecture.
+        evidence: ``"enforced"``: what a measured driver refuses; ``"documented"``: what the documents forbid.
+
+    Raises: MalformedError: LA305, LA340, LA850. TargetRuleError: LA306, LA830.
+
+    Example:
+        >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -129), 8, 64)
+        >>> [str(entry) for entry in violations(tm)][:1]
+        ['CORNER_RANGE: upper_corner[1] = -129 is outside -128..127 at rank 4']
+
+    Laws: agrees with the recorded verdicts of a driver.
+    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2col``; measured on NVIDIA H100 and H200.
+    """
+    if not isinstance(tm, (Im2colMap, Im2colWideMap)):
+        raise malformed("LA850", "violations needs an Im2colMap or Im2colWideMap", f"got a {type(tm).__name__}")
+    if not isinstance(evidence, str) or evidence not in ("enforced", "documented"):
+        raise malformed("LA305", f"evidence {shown(evidence)} is not known", "evidence is 'enforced' or 'documented'")
+    missing = no_tensor_maps(target)
+    if missing:
+        return missing
+    if evidence == "enforced":
+        require_measured(target)
+    found = list(_shared(tm, target, evidence))
+    if isinstance(tm, Im2colWideMap):
+        _check_wide(tm, target, found)
+    else:
+        _check_corners(tm, evidence, found)
+        _check_column(tm, evidence, found)
+    _check_pixels(tm, found)
+    return tuple(found)
+
+
+def require_accepted(tm: Im2colMap, call: str) -> None:
+    """Raise ``RefusedMapError`` (LA852) with every violation if the measured driver refuses the map."""
+    found = violations(tm)
+    if found:
+        raise RefusedMapError(
+            Diagnostic(
+                "LA852",
+                f"the driver refuses this im2col map ({len(found)} rule violations)",
+                (f"{call}({tm!r})",),
+                "; ".join(str(entry) for entry in found),
+                source="rule " + found[0].rule,
+            ),
+            found[0].rule,
+            found,
+        )
+
+
+def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) -> tuple[Violation, ...]:
+    """Return every documented rule that one load through an im2col map breaks.
+
+    Args:
+        tm: The map.
+        coords: Start C, W, (H, (D,)) N: the filter's corner, without the offsets.
+        offsets: What the instruction adds along W, (H, (D)).
+
+    Raises: MalformedError: LA850.
+
+    Example:
+        >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64)
+        >>> [entry.rule for entry in use_violations(tm, (0, -2, 0, 0), (0, 256))]
+        ['IM2COL_START', 'IM2COL_OFFSET']
+
+    Source: PTX ISA 9.1, section 5.5.4.1.
+    """
+    spatial = max(tm.rank - 2, 0)
+    if len(coords) != tm.rank or len(offsets) != spatial:
+        because = f"rank {tm.rank} needs {tm.rank} coordinates and {spatial} offsets, not {len(coords)}, {len(offsets)}"
+        raise malformed("LA850", "coords or offsets has the wrong length", because)
+    found: list[Violation] = []
+    size = DTYPES[tm.dtype].bits
+    if tm.interleave == "NONE" and coords and coords[0] * size % 128:
+        message = f"coords[0] = {coords[0]} elements of {size} bits are not a multiple of 16 bytes"
+        found.append(Violation("BOX_ADDR", message, "coords", 0))
+    shift = 1 if tm.interleave == "NONE" else 0
+    for j, (start, (first, last)) in enumerate(zip(tm.spatial(tuple(coords)), tm.box, strict=True), shift):
+        if not first <= start <= last:
+            message = f"coords[{j}] = {start} is outside the filter corner's box {first}..{last}"
+            found.append(Violation("IM2COL_START", message, "coords", j))
+    limit = OFFSET_LIMITS.get(tm.rank, 0)
+    for j, offset in enumerate(offsets):
+        if not 0 <= offset <= limit:
+            message = f"offsets[{j}] = {offset} is outside 0..{limit} at rank {tm.rank}"
+            found.append(Violation("IM2COL_OFFSET", message, "offsets", j))
+    return tuple(found)
+
+
+def wide_use_violations(tm: Im2colWideMap, halo: int, offset: int) -> tuple[Violation, ...]:
+    """Return every documented rule that the halo and the offset of an im2col-wide load break.
+
+    Example:
+        >>> tm = Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, "W128", swizzle="64B")
+        >>> [entry.rule for entry in wide_use_violations(tm, 32, 0)]
+        ['WIDE_HALO']
+
+    Source: PTX ISA 9.1, section 5.5.5.
+    """
+    found = []
+    limit = WIDE_HALO_LIMITS[tm.mode]
+    if not 0 <= halo <= limit:
+        found.append(Violation("WIDE_HALO", f"halo = {halo} is outside 0..{limit} in mode {tm.mode}", "halo"))
+    if not 0 <= offset <= WIDE_OFFSET_LIMIT:
+        found.append(Violation("WIDE_OFFSET", f"offset = {offset} is outside 0..{WIDE_OFFSET_LIMIT}", "offset"))
+    return tuple(found)
+
+
+def _shared(tm: AnyMap, target: str, evidence: str) -> tuple[Violation, ...]:
+    """Return what the map breaks as a tiled map would, in the words of its own fields."""
+    swizzle = "128B" if tm.swizzle == "96B" else tm.swizzle
+    box = (tm.channels_per_pixel, *(1,) * (tm.rank - 1))[: tm.rank]
+    twin = TensorMap(
+        tm.dtype, tm.dims, tm.strides_bytes, box, tm.element_strides, tm.interleave, swizzle, tm.l2_promotion,
+        tm.oob_fill, tm.base_address,
+    )  # fmt: skip
+    found = tiled.violations(twin, target, evidence)
+    rank = () if 3 <= tm.rank <= 5 else (Violation("IM2COL_RANK", f"dims has {tm.rank} entries, not 3..5", "dims"),)
+    kept = [entry for entry in found if entry.rule not in ("RANK", "BOX_SMEM")]
+    return rank + tuple(_renamed(entry) if entry.field == "box" else entry for entry in kept)
+
+
+def _renamed(entry: Violation) -> Violation:
+    message = entry.message.replace("box[0]", "channels_per_pixel")
+    return Violation(_RENAMED.get(entry.rule, entry.rule), message, "channels_per_pixel")
+
+
+def _check_corners(tm: Im2colMap, evidence: str, found: list[Violation]) -> None:
+    limits = CORNER_RANGES.get(tm.rank)
+    if limits is None:
+        return
+    for name, corner in (("lower_corner", tm.lower_corner), ("upper_corner", tm.upper_corner)):
+        for j, value in enumerate(corner):
+            if not limits[0] <= value <= limits[1]:
+                message = f"{name}[{j}] = {value} is outside {limits[0]}..{limits[1]} at rank {tm.rank}"
+                found.append(Violation("CORNER_RANGE", message, name, j))
+    for j, (first, last) in enumerate(tm.box):
+        end = _wrapped(last + 1) - 1 if evidence == "enforced" else last
+        if end < first:
+            message = f"the box of the filter's corner is empty along spatial mode {j}: {first}..{end}"
+            found.append(Violation("CORNER_EMPTY", message, "upper_corner", j))
+
+
+def _wrapped(value: int) -> int:
+    """Return an integer as 32 signed bits hold it: how the measured driver computes the end of a box."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _check_column(tm: Im2colMap, evidence: str, found: list[Violation]) -> None:
+    bits = DTYPES[tm.dtype].bits
+    total = tm.channels_per_pixel * tm.pixels_per_column * bits // 8
+    if evidence == "enforced" and total > MAX_BOX_BYTES:
+        message = f"the column takes {total} bytes, more than {MAX_BOX_BYTES}"
+        found.append(Violation("BOX_SMEM", message, "pixels_per_column"))
+
+
+def _check_pixels(tm: AnyMap, found: list[Violation]) -> None:
+    if isinstance(tm, Im2colWideMap) and tm.mode == "W128":
+        return
+    if not 1 <= tm.pixels_per_column <= MAX_PIXELS:
+        message = f"pixels_per_column = {tm.pixels_per_column} is outside 1..{MAX_PIXELS}"
+        found.append(Violation("PIXELS_RANGE", message, "pixels_per_column"))
+
+
+def _check_wide(tm: Im2colWideMap, target: str, found: list[Violation]) -> None:
+    known = lookup(target)
+    capability = known.compute_capability or (0, 0)
+    if capability < (10, 0):
+        message = f"im2col-wide needs compute capability 10.0 or later, not {target}"
+        found.append(Violation("WIDE_ARCH", message, "mode"))
+    if tm.swizzle not in WIDE_SWIZZLES:
+        message = f"swizzle {tm.swizzle} does not go with im2col-wide, allowed " + ", ".join(WIDE_SWIZZLES)
+        found.append(Violation("WIDE_SWIZZLE", message, "swizzle"))
+    if tm.swizzle == "96B":
+        if capability != (10, 3) or tm.mode != "W":
+            message = "swizzle 96B exists on sm_103a in mode W alone"
+            found.append(Violation("WIDE_SWIZZLE", message, "swizzle"))
+        if tm.channels_per_pixel * DTYPES[tm.dtype].bits > _SPAN_96B * 8:
+            message = f"channels_per_pixel = {tm.channels_per_pixel} take more than the 96 bytes of swizzle 96B"
+            found.append(Violation("SWIZZLE_INNER", message, "channels_per_pixel"))
+    if tm.interleave != "NONE":
+        message = f"interleave {tm.interleave} does not go with im2col-wide"
+        found.append(Violation("WIDE_INTERLEAVE", message, "interleave"))
+    low, high = CORNER_RANGES[3]
+    for name, value in (("lower_corner", tm.lower_corner), ("upper_corner", tm.upper_corner)):
+        if not low <= value <= high:
+            found.append(Violation("CORNER_RANGE", f"{name} = {value} is outside {low}..{high}", name))
+    if tm.rank > 1 and tm.dims[1] - 1 + tm.upper_corner < tm.lower_corner:
+        message = f"the box along W is empty: {tm.lower_corner}..{tm.dims[1] - 1 + tm.upper_corner}"
+        found.append(Violation("CORNER_EMPTY", message, "upper_corner"))

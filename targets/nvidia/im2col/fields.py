@@ -1,0 +1,215 @@
+"""The fields of im2col tensor maps: a tensor of images, the box that the filter's corner moves in, and one column.
+
+Main definitions: ``Im2colMap``, ``Im2colWideMap``, ``CORNER_RANGES``, ``OFFSET_LIMITS``, ``WIDE_SWIZZLES``.
+
+Notation: every tuple is innermost first. The modes of a map of rank 3, 4, 5 are C, W, N; C, W, H, N; C, W, H, D, N;
+corners and offsets have one entry for each of W, H, D. An interleaved map holds slices of 16 or 32 bytes of channels,
+which are its elements, and its modes are W, C/8, N; W, H, C/8, N; W, H, D, C/8, N.
+
+References: CUDA driver API 13.0, ``cuTensorMapEncodeIm2col`` and ``cuTensorMapEncodeIm2colWide``; PTX ISA 9.1, sections
+5.5.4 and 5.5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.fields import (
+    DTYPES,
+    INTERLEAVE_CODES,
+    L2_PROMOTION_CODES,
+    OOB_FILL_CODES,
+    checked_int,
+    checked_ints,
+    checked_name,
+    malformed,
+)
+
+CORNER_RANGES: Mapping[int, tuple[int, int]] = MappingProxyType({3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)})
+"""Least and largest corner by rank: signed fields of 16, 8 and 5 bits."""
+OFFSET_LIMITS: Mapping[int, int] = MappingProxyType({3: 65535, 4: 255, 5: 31})
+"""Largest offset of an instruction by rank; the least is 0."""
+WIDE_SWIZZLES: tuple[str, ...] = ("64B", "128B", "128B_ATOM_32B", "96B")
+"""Swizzles of im2col-wide; ``"96B"`` exists there alone, from compute capability 10.3."""
+WIDE_MODES: tuple[str, ...] = ("W", "W128")
+MAX_CHANNELS = 256
+MAX_PIXELS = 1024
+WIDE_HALO_LIMITS: Mapping[str, int] = MappingProxyType({"W": 511, "W128": 31})
+"""Largest halo of an instruction by mode."""
+WIDE_OFFSET_LIMIT = 31
+
+
+def _common(value: Im2colMap | Im2colWideMap, rank: int) -> None:
+    """Check and normalise the fields that both kinds of map have."""
+    put = object.__setattr__
+    put(value, "dtype", checked_name("dtype", value.dtype, DTYPES, "LA851"))
+    put(value, "interleave", checked_name("interleave", value.interleave, INTERLEAVE_CODES, "LA851"))
+    put(value, "l2_promotion", checked_name("l2_promotion", value.l2_promotion, L2_PROMOTION_CODES, "LA851"))
+    put(value, "oob_fill", checked_name("oob_fill", value.oob_fill, OOB_FILL_CODES, "LA851"))
+    for name in ("base_address", "channels_per_pixel", "pixels_per_column"):
+        put(value, name, checked_int(name, getattr(value, name), "LA850"))
+    put(value, "strides_bytes", checked_ints("strides_bytes", value.strides_bytes, "LA850"))
+    steps = checked_ints("element_strides", value.element_strides, "LA850") or (1,) * rank
+    put(value, "element_strides", steps)
+    for name, length, wanted in (
+        ("strides_bytes", len(value.strides_bytes), max(rank - 1, 0)),
+        ("element_strides", len(value.element_strides), rank),
+    ):
+        _require_length(name, length, wanted, rank)
+
+
+def _require_length(name: str, length: int, wanted: int, rank: int) -> None:
+    if length != wanted:
+        because = f"dims has {rank} entries, so {name} needs {wanted}, not {length}"
+        raise malformed("LA850", f"{name} has the wrong length", because)
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colMap:
+    """A tensor of images that the copy engine reads as columns: ``pixels_per_column`` pixels of some channels each.
+
+    Mathematically: element (c, w, h, d, n) lies at byte ``base_address + c * element bytes + w * strides_bytes[0] +
+    h * strides_bytes[1] + ...``. The corner of a filter moves inside the box from ``lower_corner[j]`` to
+    ``dims[1 + j] - 1 + upper_corner[j]``, W fastest, by the element strides, then on to the next image; each of its
+    places contributes the pixel that lies the instruction's offsets further.
+
+    Args:
+        dtype: Element type, a name of ``tensormap.DTYPES``.
+        dims: Extents C, W, (H, (D,)) N of the tensor, elements; of slices W, (H, (D,)) C/8, N when interleaved.
+        strides_bytes: Distance in bytes between neighbours along each mode but the first.
+        lower_corner: First place of the filter's corner along W, (H, (D)).
+        upper_corner: Its last place, counted from the last element of the tensor.
+        channels_per_pixel: Elements read along C; an interleaved map reads one slice whatever it says.
+        pixels_per_column: Pixels read by one instruction.
+        element_strides: Step along each mode, elements; empty means all 1.
+        interleave: ``"NONE"``, ``"16B"`` or ``"32B"``.
+        swizzle: Shared-memory pattern, a name of ``tensormap.SWIZZLES``.
+        l2_promotion: L2 fetch size; it never changes the data.
+        oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
+        base_address: Byte address of element 0.
+
+    Raises: MalformedError: LA850, LA851.
+
+    Example:
+        >>> Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64).rank
+        4
+
+    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2col``.
+    """
+
+    dtype: str
+    dims: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    lower_corner: tuple[int, ...]
+    upper_corner: tuple[int, ...]
+    channels_per_pixel: int
+    pixels_per_column: int
+    element_strides: tuple[int, ...] = ()
+    interleave: str = "NONE"
+    swizzle: str = "NONE"
+    l2_promotion: str = "NONE"
+    oob_fill: str = "ZERO"
+    base_address: int = 0
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "dims", checked_ints("dims", self.dims, "LA850"))
+        put(self, "swizzle", checked_name("swizzle", self.swizzle, SWIZZLE_TABLE, "LA851"))
+        _common(self, len(self.dims))
+        for name in ("lower_corner", "upper_corner"):
+            put(self, name, checked_ints(name, getattr(self, name), "LA850"))
+            _require_length(name, len(getattr(self, name)), max(self.rank - 2, 0), self.rank)
+
+    @property
+    def rank(self) -> int:
+        """Number of modes."""
+        return len(self.dims)
+
+    def spatial(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        """Return of one value per mode those of W, (H, (D)).
+
+        Example:
+            >>> Im2colMap("f16", (8, 9, 3), (16, 144), (-1,), (-2,), 8, 4).spatial((0, 5, 1))
+            (5,)
+
+        Source: measured on an H100: the first modes of an interleaved map are the spatial ones.
+        """
+        return values[1:-1] if self.interleave == "NONE" else values[:-2]
+
+    @property
+    def box(self) -> tuple[tuple[int, int], ...]:
+        """First and last place of the filter's corner along W, (H, (D)).
+
+        Example:
+            >>> Im2colMap("f16", (8, 9, 3), (16, 144), (-1,), (-2,), 8, 4).box
+            ((-1, 6),)
+        """
+        return tuple(
+            (low, extent - 1 + high)
+            for low, high, extent in zip(self.lower_corner, self.upper_corner, self.spatial(self.dims), strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Im2colWideMap:
+    """An im2col map whose columns run along W alone, with room for a halo; compute capability 10.0 and later.
+
+    Mathematically: as ``Im2colMap`` with a box of extent 1 along H and D, at the instruction's own H and D coordinate.
+
+    Args:
+        dtype: Element type, a name of ``tensormap.DTYPES``.
+        dims: Extents C, W, (H, (D,)) N of the tensor, elements.
+        strides_bytes: Distance in bytes between neighbours along W, (H, (D,)) N.
+        lower_corner: First place along W.
+        upper_corner: Last place along W, counted from the last element of the tensor.
+        channels_per_pixel: Elements read along C.
+        pixels_per_column: Pixels read along W in mode W; mode W128 reads 128.
+        mode: ``"W"`` or ``"W128"``.
+        element_strides: Step along each mode, elements; empty means all 1.
+        interleave: ``"NONE"``; the others are representable so that the rules can name them.
+        swizzle: A name of ``tensormap.SWIZZLES`` or ``"96B"``.
+        l2_promotion: L2 fetch size.
+        oob_fill: ``"ZERO"`` or ``"NAN"``.
+        base_address: Byte address of element 0.
+
+    Raises: MalformedError: LA850, LA851.
+
+    Example:
+        >>> Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, swizzle="64B").mode
+        'W'
+
+    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2colWide``.
+    """
+
+    dtype: str
+    dims: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    lower_corner: int
+    upper_corner: int
+    channels_per_pixel: int
+    pixels_per_column: int
+    mode: str = "W"
+    element_strides: tuple[int, ...] = ()
+    interleave: str = "NONE"
+    swizzle: str = "128B"
+    l2_promotion: str = "NONE"
+    oob_fill: str = "ZERO"
+    base_address: int = 0
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "dims", checked_ints("dims", self.dims, "LA850"))
+        known = dict.fromkeys((*SWIZZLE_TABLE, *WIDE_SWIZZLES))
+        put(self, "swizzle", checked_name("swizzle", self.swizzle, known, "LA851"))
+        put(self, "mode", checked_name("mode", self.mode, dict.fromkeys(WIDE_MODES), "LA851"))
+        _common(self, len(self.dims))
+        for name in ("lower_corner", "upper_corner"):
+            put(self, name, checked_int(name, getattr(self, name), "LA850"))
+
+    @property
+    def rank(self) -> int:
+        """Number of modes."""
+        return len(self.dims)
