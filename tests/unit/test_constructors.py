@@ -51,7 +51,7 @@ from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation
-from layoutalg.targets.nvidia import banks, tensormap
+from layoutalg.targets.nvidia import banks, im2col, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
@@ -256,6 +256,8 @@ MORE = (
     "A", "B", "MN", "sm_90a", "sm_100a", "bf16", "u8", "load", "store", "enforced", "documented", "ZERO", "NAN", (0, 0),
     (64, 64), 16, 32, 64, 128, [0] * 32, np.arange(32) * 4, np.zeros(2**14, np.uint8), np.arange(2**14, dtype=np.uint8),
     np.zeros(2**14), tensormap.batch.to_row(PLAN.tensor_map), [tensormap.batch.to_row(PLAN.tensor_map)], PLAN.raw,
+    im2col.Im2colMap("f16", (8, 4, 2), (16, 64), (-1,), (0,), 8, 3),
+    im2col.Im2colWideMap("f16", (8, 4, 2), (16, 64), -1, 0, 8, 3, swizzle="96B"),
     PLAN.tensor_map, tensormap.TensorMap("u8", (), (), ()), tensormap.TensorMap("tf32", (9, 9, 9), (5, 6), (3, 4, 5)),
     tensormap.TensorMap("u6_align16", (128,), (), (128,)), wgmma_facts.MatrixDescriptor(2**18 - 16, 0, 0, 7, "64B"),
 )  # fmt: skip

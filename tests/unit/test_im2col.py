@@ -103,7 +103,8 @@ def test_every_recorded_load(name: str) -> None:
         assert (int(touched[-1]) + 1 if touched.size else 0) == int(data["last"][i])
         if i in images:
             assert np.array_equal(image[:16384], images[i])
-    assert ran > 900 and (faulted > 100) == (name == "im2col_loads_dev.npz")
+    assert ran > 900
+    assert (faulted > 100) == (name == "im2col_loads_dev.npz")
 
 
 def test_offsets_beyond_their_fields_are_refused() -> None:
@@ -134,7 +135,8 @@ def test_every_single_bit_changes_the_map_or_is_refused() -> None:
             refused += 1
             assert error.diagnostic.code == "LA853"
             continue
-        assert other != tm and im2col.encode(other) == turned
+        assert other != tm
+        assert im2col.encode(other) == turned
     assert refused > 512
     with pytest.raises(MalformedError, match="kind"):
         im2col.decode(tensormap.encode(TensorMap("u8", (64,), (), (16,))))
@@ -176,13 +178,15 @@ def test_rules(change: dict[str, Any], rule: str) -> None:
 def test_wide_maps_are_documented_alone() -> None:
     tm = Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, swizzle="64B")
     rules = lambda tm, target: [entry.rule for entry in im2col.violations(tm, target, "documented")]  # noqa: E731
-    assert rules(tm, "sm_100a") == [] and rules(tm, "sm_90a") == ["WIDE_ARCH"]
+    assert rules(tm, "sm_100a") == []
+    assert rules(tm, "sm_90a") == ["WIDE_ARCH"]
     put = lambda **change: Im2colWideMap(  # noqa: E731
         **{"dtype": "f16", "dims": (64, 9, 14, 4), "strides_bytes": (128, 1152, 16128), "lower_corner": -1,
            "upper_corner": -1, "channels_per_pixel": 32, "pixels_per_column": 64, "swizzle": "64B"} | change
     )  # fmt: skip
     assert rules(put(swizzle="NONE"), "sm_100a") == ["WIDE_SWIZZLE"]
-    assert rules(put(swizzle="96B"), "sm_103a") == [] and rules(put(swizzle="96B"), "sm_100a") == ["WIDE_SWIZZLE"]
+    assert rules(put(swizzle="96B"), "sm_103a") == []
+    assert rules(put(swizzle="96B"), "sm_100a") == ["WIDE_SWIZZLE"]
     assert rules(put(swizzle="96B", channels_per_pixel=56), "sm_103a") == ["SWIZZLE_INNER"]
     assert rules(put(upper_corner=-10), "sm_100a") == ["CORNER_EMPTY"]
     assert rules(put(pixels_per_column=4096), "sm_100a") == ["PIXELS_RANGE"]

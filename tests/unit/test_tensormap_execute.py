@@ -107,7 +107,6 @@ PLAIN: dict[str, Any] = {"dtype": "u16", "dims": (64, 8), "strides_bytes": (128,
     ("changes", "arguments", "code", "rule"),
     [
         ({"box": (63, 8)}, {}, "LA320", "BOX_INNER_16B"),
-        ({"dims": (64, 8, 1), "strides_bytes": (128, 128), "box": (64, 8, 1), "interleave": "16B"}, {}, "LA304", None),
         ({}, {"coords": (4, 0)}, "LA321", "BOX_ADDR"),
         ({}, {"memory": ramp(1023)}, "LA322", "MEMORY_RANGE"),
         ({"base_address": 16}, {}, "LA322", "MEMORY_RANGE"),
@@ -224,5 +223,9 @@ def test_fill_and_conversion() -> None:
         tensormap.load_convert("u4_align8", np.zeros(8, np.uint8))
     with pytest.raises(MalformedError, match="LA327"):
         tensormap.load_convert("tf32", np.zeros(6, np.uint8))
+    with pytest.raises(TargetRuleError, match="INTERLEAVE_MODEL"):
+        tensormap.tile_store(
+            TensorMap("u8", (16,) * 3, (32,) * 2, (16, 1, 1), interleave="32B"), (0,) * 3, ramp(1024), poison(2048)
+        )
     with pytest.raises(TargetRuleError, match="INTERLEAVE_MODEL"):
         tensormap.transaction_bytes(TensorMap("u8", (16,) * 3, (16,) * 2, (16, 1, 1), interleave="32B"))

@@ -34,11 +34,12 @@ from layoutalg.targets.nvidia.im2col.fields import (
     Im2colMap,
     Im2colWideMap,
 )
+from layoutalg.targets.nvidia.im2col.meaning import layout
 from layoutalg.targets.nvidia.im2col.rules import RULES
 
 __all__ = [
     "CORNER_RANGES", "FIELDS", "MAX_CHANNELS", "MAX_PIXELS", "OFFSET_LIMITS", "RULES", "WIDE_SWIZZLES", "Im2colMap",
-    "Im2colWideMap", "column_bytes", "decode", "encode", "im2col_load", "load_bytes", "pixel_addresses",
+    "Im2colWideMap", "column_bytes", "decode", "encode", "im2col_load", "layout", "load_bytes", "pixel_addresses",
     "pixel_places", "require_accepted", "require_use", "row_bytes", "row_pitch_bytes", "use_violations", "violations",
     "wide_use_violations",
 ]  # fmt: skip

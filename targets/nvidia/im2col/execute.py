@@ -91,9 +91,7 @@ def pixel_places(tm: Im2colMap, coords: Sequence[int]) -> Ints:
     return np.stack([*places, int(coords[-1]) + turn * tm.element_strides[-1]], axis=1)
 
 
-def pixel_addresses(
-    tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]
-) -> tuple[Ints, npt.NDArray[np.bool_]]:
+def pixel_addresses(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Return the byte address of channel 0 of each pixel (of the slice, interleaved), and which pixels exist.
 
     Example:
@@ -110,7 +108,7 @@ def pixel_addresses(
     fixed = tm.rank - 2 if interleaved else 0  # the mode of the channels
     modes = [mode for mode in range(tm.rank) if mode != fixed]
     extents = np.array([dims[mode] for mode in modes], dtype=np.int64)
-    inside = ((places >= 0) & (places < extents)).all(axis=1)
+    inside = np.asarray(((places >= 0) & (places < extents)).all(axis=1), np.bool_)
     address = tm.base_address + np.where(inside[:, None], places, 0) @ np.array([strides[m] for m in modes], np.int64)
     if interleaved:
         inside &= 0 <= coords[fixed] < dims[fixed]

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from layoutalg.ground.errors import shown
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap.checks import violations
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_ints, malformed
@@ -55,9 +56,10 @@ def row_violations(
 
     Source: PTX ISA 9.1, section 5.5.3.4; documented.
     """
-    if form not in GATHER_TARGETS:
-        raise malformed("LA856", f"there is no form {form!r}", "the forms are " + ", ".join(GATHER_TARGETS))
+    if not isinstance(form, str) or form not in GATHER_TARGETS:
+        raise malformed("LA856", f"there is no form {shown(form)}", "the forms are " + ", ".join(GATHER_TARGETS))
     lookup(target)
+    starts = checked_ints("coords", coords, "LA856")
     found = list(violations(tm, target, "documented"))
     if target not in GATHER_TARGETS[form]:
         message = f"{form} is not an instruction of {target}, but of " + ", ".join(GATHER_TARGETS[form])
@@ -68,7 +70,6 @@ def row_violations(
         found.append(Violation("GATHER_BOX", f"box[1] = {tm.box[1]}, not 1", "box", 1))
     if tm.interleave != "NONE":
         found.append(Violation("GATHER_INTERLEAVE", f"interleave {tm.interleave} does not go with it", "interleave"))
-    starts = checked_ints("coords", coords, "LA856")
     if len(starts) != _COORDS:
         because = f"got {len(starts)}"
         raise malformed("LA856", "coords must hold the first column and four rows", because)
