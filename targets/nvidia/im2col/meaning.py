@@ -58,7 +58,7 @@ def layout(tm: Im2colMap, *, side: str = "shared", coords: Sequence[int] = (), o
     size = element_bytes(tm.dtype)
     channels = row_bytes(tm) // size
     if side == "shared":
-        inner: Meaning = CuteLayout((tm.pixels_per_column, channels), (row_pitch_bytes(tm), size))
+        inner = CuteLayout((tm.pixels_per_column, channels), (row_pitch_bytes(tm), size))
         bits = len(SWIZZLE_TABLE[tm.swizzle].xor)  # 32B, 64B and 128B: 4 ^= 7, 5 ^= 8, 6 ^= 9
         return ComposedLayout(Swizzle(bits, 4, 3), 0, inner) if bits else inner
     starts, added = checked_ints("coords", coords, "LA850"), checked_ints("offsets", offsets, "LA850")
@@ -81,7 +81,9 @@ def _global(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], channe
         frame.append(f"0 <= {coords[0]} + channel < {tm.dims[0]}")
         base.append(str(coords[0] * size))
     pieces = []
-    turn, returned, places = "pixel", [], []
+    turn = "pixel"
+    returned: list[str] = []
+    places: list[str] = []
     for k, mode in enumerate([*modes, tm.rank - 1]):
         last_mode = k == len(modes)
         step, start = tm.element_strides[mode], coords[mode]
