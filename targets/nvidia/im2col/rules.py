@@ -69,6 +69,8 @@ _TABLE = (
     _rule("IM2COL_OFFSET", "The offsets of a load fit 16 bits at rank 3, 8 at rank 4 and 5 at rank 5.",
           "0..65535; 0..255; 0..31", (_ptx("5.5.4.1"),), "not enforced",
           "larger ones ran; all of those loads lay out of bounds, so what they add is not known", "use"),
+    _rule("CHANNELS_CONTIGUOUS", "The channels of a pixel are neighbours in memory.", "stride 1", (_ptx("5.5.4"),),
+          "not tested", "no field of a map holds another stride", "use"),
     _rule("WIDE_ARCH", "Im2col-wide needs compute capability 10.0 or later.", "cc >= 10.0", (_wide("introduction"),),
           "not enforced", "the driver encodes such maps on cc 9.0; no instruction of that chip uses them", "use"),
     _rule("WIDE_SWIZZLE", "Im2col-wide takes swizzle 64B, 128B or 128B_ATOM_32B, and 96B on sm_103a in mode W.",

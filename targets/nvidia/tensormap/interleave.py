@@ -34,7 +34,7 @@ SLICE_BYTES = {"16B": 16, "32B": 32}
 def slice_bytes(tm: TensorMap) -> int:
     """Return the bytes of a slice.
 
-    Raises: MalformedError: LA300, LA858.
+    Raises: MalformedError: LA300, LA302.
 
     Example:
         >>> slice_bytes(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 2, 2), interleave="32B"))
@@ -43,7 +43,7 @@ def slice_bytes(tm: TensorMap) -> int:
     require_map(tm, "slice_bytes")
     if tm.interleave not in SLICE_BYTES or not 3 <= tm.rank <= 5:
         because = f"interleave {tm.interleave}, rank {tm.rank}"
-        raise malformed("LA858", "an interleaved map has interleave 16B or 32B and rank 3 to 5", because)
+        raise malformed("LA302", "an interleaved map has interleave 16B or 32B and rank 3 to 5", because)
     return SLICE_BYTES[tm.interleave]
 
 

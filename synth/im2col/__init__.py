@@ -1,0 +1,148 @@
+"""Im2col plans from convolutions: the map, the start coordinates and the offsets that load a tile of the matrix.
+
+Main definitions: ``synthesize_im2col``, ``InadmissibleConvolutionError``.
+
+Mathematically: the corner's box holds exactly the places -padding + i * stride, i below the output's extent, so that
+the engine's own traversal is the order of the matrix's rows. That fixes the map but for how the tile is split into
+columns; every admissible split is tried, fewest issues first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from layoutalg.ground.errors import Diagnostic, LayoutError, TargetRuleError
+from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem, check
+from layoutalg.proofs.im2col.problem import CHECK
+from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia.im2col import (
+    MAX_CHANNELS,
+    MAX_PIXELS,
+    OFFSET_LIMITS,
+    Im2colMap,
+    row_pitch_bytes,
+    violations,
+)
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+
+__all__ = ["InadmissibleConvolutionError", "synthesize_im2col"]
+
+
+class InadmissibleConvolutionError(TargetRuleError):
+    """No im2col map loads this tile; ``violations`` lists the rules that the nearest one breaks."""
+
+    def __init__(self, diagnostic: Diagnostic, rule: str, violations: tuple[Violation, ...]) -> None:
+        super().__init__(diagnostic, rule)
+        self.violations = violations
+
+    def __reduce__(  # type: ignore[override]
+        self,
+    ) -> tuple[type, tuple[Diagnostic, str, tuple[Violation, ...]]]:
+        return type(self), (self.diagnostic, self.rule, self.violations)
+
+
+def synthesize_im2col(problem: ConvolutionProblem) -> ConvolutionPlan:
+    """Return the plan that loads a tile of the convolution's im2col matrix, proved for every tile and tap.
+
+    Raises: InadmissibleConvolutionError: LA858. MalformedError: LA859. TargetRuleError: LA306, LA830.
+
+    Example:
+        >>> from layoutalg.proofs.tensor import Tensor
+        >>> problem = ConvolutionProblem(Tensor((2, 9, 9, 64)), (3, 3), 32, 64, stride=(2, 2), padding=(1, 1))
+        >>> plan = synthesize_im2col(problem)
+        >>> plan.tensor_map.lower_corner, plan.tensor_map.upper_corner, plan.tensor_map.swizzle
+        ((-1, -1), (-1, -1), '128B')
+        >>> plan.start(plan.issues[0], 6, 0), plan.offsets((2, 1))
+        ((0, 1, 1, 0), (1, 2))
+
+    Laws: loading by ``im2col_load`` equals the brute-force matrix, zeros of the padding included.
+    """
+    if not isinstance(problem, ConvolutionProblem):
+        raise CHECK.malformed("problem", "must be a ConvolutionProblem", problem)
+    found: tuple[Violation, ...] = ()
+    for tm in _maps(problem):
+        broken = (*violations(tm, problem.target), *_of_use(problem, tm))
+        if broken:
+            found = found if found and len(found) <= len(broken) else broken
+            continue
+        plan = ConvolutionPlan(problem, tm, _issues(problem, tm))
+        verdict = check(plan)
+        if not verdict:
+            raise LayoutError(Diagnostic("LA371", "the checker refuted a plan; please report it", (str(verdict),)))
+        return plan
+    because = "; ".join(str(entry) for entry in found)
+    rule = found[0].rule
+    raise InadmissibleConvolutionError(
+        Diagnostic("LA858", "no im2col map loads this tile", (repr(problem),), because, source=f"rule {rule}"),
+        rule,
+        found,
+    )
+
+
+def _maps(problem: ConvolutionProblem) -> Iterator[Im2colMap]:
+    """Yield the map for every split of the tile, fewest issues first, then the widest swizzle."""
+    size = element_type(problem.tensor.dtype).bits // 8
+    shape, stride = problem.tensor.shape, problem.tensor.stride or ()
+    upper = tuple(
+        (count - 1) * step - before - (extent - 1)
+        for count, step, before, extent in zip(
+            problem.outputs, problem.stride, problem.padding, shape[1:-1], strict=True
+        )
+    )
+    names = ("128B", "64B", "32B", "NONE") if problem.swizzle is None else (problem.swizzle,)
+    splits = []
+    for place, name in enumerate(names):
+        most = min(MAX_CHANNELS, SWIZZLE_TABLE[name].span_bytes // size if name != "NONE" else MAX_CHANNELS)
+        for channels in _divisors(problem.channels, most):
+            if problem.swizzle is None and name != "NONE" and channels * size != SWIZZLE_TABLE[name].span_bytes:
+                continue  # a row narrower than its swizzle leaves gaps
+            for pixels in _divisors(problem.pixels, MAX_PIXELS):
+                issues = problem.channels // channels * (problem.pixels // pixels)
+                splits.append((issues, place, -pixels, channels, name))
+    for _, _, pixels, channels, name in sorted(splits)[:64]:
+        yield Im2colMap(
+            problem.tensor.dtype,
+            tuple(reversed(shape)),
+            tuple(value * size for value in reversed(stride[:-1])),
+            tuple(-before for before in reversed(problem.padding)),
+            tuple(reversed(upper)),
+            channels,
+            -pixels,
+            (1, *reversed(problem.stride), 1),
+            swizzle=name,
+        )
+
+
+def _divisors(number: int, most: int) -> list[int]:
+    return [value for value in range(1, min(number, most) + 1) if number % value == 0]
+
+
+def _of_use(problem: ConvolutionProblem, tm: Im2colMap) -> tuple[Violation, ...]:
+    """Return what the loads of this map break."""
+    found = []
+    limit = OFFSET_LIMITS.get(tm.rank, 0)
+    for taps, gap in zip(problem.filter, problem.dilation, strict=True):
+        if (taps - 1) * gap > limit:
+            message = f"the last tap lies {(taps - 1) * gap} elements from the first, offsets reach {limit}"
+            found.append(Violation("IM2COL_OFFSET", message, "filter"))
+    inner = (problem.tensor.stride or (1,))[-1]
+    if inner != 1:
+        message = f"the channels lie {inner} elements apart, not 1"
+        found.append(Violation("CHANNELS_CONTIGUOUS", message, "stride"))
+    several = tm.channels_per_pixel < problem.channels or tm.pixels_per_column < problem.pixels
+    if several and tm.pixels_per_column * row_pitch_bytes(tm) % 128:
+        message = f"columns of {tm.pixels_per_column * row_pitch_bytes(tm)} bytes do not lie at multiples of 128 bytes"
+        found.append(Violation("SMEM_ALIGN", message, "pixels"))
+    return tuple(found)
+
+
+def _issues(problem: ConvolutionProblem, tm: Im2colMap) -> tuple[ColumnIssue, ...]:
+    """Return the columns: all rows of the first channels, then of the next."""
+    column = tm.pixels_per_column * row_pitch_bytes(tm)
+    starts = [
+        (row, channel)
+        for channel in range(0, problem.channels, tm.channels_per_pixel)
+        for row in range(0, problem.pixels, tm.pixels_per_column)
+    ]
+    return tuple(ColumnIssue(row, channel, place * column) for place, (row, channel) in enumerate(starts))
