@@ -25,6 +25,7 @@ PAGES = (
     "docs/howto.md",
     "docs/json.md",
     "docs/notation.md",
+    "docs/tensormap_modes.md",
     "docs/testing.md",
 )
 

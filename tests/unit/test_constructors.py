@@ -32,6 +32,7 @@ from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
+from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
@@ -44,6 +45,8 @@ from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import admissible, factorise, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
+from layoutalg.synth import admissible, factorise, synthesize_symbolic, synthesize_tensormap
+from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
@@ -68,7 +71,14 @@ RAGGED = synthesize_ragged(Tensor((64, 64)), (16, 64), strategy="overfetch")
 DESCRIPTOR = wgmma_facts.MatrixDescriptor(0, 16, 1024, 0, "128B")
 FACTORED = factorise(LinearLayout.from_bases({"register": [(8,)], "lane": [(1,), (2,), (4,)]}, {"offset": 16}))
 
+CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
+
 VALUES: dict[type, object] = {
+    ConvolutionProblem: CONVOLVED.problem,
+    ConvolutionPlan: CONVOLVED,
+    ColumnIssue: CONVOLVED.issues[0],
+    im2col.Im2colMap: CONVOLVED.tensor_map,
+    im2col.Im2colWideMap: im2col.Im2colWideMap("f16", (8, 4, 2), (16, 64), -1, 0, 8, 3),
     TensorMapProblem: PLAN.problem,
     TensorMapPlan: PLAN,
     Issue: PLAN.issues[0],
