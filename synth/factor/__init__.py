@@ -13,23 +13,33 @@ the orders of their digits (see ``orders``). Whatever is found is admitted and c
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from layoutalg.bridges.composition import compose
+from layoutalg.bridges.cute import recognize
+from layoutalg.bridges.inverse import left_inverse
+from layoutalg.bridges.piecewise import to_piecewise
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import matrix
 from layoutalg.f2.layout import LinearLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError
+from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.verdict import Unknown
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.piecewise.runs import runs_text
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carriers, run_bits
+from layoutalg.synth.factor.orders import Order, first_mixed, tried
 from layoutalg.synth.factor.question import IntArray, Question, read
 from layoutalg.synth.factor.shuffles import shuffles
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -40,6 +50,10 @@ __all__ = ["factorise"]
 
 CONSUMERS = ("tma", "tma.store")
 """Consumers whose descriptor maps are known as a whole."""
+LISTED = 512
+"""Places of a residual that is written run by run."""
+TRIALS = 64
+"""Orders of digits that the consumer is asked about."""
 
 
 def factorise(
@@ -94,21 +108,39 @@ def factorise(
 
 def _found(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
     """Ask the consumer for the whole layout of a tile, then for factors."""
-    if not question.threaded:
+    tabled = isinstance(question.layout, ListedLayout)
+    if not question.threaded and not tabled:
         whole = admissible(question.layout, consumer, target, question.dtype.name)
         if isinstance(whole, Admitted):
-            identity = np.arange(question.size, dtype=np.int64)
-            unique = "the consumer carries the layout as it is, and nothing is shuffled"
-            residual = _map(question.axes, question.tile, identity)
-            return _made(question, question.layout, residual, identity, whole, unique, least=True)
+            return _whole(question, whole)
     lookup(target)
     if consumer not in CONSUMERS:
         return Unknown(f"the maps that {consumer} carries are not listed as a whole", ("factorise",))
-    bits = bits_of(question)
-    if bits is None:
-        return Unknown("the layout is not linear over F2", ("factorise",))
     swizzles = tuple(name for name in SWIZZLE_TABLE if swizzle_supported(name, target))
-    return _linear(question, bits, consumer, target, swizzles)
+    bits = bits_of(question)
+    if bits is not None:
+        return _linear(question, bits, consumer, target, swizzles)
+    if tabled:
+        return Unknown("the table has no formula in any family", ("factorise",))
+    return _digital(question, consumer, target, swizzles)
+
+
+def _whole(question: Question, whole: Admitted) -> Factorisation | Unknown:
+    """The factors of a layout that the consumer carries as it is: itself after the identity."""
+    identity = np.arange(question.size, dtype=np.int64)
+    unique = "the consumer carries the layout as it is, and nothing is shuffled"
+    layout, flat = question.layout, CuteLayout(tuple(extent for _, extent in question.axes))
+    registers, lanes, warps = question.counts
+    if registers * lanes * warps != question.size:
+        return Unknown("the lanes do not hold equally many registers", ("factorise",))
+    with contextlib.suppress(LayoutError):
+        if isinstance(layout, LinearLayout):
+            return _made(question, layout, LinearLayout.identity(layout.in_dims), identity, whole, unique, least=True)
+        if isinstance(layout, CuteLayout | ComposedLayout):
+            return _made(question, layout, flat, identity, whole, unique, least=True)
+        carried, residual = to_piecewise(layout), to_piecewise(flat)
+        return _made(question, carried, residual, identity, whole, unique, least=True)
+    return Unknown("the layout has no formula in any family", ("factorise",))
 
 
 def _linear(
@@ -136,6 +168,78 @@ def _linear(
     return Refused(consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit})
 
 
+def _digital(
+    question: Question, consumer: str, target: str, swizzles: tuple[str, ...]
+) -> Factorisation | Refused | Unknown:
+    """Factor over the orders of the digits of a tile of any extents."""
+    name, size = question.dtype.name, question.size
+    registers, lanes, warps = question.counts
+    if len(np.unique(question.offsets)) < size:
+        return _twice(question, consumer, target)
+    if registers * lanes * warps != size:
+        return Unknown("the lanes do not hold equally many registers", ("factorise",))
+    if int(question.offsets.max()) >= size:
+        return Unknown(f"the offsets are not 0 to {size - 1}", ("factorise",))
+    answer = tried(question, swizzles)
+    for order in answer.found[:TRIALS]:
+        carried = _digit_map(order, question.dtype.bits // 8)
+        if not isinstance(admissible(carried, consumer, target, name), Admitted):
+            continue
+        source = np.argsort(carried.table())[question.offsets]
+        for outer, inner in _formulas(question, carried, source):
+            admitted = admissible(outer, consumer, target, name)
+            if isinstance(admitted, Admitted):
+                count = sum(other.swizzle == order.swizzle for other in answer.found)
+                unique = f"{count} orders of digits keep the warps with the swizzle {order.swizzle}, one residual each"
+                return _made(question, outer, inner, source, admitted, unique, answer.whole or not order.rounds)
+        return Unknown("the residual has no formula in any family", ("factorise",))
+    if answer.found or not answer.whole:
+        return Unknown("not every order of digits was tried and admitted or refused", ("factorise",))
+    weight = first_mixed(question)
+    because = f"no order of digits gives every warp its offsets: the digit of weight {weight} mixes warps"
+    return Refused(consumer, target, name, ("FACTOR_WARP",), (because,), {"output_digit": weight})
+
+
+def _twice(question: Question, consumer: str, target: str) -> Refused:
+    """Refuse a layout that wants an offset twice."""
+    order = np.argsort(question.offsets, kind="stable")
+    same = int(np.flatnonzero(np.diff(question.offsets[order]) == 0)[0])
+    first, second, offset = int(order[same]), int(order[same + 1]), int(question.offsets[order[same]])
+    missing = int(np.setdiff1d(np.arange(question.size), question.offsets)[0])
+    because = f"places {first} and {second} want offset {offset}: the map is no bijection"
+    witness = {"output_digit": missing, "offset": offset}
+    return Refused(consumer, target, question.dtype.name, ("FACTOR_INJECTIVE",), (because,), witness)
+
+
+def _digit_map(order: Order, element_bytes: int) -> CuteLayout | ComposedLayout:
+    """The map of an order of digits."""
+    shape = tuple(tuple(extent for extent, _ in digits) for digits in order.digits)
+    stride = tuple(tuple(step for _, step in digits) for digits in order.digits)
+    layout = CuteLayout(shape, stride)
+    flips = SWIZZLE_TABLE[order.swizzle].xor
+    if not flips:
+        return layout
+    target, source = flips[0]
+    shift = element_bytes.bit_length() - 1
+    return ComposedLayout(Swizzle(len(flips), target - shift, source - target), 0, layout)
+
+
+def _formulas(question: Question, carried: Any, source: IntArray) -> Iterator[tuple[Any, Any]]:
+    """Yield the carried map and the residual in families whose values compose."""
+    residual: Any = None
+    with contextlib.suppress(LayoutError):
+        residual = recognize(source)
+        if np.array_equal((carried @ residual).table(), question.offsets):
+            yield carried, residual
+    with contextlib.suppress(LayoutError):
+        if residual is None:
+            residual = compose(left_inverse(carried, widen=True), question.layout, widen=True)
+        yield to_piecewise(carried), to_piecewise(residual)
+    if len(source) <= LISTED:
+        text = runs_text({(place,): (int(value),) for place, value in enumerate(source)}, ("place",))
+        yield to_piecewise(carried), PiecewiseLayout.parse(text)
+
+
 def _made(
     question: Question, carried: Any, residual: Any, source: IntArray, plan: Admitted, unique: str, least: bool,
     colours: IntArray | None = None,
@@ -148,7 +252,10 @@ def _made(
     at = np.argsort(place)
     travel = None if colours is None else colours[at].reshape(shape)
     steps = shuffles(place[source][at].reshape(shape), travel)
-    certificate = composition(_flat(carried), _flat(residual), _flat(question.layout))
+    wanted = question.layout
+    if isinstance(wanted, ListedLayout):
+        wanted = _map(question.axes, (("offset", 1 << int(question.offsets.max()).bit_length()),), question.offsets)
+    certificate = composition(_flat(carried), _flat(residual), _flat(wanted))
     places = tuple(at.tolist())
     return Factorisation(question.layout, carried, residual, plan, places, steps, least, unique, certificate)
 

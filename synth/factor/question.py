@@ -18,8 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.cute import recognize
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.tile_map import columns, extents_of, layout_of, offsets
@@ -82,6 +84,8 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None)
     if kind.bits not in (8, 16, 32, 64):
         raise CHECK.malformed("dtype", "must have 8, 16, 32 or 64 bits", kind.name)
     found = layout_of(layout, None, max(1, kind.bits // 8))
+    if isinstance(found, ListedLayout):
+        found = _with_formula(found)
     modes = _axes(found)
     named = tuple(name for name, _ in modes)
     if roles is not None:
@@ -94,6 +98,17 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None)
     if set(named) & {*ROLES, "thread"}:
         return _threads(found, kind, modes, named, size)
     return _tile(found, kind, modes, CHECK.integer(warps, "warps", 1, 33))
+
+
+def _with_formula(layout: ListedLayout) -> Any:
+    """Return the layout of the same tile that a table is; a table that is none stays one."""
+    try:
+        found = recognize(layout.table(), layout.extents)
+    except LayoutError:
+        return layout
+    return (
+        found if isinstance(found, CuteLayout | ComposedLayout) and len(_axes(found)) == len(layout.extents) else layout
+    )
 
 
 def _axes(layout: Any) -> tuple[tuple[str, int], ...]:

@@ -10,6 +10,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Refused
 from layoutalg.synth import factorise
 
@@ -140,3 +141,88 @@ def assert_executes(found: object) -> None:
     words = np.random.default_rng(0).integers(0, 2**32, (plan.warps, plan.lanes, plan.registers))
     flat = words.reshape(-1)  # place x of a thread layout: register fastest, then lane, then warp
     assert np.array_equal(plan.run(words).reshape(-1), flat[residual])
+
+
+def every_strided(size: int, run: int) -> set[tuple[int, ...]]:
+    """Bijections onto an interval with any ordered extents and strides that keep every ``run`` elements in a row."""
+
+    def splits(number: int) -> list[tuple[int, ...]]:
+        return [()] if number == 1 else [
+            (d, *rest) for d in range(2, number + 1) if number % d == 0 for rest in splits(number // d)
+        ]  # fmt: skip
+
+    divisors = [d for d in range(1, size) if size % d == 0]
+    found = set()
+    for shape in splits(size):
+        for stride in itertools.product(divisors, repeat=len(shape)):
+            table = tuple(la.CuteLayout(shape, stride).table().tolist())
+            rows = all(table[t] == table[t - t % run] + t % run and table[t - t % run] % run == 0 for t in range(size))
+            if sorted(table) == list(range(size)) and rows:
+                found.add(table)
+    return found
+
+
+def strided_threads(rng: random.Random, extents: tuple[int, ...]) -> la.CuteLayout:
+    """Each axis split into primes in some order, and all of them laid in one chain."""
+    primes = {1: [1], 2: [2], 3: [3], 4: [2, 2], 6: [2, 3]}
+    splits = [rng.sample(primes[extent], len(primes[extent])) for extent in extents]
+    chain = [(axis, place) for axis, split in enumerate(splits) for place in range(len(split))]
+    rng.shuffle(chain)
+    strides, weight = [[0] * len(split) for split in splits], 1
+    for axis, place in chain:
+        strides[axis][place] = weight
+        weight *= splits[axis][place]
+    return la.CuteLayout(tuple(map(tuple, splits)), tuple(map(tuple, strides)))
+
+
+@pytest.mark.parametrize(
+    ("extents", "dtype"), [((4, 3, 1), "f64"), ((2, 3, 2), "f64"), ((4, 2, 3), "f32"), ((6, 2, 2), "f64")]
+)
+def test_other_extents_against_every_strided_map(extents: tuple[int, int, int], dtype: str) -> None:
+    rng = random.Random(str(extents))
+    size, run = int(np.prod(extents)), 16 // ELEMENT_BYTES[dtype]
+    maps = dict.fromkeys(sorted(every_strided(size, run)))
+    seen = {True: 0, False: 0}
+    for _ in range(12):
+        layout = strided_threads(rng, extents)
+        table = list(layout.table().tolist())
+        wanted = least_rounds(table, extents, maps)
+        found = factorise(layout, dtype=dtype, roles=("register", "lane", "warp"))
+        if isinstance(found, Unknown):
+            continue
+        assert bool(found) == (wanted is not None), (str(layout), str(found))
+        seen[bool(found)] += 1
+        if found:
+            assert found.rounds == wanted or not found.least
+            assert la.equivalent(found.carried @ found.residual, layout)
+            assert found.certificate.check()
+            assert_executes(found)
+        else:
+            assert size % found.witness["output_digit"] == 0
+    assert seen[True]
+
+
+def test_tiles_and_texts() -> None:
+    whole = factorise("Sw<3,3,3> o 0 o (64,64):(64,1)")
+    assert (whole.rounds, whole.least) == (0, True)
+    for text in ("(48,64):(64,1)", "(40,64):(64,1)", "Sw<2,3,3> o 0 o (24,32):(32,1)"):
+        carried = factorise(text)
+        assert carried.rounds == 0
+        assert la.equivalent(carried.carried @ carried.residual, la.parse(text))
+    transposed = factorise("((8,8),(8,8)):((1,512),(8,64))")
+    rows = factorise([[8 * j + i for j in range(8)] for i in range(8)], dtype="f32")
+    for found in (transposed, rows):
+        assert found.certificate.check()
+        assert la.admissible(found.carried, "tma", dtype=found.plan.dtype)
+    assert la.equivalent(transposed.carried @ transposed.residual, la.parse("((8,8),(8,8)):((1,512),(8,64))"))
+
+
+def test_what_cannot_be_asked_is_refused_and_what_is_not_known_is_said() -> None:
+    twice = factorise(LinearLayout.from_bases({"register": [(1,), (0,)], "lane": [(2,), (4,)]}, {"offset": 8}))
+    assert isinstance(twice, Refused)
+    assert twice.rules == ("FACTOR_INJECTIVE",)
+    assert "output_bit" in twice.witness
+    assert isinstance(factorise("(64,8):(1,64)", "wgmma.B", roles=("thread", "register")), Unknown)
+    for wrong in ({"roles": ("lane",)}, {"dtype": "u4"}, {"warps": 0}):
+        with pytest.raises(la.LayoutError, match=r"LA880|LA340"):
+            factorise("(64,8):(1,64)", **wrong)
