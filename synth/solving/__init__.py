@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from layoutalg.synth.solving.joint_plan import JointPlan, joint
+from layoutalg.synth.solving.least_repairs import RankedRepair, least_repairs
 from layoutalg.synth.solving.legal import Conflict, NearestMap, map_conflicts, nearest_map
 from layoutalg.synth.solving.padding import AtLeast, Multiple, Padding, Spread, conflict, least_padding
 
 __all__ = [
-    "AtLeast", "Conflict", "JointPlan", "Multiple", "NearestMap", "Padding", "Spread", "conflict", "joint",
-    "least_padding", "map_conflicts", "nearest_map",
+    "AtLeast", "Conflict", "JointPlan", "Multiple", "NearestMap", "Padding", "RankedRepair", "Spread", "conflict",
+    "joint", "least_padding", "least_repairs", "map_conflicts", "nearest_map",
 ]  # fmt: skip
