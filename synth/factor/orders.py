@@ -102,7 +102,7 @@ def orders(extents: tuple[int, ...], run: int) -> Iterator[tuple[Flat, ...]]:
 
     Example:
         >>> len(list(orders((8, 6), 8))), next(orders((8, 6), 8))
-        (2, (((8, 1),), ((6, 8),)))
+        (3, (((8, 1),), ((6, 8),)))
     """
     seen: set[tuple[Flat, ...]] = set()
     for inner, extent in enumerate(extents):
