@@ -16,28 +16,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from layoutalg.ground import clock
+from layoutalg.ground.assumptions import Assumptions
+from layoutalg.ground.conditions import divisible
+from layoutalg.ground.decide import decide
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Repair, TargetRuleError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.symbolic.checker import base_case, guard_implies_quickly, prove
 from layoutalg.proofs.symbolic.guard import Clause, Guard, minimal, upper_bound
 from layoutalg.proofs.symbolic.obligations import obligations
-from layoutalg.proofs.symbolic.plan import SymbolicPlan
+from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.proofs.tensormap.walk import MismatchError, UndecidedError
 from layoutalg.synth.symbolic.lift import lifted
-from layoutalg.synth.symbolic.samples import sample, tile_grains
+from layoutalg.synth.symbolic.samples import sample, tile_grains, wished
 from layoutalg.synth.tensormap.assemble import assemble
 from layoutalg.synth.tensormap.axes import plain_frame
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.synth.tensormap.search import candidates
 from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia.tensormap import limits
 
 GRAINS = (1, 2, 4, 8, 16, 32)
 MOST_CANDIDATES = 8
+_OF_SIZES = frozenset({"STRIDE_ALIGN", "STRIDE_RANGE", "STORE_CHUNK", "STORE_OVERLAP", "STORE", "DIM_RANGE", "RANK"})
+_OF_SIZES |= {"CUT_EXTENT", "NO_BOX", "OOB_CLASS"}
+"""Rules of refusals that may not be broken at other sizes."""
 TURNS = 3
 
 
@@ -49,6 +56,7 @@ class _Search:
     cases: list[SymbolicPlan] = field(default_factory=list)
     refusal: InadmissibleError | None = None
     open: list[str] = field(default_factory=list)
+    known: Assumptions | None = None
 
 
 def synthesize_symbolic(
@@ -85,14 +93,15 @@ def synthesize_symbolic(
                 if not for_all or not asked:
                     return plan
                 raise _asks_more(plan, asked)
-            if search.refusal is not None and not search.open:
+            if search.refusal is not None and not search.open and _for_all_sizes(problem, search.refusal):
                 raise _refusal(problem, search.refusal, _repairs(problem) if repair else ())
     except BudgetError as error:
         if error.diagnostic.code != "LA001":
             raise
         because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
         raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", (str(problem),), because)) from None
-    because = "; ".join(dict.fromkeys(search.open)) or "no sizes were found to look at"
+    refused = [f"refused at {search.refusal.diagnostic.where[0]}"] if search.refusal is not None else []
+    because = "; ".join(dict.fromkeys([*search.open, *refused])) or "no sizes were found to look at"
     raise BudgetError(
         Diagnostic("LA864", "no plan for all sizes was found, and none excluded", (str(problem),), because)
     )
@@ -103,6 +112,9 @@ def _searched(problem: SymbolicProblem) -> _Search:
     search = _Search(problem)
     rich = tile_grains(problem)
     _look(rich, search)
+    if not search.cases:
+        search.known = wished(problem)  # sums such as K + 4 are whole chunks where K is not
+        _look(rich, search)
     if search.cases and _covers(search.cases[-1]):
         return search
     least = _least_grains(rich, search)
@@ -110,6 +122,26 @@ def _searched(problem: SymbolicProblem) -> _Search:
         if least is not None:
             _look(least, search, plainly)
     return search
+
+
+def _for_all_sizes(problem: SymbolicProblem, error: InadmissibleError) -> bool:
+    """Whether a refusal at some sizes is one at all that the assumptions allow."""
+    pattern = problem.pattern
+    for found in error.violations:
+        if found.rule not in _OF_SIZES:
+            return True  # one rule that does not speak of sizes is enough
+    for found in error.violations:
+        dim = found.position
+        if dim is None or found.rule not in ("STRIDE_ALIGN", "STORE_CHUNK"):
+            continue
+        low, high = problem.bounds[dim]
+        moving = problem.tensor.strides[dim] if found.rule == "STRIDE_ALIGN" else high
+        (value,) = evaluated((moving,))
+        value = value * pattern.element_strides[dim] if found.rule == "STRIDE_ALIGN" else value - low
+        bytes_needed = divisible(value * pattern.element_bytes, limits.GLOBAL_ALIGN_BYTES)
+        if pattern.tile[dim] > 1 and decide(problem.assumptions, bytes_needed).status is False:
+            return True
+    return False
 
 
 def _covers(case: SymbolicPlan) -> bool:
@@ -121,7 +153,7 @@ def _look(grains: dict[str, int], search: _Search, plainly: bool = False) -> Non
     """Plan at several sizes and add what the plans have in common, where it holds at more sizes than what is known."""
     problem = search.problem
     clock.check("the search for a plan with names")
-    drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn)) is not None]
+    drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn, search.known)) is not None]
     if not drawn or all(any(case.guard.broken_at(sizes) is None for case in search.cases) for sizes in drawn):
         return
     plans = _planned(problem, drawn, search, plainly)
@@ -142,7 +174,7 @@ def _least_grains(rich: dict[str, int], search: _Search) -> dict[str, int] | Non
         for grain in GRAINS:
             if grain >= found[name]:
                 break
-            sizes = sample(problem, found | {name: grain}, 0)
+            sizes = sample(problem, found | {name: grain}, 0, search.known)
             if sizes is None:
                 continue
             if _planned(problem, [sizes], search) is not None:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 
-from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.assumptions import Assumptions
+from layoutalg.ground.conditions import divisible
+from layoutalg.ground.errors import LayoutError, MalformedError
 from layoutalg.ground.facts import completed, facts_of
-from layoutalg.ground.polynomial import names_of, value_at
+from layoutalg.ground.polynomial import Polynomial, names_of, value_at
 from layoutalg.proofs.symbolic.plan import evaluated
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 
@@ -42,8 +45,28 @@ def tile_grains(problem: SymbolicProblem) -> dict[str, int]:
     return grains
 
 
-def sample(problem: SymbolicProblem, grains: Mapping[str, int], turn: int) -> dict[str, int] | None:
+def wished(problem: SymbolicProblem) -> Assumptions:
+    """Return the assumptions, and that pitches are whole chunks where they do not exclude it."""
+    known = problem.assumptions
+    chunk = max(1, 16 // problem.pattern.element_bytes)
+    inner = [top for top, tile in zip(_highs(problem), problem.pattern.tile, strict=True) if tile > 1][-1:]
+    for value in (*evaluated(problem.tensor.strides), *inner):
+        if value.names:
+            with suppress(MalformedError):
+                known = known.extended([divisible(value, chunk)])
+    return known
+
+
+def sample(
+    problem: SymbolicProblem, grains: Mapping[str, int], turn: int, known: Assumptions | None = None
+) -> dict[str, int] | None:
     """Return sizes that meet the assumptions, odd multiples of the grains where these allow; None where none is found.
+
+    Args:
+        problem: The statement.
+        grains: Per name, what its size is a multiple of.
+        turn: Which of several samples.
+        known: What the sizes have to meet; None for the problem's assumptions.
 
     Example:
         >>> from layoutalg.proofs.tensor import Tensor
@@ -51,11 +74,12 @@ def sample(problem: SymbolicProblem, grains: Mapping[str, int], turn: int) -> di
         >>> sample(problem, {"M": 1, "K": 64}, 0)
         {'K': 192, 'M': 5}
     """
-    known = problem.assumptions
-    facts = facts_of(known, frozenset(problem.names))
+    known = problem.assumptions if known is None else known
+    names = frozenset(problem.names) | known.names  # some may occur in the assumptions alone
+    facts = facts_of(known, names)
     sizes: dict[str, int] = {}
     steps: dict[str, int] = {}
-    free = [name for name in problem.names if name not in facts.solved]
+    free = [name for name in names if name not in facts.solved]
     inner = names_of(evaluated([high for _, high in problem.bounds])) | names_of(evaluated(problem.tensor.shape))
     for place, name in enumerate(sorted(free, key=lambda name: (name not in inner, -_depth(problem, name), name))):
         modulus, rest = facts.residue.get(name, (1, 0))
@@ -85,6 +109,10 @@ def sample(problem: SymbolicProblem, grains: Mapping[str, int], turn: int) -> di
     except LayoutError:
         return None
     return {name: filled[name] for name in problem.names}
+
+
+def _highs(problem: SymbolicProblem) -> tuple[Polynomial, ...]:
+    return evaluated([high for _, high in problem.bounds])
 
 
 def _contain(problem: SymbolicProblem, sizes: dict[str, int], steps: Mapping[str, int]) -> None:

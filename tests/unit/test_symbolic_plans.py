@@ -124,6 +124,13 @@ def test_nothing_is_said_where_nothing_was_proved() -> None:
         la.tensormap(six, (1, 1, 1, 1, 4, 64))
 
 
+def test_sums_whose_names_are_no_multiples() -> None:
+    plan = la.tensormap(la.Tensor(("M", "K + 4"), assume=("X >= 100",)), (64, 64), SMEM)
+    assert plan.guard.holds(M=3, K=12)
+    assert not plan.guard.holds(M=3, K=16)
+    assert plan.names == ("K", "M")
+
+
 def test_a_false_claim_is_refuted() -> None:
     plan = la.tensormap(TENSOR, (64, 64), SMEM).with_changes(certificate=None)
     tm = plan.tensor_map
