@@ -12,7 +12,7 @@ References: PTX ISA 9.1, sections on mbarrier, cp.async.bulk.tensor and wgmma.
 from __future__ import annotations
 
 from layoutalg.ground.check import Checker
-from layoutalg.targets.nvidia.wgmma import DTYPES, N_VALUES
+from layoutalg.targets.nvidia.wgmma import N_VALUES
 
 _LOAD = """\
 __device__ __forceinline__ void la_tma_load_{rank}d(
@@ -134,6 +134,10 @@ __device__ __forceinline__ void la_wgmma_wait() { asm volatile("wgmma.wait_group
 """
 
 
+HALF_TYPES = ("f16", "bf16")
+"""Element types of the products that are written out here; ``codegen.wgmma`` has every instruction."""
+
+
 def wgmma_prelude(dtype: str, n: int) -> str:
     """Return the wrapper of one warpgroup multiply, d[64, n] += a[64, 16] * b[16, n] in float.
 
@@ -152,8 +156,8 @@ def wgmma_prelude(dtype: str, n: int) -> str:
         True
     """
     check = Checker("LA500", "no such warpgroup multiply")
-    if dtype not in DTYPES:
-        raise check.malformed("dtype", f"must be one of {DTYPES}", dtype)
+    if dtype not in HALF_TYPES:
+        raise check.malformed("dtype", f"must be one of {HALF_TYPES}", dtype)
     if check.integer(n, "n") not in N_VALUES:
         raise check.malformed("n", "must be a multiple of 8 in 8..256", n)
     registers = n // 2

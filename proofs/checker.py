@@ -359,47 +359,60 @@ def no_inverse(statement, evidence):
     return f"{missed} is not taken: {kept} {same(f + invariant, constant, by, size, what='the stages vary')}"
 
 # --- operands and banks ----------------------------------------------------------------------------------------------
-# Element (m, k) of an operand of wgmma, of 16 bits, is wanted at byte xored(base + layout(m + M k), swizzle) for every
-# base that is a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B.
+# Element (m, k) of an operand of wgmma is wanted at byte xored(base + layout(m + M k), swizzle) for every base that is
+# a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B. Without a "dtype" it is
+# of 16 bits; the layout of b1 counts bits. Where A is "sparse", one instruction reads 512 bits of a row of B, else 256.
+BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}
 OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": SIZED, "swizzle": range(4),
-           "align": range(16, 2**18 + 1, 16)}
+           "align": range(16, 2**18 + 1, 16), "dtype?": {*BITS}, "sparse?": bool}
 READ = {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}
 def xored(byte, swizzle, offset=0): return byte ^ ((byte >> 7) - offset) % (1 << swizzle) << 4
 def column(size, path):
     values, ok = values_at(path, [points(size)])
     need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
     return values[0]
-def misread(shape, layout, swizzle, align, rows, major, mode, offset, corners=None):
-    """Return where [i, j, m, k] descriptors, for rows x 16 elements each, read other bytes than wanted, as measured on
-    an H200. Without corners (their unxored bytes at the start and a stride away along m and k): those that might do."""
+def depth(operand, dtype, sparse): return (512 if sparse and operand == "B" else 256) // BITS[dtype or "f16"]
+def misread(operand, shape, layout, swizzle, align, dtype, sparse, rows, major, mode, offset, corners=None):
+    """Return where [i, j, m, k] descriptors, for rows x depth elements each, read other bytes than wanted, as measured
+    on a device. Without corners (their unxored bytes at the start and a stride away along m and k): what might do."""
     need(layout[0] == math.prod(shape) <= 2**17, "the layout has another size than the operand", got=layout[0])
-    parts = column(*layout).reshape(shape[1] // 16, 16, -1, rows).transpose(2, 0, 3, 1)
-    (m, k), span, period = np.indices((rows, 16)), 16 << mode, (16, 256, 512, 1024)[max(mode, swizzle)]
-    near_m, edge, near_k = (span, 8, 2) if major == "K" else (2, span // 2, span)
+    deep, bits = depth(operand, dtype, sparse), BITS[dtype or "f16"]
+    need((bits == 16 or major == "K") and (dtype != "b1" or not sparse), "no instruction reads this", dtype=dtype)
+    parts = column(*layout).reshape(shape[1] // deep, deep, -1, rows).transpose(2, 0, 3, 1)
+    (m, k), span, period = np.indices((rows, deep)), 16 << mode, (16, 256, 512, 1024)[max(mode, swizzle)]
+    other = (parts % 8 != k % 8) & (bits == 1)
+    parts, k = (parts // 8, k // 8) if bits == 1 else (parts, k)
+    near_m, edge, near_k = (span, 8, max(bits // 8, 1)) if major == "K" else (2, span // 2, span)
+    turn = span // near_k if major == "K" else 8
     bases = range(0, period, math.gcd(align, period))
     free = np.array([xored(xored(parts + base, swizzle), mode, offset) - base for base in bases])
-    start, far_m, far_k = corners or [free[0][..., i, j, None, None] for i, j in ((0, 0), (edge % rows, 0), (0, 8))]
-    far_m, far_k = far_m - start if edge < rows else 16, 16 if major == "K" and mode else far_k - start  # 16: not read
-    linear = start + near_m * (m % edge) + far_m * (m // edge) + near_k * (k % 8) + far_k * (k // 8)
+    start, far_m, far_k = corners or [free[0][..., i, j, None, None] for i, j in
+                                       ((0, 0), (edge % rows, 0), (0, turn * max(8 // bits, 1) % deep))]
+    far_m, far_k = far_m - start if edge < rows else 16, far_k - start if k.max() >= turn else 16  # 16: not read
+    linear = start + near_m * (m % edge) + far_m * (m // edge) + near_k * (k % turn) + far_k * (k // turn)
     measured = ((start | far_m | far_k) & ~0x3FFF0 == 0) & (far_m * far_k != 0) & (linear + bases[-1] < 2**18)
-    return (free != linear).any(axis=0) | ~measured.astype(bool)
+    return (free != linear).any(axis=0) | ~measured.astype(bool) | other
 def wgmma_operand(statement, _):
     """The descriptors (for base 0; others add base / 16), next along k, read all elements."""
     operand, shape, *rest, major, rows, words = statement
-    whole = shape[0] % rows == shape[1] % 16 == 0 and len(words) * rows * 16 == math.prod(shape)
-    need(whole and (rows == 64 or operand == "B"), "the instructions do not cover the operand", rows=rows, shape=shape)
-    words, mode = np.array(words, dtype=object).reshape(-1, shape[1] // 16, 1, 1), -(words[0] >> 62) % 4
+    deep, few = depth(operand, *rest[-2:]), rest[-2] in ("s8", "u8", "b1") and rows > 24 and rows % 16
+    whole = shape[0] % rows == shape[1] % deep == 0 and len(words) * rows * deep == math.prod(shape)
+    whole &= rows == 64 if operand == "A" else not few
+    need(whole, "the instructions do not cover the operand", rows=rows, shape=shape)
+    words, mode = np.array(words, dtype=object).reshape(-1, shape[1] // deep, 1, 1), -(words[0] >> 62) % 4
     need(not ((words ^ (-mode % 4 << 62)) & 0xFFF1C000C000C000).any(), "a reserved bit is set, or swizzles differ")
     start, leading, stride, offset = ((words >> place & 0x3FFF).astype(np.int64) * 16 for place in (0, 16, 32, 49))
     corners = [start + far for far in (0, *((leading, stride) if major == "MN" and mode else (stride, leading)))]
-    at = np.argwhere(misread(shape, *rest, rows, major, mode, offset // 16 % 8, corners))
-    need(not len(at), "wgmma reads another byte", m_k=[[rows * i + m, 16 * j + k] for i, j, m, k in at[:1].tolist()])
+    at = np.argwhere(misread(operand, shape, *rest, rows, major, mode, offset // 16 % 8, corners))
+    need(not len(at), "wgmma reads another byte", m_k=[[rows * i + m, deep * j + k] for i, j, m, k in at[:1].tolist()])
     return f"{words.size} descriptors read {shape[0]} x {shape[1]} elements"
 def no_operand(statement, _):
     """Under each major and swizzle some part of 64 rows of A or 8 of B is read by no descriptor, as far as measured."""
-    (_, shape, *rest), rows = statement, 64 if statement[0] == "A" else 8
-    for major, mode in itertools.product(("K", "MN"), range(4)) if shape[0] % rows == shape[1] % 16 == 0 else ():
-        wrong = [misread(shape, *rest, rows, major, mode, offset).any(axis=(2, 3)) for offset in range(1 << mode)]
+    (operand, shape, *rest), rows = statement, 64 if statement[0] == "A" else 8
+    majors = ("K", "MN") if BITS[rest[-2] or "f16"] == 16 else ("K",)
+    whole = shape[0] % rows == shape[1] % depth(operand, *rest[-2:]) == 0
+    for major, mode in itertools.product(majors, range(4)) if whole else ():
+        wrong = [misread(operand, shape, *rest, rows, major, mode, at).any(axis=(2, 3)) for at in range(1 << mode)]
         need(np.all(wrong, axis=0).any(), "descriptors read this operand", major=major, swizzle=mode)
     return f"no descriptors read these {shape[0]} x {shape[1]} elements"
 
@@ -529,9 +542,10 @@ def handoff(statement, evidence):
     """The descriptors read element (m, k) where the copy puts the tile's element m of one axis and k of another."""
     (plan, operand, (mn, k)), (axes, dtype, *_, direction, shared) = statement, statement[0][0]
     told = f"{tensormap_plan(plan, evidence)}; {wgmma_operand(operand, ())}"
-    (_, shape, layout, swizzle, align, *_), tile = operand, dict(enumerate(axis[0] for axis in axes))
+    (_, shape, layout, swizzle, align, kind, *_), tile = operand, dict(enumerate(axis[0] for axis in axes))
     fair = mn != k and [tile.get(mn), tile.get(k)] == shape and math.prod(tile.values()) == math.prod(shape)
-    fair &= "f16" in dtype and direction == "load" and plan[5] % align == plan[5] % (128 << swizzle) == 0
+    fair &= dtype in (kind, "u8" if BITS[kind] == 8 else "") if kind else "f16" in dtype
+    fair &= direction == "load" and plan[5] % align == plan[5] % (128 << swizzle) == 0
     need(fair, "the tile is not this operand, or has other bases", tile=list(tile.values()), align=plan[5])
     landed = column(*shared).reshape(shape[::-1] if mn < k else shape)
     differ = (landed if mn < k else landed.T) != xored(column(*layout), swizzle).reshape(shape[::-1])

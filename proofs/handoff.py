@@ -72,7 +72,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
     inner = [dim for dim in wide if problem.global_strides[dim] == 1]
     reason = None
     if problem.dtype not in DTYPES:
-        reason = f"operands are f16 or bf16 here, not {problem.dtype}"
+        reason = f"operands are of {', '.join(DTYPES)}, not {problem.dtype}"
     elif problem.direction != "load":
         reason = "a store has no consumer in shared memory"
     elif not has_wgmma(problem.arch):
@@ -97,15 +97,17 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
 
 
 def written_elements(plan: TensorMapPlan, view: OperandView) -> npt.NDArray[np.int64]:
-    """Return, per 2-byte slot from the tile base on, the flat operand element mn * K + k that the plan writes, or -1.
+    """Return, per element-sized slot from the tile base on, the flat operand element mn * K + k that the plan writes,
+    or -1.
 
     Raises: MalformedError: LA372. MismatchError: the plan does not even land on its own tile.
     """
     _require_view(plan, view)
     walked = walk(plan)
     addresses, tile_coords = walked.addresses, walked.tile_coords
-    written = np.full(int(addresses.max()) // 2 + 1, -1, dtype=np.int64)
-    written[addresses // 2] = tile_coords[view.mn_dim] * view.problem.shape[1] + tile_coords[view.k_dim]
+    size = view.problem.element_bits // 8
+    written = np.full(int(addresses.max()) // size + 1, -1, dtype=np.int64)
+    written[addresses // size] = tile_coords[view.mn_dim] * view.problem.shape[1] + tile_coords[view.k_dim]
     return written
 
 

@@ -2,8 +2,9 @@
 
 Main definitions: ``operand``, ``no_operand``, ``operand_statement``.
 
-Notation: in a statement element (m, k) has the number m + M k; the layout takes it to its byte from the tile base on,
-before the swizzle, which acts on absolute addresses; swizzles are 0 to 3 for NONE, 32B, 64B and 128B.
+Notation: in a statement element (m, k) has the number m + M k; the layout takes it to its byte from the tile base on
+(one-bit elements: to its bit), before the swizzle, which acts on absolute addresses; swizzles are 0 to 3 for NONE, 32B,
+64B and 128B.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false, proved
 from layoutalg.proofs.certify.functions import Function
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
-from layoutalg.proofs.wgmma.operand import ELEMENT_BYTES
-from layoutalg.proofs.wgmma.reading import INSTRUCTION_K
 
 check = Checker("LA435", "this is not a claim about an operand or about banks")
 SWIZZLES = ("NONE", "32B", "64B", "128B")
@@ -74,7 +73,7 @@ def operand_statement(plan: OperandPlan) -> dict[str, object]:
     Raises: AdmissibilityError: LA427: its instructions are not those of the tile, rows slowest.
     """
     rows, columns = plan.problem.shape
-    grid = [(mn, k) for mn in range(0, rows, plan.rows) for k in range(0, columns, INSTRUCTION_K)]
+    grid = [(mn, k) for mn in range(0, rows, plan.rows) for k in range(0, columns, plan.problem.instruction_k)]
     found = [(tile.mn, tile.k) for tile in plan.tiles]
     if found != grid:
         wrong = next(f"{got} for {expected}" for got, expected in zip_longest(found, grid) if got != expected)
@@ -93,10 +92,14 @@ def problem_statement(problem: OperandProblem, align_bytes: int) -> dict[str, ob
     """
     digits = [digit for modes in problem.smem_modes for digit in modes]
     extents = [extent for extent, _ in digits]
-    strides = [ELEMENT_BYTES * stride for _, stride in digits]
-    stages = [["split", extents], ["affine", [strides], [problem.smem_base_bytes]]]
+    # of one-bit elements the layout counts bits, of all others bytes
+    unit, scale = (1, 8) if problem.element_bits < 8 else (problem.element_bits // 8, 1)
+    strides = [unit * stride for _, stride in digits]
+    stages = [["split", extents], ["affine", [strides], [scale * problem.smem_base_bytes]]]
     layout = Function(stages, problem.shape[0] * problem.shape[1]).document()
-    return {
+    kind: dict[str, object] = {} if problem.element_bits == 16 else {"dtype": problem.dtype}
+    kind |= {"sparse": True} if problem.sparse else {}
+    return kind | {
         "operand": problem.operand,
         "shape": list(problem.shape),
         "layout": layout,

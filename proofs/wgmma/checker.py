@@ -84,9 +84,8 @@ def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, obj
     """Decide whether ``wgmma`` finds at every (mn, k) the element (mn, k) that a copy has written.
 
     Args:
-        image: One-dimensional integer array: ``image[byte_address / 2]`` is the flat tile element ``mn * K + k``
-            written there, or -1; addresses relative to the tile base.
-        plan: As found, or its JSON document.
+        image: One-dimensional integer array: ``image[byte_address / element bytes]`` is the flat tile element ``mn * K
+            + k`` written there, or -1; addresses relative to the tile base. plan: As found, or its JSON document.
 
     Returns:
         ``Proved`` with a certificate whose ``align_bytes`` the tile base must meet (beside what the copy itself needs),
@@ -141,7 +140,7 @@ def requested_addresses(problem: OperandProblem, tile_base_bytes: int = 0) -> np
         tile_base_bytes: Absolute address of the tile base, at least 0.
 
     Returns:
-        int64[mn, k].
+        int64[mn, k]; of bits, the bytes that hold them.
 
     Example:
         >>> requested_addresses(OperandProblem("B", (8, 16), (((8, 64),), ((16, 1),)), "128B"))[1, [0, 8]].tolist()
@@ -154,11 +153,30 @@ def requested_addresses(problem: OperandProblem, tile_base_bytes: int = 0) -> np
         for extent, stride in modes:
             elements += coordinate // weight % extent * stride
             weight *= extent
-    address = tile_base_bytes + problem.smem_base_bytes + 2 * elements
+    address = tile_base_bytes + problem.smem_base_bytes + elements * problem.element_bits // 8
     for bit in range({"NONE": 0, "32B": 1, "64B": 2, "128B": 3}[problem.swizzle]):
         # Bit by bit on purpose: the descriptor's XOR in ``targets`` is arithmetic, this one is the TensorMap's wording.
         address ^= (address >> (7 + bit) & 1) << (4 + bit)
     return address
+
+
+def _check_bits(problem: OperandProblem) -> None:
+    """Of one-bit elements, element k is read from bit k mod 8 of its byte."""
+    if problem.element_bits > 1:
+        return
+    for axis, modes in enumerate(problem.smem_modes):
+        index = np.arange(problem.shape[axis], dtype=np.int64)
+        wanted = index % 8 if axis else 0 * index
+        total = 0 * index
+        for extent, stride in modes:
+            total += index % extent * stride
+            index //= extent
+        wrong = np.flatnonzero(total % 8 != wanted)
+        if wrong.size:
+            place = int(wrong[0])
+            coordinate = {"mn": 0, "k": place} if axis else {"mn": place, "k": 0}
+            raise _MismatchError("wgmma reads another bit", **coordinate, expected=place % 8 if axis else 0,
+                                 got=int(total[place]) % 8)  # fmt: skip
 
 
 def _malformed(rule: str, actual: object) -> MalformedError:
@@ -177,6 +195,7 @@ def _plan(plan: object) -> OperandPlan:
 
 def _certify(plan: OperandPlan) -> dict[str, object]:
     _check_cover(plan)
+    _check_bits(plan.problem)
     for tile in plan.tiles:
         _check_word(tile)
     end = _check_addresses(plan)
@@ -197,17 +216,15 @@ def _certify(plan: OperandPlan) -> dict[str, object]:
 
 def _grid(plan: OperandPlan) -> Iterator[tuple[int, int]]:
     mn, k = plan.problem.shape
-    return ((row, column) for row in range(0, mn, plan.rows) for column in range(0, k, hardware.INSTRUCTION_K))
+    return ((row, column) for row in range(0, mn, plan.rows) for column in range(0, k, plan.problem.instruction_k))
 
 
 def _check_cover(plan: OperandPlan) -> None:
     problem = plan.problem
-    legal = hardware.instruction_rows(problem.operand)
+    legal = hardware.instruction_rows(problem.operand, problem.dtype)
     if plan.rows not in legal:
-        raise _MismatchError(
-            "no instruction reads so many rows", rows=plan.rows, expected=f"{legal[0]}..{legal[-1]} step 8"
-        )
-    for axis, extent, part in (("mn", problem.shape[0], plan.rows), ("k", problem.shape[1], hardware.INSTRUCTION_K)):
+        raise _MismatchError("no instruction reads so many rows", rows=plan.rows, expected=list(legal))
+    for axis, extent, part in (("mn", problem.shape[0], plan.rows), ("k", problem.shape[1], problem.instruction_k)):
         if extent % part:
             raise _MismatchError("instructions do not cover the tile", axis=axis, extent=extent, instruction=part)
     expected = list(_grid(plan))
@@ -252,7 +269,7 @@ def _check_addresses(plan: OperandPlan) -> int:
         requested = requested_addresses(plan.problem, phase)
         for tile in plan.tiles:
             read = _read(plan, tile, phase)
-            wanted = requested[tile.mn : tile.mn + plan.rows, tile.k : tile.k + hardware.INSTRUCTION_K]
+            wanted = requested[tile.mn : tile.mn + plan.rows, tile.k : tile.k + plan.problem.instruction_k]
             different = np.argwhere(read != wanted)
             if different.size:
                 row, column = (int(x) for x in different[0])
@@ -264,19 +281,24 @@ def _check_addresses(plan: OperandPlan) -> int:
                     read_byte=int(read[row, column]) - phase,
                     tile_base_bytes=phase,
                 )
-            end = max(end, int(read.max()) + 2 - phase)
+            end = max(end, int(read.max()) + max(plan.problem.element_bits // 8, 1) - phase)
     return end
 
 
 def _read(plan: OperandPlan, tile: InstructionTile, phase: int) -> npt.NDArray[np.int64]:
     """What the 64 bits read; that the fields say the same was checked before."""
     fields = reading.fields_of(tile.encoded)
-    read = "reserved bits" if fields is None else reading.read_addresses(fields, plan.rows, plan.major, phase)
+    read = "reserved bits" if fields is None else _known(plan, fields, phase)
     if isinstance(read, str):
         raise _MismatchError(
             "what this descriptor reads is not known", mn=tile.mn, k=tile.k, tile_base_bytes=phase, reason=read
         )
     return read
+
+
+def _known(plan: OperandPlan, fields: reading.Fields, phase: int) -> npt.NDArray[np.int64] | str:
+    problem = plan.problem
+    return reading.read_addresses(fields, plan.rows, plan.major, phase, problem.element_bits, problem.instruction_k)
 
 
 def _check_steps(plan: OperandPlan) -> None:
@@ -285,7 +307,7 @@ def _check_steps(plan: OperandPlan) -> None:
         if plan.mn_steps is not plan.k_steps:
             raise _MismatchError("one axis has steps and the other has none", mn=plan.mn_steps, k=plan.k_steps)
         return
-    counts = (plan.problem.shape[0] // plan.rows, plan.problem.shape[1] // hardware.INSTRUCTION_K)
+    counts = (plan.problem.shape[0] // plan.rows, plan.problem.shape[1] // plan.problem.instruction_k)
     for axis, steps, count in (("mn", plan.mn_steps, counts[0]), ("k", plan.k_steps, counts[1])):
         size = 1
         for extent, _ in steps:
@@ -294,7 +316,10 @@ def _check_steps(plan: OperandPlan) -> None:
             raise _MismatchError("the steps do not count the instructions", axis=axis, expected=count, got=size)
     for tile in plan.tiles:
         word = plan.tiles[0].encoded
-        for steps, index in ((plan.mn_steps, tile.mn // plan.rows), (plan.k_steps, tile.k // hardware.INSTRUCTION_K)):
+        for steps, index in (
+            (plan.mn_steps, tile.mn // plan.rows),
+            (plan.k_steps, tile.k // plan.problem.instruction_k),
+        ):
             for extent, increment in steps:
                 word += index % extent * increment
                 index //= extent
@@ -309,13 +334,15 @@ def _check_steps(plan: OperandPlan) -> None:
 
 
 def _check_claims(plan: OperandPlan, end: int) -> None:
+    problem = plan.problem
     unread: set[str] = {"leading_bytes", "stride_bytes"}
     for tile in plan.tiles:
-        unread &= set(reading.unread(plan.rows, plan.major, tile.descriptor.swizzle))
+        mode = tile.descriptor.swizzle
+        unread &= set(reading.unread(plan.rows, plan.major, mode, problem.element_bits, problem.instruction_k))
     claims: tuple[tuple[str, object, object], ...] = (
         ("end_bytes", end, plan.end_bytes),
         ("unread", tuple(sorted(unread)), tuple(plan.unread)),
-        ("evidence", hardware.operand_evidence(plan.problem.operand), plan.evidence),
+        ("evidence", hardware.operand_evidence(problem.operand), plan.evidence),
     )
     for name, expected, got in claims:
         if expected != got:
@@ -324,6 +351,8 @@ def _check_claims(plan: OperandPlan, end: int) -> None:
 
 def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
     _check_cover(plan)
+    if plan.problem.element_bits < 8:
+        raise _malformed("plan must be of elements of whole bytes", plan.problem.dtype)
     columns = plan.problem.shape[1]
     total = 0
     for tile in plan.tiles:
@@ -331,8 +360,8 @@ def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
         _check_word(tile)
         read = _read(plan, tile, 0)
         rows = np.arange(tile.mn, tile.mn + plan.rows, dtype=np.int64)[:, None]
-        wanted = rows * columns + np.arange(tile.k, tile.k + hardware.INSTRUCTION_K, dtype=np.int64)[None, :]
-        index = read // 2
+        wanted = rows * columns + np.arange(tile.k, tile.k + plan.problem.instruction_k, dtype=np.int64)[None, :]
+        index = read * 8 // plan.problem.element_bits
         inside = index < written.size
         found = np.where(inside, written[np.minimum(index, written.size - 1)] if written.size else -1, -1)
         different = np.argwhere(found != wanted)

@@ -2,10 +2,11 @@
 
 Main definitions: ``OperandProblem``, ``OperandPlan``, ``InstructionTile``.
 
-Notation: element (mn, k) of the tile is wanted at ``tile base + XOR(smem_base_bytes + 2 * sum(digit * stride))``, where
-the XOR of the named swizzle acts on absolute shared byte addresses, digits are mixed-radix, fastest first, and the tile
-base is any multiple of ``align_bytes``. Descriptors of a plan are for the tile base 0; for another base, add base/16 to
-the low word.
+Notation: element (mn, k) of the tile is wanted at ``tile base + XOR(smem_base_bytes + size * sum(digit * stride))``,
+where the XOR of the named swizzle acts on absolute shared byte addresses, digits are mixed-radix, fastest first,
+``size`` is that of an element (of ``b1`` an eighth of a byte: strides count bits, and element (mn, k) is the bit
+``offset mod 8`` of its byte), and the tile base is any multiple of ``align_bytes``. Descriptors of a plan are for the
+tile base 0; for another base, add base/16 to the low word.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
-from layoutalg.ground.errors import LayoutError
-from layoutalg.proofs.dtypes import dtype_name, element_type, read_dtype
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.fields import (
     Claim,
     Digits,
@@ -44,8 +45,6 @@ PLAN_SCHEMA = "layoutalg/wgmma-plan/1"
 MAX_INT = 2**63 - 1
 STRIDE_FIELDS = ("leading_bytes", "stride_bytes")
 EVIDENCE = ("measured", "modelled")
-ELEMENT_BYTES = 2
-"""Of both element types."""
 DEFAULT_ALIGN_BYTES = 1024
 """The largest period of a swizzle: a base aligned to it is aligned to every pattern."""
 
@@ -59,10 +58,12 @@ class OperandProblem(Statement):
         shape: ``(mn, k)`` in elements.
         smem_modes: For MN, then for K: ``(extent, element stride)`` digits, fastest first.
         swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``; acts on absolute shared byte-address bits.
-        dtype: ``"f16"`` or ``"bf16"``.
+        dtype: A name of ``targets.nvidia.wgmma.DTYPES``: f16, bf16, tf32, e4m3, e5m2, s8, u8 or b1.
         smem_base_bytes: Bytes from the tile base to the element (0, 0), before the XOR.
         align_bytes: The tile base is known to be a multiple of this power of two, at least 16.
         arch: ``"sm_90a"``.
+        sparse: Whether the instruction's A is sparse: a tile of A is what is stored of it, and of B it reads twice the
+            K.
 
     Raises: MalformedError: LA372.
 
@@ -82,6 +83,7 @@ class OperandProblem(Statement):
     smem_base_bytes: int = 0
     align_bytes: int = DEFAULT_ALIGN_BYTES
     arch: str = hardware.ARCH
+    sparse: bool = False
 
     def __post_init__(self) -> None:
         set_fields(self, self.to_json(), _read_problem, "this is not an operand problem", _PLACES)
@@ -98,6 +100,7 @@ class OperandProblem(Statement):
         axes: Sequence[str] | None = None,
         align_bytes: int = DEFAULT_ALIGN_BYTES,
         arch: str = hardware.ARCH,
+        sparse: bool = False,
     ) -> OperandProblem:
         """Return the problem of reading a tile in shared memory as an operand.
 
@@ -112,6 +115,7 @@ class OperandProblem(Statement):
             axes: Names of the axes of ``smem``, MN first.
             align_bytes: As the field.
             arch: As the field.
+            sparse: As the field.
 
         Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
 
@@ -125,18 +129,31 @@ class OperandProblem(Statement):
         named = isinstance(tensor, (str, type, np.dtype)) or not (
             hasattr(tensor, "shape") or isinstance(tensor, (tuple, list))
         )
-        dtype = dtype_name(tensor) if named else tensor_of(tensor).dtype
-        if dtype not in hardware.DTYPES:
-            named_so = element_type(tensor).name if named else dtype
-            rule = f"must be one of {', '.join(hardware.DTYPES)}, the types whose descriptors were measured on a device"
-            raise malformed_field("dtype", rule, named_so)
-        names = tuple(hardware.SWIZZLES)
-        shared = shared_tile(smem, tile, ELEMENT_BYTES, swizzle, names=names, axes=axes)
+        dtype = operand_dtype(tensor if named else tensor_of(tensor).dtype)
+        if dtype is None:
+            named_so = element_type(tensor).name if named else tensor_of(tensor).dtype
+            raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", named_so)
+        names, bits = tuple(hardware.SWIZZLES), hardware.OPERAND_BITS[dtype]
+        if bits < 8:
+            digits, after, start = _bit_tile(smem, tile, swizzle, axes)
+            mn, k = (math.prod(extent for extent, _ in modes) for modes in digits)
+            return cls(operand, (mn, k), digits, after, dtype, start, align_bytes, arch, sparse)
+        shared = shared_tile(smem, tile, bits // 8, swizzle, names=names, axes=axes)
         if len(shared.modes) != 2:
             raise malformed_field("smem", "must have the two dimensions of an operand", len(shared.modes))
-        base = ELEMENT_BYTES * shared.base
+        base = bits // 8 * shared.base
         shape, modes = (shared.tile[0], shared.tile[1]), (shared.modes[0], shared.modes[1])
-        return cls(operand, shape, modes, shared.swizzle, dtype, base, align_bytes, arch)
+        return cls(operand, shape, modes, shared.swizzle, dtype, base, align_bytes, arch, sparse)
+
+    @property
+    def element_bits(self) -> int:
+        """Bits of an element."""
+        return hardware.OPERAND_BITS[self.dtype]
+
+    @property
+    def instruction_k(self) -> int:
+        """Elements along K that one instruction reads of this operand."""
+        return hardware.instruction_k(self.element_bits, self.sparse and self.operand == "B")
 
     def __str__(self) -> str:
         shapes = ",".join("(" + ",".join(str(n) for n, _ in modes) + ")" for modes in self.smem_modes)
@@ -146,6 +163,8 @@ class OperandProblem(Statement):
     def to_json(self) -> dict[str, object]:
         """Return the document that ``from_json`` reads back to an equal value."""
         given = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+        if given["sparse"] is False:  # documents of dense operands are as they always were
+            del given["sparse"]
         head = {key: given.pop(key) for key in ("arch", "operand", "shape", "dtype")}
         smem = {"modes": given.pop("smem_modes"), "swizzle": given.pop("swizzle")}
         return {"schema": PROBLEM_SCHEMA, **head, "smem": smem, **given}
@@ -165,7 +184,7 @@ _PLACES = {"/smem/modes": "smem_modes", "/smem/": "", "/": ""}
 
 def _read_problem(reader: Reader) -> tuple[Any, ...]:
     """Read the fields of a problem in their order."""
-    reader.keys(("schema", "operand", "shape", "smem"), ("arch", "dtype", "smem_base_bytes", "align_bytes"))
+    reader.keys(("schema", "operand", "shape", "smem"), ("arch", "dtype", "smem_base_bytes", "align_bytes", "sparse"))
     reader.schema(PROBLEM_SCHEMA)
     operand = reader.get("operand").text(("A", "B"))
     shape = reader.get("shape").integers(2, 1, limits.OPERAND_ELEMENTS)
@@ -175,13 +194,73 @@ def _read_problem(reader: Reader) -> tuple[Any, ...]:
     smem.keys(("modes", "swizzle"))
     modes = tuple(_read_modes(*entry) for entry in zip(smem.get("modes").items(2), shape, strict=True))
     swizzle = smem.get("swizzle").text(hardware.SWIZZLES)
-    dtype = read_dtype(reader.get("dtype"), hardware.DTYPES) if reader.has("dtype") else "f16"
+    dtype = _read_dtype(reader.get("dtype")) if reader.has("dtype") else "f16"
     base = reader.get("smem_base_bytes").integer(0, limits.SMEM_REACH) if reader.has("smem_base_bytes") else 0
     align = reader.get("align_bytes").integer(16, 1 << 18) if reader.has("align_bytes") else DEFAULT_ALIGN_BYTES
     if align & (align - 1):
         reader.get("align_bytes").fail("must be a power of two")
     arch = reader.get("arch").text((hardware.ARCH,)) if reader.has("arch") else hardware.ARCH
-    return operand, shape, modes, swizzle, dtype, base, align, arch
+    sparse = reader.get("sparse").value if reader.has("sparse") else False
+    if not isinstance(sparse, bool):
+        reader.get("sparse").fail("must be true or false")
+    if sparse and not hardware.multiply(dtype).sparse:
+        reader.get("sparse").fail(f"must be false: A of {dtype} is never sparse")
+    return operand, shape, modes, swizzle, dtype, base, align, arch, sparse
+
+
+def operand_dtype(value: object) -> str | None:
+    """Return the operand type of a name or type object, None where ``wgmma`` has none.
+
+    Example:
+        >>> operand_dtype("torch.float8_e5m2"), operand_dtype("b1"), operand_dtype("f64")
+        ('e5m2', 'b1', None)
+    """
+    found = "b1" if (name := element_type(value).name) == "i1" else name
+    return found if found in hardware.DTYPES else None
+
+
+def _bit_tile(
+    smem: object, tile: Sequence[int] | None, swizzle: object, axes: Sequence[str] | None
+) -> tuple[tuple[Digits, Digits], str, int]:
+    """Return the digits of a tile of bits, in bits, its swizzle and its base in bytes.
+
+    The tile is read as one of bytes, so eight neighbours along K must be the bits of a byte, low bit first.
+    """
+    from layoutalg.proofs.smem import shared_tile
+    from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
+
+    given = layout_of(smem, None if tile is None else tuple(tile), 1)
+    extents = tuple(extents_of(given, axes) if tile is None else tile)
+    if len(extents) != 2:
+        raise malformed_field("smem", "must have the two dimensions of an operand", len(extents))
+    if extents[1] % 8:
+        raise malformed_field("tile", "must have a multiple of 8 bits along K", extents)
+    table = offsets(given, extents, axes)
+    bits = table.reshape(extents[0], -1, 8)
+    wrong = np.argwhere(bits != bits[..., :1] // 8 * 8 + np.arange(8))
+    if len(wrong):
+        mn, byte, bit = (int(i) for i in wrong[0])
+        raise RepresentabilityError(
+            Diagnostic(
+                "LA377",
+                "eight neighbours along K are not the bits of one byte",
+                (str(given),),
+                f"element ({mn}, {8 * byte + bit}) has the offset {int(bits[mn, byte, bit])} bits",
+                witness={"mn": mn, "k": 8 * byte + bit, "offset": int(bits[mn, byte, bit])},
+            )
+        )
+    shared = shared_tile(bits[..., 0] // 8, None, 1, swizzle, names=tuple(hardware.SWIZZLES))
+    mn_digits, k_digits = (tuple((extent, 8 * step) for extent, step in modes) for modes in shared.modes)
+    return (mn_digits, ((8, 1), *k_digits)), shared.swizzle, shared.base
+
+
+def _read_dtype(node: Reader) -> str:
+    name = node.text()
+    try:
+        found = operand_dtype(name)
+    except LayoutError:
+        found = None
+    return found or node.text(hardware.DTYPES)
 
 
 def _read_modes(node: Reader, extent: int) -> Digits:

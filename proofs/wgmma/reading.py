@@ -4,17 +4,18 @@ Main definitions: ``Fields``, ``fields_of``, ``read_addresses``, ``unread``, ``p
 
 Main statements: with W = 1, 2, 4, 8 for NONE, 32B, 64B, 128B, leading bytes L, stride bytes S, element (m, k) lies at
 
-  - K-major, NONE:      16 (m mod 8) + S (m div 8) + L (k div 8) + 2 (k mod 8)
-  - K-major, swizzled:  16 W (m mod 8) + S (m div 8) + 2 k
+  - K-major, NONE:      16 (m mod 8) + S (m div 8) + L (b div 16) + b mod 16
+  - K-major, swizzled:  16 W (m mod 8) + S (m div 8) + L (b div 16 W) + b mod 16 W
   - MN-major, NONE:     2 (m mod 8) + S (m div 8) + 16 (k mod 8) + L (k div 8)
   - MN-major, swizzled: 2 (m mod 8 W) + L (m div 8 W) + 16 W (k mod 8) + S (k div 8)
 
-from the start, and the 16-byte chunk c of that address is read as c XOR ((address div 128 - base offset) mod W).
+from the start, where b is k times the bits of an element div 8, and the 16-byte chunk c of that address is read as c
+XOR ((address div 128 - base offset) mod W).
 
 Implementation notes: shares no function with ``targets``, which the finder uses: formulas in place of digit patterns,
 chunk numbers in place of address bits, fields cut out of the word in place of a word put together from fields.
 
-References: PTX ISA 9.1 section 9.7.15.5; reads of 1,200 descriptors on an NVIDIA H200.
+References: PTX ISA 9.1 section 9.7.15.5; reads of random descriptors on a device.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from layoutalg.ground.kinds import checked_kinds
 
 SHARED_BYTES = 2**18
 """Addresses have 18 bits; what lies beyond was not measured."""
-INSTRUCTION_K = 16
+K_BITS = 256
+"""Of one row, read by one dense instruction."""
 CHUNK_BYTES = 16
 SWIZZLES = ("NONE", "128B", "64B", "32B")
 """By the number in the top two bits."""
@@ -73,7 +75,9 @@ def period_bytes(swizzle: str) -> int:
     return CHUNK_BYTES if SPANS[swizzle] == 1 else 128 * SPANS[swizzle]
 
 
-def read_addresses(fields: Fields, rows: int, major: str, tile_base_bytes: int) -> npt.NDArray[np.int64] | str:
+def read_addresses(
+    fields: Fields, rows: int, major: str, tile_base_bytes: int, bits: int = 16, k: int = 16
+) -> npt.NDArray[np.int64] | str:
     """Return the shared byte address read for each element of one instruction, or why it is not known.
 
     Args:
@@ -81,14 +85,18 @@ def read_addresses(fields: Fields, rows: int, major: str, tile_base_bytes: int) 
         rows: Rows that the instruction reads.
         major: ``"K"`` or ``"MN"``.
         tile_base_bytes: Where the tile base is.
+        bits: Bits of an element.
+        k: Elements along K that the instruction reads.
 
     Returns:
-        int64[rows, 16].
+        int64[rows, k]; of bits, the bytes that hold them.
     """
+    if major == "MN" and bits != 16:
+        return f"elements of {bits} bits are never MN-major"
     for name in ("leading_bytes", "stride_bytes"):
-        if getattr(fields, name) == 0 and name not in unread(rows, major, fields.swizzle):
+        if getattr(fields, name) == 0 and name not in unread(rows, major, fields.swizzle, bits, k):
             return f"not measured: {name} = 0, which this operand reads"
-    offsets = _offsets(fields.leading_bytes, fields.stride_bytes, rows, major, SPANS[fields.swizzle])
+    offsets = _offsets(fields.leading_bytes, fields.stride_bytes, rows, major, SPANS[fields.swizzle], bits, k)
     linear = tile_base_bytes + fields.start_address_bytes + offsets
     if int(linear.max()) >= SHARED_BYTES:
         return f"not measured: byte address {int(linear.max())}, beyond the 18 bits of an address"
@@ -97,7 +105,7 @@ def read_addresses(fields: Fields, rows: int, major: str, tile_base_bytes: int) 
     return linear + CHUNK_BYTES * ((chunk ^ phase) - chunk)
 
 
-def unread(rows: int, major: str, swizzle: str) -> tuple[str, ...]:
+def unread(rows: int, major: str, swizzle: str, bits: int = 16, k: int = 16) -> tuple[str, ...]:
     """Return the stride fields that change no address of an instruction, found by changing them.
 
     Example:
@@ -105,17 +113,20 @@ def unread(rows: int, major: str, swizzle: str) -> tuple[str, ...]:
         (('leading_bytes',), ())
     """
     span = SPANS[swizzle]
-    some = _offsets(16, 16, rows, major, span)
+    some = _offsets(16, 16, rows, major, span, bits, k)
     changed = (("leading_bytes", (32, 16)), ("stride_bytes", (16, 32)))
-    return tuple(name for name, fields in changed if np.array_equal(some, _offsets(*fields, rows, major, span)))
+    return tuple(
+        name for name, fields in changed if np.array_equal(some, _offsets(*fields, rows, major, span, bits, k))
+    )
 
 
-def _offsets(leading: int, stride: int, rows: int, major: str, span: int) -> npt.NDArray[np.int64]:
-    m, k = np.indices((rows, INSTRUCTION_K), dtype=np.int64)
-    if major == "K" and span == 1:
-        return 16 * (m % 8) + stride * (m // 8) + leading * (k // 8) + 2 * (k % 8)
+def _offsets(
+    leading: int, stride: int, rows: int, major: str, span: int, bits: int, along: int
+) -> npt.NDArray[np.int64]:
+    m, k = np.indices((rows, along), dtype=np.int64)
     if major == "K":
-        return 16 * span * (m % 8) + stride * (m // 8) + 2 * k
+        byte, row = k * bits // 8, 16 * span
+        return row * (m % 8) + stride * (m // 8) + leading * (byte // row) + byte % row
     if span == 1:
         return 2 * (m % 8) + stride * (m // 8) + 16 * (k % 8) + leading * (k // 8)
     return 2 * (m % (8 * span)) + leading * (m // (8 * span)) + 16 * span * (k % 8) + stride * (k // 8)

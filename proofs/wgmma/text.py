@@ -42,7 +42,8 @@ def _lines(plan: OperandPlan) -> Iterator[str]:
     head = "unproved" if plan.certificate is None else "admissible"
     yield (
         f"{head:<14}operand {problem.operand} is {plan.major}-major (transpose {plan.transpose}), "
-        f"{many} of {plan.rows} x 16 {problem.dtype}, swizzle {first.swizzle}"
+        f"{many}{' (sparse A)' if problem.sparse else ''} of {plan.rows} x {problem.instruction_k} "
+        f"{problem.dtype}, swizzle {first.swizzle}"
     )
     words = [
         f"{name.removesuffix('_bytes')} {getattr(first, name)} B" + (" (not read)" if name in plan.unread else "")

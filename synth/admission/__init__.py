@@ -71,7 +71,7 @@ def admissible(
         >>> bool(found), found.descriptor.base.swizzle, found.certificate.kind
         (True, '128B', 'wgmma-operand')
         >>> print(admissible("(64,64):(72,1)", "wgmma.A").rules)
-        ('WGMMA_LAYOUT',)
+        ('WGMMA_PITCH', 'WGMMA_MAJOR')
     """
     if not isinstance(consumer, str):
         raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
@@ -81,9 +81,12 @@ def admissible(
     if head is None:
         raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    if wgmma.is_problem(layout):
+        layout, dtype, tile, align_bytes, options = wgmma.stated(layout, consumer, options)
     request = request_of(
-        layout, consumer, target, dtype, tile, align_bytes, options, of_registers=head in _OF_REGISTERS
-    )
+        layout, consumer, target, dtype, tile, align_bytes, options, of_registers=head in _OF_REGISTERS or
+        consumer in wgmma.OF_REGISTERS,
+    )  # fmt: skip
     missing = model_of(target).consumer(consumer)
     if isinstance(missing, Absent):
         return _absent(request, missing)

@@ -1,52 +1,264 @@
-"""Whether ``wgmma`` reads a layout as operand A or B.
+"""Whether ``wgmma`` takes a layout: A or B in shared memory, dense or sparse, A in registers, or the accumulator.
 
-Main definitions: ``find``.
+Main definitions: ``find``, ``RegisterPlan``, ``OF_REGISTERS``; ``is_problem`` and ``stated`` for operand problems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
-from layoutalg.ground.verdict import Unknown
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.layout import Layout
 from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.operands import no_operand, operand
-from layoutalg.proofs.wgmma import OperandProblem
-from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.proofs.listed import listed
+from layoutalg.proofs.wgmma import OperandProblem, requested_addresses
+from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
+from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
 from layoutalg.targets.nvidia import wgmma as hardware
 
 RULE = "WGMMA_LAYOUT"
+SHARED = ("wgmma.A", "wgmma.B", "wgmma.A.sparse", "wgmma.B.sparse")
+OF_REGISTERS = ("wgmma.A.registers", "wgmma.A.registers.sparse", "wgmma.D")
+"""Consumers whose layout is one of registers: (register, lane, warp) -> (row, k) of A, (row, column) of D."""
+WARPS = 4
+"""Warps of one warpgroup, 16 rows each."""
+_SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPlan:
+    """A layout of registers as operands of ``wgmma``.
+
+    Args:
+        operand: ``"A"`` or ``"D"``.
+        dtype: Element type.
+        shape: Tile of one instruction: (64, K) of A, (64, N) of D.
+        tiling: Which registers and which place each warp's part takes: 16 rows by K, or by 8 columns of D.
+
+    Raises: MalformedError: LA815.
+    """
+
+    operand: str
+    dtype: str
+    shape: tuple[int, int]
+    tiling: Tiling
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA815")
+
+    def __str__(self) -> str:
+        rows, columns = self.shape
+        return f"{self.operand} of wgmma in registers, {rows} x {columns} {self.dtype}, per warp {self.tiling}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/wgmma-registers/1", "operand": self.operand, "dtype": self.dtype,
+            "shape": list(self.shape), "tiling": self.tiling.to_json(),
+        }  # fmt: skip
 
 
 def find(request: Request) -> Admission:
-    """Return the descriptors, or why there are none.
+    """Return the descriptors or registers, or why there are none.
+
+    Mathematically: in shared memory: some descriptor of each instruction denotes its part of the layout, under one
+    major and one swizzle; ``.sparse``: as the stored elements of sparse A, or as B of a sparse instruction. In
+    registers: the layout is a tiling of the fragment, warps of a warpgroup 16 rows each in order.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
-        >>> admissible("(64,64):(1,64)", "wgmma.A", dtype="f16").descriptor.major
+        >>> admissible("Sw<3,3,3> o 0 o (64,64):(1,64)", "wgmma.A", dtype="f16").descriptor.major
         'MN'
+        >>> admissible("(64,64):(1,64)", "wgmma.A", dtype="e4m3").rules
+        ('WGMMA_MAJOR', 'WGMMA_PITCH')
+        >>> admissible(hardware.register_layout("s8"), "wgmma.A.registers", dtype="s8").descriptor.shape
+        (64, 32)
     """
-    request.only()
-    if request.consumer not in ("wgmma.A", "wgmma.B"):
-        raise CHECK.malformed("consumer", "must be wgmma.A or wgmma.B", request.consumer)
+    registers = request.consumer in OF_REGISTERS
+    if not registers and request.consumer not in SHARED:
+        raise CHECK.malformed("consumer", f"must be one of {', '.join((*SHARED, *OF_REGISTERS))}", request.consumer)
+    request.only(*(("n",) if request.consumer == "wgmma.D" else ("metadata", "selector")
+                   if request.consumer == "wgmma.A.sparse" else ()))  # fmt: skip
     if not hardware.has_wgmma(request.target):
         return _refused(request, "WGMMA_ARCH", f"{request.target} has no wgmma, {hardware.ARCH} has")
-    name = request.dtype.name
-    if name not in hardware.DTYPES:
-        return Unknown(f"descriptors of {name} operands are not known here", ("wgmma",))
+    if request.consumer == "wgmma.D":
+        return _accumulator(request)
+    name = operand_dtype(_SAME.get(request.dtype.name, request.dtype.name))
+    if name is None:
+        known = ", ".join(hardware.DTYPES)
+        return _refused(request, "WGMMA_DTYPE", f"operands are of {known}, not {request.dtype.name}")
+    if request.consumer.endswith(".sparse") and not hardware.multiply(name).sparse:
+        return _refused(request, "WGMMA_SPARSE", f"A of {name} is never sparse")
+    if registers:
+        each, k = 32 // hardware.multiply(name).bits, hardware.multiply(name).k
+        return _registers(request, "A", name, _fragment(each, k, 2), (64, k), each)
+    return _shared(request, name)
+
+
+def _shared(request: Request, name: str) -> Admission:
+    sparse = request.consumer.endswith(".sparse")
+    side = request.consumer.split(".")[1]
+    told = _metadata(request, name)
+    if told is not None:
+        return told
     try:
         problem = OperandProblem.of(
-            request.consumer[-1], name, request.layout, tile=request.extents, align_bytes=request.align_bytes
+            side, name, request.layout, tile=request.extents, align_bytes=request.align_bytes, sparse=sparse
         )
         plan = synthesize_wgmma(problem)
     except RepresentabilityError as error:
-        return _refused(request, RULE, error.diagnostic.because, error.diagnostic.witness or {})
+        rule = "WGMMA_BITS" if name == "b1" else RULE
+        return _refused(request, rule, error.diagnostic.because, error.diagnostic.witness or {})
     except InadmissibleOperandError as error:
         said = error.diagnostic
-        return _refused(request, RULE, said.because, said.witness or {}, said.repairs, _evidence(problem))
+        rules, reasons = (error.rules, error.reasons) if error.rules else ((RULE,), (said.because,))
+        return Refused(
+            request.consumer, request.target, name, rules, reasons, said.witness or {}, said.repairs, _evidence(problem)
+        )
     return Admitted(request.consumer, request.target, name, plan, operand(plan), "measured")
+
+
+def _metadata(request: Request, name: str) -> Refused | None:
+    """Compare the metadata's layout, where one is given, with the one that the instruction reads."""
+    if "metadata" not in request.options:
+        return None
+    selector = CHECK.integer(request.options.get("selector", 0), "selector", 0, 2)
+    wanted = hardware.metadata_coordinates(hardware.multiply(name).bits, selector)
+    heard = wanted[..., 0] >= 0
+    given = np.asarray(request.options["metadata"])
+    if given.shape != wanted.shape or given.dtype.kind not in "iu":
+        rule = "must be integers [thread, nibble, 2], the row and the group that each nibble tells of"
+        raise CHECK.malformed("metadata", rule, given.shape)
+    wrong = np.argwhere(heard & (given != wanted).any(axis=-1))
+    if not len(wrong):
+        return None
+    thread, nibble = (int(part) for part in wrong[0])
+    holds, needs = (tuple(int(part) for part in table[thread, nibble]) for table in (given, wanted))
+    return _refused(
+        request, "WGMMA_METADATA", "the metadata of another row or group is heard there",
+        {"thread": thread, "nibble": nibble, "holds": holds, "needs": needs},
+    )  # fmt: skip
+
+
+def _fragment(each: int, columns: int, row_groups: int) -> LinearLayout:
+    """One warp's part: ``each`` elements to a lane, four lanes along the columns, eight rows, then the next groups."""
+    inside = [(0, 1 << place) for place in range(each.bit_length() - 1)]
+    rows = [(8 << place, 0) for place in range(row_groups.bit_length() - 1)]
+    far = [(0, step) for step in (4 * each << place for place in range(16)) if step < columns]
+    lanes = [(0, each), (0, 2 * each), (1, 0), (2, 0), (4, 0)]
+    bases = {"register": [*inside, *rows, *far], "lane": lanes}
+    return LinearLayout.from_bases(bases, {"row": 8 * row_groups, "column": columns})
+
+
+def _registers(
+    request: Request, side: str, name: str, fragment: LinearLayout, shape: tuple[int, int], word: int
+) -> Admission:
+    layout = request.layout
+    if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims) or len(layout.out_dims) != 2:
+        because = "the layout does not take register, lane and warp to two coordinates"
+        return _refused(request, "WGMMA_FRAGMENT", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
+    found = tiling(layout, fragment, word)
+    if isinstance(found, Mismatch):
+        return _refused(request, "WGMMA_FRAGMENT", found.because, found.witness)
+    apart = _warps(found)
+    if apart is not None:
+        return _refused(request, "WGMMA_FRAGMENT", *apart)
+    asked = coordinates(layout)[0]
+    statement = {"f": document(_flat(found.table(fragment), asked)), "g": document(_flat(asked, asked))}
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} takes the registers")
+    plan = RegisterPlan(side, name, shape, found)
+    return Admitted(request.consumer, request.target, name, plan, seal, "measured")
+
+
+def _warps(found: Tiling) -> tuple[str, dict[str, object]] | None:
+    """Say where the warps of a warpgroup do not hold 16 rows each, in order, of one instruction."""
+    for registers, points in zip(found.registers, found.starts, strict=True):
+        if len(points) % WARPS:
+            return f"a warpgroup has {WARPS} warps", {"warps": len(points)}
+        for warp, point in enumerate(points):
+            first = points[warp - warp % WARPS]
+            needs = (first[0] // 64 * 64 + 16 * (warp % WARPS), first[1])
+            if tuple(point) != needs:
+                at = {"register": registers[0], "lane": 0, "warp": warp, "holds": tuple(point), "needs": needs}
+                return "warps of a warpgroup take 16 rows each, in order", at
+    return None
+
+
+def _accumulator(request: Request) -> Admission:
+    kinds = {"f16": 2, "f32": 1, "s32": 1}
+    name = request.dtype.name
+    if name not in kinds:
+        return _refused(request, "WGMMA_DTYPE", f"accumulators are f16, f32 or s32, not {name}")
+    admission = _registers(request, "D", name, _fragment(2, 8, 2), (64, 8), kinds[name])
+    if not isinstance(admission, Admitted):
+        return admission
+    found: Tiling = admission.descriptor.tiling
+    columns: dict[Any, list[int]] = {}
+    for points in found.starts:
+        for warp in range(0, len(points), WARPS):
+            columns.setdefault((warp, points[warp][0]), []).append(points[warp][1])
+    legal = hardware.INTEGER_N if name == "s32" else hardware.FLOAT_N
+    runs = {tuple(sorted(set(held))) for held in columns.values()}
+    widths = {len(run) * 8 for run in runs}
+    n = CHECK.integer(request.options["n"], "n", 8, 257) if "n" in request.options else None
+    whole = len(runs) == 1 and all(held[0] + 8 * i == at for held in runs for i, at in enumerate(held))
+    width = max(widths)
+    chosen = n if n is not None else next((value for value in reversed(legal) if width % value == 0), 0)
+    if not whole or chosen not in legal or width % chosen:
+        because = f"instructions of N = {', '.join(map(str, legal))} columns side by side cover the tile"
+        return _refused(request, "WGMMA_ROWS", because, {"columns": width, "n": chosen})
+    plan = RegisterPlan("D", name, (64, chosen), found)
+    return Admitted(request.consumer, request.target, name, plan, admission.certificate, "measured")
+
+
+def _flat(table: IntArray, like: IntArray) -> IntArray:
+    """Return coordinates as one number each."""
+    return np.asarray(table[..., 0] + (int(like[..., 0].max()) + 1) * table[..., 1], dtype=np.int64).reshape(-1)
+
+
+def is_problem(layout: object) -> bool:
+    """Return whether an operand problem, its document or its JSON text was given in place of a layout.
+
+    Example:
+        >>> is_problem("(64,64):(64,1)")
+        False
+    """
+    if isinstance(layout, str):
+        return layout.lstrip().startswith("{") and f'"{PROBLEM_SCHEMA}"' in layout
+    return isinstance(layout, OperandProblem) or (
+        isinstance(layout, Mapping) and layout.get("schema") == PROBLEM_SCHEMA
+    )
+
+
+def stated(
+    layout: object, consumer: str, options: Mapping[str, object]
+) -> tuple[object, str, None, int, dict[str, object]]:
+    """Return what an operand problem asks, as the arguments of a request: layout, type, tile, alignment, options.
+
+    Raises: MalformedError: LA010, LA011, LA372, LA801.
+    """
+    given = load_json(layout) if isinstance(layout, str) else layout
+    problem = given if isinstance(given, OperandProblem) else OperandProblem.from_json(given)
+    named = f"wgmma.{problem.operand}" + (".sparse" if problem.sparse else "")
+    if consumer.startswith("wgmma.") and consumer != named:
+        raise CHECK.malformed("consumer", f"must be {named}: the problem is one of that", consumer)
+    places = requested_addresses(problem) * 8 // problem.element_bits
+    if problem.element_bits < 8:
+        places = places + np.arange(problem.shape[1]) % 8
+    return listed(places), problem.dtype, None, problem.align_bytes, dict(options)
 
 
 def _evidence(problem: OperandProblem) -> Certificate | None:

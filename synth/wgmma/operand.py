@@ -25,12 +25,13 @@ __all__ = [
 Modes = tuple[tuple[int, int], ...]
 
 
-def canonical_swizzle(shape: tuple[int, int], major: str) -> str:
-    """Return the widest swizzle whose span divides the contiguous extent of a 16-bit tile.
+def canonical_swizzle(shape: tuple[int, int], major: str, dtype: str = "f16") -> str:
+    """Return the widest swizzle whose span divides the contiguous extent of a tile.
 
     Args:
-        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of 8.
+        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of 16 bytes.
         major: ``"K"`` or ``"MN"``.
+        dtype: Element type.
 
     Raises: MalformedError: LA363.
 
@@ -40,25 +41,26 @@ def canonical_swizzle(shape: tuple[int, int], major: str) -> str:
     """
     extent = shape[1] if major == "K" else shape[0]
     for swizzle in reversed(hardware.SWIZZLES):
-        if extent % (SWIZZLE_TABLE[swizzle].span_bytes // 2) == 0:
+        if extent % _span(swizzle, dtype) == 0:
             return swizzle
-    raise _not_canonical(f"the {major} extent {extent} is not a multiple of 8")
+    raise _not_canonical(f"the {major} extent {extent} is not a multiple of 16 bytes")
 
 
-def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[Modes, Modes]:
+def canonical_modes(shape: tuple[int, int], major: str, swizzle: str, dtype: str = "f16") -> tuple[Modes, Modes]:
     """Return the digits of a canonical tile: columns of one swizzle span, each a dense block, blocks one after another.
 
     This is what one bulk tensor copy per span-wide box leaves in shared memory.
 
     Args:
-        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of the span (8, 16, 32, 64 elements).
+        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of the span (16, 32, 64, 128 bytes).
         major: ``"K"`` or ``"MN"``: the axis along which elements are contiguous.
         swizzle: A descriptor swizzle name.
+        dtype: Element type; only 16-bit elements may be MN-major.
 
     Returns:
         Digits of MN and of K: ``(extent, element stride)``, fastest first.
 
-    Raises: MalformedError: LA363, LA354, LA358.
+    Raises: MalformedError: LA363, LA354, LA358, LA810. TargetRuleError: LA812.
 
     Example:
         >>> canonical_modes((128, 128), "K", "128B")
@@ -68,8 +70,8 @@ def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[M
 
     Source: PTX ISA 9.1 section 9.7.15.5.
     """
-    hardware.read_pattern(major, swizzle)
-    span = SWIZZLE_TABLE[swizzle].span_bytes // 2
+    hardware.read_pattern(major, swizzle, hardware.multiply(dtype).bits)
+    span = _span(swizzle, dtype)
     along, across = (shape[1], shape[0]) if major == "K" else (shape[0], shape[1])
     if along % span:
         raise _not_canonical(f"the {major} extent {along} is not a multiple of the {swizzle} span, {span} elements")
@@ -80,7 +82,13 @@ def canonical_modes(shape: tuple[int, int], major: str, swizzle: str) -> tuple[M
 
 
 def canonical_operand(
-    operand: str, shape: tuple[int, int], *, major: str = "K", swizzle: str | None = None, dtype: str = "f16"
+    operand: str,
+    shape: tuple[int, int],
+    *,
+    major: str = "K",
+    swizzle: str | None = None,
+    dtype: str = "f16",
+    sparse: bool = False,
 ) -> OperandProblem:
     """Return the problem of a canonical tile.
 
@@ -89,7 +97,8 @@ def canonical_operand(
         shape: ``(mn, k)`` in elements.
         major: ``"K"`` or ``"MN"``.
         swizzle: A descriptor swizzle name; the widest that fits where None.
-        dtype: ``"f16"`` or ``"bf16"``.
+        dtype: Element type.
+        sparse: Whether A of the instruction is sparse.
 
     Raises: MalformedError: LA363, LA354, LA358, LA372.
 
@@ -97,8 +106,14 @@ def canonical_operand(
         >>> print(canonical_operand("B", (256, 64), major="MN"))
         B f16 128B XOR o 0 o ((64,4),(64)):((1,4096),(64))
     """
-    chosen = canonical_swizzle(shape, major) if swizzle is None else swizzle
-    return OperandProblem(operand, shape, canonical_modes(shape, major, chosen), chosen, dtype)
+    chosen = canonical_swizzle(shape, major, dtype) if swizzle is None else swizzle
+    modes = canonical_modes(shape, major, chosen, dtype)
+    return OperandProblem(operand, shape, modes, chosen, dtype, sparse=sparse)
+
+
+def _span(swizzle: str, dtype: str) -> int:
+    """Elements in a swizzle span."""
+    return 8 * SWIZZLE_TABLE[swizzle].span_bytes // hardware.multiply(dtype).bits
 
 
 def _not_canonical(because: str) -> MalformedError:

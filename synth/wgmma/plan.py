@@ -20,11 +20,10 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
-from layoutalg.synth.wgmma.reading import Table, base_phases, differences, linear_addresses
+from layoutalg.synth.wgmma.reading import Table, base_phases, differences, is_byte_wise, linear_addresses, majors
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.nvidia import wgmma as hardware
 
-K = hardware.INSTRUCTION_K
 Steps = tuple[tuple[int, int], ...]
 
 
@@ -106,7 +105,7 @@ def find(problem: OperandProblem) -> OperandPlan | None:
         >>> find(OperandProblem("B", (24, 16), (((24, 1),), ((16, 24),)))) is None
         True
     """
-    if problem.shape[1] % K:
+    if problem.shape[1] % problem.instruction_k or not is_byte_wise(problem):
         return None
     linear = linear_addresses(problem)
     if int(linear.max()) + base_phases(problem, problem.swizzle)[-1] >= hardware.ADDRESS_LIMIT_BYTES:
@@ -115,7 +114,7 @@ def find(problem: OperandProblem) -> OperandPlan | None:
     choices = _row_choices(problem)
     readable = _readable(problem, linear, choices[-1], modes) if choices else []
     for rows in choices:
-        for major in hardware.MAJORS:
+        for major in majors(problem):
             for swizzle in modes:
                 clock.check("the search for descriptors")
                 if (major, swizzle) not in readable:
@@ -128,16 +127,17 @@ def find(problem: OperandProblem) -> OperandPlan | None:
 
 def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence[str]) -> list[tuple[str, str]]:
     """Return the modes that read the first rows of the tile: where they do not, no mode with more rows does."""
-    block = hardware.swizzle_phase(linear[:rows, :K], problem.swizzle)
-    chunk = int(block[0, 0]) + 2 * np.arange(hardware.UNIT_BYTES // 2)
+    bits = problem.element_bits
+    block = hardware.swizzle_phase(linear[:rows, : problem.instruction_k], problem.swizzle)
+    chunk = int(block[0, 0]) + np.arange(8 * hardware.UNIT_BYTES // bits) * bits // 8
     lines = {"K": block[0, : chunk.size], "MN": block[: chunk.size, 0]}
     found = []
-    for major in hardware.MAJORS:
+    for major in majors(problem):
         if np.array_equal(lines[major], chunk):  # every mode holds 16 bytes together
             for swizzle in modes:
                 for base_offset in range(hardware.swizzle_rows(swizzle)):
-                    descriptor = _solve(block, major, swizzle, base_offset)
-                    if descriptor is not None and _reads(descriptor, major, block, 0):
+                    descriptor = _solve(block, major, swizzle, base_offset, bits)
+                    if descriptor is not None and _reads(descriptor, major, block, 0, bits):
                         found.append((major, swizzle))
                         break
     return found
@@ -145,7 +145,7 @@ def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence
 
 def _row_choices(problem: OperandProblem) -> list[int]:
     """Rows per instruction that divide the tile equally, fewest instructions first."""
-    legal = hardware.instruction_rows(problem.operand)
+    legal = hardware.instruction_rows(problem.operand, problem.dtype)
     return [rows for rows in reversed(legal) if problem.shape[0] % rows == 0]
 
 
@@ -153,7 +153,8 @@ def _derive(
     problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str
 ) -> list[InstructionTile] | None:
     """Return the descriptors of every instruction in one mode; base offsets equal throughout where possible."""
-    corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], K)]
+    step, bits = problem.instruction_k, problem.element_bits
+    corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], step)]
     offsets = range(hardware.swizzle_rows(swizzle))
     phases = base_phases(problem, swizzle)
     wanted: dict[int, Table] = {}
@@ -161,11 +162,13 @@ def _derive(
     def block(phase: int, mn: int, k: int) -> Table:
         if phase not in wanted:  # most candidates fail at the first phase, so the others are made on demand
             wanted[phase] = hardware.swizzle_phase(linear + phase, problem.swizzle)
-        return wanted[phase][mn : mn + rows, k : k + K]
+        return wanted[phase][mn : mn + rows, k : k + step]
 
     def solve(corner: tuple[int, int], base_offset: int) -> InstructionTile | None:
-        descriptor = _solve(block(0, *corner), major, swizzle, base_offset)
-        if descriptor is None or not all(_reads(descriptor, major, block(phase, *corner), phase) for phase in phases):
+        descriptor = _solve(block(0, *corner), major, swizzle, base_offset, bits)
+        if descriptor is None or not all(
+            _reads(descriptor, major, block(phase, *corner), phase, bits) for phase in phases
+        ):
             return None
         return InstructionTile(*corner, descriptor, descriptor.encode())
 
@@ -192,19 +195,21 @@ def _derive(
     return mixed
 
 
-def _solve(block: Table, major: str, swizzle: str, base_offset: int) -> hardware.MatrixDescriptor | None:
+def _solve(block: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:
     """Undo the XOR and read start, LBO and SBO off the first element and the unit coordinates of their digits."""
-    start, fields = differences(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle)
+    start, fields = differences(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle, bits)
     values = [start, *fields.values()]
     if any(value % hardware.UNIT_BYTES or not 0 <= value < hardware.ADDRESS_LIMIT_BYTES for value in values):
         return None
     return hardware.MatrixDescriptor(start, fields["leading_bytes"], fields["stride_bytes"], base_offset, swizzle)
 
 
-def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phase: int) -> bool:
+def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phase: int, bits: int) -> bool:
     """Whether the descriptor, moved with the tile base, reads the block wanted at that base."""
     try:
-        read = hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major)
+        read = hardware.operand_offsets(
+            descriptor.moved(phase), rows=block.shape[0], k=block.shape[1], element_bits=bits, major=major
+        )
     except (TargetRuleError, MalformedError):
         return False
     return np.array_equal(read, block)
@@ -213,13 +218,15 @@ def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phas
 def _assemble(
     problem: OperandProblem, rows: int, major: str, swizzle: str, tiles: Sequence[InstructionTile]
 ) -> OperandPlan:
-    end = 0
+    end, step, bits = 0, problem.instruction_k, problem.element_bits
     phases = base_phases(problem, swizzle)
     for phase in phases:
         for tile in tiles:
-            read = hardware.operand_offsets(tile.descriptor.moved(phase), rows=rows, major=major)
-            end = max(end, int(read.max()) + 2 - phase)
-    mn_steps, k_steps = _steps(tiles, problem.shape[0] // rows, problem.shape[1] // K) or (None, None)
+            read = hardware.operand_offsets(
+                tile.descriptor.moved(phase), rows=rows, k=step, element_bits=bits, major=major
+            )
+            end = max(end, int(read.max()) + max(bits // 8, 1) - phase)
+    mn_steps, k_steps = _steps(tiles, problem.shape[0] // rows, problem.shape[1] // step) or (None, None)
     return OperandPlan(
         problem,
         major,
@@ -229,7 +236,7 @@ def _assemble(
         end,
         mn_steps,
         k_steps,
-        hardware.unread_fields(rows, major, swizzle),
+        hardware.unread_fields(rows, major, swizzle, bits, step),
         hardware.operand_evidence(problem.operand),
     )
 

@@ -1,6 +1,6 @@
 """What the finder and its refusals read off a requested layout: addresses before the XOR, and field differences.
 
-Main definitions: ``axis_bytes``, ``linear_addresses``, ``base_phases``, ``differences``.
+Main definitions: ``axis_bytes``, ``linear_addresses``, ``is_byte_wise``, ``base_phases``, ``majors``, ``differences``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def axis_bytes(problem: OperandProblem) -> tuple[Table, Table]:
         >>> axis_bytes(OperandProblem("B", (8, 16), (((2, 1), (4, 32)), ((16, 2),))))[0].tolist()
         [0, 2, 64, 66, 128, 130, 192, 194]
     """
-    mn, k = (2 * table(modes) for modes in problem.smem_modes)
+    mn, k = (problem.element_bits * table(modes) // 8 for modes in problem.smem_modes)
     return mn, k
 
 
@@ -38,6 +38,21 @@ def linear_addresses(problem: OperandProblem) -> Table:
     return problem.smem_base_bytes + mn[:, None] + k[None, :]
 
 
+def is_byte_wise(problem: OperandProblem) -> bool:
+    """Return whether every element starts a byte, or eight one-bit elements along K are the bits of one, in order.
+
+    Example:
+        >>> is_byte_wise(OperandProblem("B", (8, 256), (((8, 256),), ((256, 1),)), dtype="b1"))
+        True
+        >>> is_byte_wise(OperandProblem("B", (8, 256), (((8, 1),), ((256, 8),)), dtype="b1"))
+        False
+    """
+    if problem.element_bits > 1:
+        return True
+    mn, k = (table(modes) for modes in problem.smem_modes)
+    return not (mn % 8).any() and not (k % 8 != np.arange(k.size) % 8).any()
+
+
 def base_phases(problem: OperandProblem, swizzle: str) -> range:
     """Return the tile bases that matter: those below the common period of both swizzles that the alignment allows.
 
@@ -49,19 +64,25 @@ def base_phases(problem: OperandProblem, swizzle: str) -> range:
     return range(0, period, min(problem.align_bytes, period))
 
 
-def differences(block: Table, major: str, swizzle: str) -> tuple[int, dict[str, int]]:
+def majors(problem: OperandProblem) -> tuple[str, ...]:
+    """Return the majors that the element type allows."""
+    return hardware.MAJORS if hardware.multiply(problem.dtype).transposable else ("K",)
+
+
+def differences(block: Table, major: str, swizzle: str, element_bits: int = 16) -> tuple[int, dict[str, int]]:
     """Return the start and the stride fields that a linear block has in one mode; unread fields hold 16.
 
     Args:
-        block: int64[rows, 16]: byte addresses of one instruction's elements, XOR undone.
+        block: int64[rows, k]: byte addresses of one instruction's elements, XOR undone.
         major: ``"K"`` or ``"MN"``.
         swizzle: The mode.
+        element_bits: Bits of an element.
 
     Example:
         >>> differences(np.arange(1024).reshape(64, 16) * 2, "K", "32B")
         (0, {'leading_bytes': 16, 'stride_bytes': 256})
     """
-    pattern = hardware.read_pattern(major, swizzle)
+    pattern = hardware.read_pattern(major, swizzle, element_bits, block.shape[1])
     first = int(block[0, 0])
     fields = {"leading_bytes": hardware.UNIT_BYTES, "stride_bytes": hardware.UNIT_BYTES}
     for line, digits in ((block[:, 0], pattern.mn), (block[0, :], pattern.k)):

@@ -18,35 +18,46 @@ import numpy as np
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError, plain
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.operand import canonical_operand
-from layoutalg.synth.wgmma.reading import Table, axis_bytes, base_phases, differences, linear_addresses
+from layoutalg.synth.wgmma.reading import (
+    Table,
+    axis_bytes,
+    base_phases,
+    differences,
+    is_byte_wise,
+    linear_addresses,
+    majors,
+)
 from layoutalg.targets.nvidia import wgmma as hardware
 
-K = hardware.INSTRUCTION_K
 SCHEMA = "layoutalg/wgmma-refusal/1"
 SOURCE = "PTX ISA 9.1 section 9.7.15.5 and measured reads, see targets.nvidia.wgmma.operand"
 Find = Callable[[OperandProblem], OperandPlan | None]
+Broken = tuple[str, str]
+"""A rule and what breaks it."""
 
 
 class InadmissibleOperandError(InfeasibleError):
-    """No measured descriptor mode reads the layout; ``.reasons`` says why, one sentence each."""
+    """No measured descriptor mode reads the layout; ``.reasons`` says why, one sentence for each of ``.rules``."""
 
-    def __init__(self, diagnostic: Diagnostic, reasons: tuple[str, ...]) -> None:
+    def __init__(self, diagnostic: Diagnostic, reasons: tuple[str, ...], rules: tuple[str, ...] = ()) -> None:
         super().__init__(diagnostic)
         self.reasons = reasons
+        self.rules = rules
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """Changes of the problem that were found to have a plan."""
         return self.diagnostic.repairs
 
-    def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[str, ...]]]:
-        return type(self), (self.diagnostic, self.reasons)
+    def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (self.diagnostic, self.reasons, self.rules)
 
     def to_json(self) -> dict[str, object]:
         """Return the refusal as JSON-ready data."""
         return {
             "schema": SCHEMA,
             "verdict": "inadmissible",
+            "rules": list(self.rules),
             "reasons": list(self.reasons),
             "witness": plain(self.diagnostic.witness),
             "repairs": [repair.to_json() for repair in self.repairs],
@@ -61,11 +72,12 @@ def refusal(problem: OperandProblem, find: Find, repair: bool = True) -> Inadmis
         find: The search, to re-check repairs with.
         repair: Whether to look for repairs and for the closest descriptor.
     """
-    reasons = tuple(_shape_reasons(problem))
+    broken = tuple(_shape_reasons(problem))
     witness: dict[str, object] | None = None
-    if not reasons:
-        reasons = tuple(_layout_reasons(problem))
+    if not broken:
+        broken = tuple(_layout_reasons(problem))
         witness = _closest(problem) if repair else None
+    reasons, rules = tuple(reason for _, reason in broken), tuple(rule for rule, _ in broken)
     diagnostic = Diagnostic(
         "LA370",
         "no measured wgmma descriptor mode reads this shared-memory layout",
@@ -75,50 +87,70 @@ def refusal(problem: OperandProblem, find: Find, repair: bool = True) -> Inadmis
         tuple(_repairs(problem, find)) if repair else (),
         SOURCE,
     )
-    return InadmissibleOperandError(diagnostic, reasons)
+    return InadmissibleOperandError(diagnostic, reasons, rules)
 
 
-def _shape_reasons(problem: OperandProblem) -> Iterator[str]:
+def _shape_reasons(problem: OperandProblem) -> Iterator[Broken]:
     mn, k = problem.shape
     if problem.operand == "A" and mn % hardware.INSTRUCTION_M:
-        yield f"operand A is read {hardware.INSTRUCTION_M} rows at a time, the tile has {mn} rows"
+        yield "WGMMA_ROWS", f"operand A is read {hardware.INSTRUCTION_M} rows at a time, the tile has {mn} rows"
     if problem.operand == "B" and mn % hardware.N_VALUES[0]:
-        yield f"operand B is read in multiples of {hardware.N_VALUES[0]} rows, the tile has {mn} rows"
-    if k % K:
-        yield f"one instruction reads {K} elements along K, the tile has {k}"
+        yield "WGMMA_ROWS", f"operand B is read in multiples of {hardware.N_VALUES[0]} rows, the tile has {mn} rows"
+    if not is_byte_wise(problem):
+        yield (
+            "WGMMA_BITS",
+            "eight neighbours along K must be the bits of one byte, low bit first, and every row must start a byte",
+        )
+    if k % problem.instruction_k:
+        yield "WGMMA_K", f"one instruction reads {problem.instruction_k} elements along K, the tile has {k}"
 
 
 def _rows(problem: OperandProblem) -> int:
     """Rows of the largest instruction that divides the tile."""
-    return next(rows for rows in reversed(hardware.instruction_rows(problem.operand)) if problem.shape[0] % rows == 0)
+    return next(
+        rows
+        for rows in reversed(hardware.instruction_rows(problem.operand, problem.dtype))
+        if not problem.shape[0] % rows
+    )
 
 
-def _layout_reasons(problem: OperandProblem) -> Iterator[str]:
+def _layout_reasons(problem: OperandProblem) -> Iterator[Broken]:
     mn, k = axis_bytes(problem)
     last = problem.smem_base_bytes + int(mn.max()) + int(k.max()) + base_phases(problem, problem.swizzle)[-1]
     if last >= hardware.ADDRESS_LIMIT_BYTES:
-        yield f"the tile can reach byte {last}, descriptor addresses end at {hardware.ADDRESS_LIMIT_BYTES - 1}"
+        yield (
+            "WGMMA_ADDRESS",
+            f"the tile can reach byte {last}, descriptor addresses end at {hardware.ADDRESS_LIMIT_BYTES - 1}",
+        )
     if problem.smem_base_bytes % hardware.UNIT_BYTES:
-        yield f"smem_base_bytes = {problem.smem_base_bytes} is not a multiple of {hardware.UNIT_BYTES}"
+        yield "WGMMA_ALIGN", f"smem_base_bytes = {problem.smem_base_bytes} is not a multiple of {hardware.UNIT_BYTES}"
+    size = problem.element_bits // 8
+    if "MN" not in majors(problem) and mn.size > 1 and int(mn[1]) == size and not (k.size > 1 and int(k[1]) == size):
+        yield "WGMMA_MAJOR", f"the tile is contiguous along MN, and operands of {problem.dtype} are K-major only"
     rows = _rows(problem)
     fitting = []
     for major in _majors(problem):
         for swizzle in hardware.SWIZZLES:
-            reason = next(_pattern_reasons(mn, k, rows, major, swizzle), None)
+            reason = next(_pattern_reasons(problem, mn, k, rows, major, swizzle), None)
             if reason is None:
                 fitting.append((major, swizzle))
             if swizzle == problem.swizzle and reason is not None:
-                yield f"{major}-major, {swizzle}: {reason}"
+                yield reason[0], f"{major}-major, {swizzle}: {reason[1]}"
     for major, swizzle in fitting:
         if swizzle != problem.swizzle:
             yield (
-                f"swizzle phase: without its XOR the tile is {major}-major as the {swizzle} mode reads it, but it asks "
-                f"for the {problem.swizzle} XOR, which sends rows to other chunks"
+                "WGMMA_SWIZZLE",
+                (
+                    f"swizzle phase: without its XOR the tile is {major}-major as the {swizzle} mode reads it, but it "
+                    f"asks for the {problem.swizzle} XOR, which sends rows to other chunks"
+                ),
             )
 
 
 def _majors(problem: OperandProblem) -> tuple[str, ...]:
-    """Both majors, first the one whose axis the layout holds contiguous."""
+    """The majors of the type, first the one whose axis the layout holds contiguous."""
+    if "MN" not in majors(problem):
+        return ("K",)
     mn, k = axis_bytes(problem)
     contiguous_mn = mn.size > 1 and int(mn[1]) == 2 and not (k.size > 1 and int(k[1]) == 2)
     return ("MN", "K") if contiguous_mn else ("K", "MN")
@@ -138,10 +170,12 @@ class _Digit:
         return f"({index}, 0)" if self.axis == "MN" else f"(0, {index})"
 
 
-def _pattern_reasons(mn: Table, k: Table, rows: int, major: str, swizzle: str) -> Iterator[str]:
+def _pattern_reasons(
+    problem: OperandProblem, mn: Table, k: Table, rows: int, major: str, swizzle: str
+) -> Iterator[Broken]:
     """Yield what keeps the linear part of the layout from the read pattern of one mode; nothing where it fits."""
-    pattern = hardware.read_pattern(major, swizzle)
-    for axis, line, part, digits in (("MN", mn, rows, pattern.mn), ("K", k, K, pattern.k)):
+    pattern = hardware.read_pattern(major, swizzle, problem.element_bits, problem.instruction_k)
+    for axis, line, part, digits in (("MN", mn, rows, pattern.mn), ("K", k, problem.instruction_k, pattern.k)):
         weight = 1
         for extent, step in digits:
             count = min(extent, -(-part // weight)) if extent else -(-part // weight)
@@ -153,7 +187,7 @@ def _pattern_reasons(mn: Table, k: Table, rows: int, major: str, swizzle: str) -
             yield from _sum_reasons(line[corner : corner + part], corner, digits, axis)
 
 
-def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Iterator[str]:
+def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Iterator[Broken]:
     """Check one digit at its unit coordinates, from one instruction's first element on."""
     ticks = line[corner : corner + count * digit.weight : digit.weight]
     moves = np.diff(ticks)
@@ -162,11 +196,11 @@ def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Itera
             index = corner + (int(i) + 1) * digit.weight
             here = digit.name(index - digit.weight)
             found = f"{digit.name(index)} lies {int(moves[i])} bytes after {here}, not {digit.step}"
-            if digit.step == 2:
-                yield f"{digit.axis} is not contiguous: {found}"
+            if digit.step < hardware.UNIT_BYTES:
+                yield "WGMMA_MAJOR", f"{digit.axis} is not contiguous: {found}"
             else:
                 pitch = "row pitch" if digit.axis == "MN" else "pitch along K"
-                yield f"the {pitch} is not the {digit.step} bytes of the {digit.swizzle} mode: {found}"
+                yield "WGMMA_PITCH", f"the {pitch} is not the {digit.step} bytes of the {digit.swizzle} mode: {found}"
         return
     if moves.size == 0:
         return
@@ -177,19 +211,22 @@ def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Itera
     for i in np.flatnonzero(moves != first)[:1]:
         at = corner + (int(i) + 1) * digit.weight
         yield (
-            f"the {group} is not uniform: {first} bytes from {digit.name(corner)} "
-            f"to {digit.name(corner + digit.weight)}, "
-            f"{int(moves[i])} from {digit.name(at - digit.weight)} to {digit.name(at)}"
+            "WGMMA_UNIFORM",
+            (
+                f"the {group} is not uniform: {first} bytes from {digit.name(corner)} "
+                f"to {digit.name(corner + digit.weight)}, "
+                f"{int(moves[i])} from {digit.name(at - digit.weight)} to {digit.name(at)}"
+            ),
         )
     if first % hardware.UNIT_BYTES:
-        yield f"the {group} of {first} bytes is not a multiple of {hardware.UNIT_BYTES}"
+        yield "WGMMA_ALIGN", f"the {group} of {first} bytes is not a multiple of {hardware.UNIT_BYTES}"
     if first == 0:
-        yield f"the {group} is 0, which was not measured"
+        yield "WGMMA_ZERO", f"the {group} is 0, which was not measured"
     if not 0 <= first < hardware.ADDRESS_LIMIT_BYTES:
-        yield f"the {group} of {first} bytes does not fit 18 bits"
+        yield "WGMMA_ADDRESS", f"the {group} of {first} bytes does not fit 18 bits"
 
 
-def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str], ...], axis: str) -> Iterator[str]:
+def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str], ...], axis: str) -> Iterator[Broken]:
     """Check that the digits' contributions add up, and that the instruction starts on a 16-byte chunk."""
     index = np.arange(segment.size, dtype=np.int64)
     expected = np.full(segment.size, int(segment[0]), dtype=np.int64)
@@ -202,11 +239,17 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
     for i in np.flatnonzero(segment != expected)[:1]:
         at = corner + int(i)
         yield (
-            f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} lies "
-            f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}"
+            "WGMMA_REPEAT",
+            (
+                f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} lies "
+                f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}"
+            ),
         )
     if int(segment[0]) % hardware.UNIT_BYTES:
-        yield f"the instruction at {axis.lower()} = {corner} starts at byte {int(segment[0])}, not a multiple of 16"
+        yield (
+            "WGMMA_ALIGN",
+            f"the instruction at {axis.lower()} = {corner} starts at byte {int(segment[0])}, not a multiple of 16",
+        )
 
 
 def _closest(problem: OperandProblem) -> dict[str, object] | None:
@@ -234,15 +277,16 @@ def _compare(
 ) -> tuple[int, dict[str, object]] | None:
     """Count what one mode reads right with the nearest representable fields, and return its first difference."""
     equal, witness = 0, None
-    corners = [(row, column) for row in range(0, problem.shape[0], rows) for column in range(0, problem.shape[1], K)]
+    step = problem.instruction_k
+    corners = [(row, column) for row in range(0, problem.shape[0], rows) for column in range(0, problem.shape[1], step)]
     aligned = hardware.swizzle_phase(linear, problem.swizzle)
     for phase in base_phases(problem, swizzle):
         if witness is not None:  # a candidate that passes a phase has counted more than one that did not
             break
         wanted = hardware.swizzle_phase(linear + phase, problem.swizzle)
         for row, column in corners:
-            here = np.s_[row : row + rows, column : column + K]
-            descriptor, read = _nearest(aligned[here], major, swizzle, phase)
+            here = np.s_[row : row + rows, column : column + step]
+            descriptor, read = _nearest(aligned[here], major, swizzle, phase, problem.element_bits)
             same = read == wanted[here]
             equal += int(same.sum())
             if witness is None and not same.all():
@@ -260,7 +304,7 @@ def _compare(
     return None if witness is None else (equal, witness)
 
 
-def _nearest(block: Table, major: str, swizzle: str, phase: int) -> tuple[hardware.MatrixDescriptor, Table]:
+def _nearest(block: Table, major: str, swizzle: str, phase: int, bits: int) -> tuple[hardware.MatrixDescriptor, Table]:
     """Return the descriptor whose fields are the block's differences rounded to what a field holds, and its reads.
 
     The block is wanted at the tile base 0; the reads are those at the base ``phase``.
@@ -269,14 +313,18 @@ def _nearest(block: Table, major: str, swizzle: str, phase: int) -> tuple[hardwa
     def fit(value: int, low: int) -> int:
         return min(max(value // 16 * 16, low), hardware.ADDRESS_LIMIT_BYTES - hardware.UNIT_BYTES)
 
-    start, fields = differences(hardware.swizzle_phase(block, swizzle), major, swizzle)
+    def read(descriptor: hardware.MatrixDescriptor) -> Table:
+        rows, k = block.shape
+        return hardware.operand_offsets(descriptor.moved(phase), rows=rows, k=k, element_bits=bits, major=major)
+
+    start, fields = differences(hardware.swizzle_phase(block, swizzle), major, swizzle, bits)
     leading, stride = (fit(fields[name], hardware.UNIT_BYTES) for name in ("leading_bytes", "stride_bytes"))
     descriptor = hardware.MatrixDescriptor(fit(start, 0), leading, stride, 0, swizzle)
     try:
-        return descriptor, hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major)
+        return descriptor, read(descriptor)
     except (TargetRuleError, MalformedError):  # it runs out of shared memory: take the smallest fields instead
         descriptor = hardware.MatrixDescriptor(0, hardware.UNIT_BYTES, hardware.UNIT_BYTES, 0, swizzle)
-        return descriptor, hardware.operand_offsets(descriptor.moved(phase), rows=block.shape[0], major=major)
+        return descriptor, read(descriptor)
 
 
 def _repairs(problem: OperandProblem, find: Find) -> Iterator[Repair]:
@@ -298,11 +346,12 @@ def _ideas(problem: OperandProblem) -> Iterator[tuple[str, str, OperandProblem]]
     for swizzle in hardware.SWIZZLES:
         if swizzle != problem.swizzle:
             yield "change the swizzle", f"swizzle {swizzle}, same modes", problem.with_changes(swizzle=swizzle)
+    step = problem.instruction_k
     rows = hardware.INSTRUCTION_M if problem.operand == "A" else hardware.N_VALUES[0]
-    shape = (math.ceil(problem.shape[0] / rows) * rows, math.ceil(problem.shape[1] / K) * K)
+    shape = (math.ceil(problem.shape[0] / rows) * rows, math.ceil(problem.shape[1] / step) * step)
     for major in _majors(problem):
         try:
-            tile = canonical_operand(problem.operand, shape, major=major, dtype=problem.dtype)
+            tile = canonical_operand(problem.operand, shape, major=major, dtype=problem.dtype, sparse=problem.sparse)
         except MalformedError:
             continue
         size = f" for the shape {shape} with the missing rows and columns zero" if shape != problem.shape else ""

@@ -251,7 +251,7 @@ def test_json_round_trip():
         ({"smem_modes": (((64, 16),), ((16, 2**40 + 1),))}, "smem_modes/1", "stride must be at most"),
         ({"smem_modes": (((64, 16),), 16)}, "smem_modes/1", "must be a list"),
         ({"swizzle": "128B_ATOM_32B"}, "swizzle", "must be one of NONE, 32B, 64B, 128B"),
-        ({"dtype": "tf32"}, "dtype", "must be one of f16, bf16"),
+        ({"dtype": "f32"}, "dtype", "must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, b1"),
         ({"align_bytes": 48}, "align_bytes", "must be a power of two, not 48"),
         ({"align_bytes": 8}, "align_bytes", "must be at least 16"),
         ({"smem_base_bytes": -16}, "smem_base_bytes", "must be at least 0"),

@@ -149,11 +149,14 @@ def operand_problems(*, operand: str | None = None) -> st.SearchStrategy[Operand
 def _operand_problems(draw: st.DrawFn, operands: tuple[str, ...]) -> OperandProblem:
     operand = draw(st.sampled_from(operands))
     step = wgmma.INSTRUCTION_M if operand == "A" else 8
-    shape = step * draw(st.integers(1, 4)), wgmma.INSTRUCTION_K * draw(st.integers(1, 4))
     dtype = draw(st.sampled_from(wgmma.DTYPES))
-    swizzle, major = draw(st.sampled_from(wgmma.SWIZZLES)), draw(st.sampled_from(wgmma.MAJORS))
+    kind = wgmma.multiply(dtype)
+    shape = step * draw(st.integers(1, 4)), kind.k * draw(st.integers(1, 4))
+    swizzle = draw(st.sampled_from(wgmma.SWIZZLES))
+    major = draw(st.sampled_from(wgmma.MAJORS))
+    major = major if kind.transposable else "K"
     along = shape[1] if major == "K" else shape[0]
-    if along % (SWIZZLE_TABLE[swizzle].span_bytes // 2) == 0 and draw(st.booleans()):
+    if along * kind.bits % (8 * SWIZZLE_TABLE[swizzle].span_bytes) == 0 and draw(st.booleans()):
         return canonical_operand(operand, shape, major=major, swizzle=swizzle, dtype=dtype)
     pitch = along + draw(st.sampled_from((0, 8, 1, 64)))
     rows = (((shape[0], pitch),), ((shape[1], 1),)) if major == "K" else (((shape[0], 1),), ((shape[1], pitch),))

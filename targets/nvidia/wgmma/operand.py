@@ -8,9 +8,10 @@ a with its chunk bits, 4 and up, XORed with ((a div 128) - base_offset) mod W, w
 operand the rule is one of bytes, whatever the elements are: a row of a chunk is 16 bytes, one instruction reads 32
 bytes along K, or 64 of B where A is sparse.
 
-Implementation notes: measured for random descriptors of 16-bit elements, legal by the documented canonical layouts or
-not; other widths follow the same rule of bytes. Refused because they were not tested on
-a device: a stride field of 0 that is read, addresses that pass 2^18.
+Implementation notes: measured for random descriptors of every element width, dense and sparse, legal by the documented
+canonical layouts or not. The document calls the leading offset unused where a K-major operand is swizzled; a device
+reads it where one instruction's K is longer than the span (64 bytes of B under sparse A, in the 32B mode). Refused
+because they were not tested on a device: a stride field of 0 that is read, addresses that pass 2^18.
 
 References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), which the measurement confirms wherever both apply.
 """
@@ -211,7 +212,7 @@ def operand_offsets(
         >>> operand_offsets(d, k=8, element_bits=32)[1].tolist()
         [144, 148, 152, 156, 128, 132, 136, 140]
 
-    Source: measured for 16-bit elements, see ``tests/data/measured/README.md``.
+    Source: measured, see ``tests/data/measured/README.md``.
     """
     count, along = checked_read(descriptor, rows, k, element_bits, major)
     pattern = read_pattern(major, descriptor.swizzle, element_bits, along)

@@ -1,9 +1,7 @@
-"""Instruction shapes of ``wgmma`` for 16-bit floats, which operand reads were measured.
+"""Which rows an instruction reads, which element types ``wgmma`` has, and which operand reads were measured.
 
-Main definitions: ``INSTRUCTION_M``, ``INSTRUCTION_K``, ``N_VALUES``, ``DTYPES``, ``ACCUMULATORS``,
+Main definitions: ``INSTRUCTION_M``, ``INSTRUCTION_K`` (of 16-bit elements), ``N_VALUES``, ``DTYPES``, ``ACCUMULATORS``,
 ``has_wgmma``, ``require_wgmma``, ``instruction_rows``, ``operand_evidence``.
-
-Implementation notes: the shapes of other element types are documented but left out; nothing here answers for them.
 
 References: PTX ISA 9.1 section 9.7.15 (asynchronous warpgroup level matrix instructions).
 """
@@ -14,19 +12,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, TargetRuleError, shown
+from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N, MULTIPLIES, OPERAND_BITS, n_values
 from layoutalg.targets.registry import lookup
 
 ARCH = "sm_90a"
 INSTRUCTION_M = 64
 INSTRUCTION_K = 16
-N_VALUES = tuple(range(8, 257, 8))
+N_VALUES = FLOAT_N
 SHAPE_SOURCE = "PTX ISA 9.1 section 9.7.15 (matrix shape: m64nNk16 for .f16 and .bf16, N = 8..256 step 8)"
 
-DTYPES = ("f16", "bf16")
-ACCUMULATORS: Mapping[str, tuple[str, ...]] = MappingProxyType({"f16": ("f16", "f32"), "bf16": ("f32",)})
+DTYPES = tuple(OPERAND_BITS)
+"""Element types of operands."""
+ACCUMULATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {dtype: MULTIPLIES[dtype, dtype].accumulators for dtype in DTYPES}
+)
+"""Element types of D, by that of both operands."""
 
 _EVIDENCE = MappingProxyType({"A": "measured", "B": "measured"})
-"""A: reads of 1,200 descriptors on an H200, f16. B: reads of 640 descriptors on an H200, f16, N = 8, 64, 128, 256."""
+"""Reads of 1,200 descriptors of A and 640 of B on an H200, f16, and of 2,432 of every type on an H100."""
 
 
 def has_wgmma(target: str) -> bool:
@@ -70,23 +73,24 @@ def _operand_error(operand: object) -> MalformedError:
     return MalformedError(Diagnostic("LA360", "no such wgmma operand", because=because, source=SHAPE_SOURCE))
 
 
-def instruction_rows(operand: str) -> tuple[int, ...]:
+def instruction_rows(operand: str, dtype: str = "f16") -> tuple[int, ...]:
     """Return how many rows (M of A, N of B) one instruction can read of that operand.
 
     Args:
         operand: ``"A"`` or ``"B"``.
+        dtype: Element type; integers and bits have fewer N.
 
-    Raises: MalformedError: LA360.
+    Raises: MalformedError: LA360, LA810.
 
     Example:
-        >>> instruction_rows("A"), instruction_rows("B")[-1]
-        ((64,), 256)
+        >>> instruction_rows("A"), instruction_rows("B")[-1], instruction_rows("B", "s8")[:5]
+        ((64,), 256, (8, 16, 24, 32, 48))
 
     Source: PTX ISA 9.1 section 9.7.15.
     """
     if not isinstance(operand, str) or operand not in ("A", "B"):
         raise _operand_error(operand)
-    return (INSTRUCTION_M,) if operand == "A" else N_VALUES
+    return (INSTRUCTION_M,) if operand == "A" else n_values(dtype)
 
 
 def operand_evidence(operand: str) -> str:
