@@ -133,6 +133,9 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
         "tma": ConsumerRule(
             "NO_TMA", NVIDIA, "compute capability 9.0 or later of NVIDIA (since sm_90)", "fill", _ptx("9.7.9.27")
         ),
+        "bulk": ConsumerRule(
+            "NO_BULK", NVIDIA, "compute capability 9.0 or later of NVIDIA (since sm_90)", "fill", _ptx("cp.async.bulk")
+        ),
         "cp.async": ConsumerRule("NO_CP_ASYNC", _CUDA, "sm_80 or later", "fill", _ptx("9.7.9.25.3")),
         "wgmma": _only("WGMMA_ARCH", ("sm_90a",), "matrix", _ptx("9.7.15")),
         "tcgen05": _only("TCGEN05_ARCH", ("sm_100a", "sm_103a"), "matrix", _ptx("9.7.16")),

@@ -148,6 +148,77 @@ def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
     return sum(a * b for a, b in zip(form, vector, strict=True))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks:
+    """A tile as chunks of 16 shared bytes, full of it, and what they impose on the pitches.
+
+    Args:
+        place: Shared byte of every element, increasing.
+        points: Its coordinate.
+        heads: Coordinates of the first elements of the chunks.
+        system: The pitches under which every chunk is contiguous and aligned in global memory.
+    """
+
+    place: IntArray
+    points: IntArray
+    heads: IntArray
+    system: Pitches
+
+
+def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None = None) -> Chunks | Misfit:
+    """Return the chunks of a tile with statements 1 and 2 solved; or why no pitches meet them.
+
+    Args:
+        offsets: Element offsets of the tile, indexed outermost dimension first.
+        element_bytes: Bytes of an element.
+        strides: The tensor's pitches, where they are given.
+    """
+    tile, size = offsets.shape, element_bytes
+    linear = offsets.reshape(-1) * size
+    order = np.argsort(linear, kind="stable")
+    place = linear[order]
+
+    def at(rank: int) -> tuple[int, ...]:
+        return tuple(int(v) for v in np.unravel_index(int(order[rank]), tile))
+
+    found = _capacity(place, at)
+    if found is not None:
+        return found
+    per = CHUNK // size
+    grid = np.arange(place.size)
+    astray = np.flatnonzero(place - place[grid // per * per] != grid % per * size)
+    ragged = np.flatnonzero(place[::per] % CHUNK)
+    if place.size % per or astray.size or ragged.size:
+        first = min([*astray[:1].tolist(), *(ragged[:1] * per).tolist(), place.size // per * per])
+        rank = min(first // per * per, place.size - 1)
+        if place.size < per:
+            text = f"the tile has {place.size * size} bytes; a copy moves a multiple of {CHUNK} bytes"
+            return Misfit("BOX_INNER_16B", text, {"coordinate": at(rank)})
+        text = f"the chunk of {CHUNK} bytes at shared byte {int(place[rank]) // CHUNK * CHUNK} is not full of the tile"
+        return Misfit("SMEM_DENSE", f"{text}; a copy moves whole chunks", {"coordinate": at(rank)})
+    points = np.stack(np.unravel_index(order, tile), axis=1).astype(np.int64)
+    rank = len(tile)
+    unit = tuple(tuple(int(i == j) for j in range(rank)) for i in range(rank))
+    start = Pitches((0,) * rank, unit) if strides is None else Pitches(tuple(strides), ())
+    steps = points[1:] - points[:-1]
+    inner = np.flatnonzero(grid[1:] % per)
+    system: Pitches | None = start
+    for row, index in _distinct(steps[inner], tile):
+        system = system.meeting(row, 1) if system is not None else None
+        if system is None:
+            rank_at = int(inner[index])
+            text = "neighbours within a chunk of shared memory are not one step apart in global memory"
+            return Misfit("INNER_CONTIGUOUS", f"{text}, whatever its pitches: the step {row} contradicts others before",
+                         {"coordinate": at(rank_at), "next": at(rank_at + 1)})  # fmt: skip
+    heads = points[::per]
+    for row, index in _distinct((heads - heads[0]) % per, tile):
+        system = system.meeting(row, 0, per) if system is not None else None
+        if system is None:
+            text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
+            return Misfit("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
+    return Chunks(place, points, heads, start if system is None else system)
+
+
 def fits(
     offsets: IntArray,
     element_bytes: int,
@@ -167,55 +238,11 @@ def fits(
         most: At most so many copies.
         row_bytes: The longest row of a box.
     """
-    tile, size = offsets.shape, element_bytes
-    linear = offsets.reshape(-1) * size
-    order = np.argsort(linear, kind="stable")
-    place = linear[order]
-
-    def at(rank: int) -> tuple[int, ...]:
-        return tuple(int(v) for v in np.unravel_index(int(order[rank]), tile))
-
-    found = _capacity(place, at)
-    if found is not None:
+    found = chunked(offsets, element_bytes, strides)
+    if isinstance(found, Misfit):
         yield found
         return
-    per = CHUNK // size
-    grid = np.arange(place.size)
-    astray = np.flatnonzero(place - place[grid // per * per] != grid % per * size)
-    ragged = np.flatnonzero(place[::per] % CHUNK)
-    if place.size % per or astray.size or ragged.size:
-        first = min([*astray[:1].tolist(), *(ragged[:1] * per).tolist(), place.size // per * per])
-        rank = min(first // per * per, place.size - 1)
-        if place.size < per:
-            text = f"the tile has {place.size * size} bytes; a box row has a multiple of {CHUNK} bytes"
-            yield Misfit("BOX_INNER_16B", text, {"coordinate": at(rank)})
-            return
-        text = f"the chunk of {CHUNK} bytes at shared byte {int(place[rank]) // CHUNK * CHUNK} is not full of the tile"
-        yield Misfit("SMEM_DENSE", f"{text}; a box writes whole chunks", {"coordinate": at(rank)})
-        return
-    points = np.stack(np.unravel_index(order, tile), axis=1).astype(np.int64)
-    rank = len(tile)
-    unit = tuple(tuple(int(i == j) for j in range(rank)) for i in range(rank))
-    start = Pitches((0,) * rank, unit) if strides is None else Pitches(tuple(strides), ())
-    steps = points[1:] - points[:-1]
-    inner = np.flatnonzero(grid[1:] % per)
-    system: Pitches | None = start
-    for row, index in _distinct(steps[inner], tile):
-        system = system.meeting(row, 1) if system is not None else None
-        if system is None:
-            rank_at = int(inner[index])
-            text = "neighbours within a chunk of shared memory are not one step apart in global memory"
-            yield Misfit("INNER_CONTIGUOUS", f"{text}, whatever its pitches: the step {row} contradicts others before",
-                         {"coordinate": at(rank_at), "next": at(rank_at + 1)})  # fmt: skip
-            return
-    heads = points[::per]
-    for row, index in _distinct((heads - heads[0]) % per, tile):
-        system = system.meeting(row, 0, per) if system is not None else None
-        if system is None:
-            text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
-            yield Misfit("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
-            return
-    solved = start if system is None else system
+    place, heads, solved, per = found.place, found.heads, found.system, CHUNK // element_bytes
     reasons: list[Misfit] = []
     for swizzle in ("NONE", "128B", "64B", "32B"):
         if hardware.swizzle_period_bytes(swizzle) > align_bytes or align_bytes < LINE:

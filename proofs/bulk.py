@@ -1,0 +1,121 @@
+"""Plans of copies of runs of bytes: which bytes, from where, to where.
+
+Main definitions: ``BulkPlan``.
+
+Notation: byte offsets count from the first element of the tile in global memory, and from the base of the tile in
+shared memory; tile dimensions are outermost first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.listed import ListedLayout, listed
+
+SCHEMA = "layoutalg/bulk-plan/1"
+CHECK = Checker("LA809", "this is not a plan of bulk copies")
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class BulkPlan(Shown):
+    """Copies that together move a tile.
+
+    Args:
+        instruction: What each copy executes.
+        element_bytes: Bytes of an element.
+        tile: Extents of the tile.
+        strides: Global element strides of its dimensions.
+        copies: ``(global byte, shared byte, bytes)`` of each copy.
+        ctas: Of a multicast, how many blocks of the cluster receive the tile, at one offset in each; else 1.
+
+    Raises: MalformedError: LA809.
+
+    Example:
+        >>> plan = BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16)))
+        >>> plan.layout().table().tolist()
+        [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
+    """
+
+    instruction: str
+    element_bytes: int
+    tile: tuple[int, ...]
+    strides: tuple[int, ...]
+    copies: tuple[tuple[int, int, int], ...]
+    ctas: int = 1
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA809")
+        if not self.tile or min(self.tile) < 1 or len(self.strides) != len(self.tile):
+            raise CHECK.malformed("strides", "must have one entry per dimension of a tile", self.strides)
+        if math.prod(self.tile) > 2**20:
+            raise CHECK.malformed("tile", "must have at most 2^20 elements", self.tile)
+        if self.element_bytes < 1 or self.ctas < 1 or any(size < 1 or at < 0 for _, at, size in self.copies):
+            raise CHECK.malformed("copies", "must move at least one byte, to offsets of at least 0", self.copies[:4])
+
+    @property
+    def expect_tx_bytes(self) -> int:
+        """Bytes that the barrier of a load must expect, in each block."""
+        return sum(size for _, _, size in self.copies)
+
+    def layout(self) -> ListedLayout:
+        """Return what the copies mean: tile coordinates to element offsets in shared memory.
+
+        Raises: MalformedError: LA809: an element is copied in part, twice or not at all; also where two elements of the
+            tile are one of global memory, so that only ``sources`` says which lies where.
+        """
+        size = self.element_bytes
+        found: npt.NDArray[np.int64] = np.full(self.tile, -1, dtype=np.int64)
+        points = np.indices(self.tile, dtype=np.int64)
+        source = sum(point * stride for point, stride in zip(points, self.strides, strict=True)) * size
+        for start, to, many in self.copies:
+            inside = (source >= start) & (source + size <= start + many)
+            place = source - start + to
+            if (inside & ((found >= 0) | (place % size != 0))).any():
+                raise CHECK.malformed("copies", "must move each element once, to a whole offset", (start, to, many))
+            found = np.where(inside, place // size, found)
+        if (found < 0).any():
+            at = tuple(int(part) for part in np.argwhere(found < 0)[0])
+            raise CHECK.malformed("copies", "must move every element", at)
+        return listed(found)
+
+    def sources(self, shared_bytes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the global byte that the copies put at each shared byte.
+
+        Raises: MalformedError: LA809: nothing is put there, or something twice.
+
+        Example:
+            >>> plan = BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16)))
+            >>> plan.sources(np.array([4, 18])).tolist()
+            [4, 130]
+        """
+        found = np.zeros(shared_bytes.shape, dtype=np.int64)
+        times = np.zeros(shared_bytes.shape, dtype=np.int64)
+        for start, to, many in self.copies:
+            inside = (shared_bytes >= to) & (shared_bytes < to + many)
+            found, times = np.where(inside, shared_bytes - to + start, found), times + inside
+        if (times != 1).any():
+            wrong = int(shared_bytes[times != 1].reshape(-1)[0])
+            raise CHECK.malformed("copies", "must write the byte once", wrong)
+        return found
+
+    def __str__(self) -> str:
+        many = len(self.copies)
+        lines = [f"{many} x {self.instruction}" + (f" to {self.ctas} blocks" if self.ctas > 1 else "")]
+        lines += [f"  {size} bytes: global {start} -> shared {to}" for start, to, size in self.copies[:_SHOWN]]
+        return "\n".join(lines + [f"  {many - _SHOWN} more"] * (many > _SHOWN))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "instruction": self.instruction, "element_bytes": self.element_bytes,
+            "tile": list(self.tile), "strides": list(self.strides), "copies": [list(one) for one in self.copies],
+            "ctas": self.ctas, "expect_tx_bytes": self.expect_tx_bytes,
+        }  # fmt: skip

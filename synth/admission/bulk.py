@@ -1,0 +1,122 @@
+"""Whether copies of runs of bytes, without a tensor map, move a tile between global and shared memory.
+
+Main definitions: ``find``.
+
+Main statements: a copy moves whole 16-byte chunks that are contiguous and aligned on both sides. So with given pitches
+the maximal runs that are contiguous on both sides are forced, every set of copies cuts them, and one exists exactly if
+each run starts at multiples of 16 bytes on both sides and has whole chunks; the runs themselves are then the fewest
+copies. Without a tensor the pitches are unknowns of the linear system of chunks (``synth.tensormap.pitches.chunked``):
+it has a solution exactly if copies exist for some tensor, because chunks can be copied one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutalg.ground.errors import Repair
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.bulk import BulkPlan
+from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.tensor import tensor_of
+from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.tensormap.pitches import Chunks, Misfit, chunked
+from layoutalg.targets.nvidia.bulk import INSTRUCTIONS, REDUCTIONS, UNIT_BYTES, instruction
+
+_OF_CHUNKS = {"SMEM_DENSE": "BULK_CONTIGUOUS", "BOX_INNER_16B": "BULK_SIZE", "INNER_CONTIGUOUS": "BULK_CONTIGUOUS",
+              "STRIDE_ALIGN": "BULK_ALIGN"}  # fmt: skip
+MOST_CTAS = 16
+
+
+def find(request: Request) -> Admission:
+    """Return the copies, or why there are none.
+
+    Options: ``tensor``, what the tile is one of, whole tiles in bounds; ``issues``, the most copies; of
+    ``bulk.multicast``, ``ctas``: how many blocks of the cluster receive the tile.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> found = admissible("(8,64):(64,1)", "bulk", tensor=((64, 512), None, "bf16"))
+        >>> len(found.descriptor.copies), found.descriptor.copies[1]
+        (8, (1024, 128, 128))
+        >>> print(admissible("(8,64):(65,1)", "bulk").rules)
+        ('BULK_CONTIGUOUS',)
+    """
+    multicast = request.consumer == "bulk.multicast"
+    request.only("tensor", "issues", *(["ctas"] if multicast else []))
+    if request.consumer not in INSTRUCTIONS:
+        raise CHECK.malformed("consumer", f"must be one of {', '.join(INSTRUCTIONS)}", request.consumer)
+    name = request.dtype.name
+    if request.dtype.bits % 8:
+        return Unknown(f"elements of {request.dtype.bits} bits: describe bytes", ("dtype",))
+    kinds = REDUCTIONS.get(request.consumer.rpartition(".")[2]) if ".reduce." in request.consumer else None
+    if kinds is not None and name not in kinds:
+        return _refused(request, "BULK_REDUCE_DTYPE", f"{request.consumer} has no {name}; it has {', '.join(kinds)}")
+    if request.align_bytes % UNIT_BYTES:
+        text = f"the tile's base is a multiple of {request.align_bytes} bytes; a copy starts at one of {UNIT_BYTES}"
+        return _refused(request, "BULK_ALIGN", text, repair=("align the base", f"align_bytes={UNIT_BYTES}"))
+    strides: tuple[int, ...] | None = None
+    if "tensor" in request.options:
+        tensor = tensor_of(request.options["tensor"])
+        if len(tensor.shape) != len(request.extents):
+            raise CHECK.malformed("tensor", f"must have {len(request.extents)} dimensions", tensor.shape)
+        strides = tensor.strides
+        broken = _origins(request, tensor.shape, strides, tensor.base_align_bytes)
+        if broken is not None:
+            return broken
+    chunks = chunked(request.offsets, request.element_bytes, strides)
+    if isinstance(chunks, Misfit):
+        rule = _OF_CHUNKS.get(chunks.rule, chunks.rule)
+        return Refused(request.consumer, request.target, name, (rule,), (chunks.reason,), chunks.witness)
+    found = strides or chunks.system.some()
+    if found is None:
+        return Unknown("pitches exist, but none was found", ("pitches",))
+    return _planned(request, chunks, found)
+
+
+def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admission:
+    """Return the maximal runs as copies."""
+    size = request.element_bytes
+    places = chunks.place
+    source = (chunks.points * np.array(strides, dtype=np.int64)).sum(axis=1) * size
+    if "tensor" in request.options and int(source[0]) % UNIT_BYTES:
+        text = f"the chunk at shared byte {int(places[0])} is global byte {int(source[0])} of the tile"
+        return _refused(request, "BULK_ALIGN", f"{text}; a copy starts at a multiple of {UNIT_BYTES}")
+    cut = (places[1:] - places[:-1] != size) | (source[1:] - source[:-1] != size)
+    first = np.concatenate(([0], np.flatnonzero(cut) + 1))
+    lengths = np.diff(np.concatenate((first, [places.size]))) * size
+    copies = tuple(
+        (int(start), int(to), int(many)) for start, to, many in zip(source[first], places[first], lengths, strict=True)
+    )
+    most = request.options.get("issues")
+    if most is not None and len(copies) > CHECK.integer(most, "issues", 1):
+        text = f"the runs that are contiguous on both sides are {len(copies)}; at most {most} copies are asked for"
+        return _refused(request, "BULK_COPIES", text, repair=("allow more copies", f"issues={len(copies)}"))
+    ctas = CHECK.integer(request.options.get("ctas", 1), "ctas", 1, MOST_CTAS + 1)
+    name = instruction(request.consumer, request.dtype.name)
+    plan = BulkPlan(name, size, request.extents, strides, copies, ctas)
+    low = int(source.min())  # tables hold numbers of at least 0
+    meaning = plan.sources(places) - low
+    statement = {"f": document(meaning), "g": document(source - low)}
+    seal = proved("equality", statement, [{"by": "table"}], f"{name} moves what was asked for")
+    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "documented")
+
+
+def _origins(request: Request, shape: tuple[int, ...], strides: tuple[int, ...], base: int) -> Refused | None:
+    """Return why a tile of the grid starts off a chunk."""
+    if base % UNIT_BYTES:
+        text = f"the tensor's base is a multiple of {base} bytes; a copy starts at one of {UNIT_BYTES}"
+        return _refused(request, "BULK_ALIGN", text)
+    for dim, (extent, tile, stride) in enumerate(zip(shape, request.extents, strides, strict=True)):
+        step = tile * stride * request.element_bytes
+        if extent > tile and step % UNIT_BYTES:
+            text = f"tiles along dimension {dim} start {step} bytes apart, not a multiple of {UNIT_BYTES}"
+            return _refused(request, "BULK_ALIGN", text)
+    return None
+
+
+def _refused(request: Request, rule: str, reason: str, repair: tuple[str, str] | None = None) -> Refused:
+    repairs = () if repair is None else (Repair(*repair),)
+    name = request.dtype.name
+    return Refused(request.consumer, request.target, name, (rule,), (reason,), {}, repairs)
