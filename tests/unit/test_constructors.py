@@ -27,6 +27,7 @@ from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.factorisation import Factorisation
@@ -135,6 +136,7 @@ VALUES: dict[type, object] = {
     ShufflePlan: FACTORED.shuffles,
     Round: FACTORED.shuffles.rounds[0],
     PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
+    BulkPlan: BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16))),
     Tile: Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
 }
 """A valid value of every public dataclass."""
