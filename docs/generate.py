@@ -38,6 +38,7 @@ DOORS = {
     "layoutalg.interop.triton": "Triton",
     "layoutalg.targets.nvidia.tensormap": "TMA TensorMap",
     "layoutalg.targets.nvidia.wgmma": "wgmma matrix descriptors",
+    "layoutalg.targets.nvidia.tcgen05": "tcgen05 descriptors and tensor memory",
     "layoutalg.targets.nvidia.banks": "Banks of shared memory",
     "layoutalg.targets.banks": "Banks of any target",
     "layoutalg.targets.layouts.nvidia": "Layouts that NVIDIA's instructions fix",

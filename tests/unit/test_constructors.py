@@ -54,7 +54,7 @@ from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation
-from layoutalg.targets.nvidia import banks, im2col, tensormap
+from layoutalg.targets.nvidia import banks, im2col, tcgen05, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
@@ -112,6 +112,9 @@ VALUES: dict[type, object] = {
     tensormap.Trouble: tensormap.Trouble("RESERVED", "reserved", "bits", True, False),
     tensormap.Diagnosis: tensormap.Diagnosis((), ()),
     wgmma_facts.MatrixDescriptor: DESCRIPTOR,
+    tcgen05.MatrixDescriptor: tcgen05.MatrixDescriptor(0, 16, 1024, 0, "128B"),
+    tcgen05.InstructionDescriptor: tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32"),
+    tcgen05.Kind: tcgen05.KINDS["mxf4"],
     wgmma_facts.Multiply: wgmma_facts.multiply("s8"),
     wgmma_facts.ReadPattern: wgmma_facts.read_pattern("K", "128B"),
     Source: RULE.sources[0],
@@ -258,7 +261,7 @@ def test_changes_name_fields(cls):
 
 FUNCTIONS = [
     getattr(package, name)
-    for package in (tensormap, tensormap.batch, wgmma_facts, banks)
+    for package in (tensormap, tensormap.batch, wgmma_facts, tcgen05, banks)
     for name in sorted(vars(package))
     if inspect.isfunction(getattr(package, name))
     and not name.startswith(("_", "require_", "check", "malformed", "shown"))
