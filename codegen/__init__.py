@@ -1,7 +1,8 @@
 """CUDA text for plans; compile, launch, run on the CPU, simulate, validate.
 
 Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``; ``to_cubin``;
-``shared_image``, ``store_memory``; ``load_tile``, ``store_tile``, ``device``; ``validate``, ``ValidationReport``.
+``shared_image``, ``store_memory``; ``export``; ``load_tile``, ``store_tile``, ``device``; ``validate``,
+``ValidationReport``.
 
 Implementation notes: importing this package loads numpy and nothing heavier; cuda.core and the driver bindings are
 imported where they are used.
@@ -14,6 +15,7 @@ if __name__ != "layoutalg.codegen":
 
 from layoutalg.codegen.compile import CompileError, to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.exports import EXPORT_FORMS, export
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
@@ -22,10 +24,10 @@ from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
 
 __all__ = [
-    "CompileError", "DeviceInfo", "DeviceTensor", "Difference", "KernelSource", "Operand", "ProductReport",
-    "ValidationReport", "WgmmaTiles", "default_origins", "device", "load_kernel", "load_tile", "matmul_kernel",
-    "place_map", "product_kernel", "shared_image", "store_kernel", "store_memory", "store_tile", "to_cubin", "validate",
-    "validate_product", "wgmma_tiles",
+    "EXPORT_FORMS", "CompileError", "DeviceInfo", "DeviceTensor", "Difference", "KernelSource", "Operand",
+    "ProductReport", "ValidationReport", "WgmmaTiles", "default_origins", "device", "export", "load_kernel",
+    "load_tile", "matmul_kernel", "place_map", "product_kernel", "shared_image", "store_kernel", "store_memory",
+    "store_tile", "to_cubin", "validate", "validate_product", "wgmma_tiles",
 ]  # fmt: skip
 
 

@@ -301,9 +301,10 @@ def _emit(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument(
         "what",
-        choices=("host", "bytes", "raw", "kernel"),
+        choices=("host", "bytes", "raw", "kernel", "cpp", "ptx"),
         help="host: a C++ function that calls cuTensorMapEncodeTiled; bytes: a C array of the map, or of the wgmma "
-        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile",
+        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; the others: the plan in the words "
+        "of that system",
     )
     command.add_argument("subject", help="plan or problem JSON, the 256 digits of a map, a file of these, or -")
     command.add_argument("--name", help="name of the function, array or kernel")

@@ -15,6 +15,7 @@ from layoutalg.cli.output import answer_file, put_bytes, put_into, say, say_json
 from layoutalg.cli.plans import VERDICT_SCHEMA, solved
 from layoutalg.cli.subjects import read_subject
 from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.exports import EXPORT_FORMS, export
 from layoutalg.codegen.host import descriptor_table, host_map, map_bytes
 from layoutalg.ground.document import malformed
 from layoutalg.ground.verdict import Refuted
@@ -86,9 +87,11 @@ def _decoded(digits: str, target: str, documented_only: bool) -> TensorMap | Ans
 
 
 def _text(what: str, value: Value, name: str | None, target: str) -> str:
+    if what in EXPORT_FORMS:
+        return export(value, what, name, target)
     if isinstance(value, OperandPlan):
         if what != "bytes":
-            raise malformed("what", "is bytes or raw for the descriptors of wgmma", what)
+            raise malformed("what", "is bytes, raw or a form of another system for the descriptors of wgmma", what)
         return descriptor_table(value, name or "descriptors")
     if what == "host":
         return host_map(value, name or "make_tensor_map")

@@ -1,0 +1,66 @@
+"""Plans and descriptors in the words of other systems: C++, PTX, MLIR, Gluon, CuTe DSL.
+
+Main definitions: ``export``, ``EXPORT_FORMS``, ``EXPORT_RULES``; ``patches``, ``Patch``.
+
+Main statements: a text says the plan exactly, or the export is refused with the rule that the other system has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layoutalg.codegen.exports.cpp import cpp_text
+from layoutalg.codegen.exports.ptx import Patch, patches, ptx_text
+from layoutalg.codegen.exports.refusal import RULES as EXPORT_RULES
+from layoutalg.codegen.kernel import checked_name
+from layoutalg.ground.check import Checker
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.wgmma import OperandPlan
+from layoutalg.targets.nvidia.tensormap import TensorMap
+
+EXPORT_FORMS = ("cpp", "ptx")
+CHECK = Checker("LA893", "this cannot be exported")
+
+
+def export(
+    plan: TensorMapPlan | TensorMap | OperandPlan,
+    form: str,
+    name: str | None = None,
+    target: str = "sm_90a",
+    base: TensorMapPlan | TensorMap | None = None,
+) -> str:
+    """Return a plan or a map as text of another system; the text says for which version it is.
+
+    Args:
+        plan: A plan of ``synthesize_tensormap`` or ``synthesize_wgmma``, or a bare map.
+        form: One of ``EXPORT_FORMS``.
+        name: Name in the text; ``tensor_map`` or ``operand`` where left out.
+        target: Architecture of a bare map; a plan has its own.
+        base: For ``"ptx"``: the map that is patched into this one.
+
+    Raises: MalformedError: LA893, LA506. RepresentabilityError: LA894.
+
+    Example:
+        >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")
+        >>> export(tm, "cpp").splitlines()[2]
+        '// For CUDA 12.0 and later, sm_90a; the bytes are those that the driver of CUDA 13.0 writes there.'
+    """
+    if form not in EXPORT_FORMS:
+        raise CHECK.malformed("form", f"must be one of {', '.join(EXPORT_FORMS)}", form)
+    value: Any = plan
+    if not isinstance(value, (TensorMapPlan, TensorMap, OperandPlan)):
+        raise CHECK.malformed("plan", "must be a plan of a tensor map or of a wgmma operand, or a tensor map", value)
+    if base is not None:
+        if form != "ptx" or isinstance(value, OperandPlan):
+            raise CHECK.malformed("base", "must be left out but for a map in the form ptx", base)
+        if not isinstance(base, (TensorMapPlan, TensorMap)):
+            raise CHECK.malformed("base", "must be a plan of a tensor map, or a tensor map", base)
+    name = checked_name(name or ("operand" if isinstance(value, OperandPlan) else "tensor_map"))
+    if isinstance(value, TensorMapPlan):
+        target = value.problem.arch
+    if form == "cpp":
+        return cpp_text(value, name, target)
+    return ptx_text(value, name, target, base)
+
+
+__all__ = ["EXPORT_FORMS", "EXPORT_RULES", "Patch", "export", "patches"]
