@@ -5,6 +5,9 @@
 A case is a layout of one of ``SOURCES`` (drawn as numbers, so its table is known without the library), an element type
 and a consumer. A consumer's judge in ``JUDGES`` confirms or contradicts the answer; to add a consumer, add its judge.
 
+Registers of matrix instructions are drawn as fragments, repeated and changed. Judges of other consumers than ``tma``
+try every field and every assignment: see ``admission_judges``.
+
 Judge of ``tma``: an admission's map and issues are walked, and must put every element where the drawn table says, and
 the stand-alone checker must accept the certificate. A refusal is contradicted by any plan that the planner proves for
 the tensors tried (every order of the dimensions, dense and apart), and by a layout that was made by running a map
@@ -28,6 +31,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import admission_judges as judges
 import numpy as np
 import numpy.typing as npt
 
@@ -47,6 +51,12 @@ class WrongError(Exception):
     """An answer that is not so."""
 
 
+class Draw(random.Random):
+    """Random numbers, with the extents that tiles are to have; none: any."""
+
+    tiles: tuple[tuple[int, ...], ...] = ()
+
+
 @dataclass(frozen=True)
 class Case:
     """A layout to ask for: as the library takes it, and its table, outermost dimension first."""
@@ -62,6 +72,9 @@ class Case:
 
 
 def _extents(rng: random.Random, powers: bool = False) -> list[int]:
+    given = [tile for tile in getattr(rng, "tiles", ()) if not powers or not any(size & size - 1 for size in tile)]
+    if given:
+        return list(rng.choice(given))
     while True:
         some = (1, 2, 4, 8, 16, 32, 64) if powers else (1, 2, 3, 4, 6, 8, 16, 24, 32, 64)
         found = [rng.choice(some) for _ in range(rng.randint(1, 3))]
@@ -228,6 +241,82 @@ def forwards(rng: random.Random, dtype: str) -> Case:
     return Case("map", found, found, dtype, carried=True)
 
 
+def described(rng: random.Random, dtype: str) -> Case:
+    """The table that random matrix descriptors read, the instructions' parts anywhere: digits, or any order."""
+    size = judges.WGMMA_BITS[dtype] // 8
+    rows = 64
+    down, along = rng.choice((1, 1, 2)), rng.choice((1, 2, 2, 4))
+    major = rng.choice(("K", "MN")) if size == 2 else "K"
+    wide = rng.choice((1, 2, 4, 8))
+    rest, leading, stride = judges._offset(major, wide, rows, size)
+    fields = [16 * rng.choice((1, 8, 8 * wide, 16 * wide, rng.randrange(1, 64))) for _ in range(2)]
+    part = rest + leading * fields[0] + stride * fields[1]
+    step = -(-(int(part.max()) + size) // 1024) * 1024
+    order = list(range(down * along))
+    if rng.random() < 0.3:
+        rng.shuffle(order)
+    blocks = [[part + step * order[row * along + k] for k in range(along)] for row in range(down)]
+    byte = np.block(blocks)
+    byte = byte ^ (byte >> 7) % wide << 4
+    return Case("descriptors", byte // size, byte // size, dtype, carried=True)
+
+
+def rows_of_memory(rng: random.Random, dtype: str) -> Case:
+    """A tile whose 16-byte rows lie anywhere, now and then with one of them off its place."""
+    size = DTYPES[dtype]
+    run = 16 // size
+    rows, across = 8 * rng.choice((1, 2, 4)), rng.choice((1, 2, 4))
+    places = np.array(rng.sample(range(4 * rows * across), rows * across), dtype=np.int64) * run
+    if rng.random() < 0.3:
+        places[rng.randrange(len(places))] += rng.choice((1, run // 2, run))
+    found = (places[:, None] + np.arange(run)).reshape(rows, -1)
+    found = found.T.copy() if rng.random() < 0.3 else found
+    return Case("rows", found, found, dtype)
+
+
+def registers(rng: random.Random, consumer: str, dtype: str) -> Case:
+    """A fragment, repeated over registers and warps, with bits exchanged or added now and then."""
+    one, extents, word = judges.fragment(consumer)
+    lanes, many = one.shape[:2]
+    bases = {
+        "register": [tuple(map(int, one[0, 1 << bit])) for bit in range(many.bit_length() - 1)],
+        "lane": [tuple(map(int, one[1 << bit, 0])) for bit in range(lanes.bit_length() - 1)],
+        "warp": [],
+    }
+    for _ in range(rng.randint(0, 2)):
+        dim = rng.randrange(2)
+        axis = rng.choice(("register", "warp"))
+        reach = max((base[dim] for held in bases.values() for base in held), default=0).bit_length()
+        step = 1 << max(reach, extents[dim].bit_length() - 1)
+        bases[axis].insert(
+            rng.randint(0, len(bases[axis])) if rng.random() < 0.4 else len(bases[axis]),
+            (step, 0) if dim == 0 else (0, step),
+        )
+    if rng.random() < 0.35:
+        low = word.bit_length() - 1
+        tail = bases["register"][low:]
+        rng.shuffle(tail)
+        bases["register"][low:] = tail
+    if rng.random() < 0.25:
+        rng.shuffle(bases[rng.choice(("register", "lane"))])
+    if rng.random() < 0.2:
+        axis = rng.choice([axis for axis, held in bases.items() if held])
+        at, dim = rng.randrange(len(bases[axis])), rng.randrange(2)
+        changed = list(bases[axis][at])
+        changed[dim] ^= 1 << rng.randrange(4)
+        bases[axis][at] = tuple(changed)
+    sizes = [
+        1 << max((base[dim] for held in bases.values() for base in held), default=0).bit_length() for dim in (0, 1)
+    ]
+    names = {"dim0": max(sizes[0], extents[0]), "dim1": max(sizes[1], extents[1])}
+    layout = la.LinearLayout.from_bases(bases, names)
+    held = np.zeros((1, 1, 1, 2), dtype=np.int64)
+    for axis, place in (("register", 2), ("lane", 1), ("warp", 0)):
+        for base in bases[axis]:
+            held = np.concatenate((held, held ^ np.array(base)), axis=place)
+    return Case("registers", layout, held, dtype)
+
+
 SOURCES: dict[str, Callable[[random.Random, str], Case]] = {
     "cute": cute, "composed": composed, "text": text, "table": table, "linear": linear, "integer": integer,
     "piecewise": piecewise, "map": forwards,
@@ -284,24 +373,114 @@ def _contradict(case: Case, direction: str) -> None:
             raise WrongError(f"refused, and a tensor {shape}:{tuple(strides)} has a plan: {case.layout}")
 
 
-JUDGES: dict[str, Callable[[Case, Any, str], None]] = {"tma": judge_tma, "tma.store": judge_tma}
+def _agree(case: Case, answer: Any, expected: bool) -> None:
+    """Compare an answer with what trying everything found."""
+    if isinstance(answer, la.Admitted) and not expected:
+        raise WrongError(f"admitted, and no field or assignment does it: {case.layout}")
+    if isinstance(answer, la.Refused) and expected:
+        raise WrongError(f"refused ({answer.rules}), and there is one: {case.family} {case.layout}")
+    if isinstance(answer, la.Admitted) and not answer.certificate.check():
+        raise WrongError("the checker refuses the certificate")
 
 
-def campaign(cases: int, seed: int, consumer: str = "tma", families: Iterable[str] = tuple(SOURCES)) -> dict[str, Any]:
+def judge_wgmma(case: Case, answer: Any, consumer: str) -> None:
+    """Try every descriptor on every instruction's part of the tile.
+
+    Raises: WrongError.
+    """
+    if case.dtype not in judges.WGMMA_BITS:
+        _agree(case, answer, False)
+        return
+    expected = case.table.ndim == 2 and judges.can_read(case.table, consumer, case.dtype)
+    if case.carried and consumer == "wgmma.A" and not expected:
+        raise WrongError("the judge does not find the descriptors that made the table")
+    _agree(case, answer, expected)
+    size = judges.WGMMA_BITS[case.dtype] // 8
+    if isinstance(answer, la.Admitted) and not judges.walked(answer.descriptor, case.table, size):
+        raise WrongError(f"the descriptors read something else: {case.layout}")
+
+
+def judge_rows(case: Case, answer: Any, consumer: str) -> None:
+    """Look at every row of a tile, and run what was admitted.
+
+    Raises: WrongError.
+    """
+    size = DTYPES[case.dtype]
+    _agree(case, answer, judges.moves_rows(consumer, case.table, size))
+    if isinstance(answer, la.Admitted) and not judges.simulated(answer.descriptor, consumer, case.table, size):
+        raise WrongError(f"the instructions move something else: {case.layout}")
+
+
+def judge_registers(case: Case, answer: Any, consumer: str) -> None:
+    """Try every choice of instructions for registers.
+
+    Raises: WrongError.
+    """
+    _agree(case, answer, judges.tiles_fragment(case.table, consumer))
+    if isinstance(answer, la.Admitted):
+        one, _, _ = judges.fragment(consumer)
+        tiling = answer.descriptor.tiling
+        if sorted(at for held in tiling.registers for at in held) != list(range(case.table.shape[2])):
+            raise WrongError("a register is in no instruction, or in two")
+        for held, starts in zip(tiling.registers, tiling.starts, strict=True):
+            said = one[None] + np.array(starts)[:, None, None, :2]
+            if not np.array_equal(said, case.table[:, :, list(held)]):
+                raise WrongError(f"an instruction holds something else: {case.layout}")
+
+
+Judge = Callable[[Case, Any, str], None]
+FRAGMENTS = {
+    "mma.m16n8k16.f32.bf16.A": "bf16", "mma.m16n8k16.f32.bf16.B": "bf16", "mma.m16n8k16.f32.bf16.D": "f32",
+    "mma.m16n8k8.f32.tf32.A": "f32", "mma.m16n8k32.f32.e4m3.A": "e4m3", "mma.m16n8k32.f32.e4m3.B": "e4m3",
+    "mfma.v_mfma_f32_32x32x8_f16.A": "f16", "mfma.v_mfma_f32_32x32x8_f16.D": "f32",
+    "mfma.v_mfma_f32_16x16x16_f16.B": "f16", "mfma.v_mfma_f32_16x16x16_f16.D": "f32",
+}  # fmt: skip
+"""Consumers of registers, with the element type that is asked."""
+ACCESSES = ("ldmatrix.x1", "ldmatrix.x4", "ldmatrix.x4.trans", "stmatrix.x2", "stmatrix.x4.trans", "ld.shared.v4.b32",
+            "st.shared.v2.b32", "ld.shared.b32")  # fmt: skip
+JUDGES: dict[str, Judge] = {
+    "tma": judge_tma, "tma.store": judge_tma, "wgmma.A": judge_wgmma, "wgmma.B": judge_wgmma,
+    **dict.fromkeys(ACCESSES, judge_rows), **dict.fromkeys(FRAGMENTS, judge_registers),
+}  # fmt: skip
+TILES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "wgmma": ((64, 16), (64, 32), (64, 64), (128, 32), (8, 16), (16, 64), (24, 32), (32, 8), (192, 16), (128, 64)),
+    "matrix": ((8, 8), (16, 16), (32, 32), (8, 64), (64, 16), (2, 16, 16), (24, 32), (8, 24), (128,), (64, 64)),
+}
+
+
+def asked(consumer: str, rng: Draw) -> Case:
+    """Return a random case for a consumer."""
+    if consumer in FRAGMENTS:
+        return registers(rng, consumer, FRAGMENTS[consumer])
+    plain = [name for name in SOURCES if name != "map"]
+    if consumer.startswith("wgmma"):
+        rng.tiles = TILES["wgmma"]
+        if rng.random() < 0.35:
+            return described(rng, rng.choice(("bf16", "f16", "f16", "e4m3", "f32")))
+        return drawn(rng, plain)
+    if consumer in ACCESSES:
+        rng.tiles = TILES["matrix"]
+        return rows_of_memory(rng, rng.choice(list(DTYPES))) if rng.random() < 0.2 else drawn(rng, plain)
+    return drawn(rng)
+
+
+def campaign(cases: int, seed: int, consumer: str = "tma") -> dict[str, Any]:
     """Ask and judge random cases; return the totals."""
-    rng = random.Random(seed)
+    rng = Draw(seed)
     totals: Counter[str] = Counter()
-    by_family: dict[str, Counter[str]] = {name: Counter() for name in families}
+    by_family: dict[str, Counter[str]] = {}
+    target = "gfx942" if consumer.startswith("mfma") else "sm_90a"
     said: list[str] = []
     reasons: Counter[str] = Counter()
     times: list[float] = []
     for _ in range(cases):
-        case = drawn(rng, families)
+        case = asked(consumer, rng)
+        tile = None if consumer in FRAGMENTS else case.table.shape
         began = time.perf_counter()
-        answer = la.admissible(case.layout, consumer, dtype=case.dtype, tile=case.table.shape)
+        answer = la.admissible(case.layout, consumer, target, case.dtype, tile=tile)
         times.append(time.perf_counter() - began)
         kind = type(answer).__name__.lower()
-        by_family[case.family][kind] += 1
+        by_family.setdefault(case.family, Counter())[kind] += 1
         totals[kind] += 1
         if isinstance(answer, la.Refused):
             totals["refused_certified"] += answer.certificate is not None
@@ -329,11 +508,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--consumer", default="tma", choices=tuple(JUDGES))
+    parser.add_argument("--consumer", default="tma", choices=(*JUDGES, "all"))
     given = parser.parse_args()
-    found = campaign(given.cases, given.seed, given.consumer)
-    print(json.dumps(found))
-    return 1 if found["wrong"] else 0
+    wrong = 0
+    for consumer in JUDGES if given.consumer == "all" else (given.consumer,):
+        found = campaign(given.cases, given.seed, consumer)
+        print(json.dumps(found), flush=True)
+        wrong += found["wrong"]
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

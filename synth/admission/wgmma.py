@@ -16,6 +16,7 @@ from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
@@ -27,9 +28,11 @@ from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
+from layoutalg.synth.wgmma.parts import readable
 from layoutalg.targets.nvidia import wgmma as hardware
 
 RULE = "WGMMA_LAYOUT"
+PARTS = "a descriptor reads each instruction's part, but the parts lie in no digits of the tile, so no plan states them"
 SHARED = ("wgmma.A", "wgmma.B", "wgmma.A.sparse", "wgmma.B.sparse")
 OF_REGISTERS = ("wgmma.A.registers", "wgmma.A.registers.sparse", "wgmma.D")
 """Consumers whose layout is one of registers: (register, lane, warp) -> (row, k) of A, (row, column) of D."""
@@ -120,6 +123,12 @@ def _shared(request: Request, name: str) -> Admission:
         )
         plan = synthesize_wgmma(problem)
     except RepresentabilityError as error:
+        bits = request.dtype.bits
+        if bits >= 8:
+            k = hardware.instruction_k(bits, sparse and side == "B")
+            found = readable(request.offsets * (bits // 8), hardware.instruction_rows(side, name), bits, k)
+            if found is not None:
+                return Unknown(f"{PARTS}: {found[0]} rows, {found[1]}-major, {found[2]}", ("wgmma",))
         rule = "WGMMA_BITS" if name == "b1" else RULE
         return _refused(request, rule, error.diagnostic.because, error.diagnostic.witness or {})
     except InadmissibleOperandError as error:

@@ -18,3 +18,11 @@ def test_every_answer_about_a_random_layout_is_confirmed(consumer: str) -> None:
     assert totals["wrong"] == 0, totals["said"]
     assert totals["unknown"] <= 2, totals["reasons"]
     assert min(totals["admitted"], totals["refused"]) >= 10
+
+
+@pytest.mark.parametrize("consumer", [name for name in campaign.JUDGES if not name.startswith("tma")])
+def test_every_answer_of_other_consumers_is_that_of_trying_everything(consumer: str) -> None:
+    totals = campaign.campaign(24, 11, consumer)
+    assert totals["wrong"] == 0, totals["said"]
+    assert totals["admitted"] >= 1
+    assert totals["refused"] >= 3

@@ -1,0 +1,22 @@
+"""Tiles whose instructions' parts lie anywhere: each part has its descriptor, so the tile is not refused."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import layoutalg as la
+
+
+def tile(order: list[int], swizzled: int) -> np.ndarray:
+    """Four parts of 64 x 16, rows of 32 bytes, in an order; with the XOR of two chunks or one that no mode has."""
+    part = np.arange(64)[:, None] * 16 + np.arange(16)
+    byte = 2 * np.block([[part + 1024 * order[2 * row + k] for k in range(2)] for row in range(2)])
+    return (byte ^ (byte >> swizzled & 1) << 4) // 2
+
+
+def test_parts_in_any_order_are_not_refused():
+    assert la.admissible(tile([0, 1, 2, 3], 7), "wgmma.A")
+    for order in ([0, 2, 3, 1], [1, 0, 2, 3], [3, 1, 0, 2]):
+        answer = la.admissible(tile(order, 7), "wgmma.A")
+        assert not isinstance(answer, la.Refused), answer
+        assert isinstance(la.admissible(tile(order, 9), "wgmma.A"), la.Refused)
