@@ -107,13 +107,15 @@ def taken(values: list, index: int) -> list:
 
 
 def also_allowed(at: Place, value: object) -> bool:
-    """Where another type is right as well: a plan may lack its certificate, a bound may be a number."""
+    """Where another type is right as well: no certificate, a number for a bound, the name of a size."""
     if at[-1] == "certificate":
         return value is None or isinstance(value, dict)
     if "certificate" in at[:-1]:
         return True  # compared with what the checker finds: refuted
     if at[0] == "steps_16_bytes" and value is None:
         return True  # a table alone: refuted where the other axis has steps
+    if value == "x" and (at[0] == "bounds" or at[:2] in (("global", "shape"), ("global", "stride"))):
+        return True  # a size that is not known yet: the plan then holds for all of them
     return len(at) > 1 and at[-2] == "bounds" and value == 3
 
 
