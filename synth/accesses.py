@@ -168,7 +168,7 @@ def divided(form: AccessForm, places: IntArray, held: IntArray, bits: int) -> Mo
         >>> divided(access_form("ld.shared.v2.b32"), at, at // 32, 32).order
         ((0, 1),)
         >>> print(divided(access_form("ld.shared.v4.b32"), at, at // 32, 32).rule)
-        ACCESS_ALIGNED
+        ACCESS_LANES
     """
     if (broken := unfit(form, bits, whole=False)) is not None:
         return broken

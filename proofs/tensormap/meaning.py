@@ -49,11 +49,11 @@ def layout(plan: TensorMapPlan) -> Meaning:
         or something else is written: the plan denotes no layout of the tile.
 
     Example:
-        >>> from layoutalg.synth import tensormap
-        >>> plan = tensormap(((1024, 512), None, "bf16"), (128, 128), "Sw<3,3,3> o 0 o (128,(64,2)):(64,(1,8192))")
+        >>> import layoutalg as la
+        >>> plan = la.tensormap(((1024, 512), None, "bf16"), (128, 128), "Sw<3,3,3> o 0 o (128,(64,2)):(64,(1,8192))")
         >>> len(plan.issues), print(layout(plan))
         Sw<3,3,3> o 0 o (128,(64,2)):(64,(1,8192))
-        (2, None)
+        (1, None)
     """
     instance("plan", plan, TensorMapPlan)
     found = table(plan)

@@ -81,7 +81,7 @@ def interleaved_places(tm: TensorMap, coords: Sequence[int]) -> tuple[Ints, npt.
     Example:
         >>> tm = TensorMap("f16", (2, 8, 8), (1024, 32768), (8, 1, 1), interleave="16B")
         >>> [array.tolist()[:3] for array in interleaved_places(tm, (1, 0, 0))]
-        [[16, 32, 48], [True, False, False]]
+        [[16, 0, 0], [True, False, False]]
     """
     unit, counts = slice_bytes(tm), slice_counts(tm)
     index = np.indices(counts[::-1]).reshape(tm.rank, -1)[::-1].astype(np.int64)

@@ -72,7 +72,7 @@ def layout(
         Sw<3,4,3> o 0 o (64,16):(128,2)
         >>> edge = layout(tm, side="global", coords=(448, 960))
         >>> edge(dim0=39, dim1=63), edge.domain.count()
-        ({'byte': 1023998}, PointCount(2560))
+        ({'byte': 1023998}, 2560)
 
     Laws: on the recorded loads, the image of ``tile_load`` is the shared side after the inverse of the global side.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0); ATOM swizzles: PTX ISA 9.1 section 5.5.7.
