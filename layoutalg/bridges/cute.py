@@ -9,6 +9,7 @@ tried (``layoutalg.ground.recognize``), so a refusal is a proof.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import numpy as np
@@ -38,6 +39,7 @@ from layoutalg.f2.split import one_swizzle, swizzle_columns
 from layoutalg.ground import recognize as tables
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
@@ -56,7 +58,7 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
     disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
     hierarchical layout becomes one top-level mode; a single axis is not wrapped. A constant becomes the offset of an
-    identity swizzle.
+    identity swizzle. A table keeps its dimensions as modes where it can.
 
     Args:
         layout: Any layout. A CuTe layout comes back as it is; so does a composed layout of one swizzle that has no
@@ -72,6 +74,8 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     """
     layout = checked(layout, "to_cute")
     where = Call("to_cute", layout)
+    if isinstance(layout, ListedLayout):
+        return _listed_to_cute(layout, where)
     if isinstance(layout, CuteLayout):
         return layout
     if isinstance(layout, IntegerLayout | HierarchicalLayout | PiecewiseLayout):
@@ -114,6 +118,16 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
             return _behind(int(values[0]), modes)
         except MalformedError:  # strided over more than the signed 64-bit range
             return layout
+    found = recognize(values)
+    return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
+
+
+def _listed_to_cute(layout: ListedLayout, where: Call) -> CuteLayout | ComposedLayout:
+    """Return a table with one top-level mode per dimension where it has such a form, else as it is recognised."""
+    values = layout.table()
+    with contextlib.suppress(RepresentabilityError):
+        if len(layout.extents) > 1:
+            return recognize(values, layout.extents)  # type: ignore[return-value]
     found = recognize(values)
     return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
 

@@ -27,6 +27,7 @@ from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, LayoutError, shown
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
@@ -83,7 +84,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     one is partial or has parameters are compared at all points of their axes, by position, and all parameter values.
 
     Args:
-        f: A layout of any family.
+        f: A layout of any family, or a table (``layoutalg.ground.listed``).
         g: Another one, of any family.
         budget: What the engines may spend; default ``Budget()``.
 
@@ -235,7 +236,7 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
 
 def _digits(layout: AnyFamily, prefix: str) -> tuple[DigitSystem | PiecewiseLayout, list[int]]:
     """Return a function on digits and the extents of these."""
-    if isinstance(layout, IntegerLayout | HierarchicalLayout):
+    if isinstance(layout, IntegerLayout | HierarchicalLayout | ListedLayout):
         layout = to_piecewise(layout)
     if isinstance(layout, PiecewiseLayout):
         return layout, [extent for _, extent in layout.inputs]

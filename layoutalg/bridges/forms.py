@@ -17,6 +17,7 @@ from layoutalg.bridges.normal import AnyFamily, excluded
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.cute.composed import bottom
 from layoutalg.ground.digits import merge
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved
 from layoutalg.hierarchy import HierarchicalLayout
@@ -49,6 +50,8 @@ def by_form(f: AnyFamily, g: AnyFamily) -> Answer:
     """
     if isinstance(f, PiecewiseLayout) or isinstance(g, PiecewiseLayout):
         return "a piecewise layout has no normal form"
+    if isinstance(f, ListedLayout) or isinstance(g, ListedLayout):
+        return "a table has no normal form"
     if isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout) and f.map == g.map:
         return Proved("normal-form", {"map": f.map})
     found = _strided(f, g)

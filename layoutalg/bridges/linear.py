@@ -31,6 +31,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.f2.carry import sum_of_bits
 from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import residue_form
@@ -125,7 +126,7 @@ def _form(layout: AnyFamily) -> LinearForm | tables.Departure:
         return layout.columns, layout.constant
     if isinstance(layout, IntegerLayout):
         return _integer(layout)
-    if isinstance(layout, HierarchicalLayout):
+    if isinstance(layout, HierarchicalLayout | ListedLayout):
         return tables.linear(layout.table())
     if isinstance(layout, PiecewiseLayout):
         if layout.size > CONFIRM_POINTS:

@@ -22,6 +22,7 @@ from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.mapping import unswizzled
@@ -31,7 +32,7 @@ from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.piecewise.pieces import Form, pieces
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
-AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout"
+AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout | ListedLayout"
 Given: TypeAlias = "AnyFamily | CoordinateLayout | Morphism | Swizzle"
 LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
@@ -72,18 +73,19 @@ NORMAL: dict[type, Callable[[Any], AnyFamily]] = {
     **dict.fromkeys(FAMILIES, lambda layout: layout),
     Morphism: Morphism.to_layout,
     CoordinateLayout: _outputs_of_leaves,
+    ListedLayout: lambda layout: layout,
     Swizzle: _one_period,
 }
 
 
-_READ = frozenset(FAMILIES)
+_READ = frozenset((*FAMILIES, ListedLayout))
 
 
 def normal(layout: object) -> AnyFamily | None:
     """Return a layout in the family that the bridges read, None for any other value.
 
     A morphism is its CuTe layout. A layout of coordinates is an integer layout with one output per leaf of the value. A
-    swizzle is read on one period, beyond which it repeats.
+    swizzle is read on one period, beyond which it repeats. A table is itself: it is read point by point.
 
     Raises: AdmissibilityError: LA112. RepresentabilityError: LA237.
 

@@ -22,6 +22,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.digits import span
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.guarded import isl_text
@@ -80,6 +81,8 @@ def _made(layout: AnyFamily, where: Call) -> PiecewiseLayout:
     """Return ``to_piecewise`` of a total layout that is not empty, unconfirmed."""
     if isinstance(layout, PiecewiseLayout):
         return layout
+    if isinstance(layout, ListedLayout):
+        return _from_table(layout, where)
     if isinstance(layout, HierarchicalLayout):
         found = lowered(layout)
         if not isinstance(found, HierarchicalLayout):
@@ -252,8 +255,8 @@ def _within_quota(text: str) -> PiecewiseLayout | None:
         return None
 
 
-def _from_table(layout: HierarchicalLayout, where: Call) -> PiecewiseLayout:
-    """Return a tabulated bijection as a swizzle, strides or bits where it has them, else run by run."""
+def _from_table(layout: HierarchicalLayout | ListedLayout, where: Call) -> PiecewiseLayout:
+    """Return a table as a swizzle, strides or bits where it has them, else run by run."""
     table = layout.table()
     try:
         return to_piecewise(recognize(table))

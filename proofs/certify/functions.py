@@ -20,6 +20,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import shared_bits
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
@@ -113,6 +114,8 @@ def _closed(layout: AnyFamily, argument: str) -> Function:
         return _integer(layout)
     if isinstance(layout, HierarchicalLayout):
         return _hierarchical(layout)
+    if isinstance(layout, ListedLayout):
+        return Function([["table", list(layout.values)]], layout.size, (layout.size,))
     if not layout.is_total:
         raise check.malformed(argument, "must be total on a box", str(layout)[:200])
     extents = [extent for _, extent in layout.inputs]

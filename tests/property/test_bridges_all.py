@@ -18,6 +18,7 @@ from layoutalg.bridges.equal import ENGINES, equivalent
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
 from layoutalg.integer import IntegerLayout
@@ -30,7 +31,19 @@ BRIDGES: dict[str, Callable[[Any], Any]] = {
     "integer": convert.to_integer,
     "piecewise": convert.to_piecewise,
 }
-FAMILIES = ("cute", "composed", "linear", "piecewise", "integer", "digits", "bits", "mixed", "table", "pieces")
+FAMILIES = (
+    "cute",
+    "composed",
+    "linear",
+    "piecewise",
+    "integer",
+    "digits",
+    "bits",
+    "mixed",
+    "table",
+    "pieces",
+    "listed",
+)
 
 
 def factors(size: int, rng: random.Random) -> list[int]:
@@ -115,6 +128,11 @@ def random_layout(family: str, rng: random.Random, size: int | None = None) -> A
         modulus = rng.choice((0, 0, 2, 4, 8, 5, 7, 16))
         names = [(f"k{place}", extent) for place, extent in enumerate(extents)]
         return IntegerLayout.from_strides(names, steps(len(extents), rng), rng.choice((0, 0, 3, -2)), "y", modulus)
+    if family == "listed":  # the table of another family, perhaps with one entry changed
+        values = random_layout(rng.choice(("cute", "composed", "digits", "pieces")), rng, size).table().tolist()
+        if rng.random() < 0.4:
+            values[rng.randrange(size)] = rng.choice((0, 1, 5, -1))
+        return ListedLayout(tuple(extents), tuple(values))
     if family == "pieces":  # any small values at all
         top = rng.choice((1, 2, 4, 7))
         points = "; ".join(f"[i] -> [{rng.randint(0, top)}] : i = {i}" for i in range(size))

@@ -15,9 +15,12 @@ from layoutalg.bridges.equal import Budget, equivalent
 from layoutalg.bridges.values import values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, shift
 from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.listed import listed
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout
 from layoutalg.piecewise import PiecewiseLayout, compare
+from layoutalg.proofs.certify import equality
+from layoutalg.proofs.checker import check
 
 TILE = cute.local_tile(la.parse("(8,8):(1,8)"), (4, 4), (1, 1))
 
@@ -37,6 +40,35 @@ def test_a_tile_behind_an_offset_is_a_layout_everywhere() -> None:
     assert answer.table().tolist() == [wanted[2 * k] for k in range(4)]
     divided = la.logical_divide(TILE, CuteLayout(4, 1), widen=True)
     assert sorted(divided.table().tolist()) == sorted(wanted)
+
+
+def test_a_table_is_an_operand_wherever_a_layout_is() -> None:
+    rows = listed(3 * np.arange(32).reshape(4, 8))
+    assert convert.to_cute(rows) == CuteLayout((4, 8), (24, 3))  # its dimensions stay modes
+    for family in (convert.to_cute, convert.to_integer, convert.to_piecewise):
+        assert isinstance(equivalent(rows, family(rows)), Proved)
+        assert isinstance(equivalent(family(rows), rows), Proved)
+        assert check(equality(rows, family(rows)).to_json())[0] == 0
+    linear = listed(np.array([[0, 3], [1, 2]]))
+    assert convert.to_linear(linear).table().tolist() == [0, 1, 3, 2]
+    assert convert.linear_form(linear) == ((1, 3), 0)
+    other = rows.table().reshape(4, 8, order="F").copy()
+    other[2, 5] += 1
+    refuted = equivalent(CuteLayout((4, 8), (24, 3)), listed(other))
+    assert refuted == Refuted("table", {"coordinate": 2 + 4 * 5, "f": 63, "g": 64})
+    # two places differ from what 64 points of noise can be written as: still decided, by table
+    noise = listed(np.random.default_rng(3).permutation(256).reshape(16, 16))
+    assert isinstance(equivalent(noise, listed(noise.table().reshape(16, 16, order="F"))), Proved)
+    with pytest.raises(LayoutError, match="LA662"):
+        convert.to_piecewise(noise)
+    # without the table engine, the others decide or say what stopped them
+    assert isinstance(equivalent(rows, CuteLayout((4, 8), (24, 3)), Budget(table_points=0)), Proved)
+    assert isinstance(equivalent(noise, CuteLayout(256), Budget(table_points=0)), Refuted)
+    assert isinstance(equivalent(noise, listed(noise.table()), Budget(table_points=0)), Unknown)
+    tile = HierarchicalLayout(
+        Box.of(i=4), Box.of(j=4), DigitMap(((4, 1),)), (Guard(DigitMap(((4, 1),)), Box.of(i=4), (3,)),)
+    )
+    assert equivalent(tile, listed(np.arange(4))) == Refuted("normal-form", {"coordinate": 3, "f": None, "g": 3})
 
 
 WRONG: list[Any] = [None, True, 3, 1.5, 10**5000, "i", b"x", [], (), {}, {"i": 2}, object(), np.arange(3), int, la]
