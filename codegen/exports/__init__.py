@@ -10,20 +10,25 @@ from __future__ import annotations
 from typing import Any
 
 from layoutalg.codegen.exports.cpp import cpp_text
+from layoutalg.codegen.exports.cute_dsl import cute_dsl_text
+from layoutalg.codegen.exports.gluon import gluon_text
+from layoutalg.codegen.exports.mlir import mlir_text
 from layoutalg.codegen.exports.ptx import Patch, patches, ptx_text
 from layoutalg.codegen.exports.refusal import RULES as EXPORT_RULES
+from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.codegen.kernel import checked_name
 from layoutalg.ground.check import Checker
+from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.targets.nvidia.tensormap import TensorMap
 
-EXPORT_FORMS = ("cpp", "ptx")
+EXPORT_FORMS = ("cpp", "ptx", "mlir", "gluon", "cute_dsl")
 CHECK = Checker("LA893", "this cannot be exported")
 
 
 def export(
-    plan: TensorMapPlan | TensorMap | OperandPlan,
+    plan: TensorMapPlan | TensorMap | OperandPlan | Admitted,
     form: str,
     name: str | None = None,
     target: str = "sm_90a",
@@ -32,13 +37,14 @@ def export(
     """Return a plan or a map as text of another system; the text says for which version it is.
 
     Args:
-        plan: A plan of ``synthesize_tensormap`` or ``synthesize_wgmma``, or a bare map.
+        plan: A plan of ``synthesize_tensormap`` or ``synthesize_wgmma``, a bare map, or an answer of
+            ``admissible`` that holds one of these.
         form: One of ``EXPORT_FORMS``.
         name: Name in the text; ``tensor_map`` or ``operand`` where left out.
         target: Architecture of a bare map; a plan has its own.
         base: For ``"ptx"``: the map that is patched into this one.
 
-    Raises: MalformedError: LA893, LA506. RepresentabilityError: LA894.
+    Raises: MalformedError: LA893, LA506. RepresentabilityError: LA894. InfeasibleError: LA896.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")
@@ -47,7 +53,7 @@ def export(
     """
     if form not in EXPORT_FORMS:
         raise CHECK.malformed("form", f"must be one of {', '.join(EXPORT_FORMS)}", form)
-    value: Any = plan
+    value: Any = plan.descriptor if isinstance(plan, Admitted) else plan
     if not isinstance(value, (TensorMapPlan, TensorMap, OperandPlan)):
         raise CHECK.malformed("plan", "must be a plan of a tensor map or of a wgmma operand, or a tensor map", value)
     if base is not None:
@@ -60,7 +66,15 @@ def export(
         target = value.problem.arch
     if form == "cpp":
         return cpp_text(value, name, target)
-    return ptx_text(value, name, target, base)
+    if form == "ptx":
+        return ptx_text(value, name, target, base)
+    if form == "mlir":
+        return mlir_text(value, name)
+    if isinstance(value, OperandPlan):
+        refuse(form, "GLUON_KIND" if form == "gluon" else "CUTE_KIND", "this is an operand", "cpp")
+    if isinstance(value, TensorMap):
+        raise CHECK.malformed("plan", f"must be a plan for {form}, which says the shared layout", value)
+    return gluon_text(value) if form == "gluon" else cute_dsl_text(value)
 
 
 __all__ = ["EXPORT_FORMS", "EXPORT_RULES", "Patch", "export", "patches"]

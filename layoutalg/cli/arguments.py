@@ -301,7 +301,7 @@ def _emit(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument(
         "what",
-        choices=("host", "bytes", "raw", "kernel", "cpp", "ptx"),
+        choices=("host", "bytes", "raw", "kernel", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
         help="host: a C++ function that calls cuTensorMapEncodeTiled; bytes: a C array of the map, or of the wgmma "
         "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; the others: the plan in the words "
         "of that system",

@@ -1,0 +1,99 @@
+"""Gluon: the shared layout and the descriptor of a plan's problem.
+
+Main definitions: ``gluon_text``.
+
+Main statements: Gluon derives the box and its copies from a block and an ``NVMMASharedLayout``. The text is written
+only where that layout places every element of the tile where the plan's problem wants it, which is compared element by
+element, and where tensor, bounds and fill are the problem's.
+
+References: Triton 3.9.0, ``triton/experimental/gluon/nvidia/hopper.py``, ``language/_layouts.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from layoutalg.codegen.exports.refusal import refuse
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.targets.layouts.shared import nvmma_shared
+
+TYPES = {
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "s32": "int32", "f16": "float16", "bf16": "bfloat16",
+    "f32": "float32", "tf32": "float32",
+}  # fmt: skip
+_WIDTHS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
+
+
+def gluon_text(plan: TensorMapPlan) -> str:
+    """Return the layout and the descriptor as Gluon's host code writes them.
+
+    Raises: RepresentabilityError: LA894.
+    """
+    problem = plan.problem
+    if problem.dtype not in TYPES:
+        refuse("gluon", "GLUON_DTYPE", problem.dtype, "cpp")
+    if any(step != 1 for step in problem.element_strides):
+        refuse("gluon", "GLUON_ELEMENT_STRIDES", str(problem.element_strides), "cpp")
+    if plan.tensor_map.l2_promotion != "128B":
+        refuse("gluon", "GLUON_FIELD", f"the promotion to L2 is {plan.tensor_map.l2_promotion}, there 128B", "cpp")
+    plain_tensor(problem, "gluon", "GLUON_TENSOR")
+    width = _width(problem)
+    shape, strides, tile = (list(v) for v in (problem.global_shape, problem.global_strides, problem.tile))
+    rounds = ", round_f32_to_tf32=True" if problem.dtype == "tf32" else ""
+    padding = "nan" if problem.oob_fill == "NAN" else "zero"
+    return (
+        f"# Gluon of Triton 3.9, sm_90a. `base`: a torch.{TYPES[problem.dtype]} tensor.\n"
+        f"layout = gl.NVMMASharedLayout(swizzle_byte_width={width}, element_bitwidth={8 * problem.element_bytes}, "
+        f"rank={problem.rank})\n"
+        f"descriptor = TensorDescriptor(base, shape={shape}, strides={strides}, block_shape={tile}, layout=layout, "
+        f'padding="{padding}"{rounds})\n'
+    )
+
+
+def plain_tensor(problem: TensorMapProblem, form: str, rule: str) -> None:
+    """Refuse a tensor that is not rows behind one base with bounds at its extents."""
+    whole = tuple((0, extent) for extent in problem.global_shape)
+    if problem.bounds != whole or problem.base_elem_offset:
+        because = f"bounds {problem.bounds} at element {problem.base_elem_offset} of the base, not {whole} at 0"
+        refuse(form, rule, because, "cpp")
+    if problem.global_strides[-1] != 1 or any(
+        stride <= 0 or stride * problem.element_bytes % 16 for stride in problem.global_strides[:-1]
+    ):
+        because = f"strides {problem.global_strides}; the last is to be 1, the others whole 16 bytes"
+        refuse(form, rule, because, "cpp")
+    if problem.rank > 5:
+        refuse(form, rule, f"{problem.rank} dimensions", "cpp")
+
+
+def _width(problem: TensorMapProblem) -> int:
+    """The swizzle of the layout that is the tile's, element by element."""
+    width, bits = _WIDTHS.get(problem.swizzle, -1), 8 * problem.element_bytes
+    if bits > 32:
+        refuse("gluon", "GLUON_DTYPE", f"{bits} bits an element", "cpp")
+    if width < 0:
+        refuse("gluon", "GLUON_BOX", f"the swizzle {problem.swizzle}", "cpp")
+    try:
+        layout = nvmma_shared(problem.tile, width, bits)
+    except LayoutError as error:
+        refuse("gluon", "GLUON_BOX", error.diagnostic.because or error.diagnostic.what, "cpp")
+    row = problem.tile[-1] * problem.element_bytes
+    if row < max(width, 16):
+        refuse("gluon", "GLUON_BOX", f"rows of {row} bytes", "cpp")
+    images = layout.bases["offset"]
+    offsets = np.arange(1 << len(images), dtype=np.int64)
+    coordinates = np.zeros((problem.rank, len(offsets)), dtype=np.int64)
+    for bit, image in enumerate(images):
+        for dim, value in enumerate(image):
+            coordinates[dim] ^= (offsets >> bit & 1) * value
+    wanted = problem.addresses()
+    if len(offsets) != wanted.size:
+        refuse("gluon", "GLUON_BOX", f"the tile {problem.tile}", "cpp")
+    found = wanted[tuple(coordinates)]
+    wrong = np.flatnonzero(found != offsets * problem.element_bytes)
+    if len(wrong):
+        first = int(wrong[0])
+        place = tuple(int(value) for value in coordinates[:, first])
+        because = f"element {place} is wanted at byte {int(found[first])}, and lies there at {first * bits // 8}"
+        refuse("gluon", "GLUON_BOX", because, "cpp")
+    return width
