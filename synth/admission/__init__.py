@@ -16,7 +16,7 @@ from layoutalg.ground.errors import BudgetError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.synth.admission import amd, bulk, copies, fragments, matrices, tma, wgmma
+from layoutalg.synth.admission import amd, bulk, copies, fragments, matrices, tcgen05, tma, wgmma
 from layoutalg.synth.admission.request import CHECK, Finder, Request, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
@@ -32,10 +32,12 @@ CONSUMERS: Mapping[str, Finder] = MappingProxyType(
         "cp.async": copies.find,
         **dict.fromkeys(("mfma", "wmma"), amd.find_matrix),
         **dict.fromkeys((*amd.ACCESSES, *amd.UNDOCUMENTED), amd.find_access),
+        "tcgen05": tcgen05.find,
+        **dict.fromkeys(("tcgen05.D", "tcgen05.ld", "tcgen05.st"), tcgen05.find_held),
     }
 )
 """Finders by the first words of a consumer's name; the longest that fits is asked."""
-_OF_REGISTERS = ("mma", "mfma", "wmma")
+_OF_REGISTERS = ("mma", "mfma", "wmma", "tcgen05.D", "tcgen05.ld", "tcgen05.st")
 """Consumers whose layout is one of registers."""
 
 

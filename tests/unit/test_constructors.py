@@ -39,6 +39,7 @@ from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
 from layoutalg.proofs.symbolic.obligations import Obligations, obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
+from layoutalg.proofs.tcgen05 import ScalePlan, Tcgen05Plan, Tcgen05Tile, TmemPlan
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
@@ -115,6 +116,15 @@ VALUES: dict[type, object] = {
     tcgen05.MatrixDescriptor: tcgen05.MatrixDescriptor(0, 16, 1024, 0, "128B"),
     tcgen05.InstructionDescriptor: tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32"),
     tcgen05.Kind: tcgen05.KINDS["mxf4"],
+    tcgen05.ReadPattern: tcgen05.read_pattern("K", "128B"),
+    tcgen05.TmemAllocation: tcgen05.TmemAllocation(128),
+    tcgen05.TmemUse: tcgen05.TmemUse().alloc(tcgen05.TmemAllocation(128), 0),
+    tcgen05.TmemAccess: tcgen05.TmemAccess("32x32b", 4, 1, 32),
+    tcgen05.CopyShape: tcgen05.COPY_SHAPES["32x128b"],
+    Tcgen05Plan: admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "tcgen05.A", "sm_100a").descriptor,
+    Tcgen05Tile: Tcgen05Tile(0, 0, 1 << 46),
+    ScalePlan: admissible(tcgen05.scale_layout(128, 4), "tcgen05.scale", "sm_100a", "ue8m0").descriptor,
+    TmemPlan: TmemPlan("32x32b", ((0,),), (((0, 0),),), "D"),
     wgmma_facts.Multiply: wgmma_facts.multiply("s8"),
     wgmma_facts.ReadPattern: wgmma_facts.read_pattern("K", "128B"),
     Source: RULE.sources[0],

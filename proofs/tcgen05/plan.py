@@ -1,0 +1,219 @@
+"""Plans of ``tcgen05`` consumers, and the check of them.
+
+Main definitions: ``Tcgen05Plan``, ``Tcgen05Tile``, ``ScalePlan``, ``TmemPlan``, ``refuted``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.tcgen05.reading import read_bits, scale_bytes
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tcgen05Tile:
+    """The part of an operand that one instruction reads.
+
+    Args:
+        mn: First row.
+        k: First element along K; of scales, the first group.
+        encoded: The 64 bits, relative to a tile base of 0.
+    """
+
+    mn: int
+    k: int
+    encoded: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA849")
+
+
+@dataclass(frozen=True, slots=True)
+class Tcgen05Plan:
+    """The descriptors by which ``tcgen05.mma`` reads operand A or B.
+
+    Args:
+        operand: ``"A"`` or ``"B"``.
+        dtype: Element type.
+        kind: The ``.kind`` of the instruction.
+        rows: Rows of one instruction in this block's shared memory.
+        k: Elements along K of one instruction.
+        container_bits: Bits of an element's place in shared memory.
+        element_bits: Bits of an element.
+        major: ``"K"`` or ``"MN"``: the transpose bit of the instruction descriptor.
+        swizzle: The swizzle mode.
+        align_bytes: What divides the tile's base; add base / 16 to each descriptor.
+        tiles: One entry per instruction and operand tile, rows slowest.
+    """
+
+    operand: str
+    dtype: str
+    kind: str
+    rows: int
+    k: int
+    container_bits: int
+    element_bits: int
+    major: str
+    swizzle: str
+    align_bytes: int
+    tiles: tuple[Tcgen05Tile, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA849")
+
+    @property
+    def k_step(self) -> int | None:
+        """What is added to the low word of the descriptor from one K step to the next; None where that differs."""
+        by_row: dict[int, list[int]] = {}
+        for tile in self.tiles:
+            by_row.setdefault(tile.mn, []).append(tile.encoded)
+        steps = {after - before for words in by_row.values() for before, after in pairwise(words)}
+        return steps.pop() if len(steps) == 1 else None
+
+    def __str__(self) -> str:
+        many, step = len(self.tiles), self.k_step
+        head = f"{self.operand} of tcgen05.mma.kind::{self.kind}, {self.dtype}, {self.major}-major, {self.swizzle}"
+        lines = [f"{head}: {many} descriptor{'s' if many > 1 else ''} of {self.rows} x {self.k}"]
+        if step is not None:
+            lines.append(f"  K step {step}")
+        lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
+        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/tcgen05-plan/1", "operand": self.operand, "dtype": self.dtype, "kind": self.kind,
+            "rows": self.rows, "k": self.k, "container_bits": self.container_bits, "element_bits": self.element_bits,
+            "major": self.major, "swizzle": self.swizzle, "align_bytes": self.align_bytes, "k_step": self.k_step,
+            "tiles": [[tile.mn, tile.k, f"{tile.encoded:#018x}"] for tile in self.tiles],
+        }  # fmt: skip
+
+    def table(self, base_bytes: int = 0) -> IntArray | str:
+        """Return the bit addresses that the descriptors read, int64[mn, k], or why they are not known."""
+        blocks = {}
+        for tile in self.tiles:
+            read = read_bits(
+                tile.encoded, self.rows, self.k, self.container_bits, self.element_bits, self.major, base_bytes
+            )
+            if isinstance(read, str):
+                return read
+            blocks[tile.mn, tile.k] = read
+        rows, ks = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
+        whole = {(mn, k) for mn in rows for k in ks} == set(blocks)
+        if not whole or rows != [*range(0, len(rows) * self.rows, self.rows)]:
+            return "the tiles are no grid"
+        if not ks or ks != [*range(0, len(ks) * self.k, self.k)]:
+            return "the tiles are no grid"
+        return np.block([[blocks[mn, k] for k in ks] for mn in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePlan:
+    """The copies that bring scale factors from shared to tensor memory: ``tcgen05.cp.32x128b.warpx4`` each.
+
+    Args:
+        tiles: Descriptor of each block of 128 rows and 4 groups.
+        columns: Columns of tensor memory that each block takes.
+    """
+
+    tiles: tuple[Tcgen05Tile, ...]
+    columns: int = 4
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA849")
+
+    def __str__(self) -> str:
+        many = len(self.tiles)
+        lines = [f"{many} x tcgen05.cp.32x128b.warpx4, {self.columns} columns each"]
+        lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
+        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/tcgen05-scale-plan/1", "copy": "tcgen05.cp.32x128b.warpx4", "columns": self.columns,
+            "tiles": [[tile.mn, tile.k, f"{tile.encoded:#018x}"] for tile in self.tiles],
+        }  # fmt: skip
+
+    def table(self) -> IntArray | str:
+        """Return the byte of each scale, int64[row, group], or why it is not known."""
+        blocks = {}
+        for tile in self.tiles:
+            read = scale_bytes(tile.encoded)
+            if isinstance(read, str):
+                return read
+            blocks[tile.mn, tile.k] = read
+        rows, groups = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
+        if {(mn, k) for mn in rows for k in groups} != set(blocks) or not blocks:
+            return "the tiles are no grid"
+        return np.block([[blocks[mn, k] for k in groups] for mn in rows])
+
+
+@dataclass(frozen=True, slots=True)
+class TmemPlan:
+    """The loads, or stores, by which warps hold a tile of tensor memory in registers.
+
+    Args:
+        shape: Shape of ``tcgen05.ld`` and ``tcgen05.st``.
+        registers: Per access, the layout's register that each register of the access is.
+        places: Per access and warp, (lane, column) of the address, relative to the tile's.
+        data_path: Letter of the layout that D has; ``""`` where the tile is one of tensor memory itself.
+    """
+
+    shape: str
+    registers: tuple[tuple[int, ...], ...]
+    places: tuple[tuple[tuple[int, int], ...], ...]
+    data_path: str = ""
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA849")
+
+    def __str__(self) -> str:
+        many = len(self.places)
+        told = f" of data path layout {self.data_path}" if self.data_path else ""
+        lines = [f"{many} x tcgen05.ld.{self.shape}.x1{told}"]
+        for held, points in zip(self.registers[:4], self.places[:4], strict=True):
+            first, last = held[0], held[-1]
+            lines.append(f"  registers {first}..{last} at {', '.join(map(str, points[:4]))}")
+        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/tmem-plan/1", "shape": self.shape, "data_path": self.data_path,
+            "registers": [list(entry) for entry in self.registers],
+            "places": [[list(point) for point in points] for points in self.places],
+        }  # fmt: skip
+
+
+def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, ...] = (0,)) -> str:
+    """Return why a plan does not read what was asked for; "" where it does, at every tile base.
+
+    Args:
+        plan: A plan of descriptors.
+        wanted: Bit addresses of an operand, bytes of scales, relative to the tile base.
+        bases: Tile bases in bytes.
+
+    Example:
+        >>> refuted(ScalePlan(()), np.zeros((128, 4), dtype=np.int64))
+        'the tiles are no grid'
+    """
+    for base in bases:
+        read = plan.table(base) if isinstance(plan, Tcgen05Plan) else plan.table()
+        if isinstance(read, str):
+            return read
+        moved = wanted + (8 * base if isinstance(plan, Tcgen05Plan) else 0)
+        if read.shape != moved.shape:
+            return f"the tiles make up {read.shape}, not {moved.shape}"
+        wrong = np.argwhere(read != moved)
+        if len(wrong):
+            mn, k = (int(part) for part in wrong[0])
+            return f"({mn}, {k}) is read from {int(read[mn, k])}, wanted from {int(moved[mn, k])}, at base {base}"
+    return ""

@@ -1,0 +1,251 @@
+"""Whether ``tcgen05`` reads a layout as operand A or B or as scale factors, or moves registers from and to D.
+
+Main definitions: ``find``, ``find_held``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from layoutalg.ground.errors import Repair
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.tile_map import layout_of, offsets
+from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.fragments import Mismatch
+from layoutalg.synth.tcgen05 import Missing, OperandQuestion, find_operand, find_registers, find_scales
+from layoutalg.targets.layouts.tmem import ATOMS, SPLIT_ATOM
+from layoutalg.targets.nvidia import tcgen05 as hardware
+
+_SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
+"""Types by the name that an operand of ``tcgen05.mma`` has for them."""
+_FORMS = "must be tcgen05.A, .B, .D, .scale, or .ld or .st with a shape, such as tcgen05.ld.32x32b"
+
+
+def find(request: Request) -> Admission:
+    """Return the descriptors of an operand or of scale factors, or why there are none.
+
+    Offsets of 4- and 6-bit elements of the f8f6f4 kinds count bytes: a chunk of 16 bytes holds 16 of them, packed.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> found = admissible("Sw<3,3,3> o 0 o (128,64):(64,1)", "tcgen05.A", "sm_100a")
+        >>> print(found.descriptor)
+        A of tcgen05.mma.kind::f16, bf16, K-major, 128B: 4 descriptors of 128 x 16
+          K step 2
+          (0, 0): 0x4000404000010000
+          (0, 16): 0x4000404000010002
+          (0, 32): 0x4000404000010004
+          (0, 48): 0x4000404000010006
+        >>> admissible("(64,64):(1,64)", "tcgen05.A", "sm_100a", "e2m1", kind="mxf4").rules
+        ('TCGEN05_ROWS',)
+    """
+    if request.consumer == "tcgen05.scale":
+        request.only()
+        return _scales(request)
+    if request.consumer not in ("tcgen05.A", "tcgen05.B"):
+        raise CHECK.malformed("consumer", _FORMS, request.consumer)
+    request.only("kind", "sparse", "cta_group", "ws")
+    operand = request.consumer[-1]
+    name = _SAME.get(request.dtype.name, request.dtype.name)
+    if name not in hardware.BITS:
+        return _refused(request, "TCGEN05_DTYPE", f"no kind of tcgen05.mma multiplies {name}", {"dtype": name})
+    options = request.options
+    sparse, group, ws = options.get("sparse", False), options.get("cta_group", 1), options.get("ws", False)
+    entry = hardware.operand_kind(name, options.get("kind"))
+    if operand == "A":
+        plain = transposed = tuple(m // group for m in hardware.m_values(entry.name, group, ws, sparse))
+    else:
+        plain, transposed = (
+            tuple(n // group for n in hardware.n_values(entry.name, group, ws, sparse, narrow))
+            for narrow in (False, hardware.BITS[name] == 8)
+        )
+    if not plain:
+        because = f"there is no tcgen05.mma.ws of {entry.name}, cta_group {group}"
+        return _refused(request, "TCGEN05_WS", because)
+    k = entry.k * (2 if sparse and operand == "B" else 1)
+    shaped = _shape(request, operand, plain, k)
+    if shaped is not None:
+        return shaped
+    wanted = _bits(request.offsets, entry.container_bits, hardware.BITS[name])
+    question = OperandQuestion(
+        operand, name, entry.name, wanted, plain[::-1], transposed[::-1], k, request.align_bytes
+    )  # fmt: skip
+    found = find_operand(question)
+    if isinstance(found, Missing):
+        if found.undocumented:
+            return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
+        rule, because = found.forbidden or ("TCGEN05_LAYOUT", found.because)
+        return _refused(request, rule, because, found.witness, _repairs(question))
+    meaning = found.table()
+    return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
+
+
+def find_held(request: Request) -> Admission:
+    """Return the loads or stores of tensor memory that move a layout of registers, or the first that none does.
+
+    ``tcgen05.D`` is the part of an accumulator that lies in this block, (row, column); options: ``m`` (rows of the
+    instruction), ``cta_group``, ``ws``, ``sparse``. ``tcgen05.ld.SHAPE`` is a tile of tensor memory, (lane, column).
+
+    Example:
+        >>> from layoutalg.f2 import LinearLayout
+        >>> from layoutalg.synth.admission import admissible
+        >>> lanes, warps = [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0)], [(32, 0), (64, 0)]
+        >>> bases = {"register": [(0, 1), (0, 2), (0, 4)], "lane": lanes, "warp": warps}
+        >>> held = LinearLayout.from_bases(bases, {"row": 128, "col": 8})
+        >>> found = admissible(held, "tcgen05.D", "sm_100a", "f32").descriptor
+        >>> found.shape, found.data_path, found.places[7]
+        ('32x32b', 'D', ((0, 7), (32, 7), (64, 7), (96, 7)))
+        >>> admissible(held, "tcgen05.ld.16x64b", "sm_100a", "f32").rules
+        ('FRAGMENT',)
+    """
+    words = request.consumer.split(".")
+    whole = words[1] == "D"
+    if len(words) != (2 if whole else 3) or (not whole and words[2] not in hardware.SHAPES):
+        raise CHECK.malformed("consumer", _FORMS, request.consumer)
+    layout = request.layout
+    if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims) or len(layout.out_dims) != 2:
+        because = "the layout does not take register and lane to two coordinates"
+        return _refused(request, "REGISTER_AXES", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
+    if whole and request.dtype.name not in ("f16", "f32", "s32"):
+        because = f"D has elements of f16, f32 or s32, not {request.dtype.name}"
+        return _refused(request, "TCGEN05_DTYPE", because, {"dtype": request.dtype.name})
+    if not whole and request.dtype.bits != 32 and request.dtype.name != "f16":
+        return Unknown(f"how elements of {request.dtype.bits} bits share a register here", ("tcgen05",))
+    if whole:
+        request.only("m", "cta_group", "ws", "sparse")
+        shapes: tuple[str, ...] = tuple(ATOMS)
+        sized = _placed(request)
+        if isinstance(sized, Refused):
+            return sized
+        places, letter = sized
+    else:
+        request.only()
+        shapes, places, letter = (words[2],), None, ""
+        if words[2] == SPLIT_ATOM:
+            return Unknown(f"where the second half of {SPLIT_ATOM} starts is not searched for here", ("tcgen05",))
+    mismatch: Mismatch | None = None
+    for shape in shapes:
+        found = find_registers(layout, shape, places, letter)
+        if not isinstance(found, Mismatch):
+            plan, meaning, asked = found
+            return _admitted(request, plan, meaning, asked)
+        mismatch = mismatch or found
+    because, witness = (mismatch.because, mismatch.witness) if mismatch else ("no shape fits", {})
+    others = [] if whole else [name for name in ATOMS if not isinstance(find_registers(layout, name), Mismatch)]
+    repairs = tuple(Repair("take another shape", f"tcgen05.{words[1]}.{name}") for name in others)
+    return _refused(request, "FRAGMENT", because, witness, repairs)
+
+
+def _placed(request: Request) -> tuple[IntArray, str] | Refused:
+    """Where the elements of this block's part of D lie."""
+    rows, columns = (int(size) for size in request.layout.out_dims.values())
+    options = request.options
+    group, ws, sparse = options.get("cta_group", 1), options.get("ws", False), options.get("sparse", False)
+    m = options.get("m", rows * (group if isinstance(group, int) else 1))
+    try:
+        letter = hardware.data_path(m, group, ws, sparse)
+        layout = hardware.accumulator_layout(m, columns, group, ws, sparse)
+    except ValueError as error:
+        because = getattr(error, "diagnostic", None)
+        return _refused(request, getattr(error, "rule", "TCGEN05_N"), str(because.because if because else error))
+    table = np.asarray(layout.table(), dtype=np.int64).reshape(m, columns, order="F")
+    return table[: m // group], letter
+
+
+def _scales(request: Request) -> Admission:
+    if request.dtype.bits != 8:
+        return _refused(request, "TCGEN05_DTYPE", f"scales have 8 bits, not {request.dtype.bits}")
+    if len(request.extents) != 2 or request.extents[0] % 128 or request.extents[1] % 4:
+        because = f"scales are copied in blocks of 128 rows and 4 groups; the tile has the extents {request.extents}"
+        return _refused(request, "TCGEN05_SCALE_SHAPE", because, {"extents": request.extents})
+    if request.align_bytes % 16:
+        return _refused(request, "TCGEN05_ALIGN", f"the base is a multiple of {request.align_bytes} bytes, not of 16")
+    wanted = request.offsets
+    if int(wanted.min()) < 0:
+        return _refused(request, "TCGEN05_SCALE_LAYOUT", "an offset is negative", {"offset": int(wanted.min())})
+    found = find_scales(wanted)
+    if isinstance(found, Missing):
+        if found.undocumented:
+            return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
+        text = str(hardware.scale_layout(*request.extents))
+        repairs = (Repair("use the canonical layout", text),)
+        return _refused(request, "TCGEN05_SCALE_LAYOUT", found.because, found.witness, repairs)
+    meaning = found.table()
+    return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
+
+
+def _shape(request: Request, operand: str, rows: tuple[int, ...], k: int) -> Refused | None:
+    """Refuse extents that no number of instructions makes up."""
+    if len(request.extents) != 2:
+        because = f"an operand has two dimensions, the tile {len(request.extents)}"
+        return _refused(request, "TCGEN05_RANK", because, {"extents": request.extents})
+    mn, along = request.extents
+    if not any(mn % size == 0 for size in rows):
+        because = (
+            f"one instruction takes {', '.join(map(str, rows[:6]))}{', ...' * (len(rows) > 6)} rows of {operand} here"
+        )
+        return _refused(request, "TCGEN05_ROWS", f"{because}; the tile has {mn}", {"rows": mn})
+    if along % k:
+        return _refused(
+            request, "TCGEN05_K", f"one instruction takes {k} elements along K; the tile has {along}", {"k": along}
+        )
+    if request.align_bytes % 16:
+        because = f"the base is a multiple of {request.align_bytes} bytes, not of 16"
+        return _refused(request, "TCGEN05_ALIGN", because, {"align_bytes": request.align_bytes})
+    return None
+
+
+def _bits(elements: IntArray, container_bits: int, element_bits: int) -> IntArray:
+    """Bit addresses of element offsets; elements narrower than their container lie packed in chunks of 16 bytes."""
+    if container_bits == element_bits:
+        return elements * container_bits
+    many = 128 // container_bits
+    return elements // many * 128 + elements % many * element_bits
+
+
+def _repairs(question: OperandQuestion) -> tuple[Repair, ...]:
+    """Return the widest canonical K-major tile of the same extents, where it was found to be read."""
+    rows, along = question.wanted.shape
+    bits = hardware.checked_kind(question.kind).container_bits
+    for span, order in ((128, 3), (64, 2), (32, 1)):
+        wide = span * 8 // bits
+        if along % wide:
+            continue
+        base = 4 - (bits.bit_length() - 4)
+        modes = f"({rows},{wide}):({wide},1)"
+        if along > wide:
+            modes = f"({rows},({wide},{along // wide})):({wide},(1,{wide * rows}))"
+        text = f"Sw<{order},{base},3> o 0 o {modes}"
+        table = offsets(layout_of(text, question.wanted.shape, 1), question.wanted.shape)
+        asked = _bits(table, bits, hardware.BITS[question.dtype])
+        changed = OperandQuestion(
+            question.operand, question.dtype, question.kind, asked, question.rows, question.transposed_rows, question.k,
+            question.align_bytes,
+        )  # fmt: skip
+        if not isinstance(find_operand(changed), Missing):
+            return (Repair(f"use a {span}B-swizzled K-major tile", text),)
+    return ()
+
+
+def _admitted(request: Request, plan: Any, meaning: IntArray, asked: IntArray) -> Admitted:
+    statement = {"f": document(meaning.reshape(-1)), "g": document(asked.reshape(-1))}
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} denotes what was asked for")
+    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "documented")
+
+
+def _refused(
+    request: Request,
+    rule: str,
+    because: str,
+    witness: Mapping[str, object] | None = None,
+    repairs: tuple[Repair, ...] = (),
+) -> Refused:
+    name = request.dtype.name
+    return Refused(request.consumer, request.target, name, (rule,), (because,), witness or {}, repairs, None)

@@ -1,0 +1,9 @@
+"""``tcgen05`` operands, scale factors and accumulators: from a layout to descriptors, or to why there are none."""
+
+from __future__ import annotations
+
+from layoutalg.synth.tcgen05.operand import Missing, OperandQuestion, find_operand
+from layoutalg.synth.tcgen05.scales import find_scales
+from layoutalg.synth.tcgen05.tmem import find_registers
+
+__all__ = ["Missing", "OperandQuestion", "find_operand", "find_registers", "find_scales"]

@@ -1,0 +1,230 @@
+"""The finder of ``tcgen05`` operands: descriptors read off differences of the requested layout, then verified.
+
+Main definitions: ``OperandQuestion``, ``find_operand``, ``Missing``.
+
+Implementation notes: for each (rows of an instruction, major, swizzle mode, base offset) the XOR of that mode is undone
+on the requested chunks. What is left must be the mode's read pattern: its field steps are differences at the unit
+coordinates of their digits, its start is the value at the first element, and the whole instruction is then compared by
+table. The XOR is an involution for a given base offset, so this finds a descriptor of the mode wherever one exists.
+Where only reads that no document states would do, the answer is not a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import MalformedError, TargetRuleError
+from layoutalg.proofs.tcgen05 import Tcgen05Plan, Tcgen05Tile, refuted
+from layoutalg.targets.nvidia import tcgen05 as hardware
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OperandQuestion:
+    """What is asked of ``tcgen05.mma``.
+
+    Args:
+        operand: ``"A"`` or ``"B"``.
+        dtype: Element type.
+        kind: The ``.kind``.
+        wanted: int64[mn, k]: bit address of each element, relative to the tile base.
+        rows: Rows that one instruction may read in this block, most first; of an MN-major operand those of
+            ``transposed_rows``.
+        transposed_rows: Rows where the operand is MN-major.
+        k: Elements along K of one instruction.
+        align_bytes: What divides the tile base.
+    """
+
+    operand: str
+    dtype: str
+    kind: str
+    wanted: IntArray
+    rows: tuple[int, ...]
+    transposed_rows: tuple[int, ...]
+    k: int
+    align_bytes: int
+
+
+@dataclass(frozen=True)
+class Missing:
+    """That no documented descriptor reads the layout.
+
+    Args:
+        because: In words.
+        witness: The first element that the closest mode reads from elsewhere.
+        undocumented: What would have to be known of reads that would do; "" where none would.
+        forbidden: The documented rule that such a descriptor breaks, and its reason; None for none.
+    """
+
+    because: str
+    witness: dict[str, object]
+    undocumented: str = ""
+    forbidden: tuple[str, str] | None = None
+
+
+def find_operand(question: OperandQuestion) -> Tcgen05Plan | Missing:
+    """Return the descriptors of an operand, checked, or why no documented descriptor reads it.
+
+    Example:
+        >>> row, k = np.arange(64)[:, None], np.arange(16)[None, :]
+        >>> wanted = 128 * row + 8192 * (k // 8) + 16 * (k % 8)
+        >>> print(find_operand(OperandQuestion("A", "f16", "f16", wanted, (64,), (64,), 16, 1024)))
+        A of tcgen05.mma.kind::f16, f16, K-major, NONE: 1 descriptor of 64 x 16
+          (0, 0): 0x0000400800400000
+        >>> find_operand(OperandQuestion("A", "f16", "f16", wanted * 3, (64,), (64,), 16, 1024)).undocumented
+        ''
+    """
+    search = _Search(question)
+    for major in hardware.MAJORS:
+        for rows in question.rows if major == "K" else question.transposed_rows:
+            if question.wanted.shape[0] % rows:
+                continue
+            for swizzle in hardware.SWIZZLES:
+                clock.check("the search for descriptors")
+                tiles = search.tiles(major, swizzle, rows)
+                if tiles is not None:
+                    return search.plan(major, swizzle, rows, tiles)
+    return Missing(search.because(), search.witness, search.undocumented, search.forbidden)
+
+
+class _Search:
+    """The search for one question, and what is seen on the way."""
+
+    def __init__(self, question: OperandQuestion) -> None:
+        self.question = question
+        self.entry = hardware.checked_kind(question.kind)
+        self.inner = 128 // self.entry.container_bits
+        self.undocumented = ""
+        self.forbidden: tuple[str, str] | None = None
+        self.equal, self.closest = -1, ""
+        self.witness: dict[str, object] = {}
+
+    def tiles(self, major: str, swizzle: str, rows: int) -> list[Tcgen05Tile] | None:
+        """Return the descriptors of every instruction in one mode, or None."""
+        found: list[Tcgen05Tile] = []
+        missing = ""
+        for mn in range(0, self.question.wanted.shape[0], rows):
+            for k in range(0, self.question.wanted.shape[1], self.question.k):
+                answer = self._tile(major, swizzle, rows, mn, k)
+                if answer is None:
+                    return None
+                descriptor, lacking = answer
+                missing = missing or lacking
+                found.append(Tcgen05Tile(mn, k, descriptor.encode()))
+        if missing:
+            self.undocumented = self.undocumented or missing
+            return None
+        return found
+
+    def _tile(
+        self, major: str, swizzle: str, rows: int, mn: int, k: int
+    ) -> tuple[hardware.MatrixDescriptor, str] | None:
+        block = self.question.wanted[mn : mn + rows, k : k + self.question.k]
+        for descriptor in self._candidates(block, major, swizzle):
+            try:
+                read, missing = self._read(descriptor, rows, major)
+            except TargetRuleError as error:
+                if error.rule.startswith("TCGEN05_TRANSPOSE"):
+                    self._forbid(error, block)
+                return None
+            wrong = np.argwhere(read != block)
+            if len(wrong):
+                self._saw(read, block, wrong[0], mn, k, f"{major}-major, {swizzle}", descriptor)
+                continue
+            if all(
+                np.array_equal(self._read(descriptor.moved(base), rows, major)[0], block + 8 * base)
+                for base in self.bases(swizzle)
+            ):
+                return descriptor, missing
+            because = f"a base that is a multiple of {self.question.align_bytes} bytes moves the {swizzle} pattern"
+            self._saw(read, block, np.zeros(2, dtype=np.int64), mn, k, because, descriptor)
+        return None
+
+    def bases(self, swizzle: str) -> tuple[int, ...]:
+        """Tile bases that differ for a swizzle."""
+        return tuple(range(0, SWIZZLE_TABLE[swizzle].period_bytes, self.question.align_bytes)) or (0,)
+
+    def _read(self, descriptor: hardware.MatrixDescriptor, rows: int, major: str) -> tuple[IntArray, str]:
+        question = self.question
+        return hardware.continued_bits(descriptor, question.dtype, rows, question.k, major=major, kind=question.kind)
+
+    def _candidates(self, block: IntArray, major: str, swizzle: str) -> Iterator[hardware.MatrixDescriptor]:
+        """The only descriptor of each base offset that can read a block."""
+        if int(block.min()) < 0 or int(block[0, 0]) % 128:
+            return
+        phases = SWIZZLE_TABLE[swizzle].period_bytes // 128 or 1
+        for base_offset in range(phases):
+            chunks = hardware.swizzled(block // 128 * 16, swizzle, base_offset)
+            fields = self._fields(chunks, major, swizzle)
+            try:
+                yield hardware.MatrixDescriptor(int(chunks[0, 0]), *fields, base_offset, swizzle)
+            except MalformedError:
+                continue
+
+    def _fields(self, chunks: IntArray, major: str, swizzle: str) -> tuple[int, int]:
+        """Leading and stride bytes: differences at the unit coordinates of their digits; 16 for what is not read."""
+        span = SWIZZLE_TABLE[swizzle].span_bytes
+        wide = self.inner * span // 16
+        along = {
+            ("K", False): ((0, self.inner), (8, 0)),
+            ("K", True): ((0, wide), (8, 0)),
+            ("MN", False): ((0, 8), (self.inner, 0)),
+            ("MN", True): ((wide, 0), (0, 4 if swizzle == "128B_ATOM_32B" else 8)),
+        }[major, swizzle != "NONE"]
+        rows, ks = chunks.shape
+        leading, stride = (int(chunks[mn, k] - chunks[0, 0]) if mn < rows and k < ks else 16 for mn, k in along)
+        return leading, stride
+
+    def _forbid(self, error: TargetRuleError, block: IntArray) -> None:
+        """Note a rule that keeps a whole major or mode from an operand that is contiguous along MN."""
+        run = min(self.inner, block.shape[0])
+        step = self.entry.container_bits
+        if self.forbidden is None and np.array_equal(np.diff(block[:run, 0]), np.full(run - 1, step)):
+            self.forbidden = error.rule, error.diagnostic.because or error.diagnostic.what
+
+    def _saw(
+        self, read: IntArray, block: IntArray, at: IntArray, mn: int, k: int, mode: str,
+        descriptor: hardware.MatrixDescriptor,
+    ) -> None:  # fmt: skip
+        """Keep the candidate that reads most elements right."""
+        equal = int((read == block).sum())
+        if equal > self.equal:
+            i, j = int(at[0]), int(at[1])
+            self.equal, self.closest = equal, mode
+            self.witness = {
+                "mn": mn + i, "k": k + j, "requested_bit": int(block[i, j]), "read_bit": int(read[i, j]),
+                "descriptor": f"{descriptor.encode():#018x}",
+            }  # fmt: skip
+
+    def because(self) -> str:
+        """Say why nothing was found."""
+        wanted = self.question.wanted
+        if int(wanted.min()) < 0:
+            return "an offset is negative"
+        if not self.witness:
+            first = int(wanted[0, 0])
+            if first % 128:
+                return f"the first element lies at bit {first}, not at a multiple of 16 bytes"
+            return "no field of a descriptor holds the distances of the layout: multiples of 16 below 2^18 bytes"
+        return f"no documented descriptor reads the layout; the closest is {self.closest}"
+
+    def plan(self, major: str, swizzle: str, rows: int, tiles: list[Tcgen05Tile]) -> Tcgen05Plan | Missing:
+        """Return the plan that was found, once the checker has read it too."""
+        question = self.question
+        made = Tcgen05Plan(
+            question.operand, question.dtype, question.kind, rows, question.k, self.entry.container_bits,
+            hardware.BITS[question.dtype], major, swizzle, question.align_bytes, tuple(tiles),
+        )  # fmt: skip
+        wrong = refuted(made, question.wanted, self.bases(swizzle))
+        if wrong:  # the finder and the checker disagree: never hand the plan out
+            return Missing(
+                f"the checker refuted the plan found: {wrong}", {}, "whether the finder or the checker is right"
+            )
+        return made

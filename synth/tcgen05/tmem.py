@@ -1,0 +1,94 @@
+"""The finder of loads and stores of tensor memory.
+
+Main definitions: ``find_registers``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.tcgen05 import TmemPlan
+from layoutalg.synth.fragments import Mismatch, coordinates, tiling
+from layoutalg.targets.layouts.tmem import tmem_atom
+from layoutalg.targets.nvidia import tcgen05 as hardware
+
+IntArray = npt.NDArray[np.int64]
+
+
+def find_registers(
+    layout: Any, shape: str, places: IntArray | None = None, data_path: str = ""
+) -> tuple[TmemPlan, IntArray, IntArray] | Mismatch:
+    """Return the accesses of one shape that move a layout of registers, with what they denote and what was asked for.
+
+    Mathematically: with p the place in tensor memory of each coordinate, p after the layout is a tiling of the access
+    shape by ``synth.fragments``, with columns of all accesses congruent modulo the shape's, and each access of warp w
+    stays in lanes 32 (w mod 4) to 32 (w mod 4) + 31.
+
+    Args:
+        layout: (register, lane, warp) to (row, column), or an array [warp, lane, register, coordinate].
+        shape: A shape of ``tcgen05.ld`` but 16x32bx2.
+        places: int64[row, column]: lane * 2^16 + column of each element of D; None where rows are lanes.
+        data_path: The letter of those places.
+
+    Raises: MalformedError: LA831.
+
+    Example:
+        >>> from layoutalg.f2 import LinearLayout
+        >>> lanes, warps = [(1, 0), (2, 0), (4, 0), (8, 0), (16, 0)], [(32, 0), (64, 0)]
+        >>> held = {"register": [(0, 1), (0, 2)], "lane": lanes, "warp": warps}
+        >>> layout = LinearLayout.from_bases(held, {"row": 128, "col": 4})
+        >>> print(find_registers(layout, "32x32b")[0].places[1])
+        ((0, 1), (32, 1), (64, 1), (96, 1))
+    """
+    table, outer = coordinates(layout)
+    if any(name != "warp" for name, _ in outer):
+        axes = tuple(name for name, _ in outer)
+        return Mismatch("the layout has axes besides register, lane and warp", {"axes": axes})
+    placed = table[..., :2].copy()
+    if places is not None:
+        beyond = np.argwhere(((placed < 0) | (placed >= places.shape)).any(axis=-1))
+        if len(beyond):
+            warp, lane, register = (int(part) for part in beyond[0])
+            return Mismatch("the registers hold what is no element", {"warp": warp, "lane": lane, "register": register})
+        found_at = places[placed[..., 0], placed[..., 1]]
+        placed[..., 0], placed[..., 1] = found_at // hardware.LANE_STEP, found_at % hardware.LANE_STEP
+    fragment = tmem_atom(shape)
+    width = fragment.out_dims["col"] or 1
+    first: Mismatch | None = None
+    for shift in range(width):
+        moved = placed.copy()
+        moved[..., 1] += shift
+        found = tiling(moved, fragment)
+        if isinstance(found, Mismatch):
+            first = first or found
+            continue
+        starts = tuple(tuple((lane, column - shift) for lane, column in points) for points in found.starts)
+        wrong = _reach(shape, starts)
+        if wrong is not None:
+            first = first or wrong
+            continue
+        denoted = found.table(fragment)
+        denoted[..., 1] -= shift
+        return TmemPlan(shape, found.registers, starts, data_path), _flat(denoted), _flat(placed)
+    return first or Mismatch("the shape does not fit", {})
+
+
+def _reach(shape: str, starts: tuple[tuple[tuple[int, int], ...], ...]) -> Mismatch | None:
+    """Return the first access that its warp cannot make."""
+    for points in starts:
+        for warp, (lane, column) in enumerate(points):
+            try:
+                hardware.TmemAccess(shape, 1, warp, lane, column)
+            except LayoutError as error:
+                because = error.diagnostic.because or error.diagnostic.what
+                return Mismatch(because, {"warp": warp, "lane": lane, "column": column})
+    return None
+
+
+def _flat(table: IntArray) -> IntArray:
+    """Places as one number each: 2^16 times the lane, and the column."""
+    return np.asarray(table[..., 0] * hardware.LANE_STEP + table[..., 1], dtype=np.int64).reshape(-1)
