@@ -20,6 +20,7 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.proofs.tcgen05 import Tcgen05Plan, Tcgen05Tile, refuted
+from layoutalg.proofs.tcgen05.reading import read_bits
 from layoutalg.targets.nvidia import tcgen05 as hardware
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
@@ -132,7 +133,7 @@ class _Search:
                 read, missing = self._read(descriptor, rows, major)
             except TargetRuleError as error:
                 if error.rule.startswith("TCGEN05_TRANSPOSE"):
-                    self._forbid(error, block)
+                    self._forbid(error, block, descriptor)
                 return None
             wrong = np.argwhere(read != block)
             if len(wrong):
@@ -143,7 +144,10 @@ class _Search:
                 for base in self.bases(swizzle)
             ):
                 return descriptor, missing
-            because = f"a base that is a multiple of {self.question.align_bytes} bytes moves the {swizzle} pattern"
+            align = self.question.align_bytes
+            because = (
+                f"{major}-major, {swizzle}, whose pattern moves where the base is a multiple of {align} bytes alone"
+            )
             self._saw(read, block, np.zeros(2, dtype=np.int64), mn, k, because, descriptor)
         return None
 
@@ -182,11 +186,16 @@ class _Search:
         leading, stride = (int(chunks[mn, k] - chunks[0, 0]) if mn < rows and k < ks else 16 for mn, k in along)
         return leading, stride
 
-    def _forbid(self, error: TargetRuleError, block: IntArray) -> None:
-        """Note a rule that keeps a whole major or mode from an operand that is contiguous along MN."""
-        run = min(self.inner, block.shape[0])
-        step = self.entry.container_bits
-        if self.forbidden is None and np.array_equal(np.diff(block[:run, 0]), np.full(run - 1, step)):
+    def _forbid(self, error: TargetRuleError, block: IntArray, descriptor: hardware.MatrixDescriptor) -> None:
+        """Note a rule that keeps MN-major, or a mode of it, from an operand that would be read so without the rule."""
+        bits, container = hardware.BITS[self.question.dtype], self.entry.container_bits
+        if container in (8, 16) and bits == container:
+            read = read_bits(descriptor.encode(), block.shape[0], block.shape[1], container, bits, "MN")
+            kept = not isinstance(read, str) and np.array_equal(read, block)
+        else:  # no mode, or one alone, is legal: told of every operand that is contiguous along MN
+            run = min(self.inner, block.shape[0])
+            kept = np.array_equal(np.diff(block[:run, 0]), np.full(run - 1, bits))
+        if self.forbidden is None and kept:
             self.forbidden = error.rule, error.diagnostic.because or error.diagnostic.what
 
     def _saw(

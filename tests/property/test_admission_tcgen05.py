@@ -86,9 +86,12 @@ def brute_force(bits, dtype, kind, swizzles=tcgen05.SWIZZLES):
             continue
         if base >= {"NONE": 1, "32B": 2, "64B": 4}.get(swizzle, 8):
             continue
+        name, kept = "MN" if major == "M" else "K", first >> 4 | 1 << 46 | base << 49 | code[swizzle] << 61
+        corner = read_bits(kept | 1 << 16 | 1 << 32, rows, k, entry.container_bits, tcgen05.BITS[dtype], name)
+        if isinstance(corner, str) or corner[0, 0] != bits[0, 0]:  # which no stride moves
+            continue
         for leading, stride in itertools.product(chunks, repeat=2):
-            word = first >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | 1 << 46 | base << 49 | code[swizzle] << 61
-            name = "MN" if major == "M" else "K"
+            word = kept | leading >> 4 << 16 | stride >> 4 << 32
             read = read_bits(word, rows, k, entry.container_bits, tcgen05.BITS[dtype], name)
             if not isinstance(read, str) and np.array_equal(read, bits):
                 return word
@@ -171,6 +174,8 @@ def test_rules_and_what_is_not_known():
     assert ask(tile, align_bytes=8).rules == ("TCGEN05_ALIGN",)
     assert isinstance(ask(tile, align_bytes=128), la.Refused)
     assert ask("(128,16):(1,128)", dtype="tf32").rules == ("TCGEN05_TRANSPOSE_SWIZZLE",)
+    assert ask("(128,64):(1,128)").rules == ("TCGEN05_LAYOUT",)
+    assert ask("Sw<2,4,2> o 0 o ((64,2),(4,4)):((1,1024),(64,256))").rules == ("TCGEN05_TRANSPOSE_SWIZZLE",)
     assert ask("Sw<2,3,2> o 0 o ((32,4),16):((1,512),32)", dtype="tf32").descriptor.swizzle == "128B_ATOM_32B"
     assert isinstance(ask("Sw<2,4,2> o 0 o (128,64):(64,1)"), la.Unknown)  # K-major under 32-byte atoms
     assert ask(tile, ws=True, cta_group=2).rules == ("TCGEN05_WS",)
