@@ -28,11 +28,10 @@ from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
-from layoutalg.synth.wgmma.parts import readable
+from layoutalg.synth.wgmma.parts import ALIGN_BYTES, parts
 from layoutalg.targets.nvidia import wgmma as hardware
 
 RULE = "WGMMA_LAYOUT"
-PARTS = "a descriptor reads each instruction's part, but the parts lie in no digits of the tile, so no plan states them"
 SHARED = ("wgmma.A", "wgmma.B", "wgmma.A.sparse", "wgmma.B.sparse")
 OF_REGISTERS = ("wgmma.A.registers", "wgmma.A.registers.sparse", "wgmma.D")
 """Consumers whose layout is one of registers: (register, lane, warp) -> (row, k) of A, (row, column) of D."""
@@ -123,12 +122,9 @@ def _shared(request: Request, name: str) -> Admission:
         )
         plan = synthesize_wgmma(problem)
     except RepresentabilityError as error:
-        bits = request.dtype.bits
-        if bits >= 8:
-            k = hardware.instruction_k(bits, sparse and side == "B")
-            found = readable(request.offsets * (bits // 8), hardware.instruction_rows(side, name), bits, k)
-            if found is not None:
-                return Unknown(f"{PARTS}: {found[0]} rows, {found[1]}-major, {found[2]}", ("wgmma",))
+        found = _by_parts(request, side, name, sparse) if request.dtype.bits >= 8 else None
+        if found is not None:
+            return found
         rule = "WGMMA_BITS" if name == "b1" else RULE
         return _refused(request, rule, error.diagnostic.because, error.diagnostic.witness or {})
     except InadmissibleOperandError as error:
@@ -138,6 +134,22 @@ def _shared(request: Request, name: str) -> Admission:
             request.consumer, request.target, name, rules, reasons, said.witness or {}, said.repairs, _evidence(problem)
         )
     return Admitted(request.consumer, request.target, name, plan, operand(plan), "measured")
+
+
+def _by_parts(request: Request, side: str, name: str, sparse: bool) -> Admitted | Unknown | None:
+    """Return the descriptors of a tile that has no digits, part by part; None where some part has none."""
+    bits = request.dtype.bits
+    places = request.offsets * (bits // 8)
+    k = hardware.instruction_k(bits, sparse and side == "B")
+    plan = parts(places, hardware.instruction_rows(side, name), bits, k)
+    if plan is None:
+        return None
+    if request.align_bytes < ALIGN_BYTES:
+        because = f"descriptors exist for a base that is a multiple of {ALIGN_BYTES}, other bases were not tried"
+        return Unknown(because, ("wgmma",))
+    statement = {"f": document(plan.read().reshape(-1)), "g": document(places.reshape(-1))}
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} reads what was asked for")
+    return Admitted(request.consumer, request.target, name, plan, seal, "measured")
 
 
 def _metadata(request: Request, name: str) -> Refused | None:

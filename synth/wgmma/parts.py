@@ -1,32 +1,86 @@
-"""Whether descriptors of ``wgmma`` read a tile whose instructions' parts lie anywhere.
+"""Descriptors of ``wgmma`` for a tile whose instructions' parts lie anywhere in shared memory.
 
-Main definitions: ``readable``.
+Main definitions: ``parts``, ``PartsPlan``.
 
 Main statements: every instruction has its own descriptor, so a tile is read exactly if each instruction's part is,
 under one number of rows, one major and one swizzle. What a part is read by is decided: the XOR of a swizzle and a base
 offset is undone, the fields are then differences of addresses (``layoutalg.synth.wgmma.plan``), and the whole read of
-the descriptor is compared.
+the descriptor is compared. The tile's base is a multiple of 1024 bytes, the period of all swizzles.
 """
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import MalformedError, TargetRuleError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.wgmma import InstructionTile
 from layoutalg.targets.nvidia import wgmma as hardware
 
 Table = npt.NDArray[np.int64]
+ALIGN_BYTES = 1024
 
 
-def readable(places: Table, rows: tuple[int, ...], element_bits: int, k: int) -> tuple[int, str, str] | None:
-    """Return (rows, major, swizzle) under which every instruction's part is read; None where there is none.
+@dataclass(frozen=True, slots=True)
+class PartsPlan:
+    """Descriptors of a tile, one by one: their start addresses follow no digits of the tile.
 
     Args:
-        places: Byte address of every element for a tile base of 0 that is a multiple of 1024, int64[mn, k].
+        major: ``"K"`` or ``"MN"``.
+        rows: Rows that one instruction reads.
+        k: Elements along K of one instruction.
+        element_bits: Bits of an element.
+        swizzle: Name of the swizzle.
+        tiles: One entry per instruction, rows slowest; add base/16 of a base that is a multiple of 1024.
+
+    Raises: MalformedError: LA808.
+    """
+
+    major: str
+    rows: int
+    k: int
+    element_bits: int
+    swizzle: str
+    tiles: tuple[InstructionTile, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA808")
+
+    def read(self) -> Table:
+        """Return the byte address that is read for every element, for the tile base 0; int64[mn, k]."""
+        shape = max(tile.mn for tile in self.tiles) + self.rows, max(tile.k for tile in self.tiles) + self.k
+        found = np.full(shape, -1, dtype=np.int64)
+        for tile in self.tiles:
+            found[tile.mn : tile.mn + self.rows, tile.k : tile.k + self.k] = hardware.operand_offsets(
+                tile.descriptor, rows=self.rows, k=self.k, element_bits=self.element_bits, major=self.major
+            )
+        return found
+
+    def __str__(self) -> str:
+        many, shape = len(self.tiles), f"{self.rows} x {self.k}"
+        told = f"{many} instructions of {shape}, {self.major}-major, {self.swizzle}, each where it starts"
+        lines = [f"  ({tile.mn}, {tile.k})  {tile.encoded:#018x}" for tile in self.tiles[:8]]
+        return "\n".join([told, *lines, *([f"  {many - 8} more"] if many > 8 else [])])
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": "layoutalg/wgmma-parts/1", "major": self.major, "rows": self.rows, "k": self.k,
+            "element_bits": self.element_bits, "swizzle": self.swizzle, "align_bytes": ALIGN_BYTES,
+            "tiles": [tile.to_json() for tile in self.tiles],
+        }  # fmt: skip
+
+
+def parts(places: Table, rows: tuple[int, ...], element_bits: int, k: int) -> PartsPlan | None:
+    """Return the descriptors under which every instruction's part is read; None where there are none.
+
+    Args:
+        places: Byte address of every element for the tile base 0, int64[mn, k].
         rows: Rows that an instruction may have.
         element_bits: 8, 16 or 32.
         k: Elements along K of one instruction.
@@ -34,32 +88,40 @@ def readable(places: Table, rows: tuple[int, ...], element_bits: int, k: int) ->
     Example:
         >>> part = 2 * (np.arange(64)[:, None] * 16 + np.arange(16))
         >>> swapped = np.concatenate([part + 4096, part], axis=1)
-        >>> readable(swapped ^ (swapped >> 7) % 2 << 4, (64,), 16, 16)
-        (64, 'K', '32B')
-        >>> readable(swapped, (64,), 16, 16) is None
+        >>> print(parts(swapped ^ (swapped >> 7) % 2 << 4, (64,), 16, 16))
+        2 instructions of 64 x 16, K-major, 32B, each where it starts
+          (0, 0)  0xc000001000010100
+          (0, 16)  0xc000001000010000
+        >>> parts(swapped, (64,), 16, 16) is None
         True
     """
     if places.ndim != 2 or places.shape[1] % k:
         return None
     majors = hardware.MAJORS if element_bits == 16 else ("K",)
-    for many, major, swizzle in itertools.product(rows, majors, hardware.SWIZZLES):
+    for many, major, swizzle in itertools.product(reversed(rows), majors, hardware.SWIZZLES):
         clock.check("the search for descriptors")
-        if places.shape[0] % many == 0 and all(
-            _read(places[mn : mn + many, at : at + k], major, swizzle, element_bits)
-            for mn in range(0, places.shape[0], many)
-            for at in range(0, places.shape[1], k)
-        ):
-            return many, major, swizzle
+        if places.shape[0] % many:
+            continue
+        tiles = []
+        for mn, at in itertools.product(range(0, places.shape[0], many), range(0, places.shape[1], k)):
+            found = _descriptor(places[mn : mn + many, at : at + k], major, swizzle, element_bits)
+            if found is None:
+                break
+            tiles.append(InstructionTile(mn, at, found, found.encode()))
+        else:
+            return PartsPlan(major, many, k, element_bits, swizzle, tuple(tiles))
     return None
 
 
-def _read(part: Table, major: str, swizzle: str, element_bits: int) -> bool:
-    """Whether a descriptor reads one instruction's part."""
+def _descriptor(part: Table, major: str, swizzle: str, element_bits: int) -> hardware.MatrixDescriptor | None:
+    """Return the descriptor that reads one instruction's part."""
     bases = range(hardware.swizzle_rows(swizzle))
-    return any(_read_at(part, major, swizzle, base, element_bits) for base in bases)
+    return next(filter(None, (_of_base(part, major, swizzle, base, element_bits) for base in bases)), None)
 
 
-def _read_at(part: Table, major: str, swizzle: str, base_offset: int, element_bits: int) -> bool:
+def _of_base(
+    part: Table, major: str, swizzle: str, base_offset: int, element_bits: int
+) -> hardware.MatrixDescriptor | None:
     pattern = hardware.read_pattern(major, swizzle, element_bits, part.shape[1])
     plain = hardware.swizzle_phase(part, swizzle, base_offset)
     first = int(plain[0, 0])
@@ -71,12 +133,10 @@ def _read_at(part: Table, major: str, swizzle: str, base_offset: int, element_bi
                 fields[step] = int(line[weight]) - first
             weight *= max(extent, 1)
     try:
-        descriptor = hardware.MatrixDescriptor(
-            first, fields["leading_bytes"], fields["stride_bytes"], base_offset, swizzle
-        )
+        found = hardware.MatrixDescriptor(first, fields["leading_bytes"], fields["stride_bytes"], base_offset, swizzle)
         read = hardware.operand_offsets(
-            descriptor, rows=part.shape[0], k=part.shape[1], element_bits=element_bits, major=major
+            found, rows=part.shape[0], k=part.shape[1], element_bits=element_bits, major=major
         )
     except (MalformedError, TargetRuleError):
-        return False
-    return np.array_equal(read, part)
+        return None
+    return found if np.array_equal(read, part) else None
