@@ -290,3 +290,13 @@ def test_scale_factors():
             else:
                 with pytest.raises(TargetRuleError):
                     tcgen05.scale_columns(vectors, scale_id)
+
+
+@pytest.mark.parametrize("bit", [0, 32, 49, 61])
+def test_a_finder_with_a_wrong_encoder_admits_nothing(bit, monkeypatch):
+    """The plan is read back by the checker's own table, from the bits alone."""
+    tile = "Sw<3,3,3> o 0 o (128,64):(64,1)"
+    assert la.admissible(tile, "tcgen05.A", "sm_100a")
+    encode = MatrixDescriptor.encode
+    monkeypatch.setattr(MatrixDescriptor, "encode", lambda self: encode(self) ^ 1 << bit)
+    assert not isinstance(la.admissible(tile, "tcgen05.A", "sm_100a"), la.Admitted)
