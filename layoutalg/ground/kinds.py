@@ -47,6 +47,8 @@ def checked_kinds(value: Any, code: str) -> None:
     """
     for name, kind in _kinds(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
+        if type(given) is kind and kind in _PLAIN:
+            continue
         found = _as(kind, given)
         if found is _WRONG:
             because = f"{name} must be {_said(kind)}, not {shown(given)}"
@@ -56,6 +58,8 @@ def checked_kinds(value: Any, code: str) -> None:
 
 
 _WRONG = object()
+_PLAIN = (str, bool, bytes)
+"""Kinds of which every value is taken as it is."""
 _NOUNS = {
     int: ("an integer of 64 bits", "integers of 64 bits"),
     str: ("a string", "strings"),
@@ -77,10 +81,16 @@ def _aimed_at(kind: Any) -> Any:
     return kind
 
 
+@cache
+def _parts(kind: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """What an annotation stands for, with its origin and its arguments."""
+    kind = _aimed_at(kind)
+    return kind, typing.get_origin(kind), typing.get_args(kind)
+
+
 def _as(kind: Any, value: object) -> object:
     """The value as that kind, or ``_WRONG``."""
-    kind = _aimed_at(kind)
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    kind, origin, arguments = _parts(kind)
     if kind is Any:
         return value
     if kind is bool:

@@ -73,12 +73,16 @@ class RegisterPlan:
         }  # fmt: skip
 
 
-def find(request: Request) -> Admission:
+def find(request: Request, repair: bool = True) -> Admission:
     """Return the descriptors or registers, or why there are none.
 
     Mathematically: in shared memory: some descriptor of each instruction denotes its part of the layout, under one
     major and one swizzle; ``.sparse``: as the stored elements of sparse A, or as B of a sparse instruction. In
     registers: the layout is a tiling of the fragment, warps of a warpgroup 16 rows each in order.
+
+    Args:
+        request: The question.
+        repair: Whether a refusal has repairs, the closest descriptor and a certificate; else it has its reason alone.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -107,10 +111,10 @@ def find(request: Request) -> Admission:
     if registers:
         each, k = 32 // hardware.multiply(name).bits, hardware.multiply(name).k
         return _registers(request, "A", name, _fragment(each, k, 2), (64, k), each)
-    return _shared(request, name)
+    return _shared(request, name, repair)
 
 
-def _shared(request: Request, name: str) -> Admission:
+def _shared(request: Request, name: str, repair: bool) -> Admission:
     sparse = request.consumer.endswith(".sparse")
     side = request.consumer.split(".")[1]
     told = _metadata(request, name)
@@ -120,7 +124,7 @@ def _shared(request: Request, name: str) -> Admission:
         problem = OperandProblem.of(
             side, name, request.layout, tile=request.extents, align_bytes=request.align_bytes, sparse=sparse
         )
-        plan = synthesize_wgmma(problem)
+        plan = synthesize_wgmma(problem, repair=repair)
     except RepresentabilityError as error:
         found = _by_parts(request, side, name, sparse) if request.dtype.bits >= 8 else None
         if found is not None:
@@ -131,7 +135,14 @@ def _shared(request: Request, name: str) -> Admission:
         said = error.diagnostic
         rules, reasons = (error.rules, error.reasons) if error.rules else ((RULE,), (said.because,))
         return Refused(
-            request.consumer, request.target, name, rules, reasons, said.witness or {}, said.repairs, _evidence(problem)
+            request.consumer,
+            request.target,
+            name,
+            rules,
+            reasons,
+            said.witness or {},
+            said.repairs,
+            _evidence(problem) if repair else None,
         )
     return Admitted(request.consumer, request.target, name, plan, operand(plan), "measured")
 

@@ -446,7 +446,8 @@ def _kept(
     matrix = smem if len(asked.tile) == 2 else None
     for name in asked.operands:
         held = matrix if matrix is not None else table // asked.box.element_bytes
-        admitted = wgmma.find(request_of(held, name, asked.target, asked.dtype.name, asked.box.extents, 1024, {}))
+        request = request_of(held, name, asked.target, asked.dtype.name, asked.box.extents, 1024, {})
+        admitted = wgmma.find(request, repair=False)
         if not isinstance(admitted, Admitted):
             if isinstance(admitted, Unknown):
                 best.unknown.append(f"{name}: {admitted.reason}")

@@ -121,7 +121,7 @@ def find(problem: OperandProblem) -> OperandPlan | None:
                     continue
                 tiles = _derive(problem, linear, rows, major, swizzle)
                 if tiles is not None:
-                    return _assemble(problem, rows, major, swizzle, tiles)
+                    return _assemble(problem, linear, rows, major, swizzle, tiles)
     return None
 
 
@@ -131,11 +131,17 @@ def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence
     block = hardware.swizzle_phase(linear[:rows, : problem.instruction_k], problem.swizzle)
     chunk = int(block[0, 0]) + np.arange(8 * hardware.UNIT_BYTES // bits) * bits // 8
     lines = {"K": block[0, : chunk.size], "MN": block[: chunk.size, 0]}
+    first = int(block[0, 0])
+    beside = {"K": int(block[1, 0]), "MN": int(block[0, 1])}
     found = []
     for major in majors(problem):
         if np.array_equal(lines[major], chunk):  # every mode holds 16 bytes together
             for swizzle in modes:
-                for base_offset in range(hardware.swizzle_rows(swizzle)):
+                span = hardware.swizzle_rows(swizzle)
+                for base_offset in range(span):
+                    here, there = (at ^ (((at >> 7) - base_offset) % span << 4) for at in (first, beside[major]))
+                    if there - here != hardware.UNIT_BYTES * span:  # the rows of a span follow each other
+                        continue
                     descriptor = _solve(block, major, swizzle, base_offset, bits)
                     if descriptor is not None and _reads(descriptor, major, block, 0, bits):
                         found.append((major, swizzle))
@@ -157,7 +163,9 @@ def _derive(
     corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], step)]
     offsets = range(hardware.swizzle_rows(swizzle))
     phases = base_phases(problem, swizzle)
-    wanted: dict[int, Table] = {}
+    aligned = hardware.swizzle_phase(linear, problem.swizzle)
+    wanted: dict[int, Table] = {0: aligned}
+    undone: dict[int, Table] = {}
 
     def block(phase: int, mn: int, k: int) -> Table:
         if phase not in wanted:  # most candidates fail at the first phase, so the others are made on demand
@@ -165,7 +173,10 @@ def _derive(
         return wanted[phase][mn : mn + rows, k : k + step]
 
     def solve(corner: tuple[int, int], base_offset: int) -> InstructionTile | None:
-        descriptor = _solve(block(0, *corner), major, swizzle, base_offset, bits)
+        mn, k = corner
+        if base_offset not in undone:
+            undone[base_offset] = hardware.swizzle_phase(aligned, swizzle, base_offset)
+        descriptor = _fields(undone[base_offset][mn : mn + rows, k : k + step], major, swizzle, base_offset, bits)
         if descriptor is None or not all(
             _reads(descriptor, major, block(phase, *corner), phase, bits) for phase in phases
         ):
@@ -197,7 +208,12 @@ def _derive(
 
 def _solve(block: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:
     """Undo the XOR and read start, LBO and SBO off the first element and the unit coordinates of their digits."""
-    start, fields = differences(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle, bits)
+    return _fields(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle, base_offset, bits)
+
+
+def _fields(linear: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:
+    """Return the descriptor of a block whose XOR is undone; None where a field cannot hold a difference."""
+    start, fields = differences(linear, major, swizzle, bits)
     values = [start, *fields.values()]
     if any(value % hardware.UNIT_BYTES or not 0 <= value < hardware.ADDRESS_LIMIT_BYTES for value in values):
         return None
@@ -207,25 +223,21 @@ def _solve(block: Table, major: str, swizzle: str, base_offset: int, bits: int) 
 def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phase: int, bits: int) -> bool:
     """Whether the descriptor, moved with the tile base, reads the block wanted at that base."""
     try:
-        read = hardware.operand_offsets(
-            descriptor.moved(phase), rows=block.shape[0], k=block.shape[1], element_bits=bits, major=major
-        )
+        moved = descriptor.moved(phase) if phase else descriptor
+        read = hardware.operand_offsets(moved, rows=block.shape[0], k=block.shape[1], element_bits=bits, major=major)
     except (TargetRuleError, MalformedError):
         return False
-    return np.array_equal(read, block)
+    return bool((read == block).all())
 
 
 def _assemble(
-    problem: OperandProblem, rows: int, major: str, swizzle: str, tiles: Sequence[InstructionTile]
+    problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str, tiles: Sequence[InstructionTile]
 ) -> OperandPlan:
-    end, step, bits = 0, problem.instruction_k, problem.element_bits
+    """Return the plan of descriptors that read, at every base, what is requested of the tile."""
+    step, bits = problem.instruction_k, problem.element_bits
     phases = base_phases(problem, swizzle)
-    for phase in phases:
-        for tile in tiles:
-            read = hardware.operand_offsets(
-                tile.descriptor.moved(phase), rows=rows, k=step, element_bits=bits, major=major
-            )
-            end = max(end, int(read.max()) + max(bits // 8, 1) - phase)
+    lasts = [int(hardware.swizzle_phase(linear + phase, problem.swizzle).max()) - phase for phase in phases]
+    end = max(lasts) + max(bits // 8, 1)
     mn_steps, k_steps = _steps(tiles, problem.shape[0] // rows, problem.shape[1] // step) or (None, None)
     return OperandPlan(
         problem,

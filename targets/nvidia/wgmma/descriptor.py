@@ -38,6 +38,8 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
 
     Raises: MalformedError: LA350.
     """
+    if type(value) is int:
+        return value
     if not isinstance(value, bool) and hasattr(type(value), "__index__"):
         try:
             return value.__index__()  # type: ignore[attr-defined, no-any-return]

@@ -46,6 +46,7 @@ K_BYTES = K_BITS // 8
 Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
 Step: TypeAlias = int | Field
 Digit: TypeAlias = tuple[int, Step]
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +144,15 @@ def unread_fields(
 
     Source: follows from ``read_pattern``.
     """
-    pattern = read_pattern(major, swizzle, element_bits, k)
+    return _unread(read_pattern(major, swizzle, element_bits, k), checked_integer("rows", rows, "unread_fields"))
+
+
+def _unread(pattern: ReadPattern, rows: int) -> tuple[Field, ...]:
     read = {step for _, step in pattern.k}
-    if checked_integer("rows", rows, "unread_fields") > pattern.mn[0][0]:
+    if rows > pattern.mn[0][0]:
         read.add(pattern.mn[1][1])
     fields: tuple[Field, ...] = ("leading_bytes", "stride_bytes")
-    return tuple(field for field in fields if field not in read)
+    return tuple([field for field in fields if field not in read])
 
 
 def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: int = 0) -> npt.NDArray[np.int64]:
@@ -214,8 +218,7 @@ def operand_offsets(
 
     Source: measured, see ``tests/data/measured/README.md``.
     """
-    count, along = checked_read(descriptor, rows, k, element_bits, major)
-    pattern = read_pattern(major, descriptor.swizzle, element_bits, along)
+    count, along, pattern = _checked_read(descriptor, rows, k, element_bits, major)
     linear = (
         descriptor.start_address_bytes
         + _axis(descriptor, pattern.mn, count)[:, None]
@@ -242,18 +245,23 @@ def checked_read(
         >>> checked_read(MatrixDescriptor(0, 16, 1024, 0, "128B"), 64, None, 8, "K")
         (64, 32)
     """
+    return _checked_read(descriptor, rows, k, element_bits, major)[:2]
+
+
+def _checked_read(
+    descriptor: MatrixDescriptor, rows: int, k: int | None, element_bits: int, major: str
+) -> tuple[int, int, ReadPattern]:
     if not isinstance(descriptor, MatrixDescriptor):
         raise malformed("LA350", "descriptor is not a MatrixDescriptor", f"got {shown(descriptor)}", "operand_offsets")
     count, along = _checked_rows(rows, element_bits), _checked_k(k, element_bits)
     pattern = read_pattern(checked_major(major), descriptor.swizzle, element_bits, along)
-    unread = unread_fields(count, major, descriptor.swizzle, element_bits, along)
     for field in ("leading_bytes", "stride_bytes"):
-        if getattr(descriptor, field) == 0 and field not in unread:
+        if getattr(descriptor, field) == 0 and field not in _unread(pattern, count):
             raise _not_measured(f"{field} = 0, which this operand reads")
     last = descriptor.start_address_bytes + _reach(descriptor, pattern.mn, count) + _reach(descriptor, pattern.k, along)
     if last >= ADDRESS_LIMIT_BYTES:
         raise _not_measured(f"byte address {last}, beyond the 18 bits of an address")
-    return count, along
+    return count, along, pattern
 
 
 def _reach(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) -> int:
@@ -267,13 +275,26 @@ def _reach(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int)
 
 
 def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) -> npt.NDArray[np.int64]:
+    fixed, named = _lines(digits, extent)
+    for field, digit in named:
+        fixed = fixed + digit * getattr(descriptor, field)
+    return fixed
+
+
+@remembered(lambda _, digits, extent: 500 + 8 * extent * len(digits))
+def _lines(digits: tuple[Digit, ...], extent: int) -> tuple[IntArray, tuple[tuple[Field, IntArray], ...]]:
+    """What the digits with a step in bytes add along an axis, and the values of the digits that a field multiplies."""
     rest = np.arange(extent, dtype=np.int64)
-    total = np.zeros(extent, dtype=np.int64)
+    fixed = np.zeros(extent, dtype=np.int64)
+    named: list[tuple[Field, IntArray]] = []
     for size, step in digits:
         digit = rest % size if size else rest
-        total += digit * (step if isinstance(step, int) else int(getattr(descriptor, step)))
+        if isinstance(step, int):
+            fixed += digit * step
+        elif digit.any():
+            named.append((step, digit))
         rest = rest // size if size else rest
-    return total
+    return fixed, tuple(named)
 
 
 def _checked_rows(rows: int, element_bits: int) -> int:
