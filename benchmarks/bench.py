@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import platform
+import random
 import resource
 import statistics
 import subprocess
@@ -97,6 +98,63 @@ def descriptors() -> list[dict[str, object]]:
     ]
 
 
+def processor_times(calls: list[Callable[[], object]]) -> list[float]:
+    """Processor seconds of each call, sorted; a refusal is an answer."""
+    from layoutalg import LayoutError
+
+    times = []
+    for call in [calls[0], *calls]:
+        began = time.process_time()
+        with contextlib.suppress(LayoutError):
+            call()
+        times.append(time.process_time() - began)
+    return sorted(times[1:])
+
+
+def questions() -> list[dict[str, object]]:
+    """Suggestions, operand descriptors, random TensorMap problems and admissibility for TMA, in processor time."""
+    import layoutalg as la
+    from layoutalg.synth import synthesize_tensormap
+    from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+    from layoutalg.synth.wgmma.plan import find
+
+    sys.path.insert(0, str(ROOT))
+    from tests.judges.planner_problems import random_problem
+
+    rng = random.Random(5)
+    asked: list[Callable[[], object]] = []
+    for index in range(30):
+        shape = rng.choice((256, 512, 1000, 1024, 4096)), rng.choice((256, 512, 1000, 1024, 4096))
+        tensor = shape, None if rng.random() < 0.7 else (1, shape[0]), rng.choice(("bf16", "f16"))
+        tile = rng.choice((8, 16, 32, 64, 80, 96, 128)), rng.choice((8, 16, 32, 48, 64, 72, 128))
+        consumer = ("wgmma.A", "wgmma.B", "ldmatrix.x4")[index % 3]
+        asked.append(lambda tensor=tensor, tile=tile, consumer=consumer: la.suggest(tensor, tile, [consumer]))
+    suggested = processor_times(asked)
+    rng = random.Random(7)
+    problems = [random_problem(rng) for _ in range(200)]
+    planned = processor_times([lambda problem=problem: synthesize_tensormap(problem) for problem in problems])
+    rows = [
+        (m, k, text) for m in (16, 64, 128) for k in (16, 64) for text in ("({m},{k}):({k},1)", "({m},{k}):(1,{m})")
+    ]
+    layouts = [swizzle + text.format(m=m, k=k) for m, k, text in rows for swizzle in ("", "Sw<3,3,3> o 0 o ")]
+    layouts += [f"({m},{k}):({k + 8},1)" for m, k, _ in rows]
+    admitted = processor_times([lambda smem=smem: la.admissible(smem, "tma", dtype="f16") for smem in layouts])
+    entries = [
+        line("suggest, median of 30 random questions", suggested[15], "<= 50 ms"),
+        line("the same, slowest", suggested[-1], ""),
+        line("synthesize_tensormap with repairs, median of 200 random problems", planned[100], "<= 5 ms"),
+        line("the same, 99th percentile", planned[198], "<= 1 s"),
+        line(f"admissible for tma, median of {len(layouts)} layouts", admitted[len(layouts) // 2], "<= 5 ms"),
+    ]
+    for operand, shape, major in (("A", (64, 16), "K"), ("A", (128, 64), "K"), ("B", (128, 64), "MN")):
+        tile = canonical_operand(operand, shape, major=major)
+        what = f"operand {operand} {shape[0]} x {shape[1]}, {major}-major"
+        found = processor_times([lambda tile=tile: find(tile)] * 51)[25]
+        proved = processor_times([lambda tile=tile: synthesize_wgmma(tile)] * 51)[25]
+        entries += [line(f"{what}: descriptors found", found, "<= 50 us"), line("the same, proved", proved, "")]
+    return entries
+
+
 def algebra() -> list[dict[str, object]]:
     """A table beside tensor-layouts, where it is installed; the operations are timed by bench_cute.py."""
     from layoutalg import cute
@@ -160,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    lines = [*program(), *planner(), *descriptors(), *algebra()]
+    lines = [*program(), *planner(), *descriptors(), *questions(), *algebra()]
     if arguments.json:
         print(
             json.dumps(
