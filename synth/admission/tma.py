@@ -134,7 +134,15 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
                 continue
             if most is None or len(made.issues) <= most:
                 return _admitted(request, made)
-    return Unknown("pitches exist that no box contradicts, but no plan of them was proved", ("pitches", "planner"))
+    because = "pitches exist that no box contradicts, but no plan of them was proved"
+    if all(_coincide(fit.strides, request.extents) for fit in found):
+        because += "; at all of them elements of the tile are one in global memory"
+    return Unknown(because, ("pitches", "planner"))
+
+
+def _coincide(strides: tuple[int, ...], extents: tuple[int, ...]) -> bool:
+    """Whether a dimension of the tile has the pitch 0."""
+    return any(not stride and extent > 1 for stride, extent in zip(strides, extents, strict=False))
 
 
 def _fits(request: Request, most: int | None, align_bytes: int | None = None) -> Iterator[Fit | Misfit]:

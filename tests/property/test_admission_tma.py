@@ -286,3 +286,10 @@ def test_reductions_are_stores_of_their_types(operation):
     assert (answer.evidence, answer.descriptor.direction) == ("documented", "store")
     assert la.admissible(text, f"tma.reduce.{operation}", dtype="u8").rules == ("REDUCE_DTYPE",)
     assert la.admissible("(8,32):(40,1)", f"tma.reduce.{operation}", dtype="u32").rules == ("SMEM_DENSE",)
+
+
+def test_what_is_left_open_says_that_only_a_pitch_of_0_is_left():
+    columns = {"dim0": [(8,)], "dim1": [(1,), (2,), (12,)]}
+    answer = la.admissible(la.LinearLayout.from_bases(columns, {"offset": 16}), "tma", dtype="f16", tile=(2, 8))
+    assert isinstance(answer, la.Unknown)
+    assert answer.reason.endswith("one in global memory")
