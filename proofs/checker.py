@@ -5,14 +5,11 @@ imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON:
 The statement says all that is claimed, the evidence is what makes it quick to check, the seal is the SHA-256 of the
 other four entries. Every fact is recomputed here from the statement; the seal is compared last."""
 import hashlib, importlib, itertools, json, math, pathlib, re, sys
-
 import numpy as np
-
 SCHEMA = "layoutalg/certificate/2"
 VERDICTS = {0: "proved", 1: "refuted", 2: "unknown", 64: "unreadable"}
 POINTS, SECONDS = 2**22, 20  # most points that are evaluated for one fact; what a solver may take
 NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
-
 class Stop(Exception):
     """The end of a check that does not prove its certificate: the code of the verdict, and why."""
 def need(condition, fact, **numbers):
@@ -24,7 +21,6 @@ def can(condition, why):
     if not condition:
         raise Stop(2, why)
 def short(value): return text if len(text := ascii(value)) <= 120 else f"{text[:100]}... ({len(text)} characters)"
-
 def read(value, form, where):
     """Return a value of a form, or refute. Forms: int, str or a range; a set of texts; [form] for a list of any length;
     (form, form) for a list of this length; {"name": form, "name?": form} for an object with exactly these entries,
@@ -72,9 +68,7 @@ def stages(value, where):
         read(stage[1:], STAGES.get(stage[0]) or (stages,) * (len(stage) - 1), at)
         need(stage[0] in ("mod", "fork", "xor") or stage[1], f"{at} is empty", got=stage)
     return value
-
-SIZED = {"size": NATURAL, "stages": stages}
-ANY = {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}
+SIZED, ANY = {"size": NATURAL, "stages": stages}, {"size?": NATURAL, "inputs?": range(1, 65), "stages": stages}
 def follow(path, values, way):
     """Take values through stages in one way of computing: numbers, sums of local terms, terms of solvers."""
     for name, *given in path:
@@ -360,30 +354,27 @@ def no_inverse(statement, evidence):
 
 # --- operands and banks ----------------------------------------------------------------------------------------------
 # Element (m, k) of an operand of wgmma is wanted at byte xored(base + layout(m + M k), swizzle) for every base that is
-# a multiple of "align" and keeps addresses below 2**18. Swizzles 0 to 3: none, 32B, 64B, 128B. Without a "dtype" it is
-# of 16 bits; the layout of b1 counts bits. Where A is "sparse", one instruction reads 512 bits of a row of B, else 256.
+# a multiple of "align", addresses below 2**18. Swizzles: none, 32B, 64B, 128B. No "dtype": 16 bits; b1 counts bits.
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}
 OPERAND = {"operand": {"A", "B"}, "shape": (POSITIVE, POSITIVE), "layout": SIZED, "swizzle": range(4),
-           "align": range(16, 2**18 + 1, 16), "dtype?": {*BITS}, "sparse?": bool}
+           "align": range(16, 2**18 + 1, 16), "dtype?": {*BITS}, "sparse?": bool}  # sparse A: see depth
 READ = {**OPERAND, "major": {"K", "MN"}, "rows": range(8, 257, 8), "words": [range(2**64)]}
 def xored(byte, swizzle, offset=0): return byte ^ ((byte >> 7) - offset) % (1 << swizzle) << 4
 def column(size, path):
     values, ok = values_at(path, [points(size)])
     need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
     return values[0]
-def depth(operand, dtype, sparse): return (512 if sparse and operand == "B" else 256) // BITS[dtype or "f16"]
+def depth(operand, dtype, sparse): return (512 if sparse and operand == "B" else 256) // BITS[dtype or "f16"]  # of k
 def misread(operand, shape, layout, swizzle, align, dtype, sparse, rows, major, mode, offset, corners=None):
     """Return where [i, j, m, k] descriptors, for rows x depth elements each, read other bytes than wanted, as measured
     on a device. Without corners (their unxored bytes at the start and a stride away along m and k): what might do."""
     need(layout[0] == math.prod(shape) <= 2**17, "the layout has another size than the operand", got=layout[0])
-    deep, bits = depth(operand, dtype, sparse), BITS[dtype or "f16"]
+    deep, bits, size = depth(operand, dtype, sparse), BITS[dtype or "f16"], max(BITS[dtype or "f16"] // 8, 1)
     need((bits == 16 or major == "K") and (dtype != "b1" or not sparse), "no instruction reads this", dtype=dtype)
     parts = column(*layout).reshape(shape[1] // deep, deep, -1, rows).transpose(2, 0, 3, 1)
     (m, k), span, period = np.indices((rows, deep)), 16 << mode, (16, 256, 512, 1024)[max(mode, swizzle)]
-    other = (parts % 8 != k % 8) & (bits == 1)
-    parts, k = (parts // 8, k // 8) if bits == 1 else (parts, k)
-    near_m, edge, near_k = (span, 8, max(bits // 8, 1)) if major == "K" else (2, span // 2, span)
-    turn = span // near_k if major == "K" else 8
+    other, (parts, k) = (parts % 8 != k % 8) & (bits == 1), (parts // 8, k // 8) if bits == 1 else (parts, k)
+    near_m, edge, near_k, turn = (span, 8, size, span // size) if major == "K" else (2, span // 2, span, 8)
     bases = range(0, period, math.gcd(align, period))
     free = np.array([xored(xored(parts + base, swizzle), mode, offset) - base for base in bases])
     start, far_m, far_k = corners or [free[0][..., i, j, None, None] for i, j in
@@ -410,12 +401,11 @@ def no_operand(statement, _):
     """Under each major and swizzle some part of 64 rows of A or 8 of B is read by no descriptor, as far as measured."""
     (operand, shape, *rest), rows = statement, 64 if statement[0] == "A" else 8
     majors = ("K", "MN") if BITS[rest[-2] or "f16"] == 16 else ("K",)
-    whole = shape[0] % rows == shape[1] % depth(operand, *rest[-2:]) == 0
-    for major, mode in itertools.product(majors, range(4)) if whole else ():
+    fits = shape[0] % rows == shape[1] % depth(operand, *rest[-2:]) == 0
+    for major, mode in itertools.product(majors, range(4 * fits)):
         wrong = [misread(operand, shape, *rest, rows, major, mode, at).any(axis=(2, 3)) for at in range(1 << mode)]
         need(np.all(wrong, axis=0).any(), "descriptors read this operand", major=major, swizzle=mode)
     return f"no descriptors read these {shape[0]} x {shape[1]} elements"
-
 # Banks of 4 bytes serve groups of lanes (here of each four of 32) one after the other, each in as many turns as its
 # busiest bank has different words. Counted on H200 and H100; AMD by nod-ai, HipKittens, composable kernel and Triton.
 GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100) ds_read_b32|gfx950 ds_read_b64": "00000000",
@@ -554,15 +544,13 @@ def handoff(statement, evidence):
 
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
-    "equality": (equality, {"f": ANY, "g": ANY}, BY),
-    "inequality": (inequality, {"f": ANY, "g": ANY}, {"at": [int]}),
+    "equality": (equality, {"f": ANY, "g": ANY}, BY), "inequality": (inequality, {"f": ANY, "g": ANY}, {"at": [int]}),
     "composition": (composition, {"f": SIZED, "g": SIZED, "h": SIZED}, BY),
     "no-composition": (no_composition, {"f": SIZED, "g": SIZED}, {"at": NATURAL}),
     "inverse": (inverse, {"f": SIZED, "inverse": SIZED, "side": {"left", "right", "both"}}, BY),
     "no-inverse": (no_inverse, {"f": SIZED, "codomain": NATURAL, "side": {"left", "right", "both"}},
                    {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
-    "wgmma-operand": (wgmma_operand, READ, {}),
-    "no-operand": (no_operand, OPERAND, {}),
+    "wgmma-operand": (wgmma_operand, READ, {}), "no-operand": (no_operand, OPERAND, {}),
     "tensormap-plan": (tensormap_plan, PLAN, {"map": MAP}),
     "no-tensormap": (no_tensormap, {"problem": PROBLEM}, {"origin": [int], "chunk": NATURAL}),
     "handoff": (handoff, {"plan": PLAN, "operand": READ, "axes": (range(64), range(64))}, {"map": MAP}),
@@ -595,9 +583,7 @@ def parsed(text: str):
         return json.loads(text, parse_float=refuse, parse_constant=refuse, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         return refuse(error)
-def files(name: str) -> list:
-    """Return the .json files below a folder, or the name itself where there are none."""
-    return sorted(str(path) for path in pathlib.Path(name).rglob("*.json") if path.is_file()) or [name]
+def files(name): return sorted(str(path) for path in pathlib.Path(name).rglob("*.json") if path.is_file()) or [name]
 def line(path: str, code: int, told: str) -> str: return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
 def main(names):
     """Check files and folders; print a line for each file and return the worst code."""
