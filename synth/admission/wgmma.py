@@ -126,7 +126,7 @@ def _shared(request: Request, name: str, repair: bool) -> Admission:
         )
         plan = synthesize_wgmma(problem, repair=repair)
     except RepresentabilityError as error:
-        found = _by_parts(request, side, name, sparse) if request.dtype.bits >= 8 else None
+        found = _by_parts(request, side, name, sparse) if request.dtype.bits in (1, 8, 16, 32) else None
         if found is not None:
             return found
         rule = "WGMMA_BITS" if name == "b1" else RULE
@@ -150,7 +150,9 @@ def _shared(request: Request, name: str, repair: bool) -> Admission:
 def _by_parts(request: Request, side: str, name: str, sparse: bool) -> Admitted | Unknown | None:
     """Return the descriptors of a tile that has no digits, part by part; None where some part has none."""
     bits = request.dtype.bits
-    places = request.offsets * (bits // 8)
+    if bits == 1 and (request.offsets % 8 != np.arange(request.offsets.shape[-1]) % 8).any():
+        return None  # a bit is read from its own place of a byte
+    places = request.offsets * bits // 8
     k = hardware.instruction_k(bits, sparse and side == "B")
     plan = parts(places, hardware.instruction_rows(side, name), bits, k)
     if plan is None:

@@ -82,7 +82,7 @@ def parts(places: Table, rows: tuple[int, ...], element_bits: int, k: int) -> Pa
     Args:
         places: Byte address of every element for the tile base 0, int64[mn, k].
         rows: Rows that an instruction may have.
-        element_bits: 8, 16 or 32.
+        element_bits: 1, 8, 16 or 32.
         k: Elements along K of one instruction.
 
     Example:

@@ -26,3 +26,14 @@ def test_parts_in_any_order_are_carried():
         assert json.loads(json.dumps(answer.to_json()))["descriptor"]["schema"] == "layoutalg/wgmma-parts/1"
         assert isinstance(la.admissible(tile(order, 7), "wgmma.A", align_bytes=128), la.Unknown)
         assert isinstance(la.admissible(tile(order, 9), "wgmma.A"), la.Refused)
+
+
+def test_parts_of_single_bits_are_carried_where_bytes_stay_whole():
+    part = np.arange(64)[:, None] * 128 + np.arange(256) % 128 + np.arange(256) // 128 * 8192
+    bits = np.concatenate([part + 2 * 8192, part], axis=1)
+    answer = la.admissible(bits, "wgmma.A", dtype="b1")
+    assert answer, answer
+    assert np.array_equal(answer.descriptor.read(), bits // 8)
+    turned = bits.copy()
+    turned[:, [0, 1]] = turned[:, [1, 0]]
+    assert la.admissible(turned, "wgmma.A", dtype="b1").rules == ("WGMMA_BITS",)
