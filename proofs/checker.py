@@ -583,7 +583,7 @@ def parsed(text: str):
         return json.loads(text, parse_float=refuse, parse_constant=refuse, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         return refuse(error)
-def files(name): return sorted(str(path) for path in pathlib.Path(name).rglob("*.json") if path.is_file()) or [name]
+def files(name: str) -> list: return sorted(str(p) for p in pathlib.Path(name).rglob("*.json") if p.is_file()) or [name]
 def line(path: str, code: int, told: str) -> str: return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
 def main(names):
     """Check files and folders; print a line for each file and return the worst code."""
