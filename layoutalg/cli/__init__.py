@@ -112,7 +112,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         from layoutalg.cli.schemas import show_schema
 
         return show_schema(arguments.name, arguments.json)
-    if arguments.command in ("suggest", "banks"):
+    if arguments.command in ("suggest", "banks", "admissible", "factorise", "diagnose"):
         return _asked(arguments)
     if arguments.command in ("draw", "emit"):
         return _written(arguments)
@@ -124,13 +124,21 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
 
 def _asked(given: argparse.Namespace) -> int:
-    """``suggest`` and ``banks``."""
-    from layoutalg.cli.questions import bank_turns, suggest_layouts
+    """Questions about hardware."""
+    from layoutalg.cli.questions import admit, bank_turns, diagnose_map, factor, suggest_layouts
 
     with clock.within(given.budget):
         clock.check("a question")
         if given.command == "banks":
             return bank_turns(given.registers, given.shared, given.bits, given.access, given.tile, given.json)
+        if given.command == "diagnose":
+            return diagnose_map(given.map, given.target, given.json)
+        if given.command == "admissible":
+            how = (given.target, given.dtype, given.tile, given.budget)
+            return admit(given.layout, given.consumer, *how, given.json)
+        if given.command == "factorise":
+            kind = (given.consumer, given.target, given.dtype)
+            return factor(given.layout, *kind, given.warps, given.budget, given.json)
         tensor = (given.tensor, given.stride, given.dtype)
         return suggest_layouts(*tensor, given.tile, given.consumers, given.target, given.fill, given.budget, given.json)
 

@@ -106,7 +106,10 @@ def command_line() -> Parser:
     )
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
-    adders = (_explain, _suggest, _banks, _synth, _check, _certify, _checker, _validate, _draw, _emit, _schema, _demo)
+    adders = (
+        _explain, _suggest, _banks, _admissible, _factorise, _diagnose, _synth, _check, _certify, _checker, _validate,
+        _draw, _emit, _schema, _demo,
+    )  # fmt: skip
     for add in adders:
         add(commands)
     return parser
@@ -181,6 +184,49 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
     _common(command)
+
+
+def _admissible(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "admissible", "whether an instruction can carry a layout: the bits and a proof, or the reason",
+        f"layoutalg admissible {_SW} wgmma.A", f"layoutalg admissible {_SW} tma",
+        'layoutalg admissible "(8,8):(8,1)" ldmatrix.x1 --dtype f16 --json',
+    )  # fmt: skip
+    command.add_argument("layout", help="layout notation, JSON (a table of offsets, a problem), a file of it, or -")
+    command.add_argument("consumer", help="tma, tma.store, wgmma.A, ldmatrix.x4.trans, ld.shared.v4.b32, mfma, ...")
+    _of_target(command)
+    command.add_argument("--tile", type=_sizes, help="extents of the tile, where the layout does not know them")
+    _common(command, limits.PLAN_SECONDS)
+
+
+def _factorise(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "factorise", "what a descriptor carries of a layout, and the shuffles that do the rest",
+        'layoutalg factorise "F2[register=(1)(2)(8), lane=(4)(16)(32)(64)(128) -> offset:256]"',
+        'layoutalg factorise "(16,64):(64,1)" --json',
+    )  # fmt: skip
+    command.add_argument("layout", help="layout notation, JSON (a table of offsets), a file of it, or -")
+    command.add_argument("--consumer", default="tma", help="tma or tma.store (default tma)")
+    _of_target(command)
+    command.add_argument("--warps", type=_count, default=1, help="warps that a tile is dealt to (default 1)")
+    _common(command, limits.PLAN_SECONDS)
+
+
+def _diagnose(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "diagnose", "what the bytes of a tensor map, or the arguments of a driver call, hold and break",
+        "layoutalg diagnose map.bin", "layoutalg diagnose arguments.json", "layoutalg diagnose - < digits.txt",
+    )  # fmt: skip
+    command.add_argument(
+        "map", help="hexadecimal digits, a file of them, of the bytes, or of the call's arguments as JSON; or -"
+    )
+    command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
+    _common(command)
+
+
+def _of_target(command: Parser) -> None:
+    command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
+    command.add_argument("--dtype", default="bf16", help="element type (default bf16)")
 
 
 def _synth(commands: argparse._SubParsersAction[Parser]) -> None:

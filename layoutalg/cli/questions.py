@@ -1,17 +1,24 @@
-"""``layoutalg suggest`` and ``layoutalg banks``: which shared layout to use, and what its banks make of an access.
+"""Questions about hardware: which shared layout to use, what banks make of an access, which instruction carries what.
 
-Main definitions: ``suggest_layouts``, ``bank_turns``.
+Main definitions: ``suggest_layouts``, ``bank_turns``, ``admit``, ``factor``, ``diagnose_map``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from layoutalg.ask import banks, suggest
-from layoutalg.cli.exits import PROVED, REFUTED
+from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.output import say, say_json
 from layoutalg.cli.subjects import layout_of, read_subject
 from layoutalg.ground.document import malformed
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.factorisation import Factorisation
+from layoutalg.synth.admission import admissible
+from layoutalg.synth.factor import factorise
+from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 
 
 def suggest_layouts(
@@ -52,6 +59,75 @@ def bank_turns(
     else:
         say(str(report))
     return PROVED
+
+
+def admit(
+    layout: str,
+    consumer: str,
+    target: str,
+    dtype: str,
+    tile: tuple[int, ...] | None,
+    budget_seconds: float,
+    as_json: bool,
+) -> int:
+    """Print whether an instruction carries a layout, with the bits or the reason; return the exit code."""
+    given = _given(layout, tile)
+    found = admissible(given, consumer, target, dtype, tile=tile, budget_seconds=budget_seconds)
+    return _told(found, as_json)
+
+
+def factor(
+    layout: str, consumer: str, target: str, dtype: str, warps: int, budget_seconds: float, as_json: bool
+) -> int:
+    """Print what a descriptor carries of a layout and what threads shuffle; return the exit code."""
+    found = factorise(_given(layout, None), consumer, target, dtype, warps=warps, budget_seconds=budget_seconds)
+    return _told(found, as_json)
+
+
+def diagnose_map(argument: str, target: str, as_json: bool) -> int:
+    """Print what 128 bytes, or the arguments of a driver's call, hold and break; return the exit code."""
+    source = _map_of(argument) or read_subject(argument).value
+    found = diagnose(source, target)
+    if as_json:
+        say_json(found.to_json())
+    else:
+        say(str(found))
+    return PROVED if found.accepted else REFUTED
+
+
+MAP_SIZES = (64, 128)
+"""Bytes of a map, all or those that hold fields, as a file has them."""
+
+
+def _map_of(argument: str) -> bytes | None:
+    """Return a file of the size of a map that holds its bytes, not their digits; else None."""
+    try:
+        path = Path(argument)
+        raw = path.read_bytes() if path.is_file() and path.stat().st_size in MAP_SIZES else b""
+    except (OSError, ValueError):  # a null character, or no right to read it: read_subject says so
+        return None
+    return None if not raw or raw.strip().isalnum() else raw
+
+
+def _told(found: Admitted | Refused | Factorisation | Unknown, as_json: bool) -> int:
+    """Print an answer; return its exit code."""
+    if not as_json:
+        say(str(found))
+    elif isinstance(found, Unknown):
+        say_json(
+            {"schema": "layoutalg/verdict/1", "verdict": "unknown", "reason": found.reason, "tried": list(found.tried)}
+        )
+    else:
+        say_json(found.to_json())
+    return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED
+
+
+def _given(argument: str, tile: tuple[int, ...] | None) -> object:
+    """Return a layout in notation, a table of offsets or a problem."""
+    subject = read_subject(argument)
+    if subject.kind == "hex":
+        raise malformed("a layout", "must be layout notation, a table or a problem", subject.value)
+    return layout_of(str(subject.value), tile) if subject.kind == "text" else subject.value
 
 
 def _layout(argument: str, shape: tuple[int, ...] | None) -> object:

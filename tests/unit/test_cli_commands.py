@@ -19,6 +19,7 @@ from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
 from layoutalg.cli.arguments import command_line
 from layoutalg.cli.output import Steps
 from layoutalg.cli.schemas import schema_names, schema_text
+from layoutalg.proofs.checker import check as verdict_of
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import SymbolicProblem, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.wgmma import synthesize_wgmma
@@ -306,6 +307,60 @@ def test_nothing_is_emitted_of_what_is_not_proved(tmp_path):
     assert run("emit", "kernel", "-", stdin=OPERAND.to_json())[0] == USAGE
 
 
+# --- questions about instructions -------------------------------------------------------------------------------------
+
+
+def test_an_instruction_carries_a_layout_or_says_why_not(tmp_path):
+    code, answer = answered("admissible", SW, "wgmma.A")
+    assert (code, answer["verdict"]) == (PROVED, "admitted")
+    assert answer["descriptor"] == layoutalg.admissible(SW, "wgmma.A").to_json()["descriptor"]
+    assert verdict_of(answer["certificate"])[0] == PROVED
+    code, answer = answered("admissible", "(64,64):(72,1)", "wgmma.A", "--dtype", "f16")
+    assert (code, answer["verdict"], answer["dtype"]) == (REFUTED, "refused", "f16")
+    assert answer["rules"] == list(layoutalg.admissible("(64,64):(72,1)", "wgmma.A", dtype="f16").rules)
+    code, answer = answered("admissible", SW, "tma", "--budget", "0")
+    assert (code, answer["verdict"]) == (UNKNOWN, "unknown")
+    assert run("admissible", SW, "wgmma.A", "--target", "sm_80")[0] == REFUTED
+    table = tmp_path / "table.json"
+    table.write_text(json.dumps([[64 * row + column for column in range(64)] for row in range(8)]), encoding="utf-8")
+    assert answered("admissible", str(table), "tma")[1]["descriptor"]["problem"]["tile"] == [8, 64]
+    assert answered("admissible", "-", "tma", stdin=PROBLEM)[0] == PROVED
+    for words in ((SW, "tma.of.nothing"), (SW, "nothing"), ("ab" * 128, "tma"), (SW, "tma", "--target", "sm_1")):
+        assert run("admissible", *words)[0] == USAGE
+        assert run("admissible", *words, "--json")[0] == USAGE
+    assert run("admissible", SW)[0] == USAGE
+
+
+def test_a_layout_is_factored_or_not():
+    wanted = "F2[register=(1)(2)(8), lane=(4)(16)(32)(64)(128) -> offset:256]"
+    code, answer = answered("factorise", wanted)
+    assert (code, answer["rounds"], answer["least"]) == (PROVED, 4, True)
+    assert verdict_of(answer["certificate"])[0] == PROVED
+    assert run("factorise", wanted)[1].startswith("factored      tma on sm_90a, bf16: 4 shuffles")
+    code, answer = answered("factorise", "F2[register=(2)(4)(8), lane=(16)(32)(64)(128)(256) -> offset:512]")
+    assert (code, answer["schema"], answer["verdict"]) == (UNKNOWN, "layoutalg/verdict/1", "unknown")
+    warps = "F2[register=(1)(2)(4), lane=(8)(16), warp=(96)(64) -> offset:128]"
+    code, answer = answered("factorise", warps)
+    assert (code, answer["rules"], answer["witness"]) == (REFUTED, ["FACTOR_WARP"], {"output_bit": 6})
+    assert run("factorise", "-", stdin="ab" * 128)[0] == USAGE
+
+
+def test_a_map_is_diagnosed_from_bytes_digits_and_arguments(tmp_path):
+    raw, digits = tmp_path / "map.bin", tmp_path / "map.txt"
+    raw.write_bytes(bytes.fromhex(SOLVED.hex))
+    digits.write_text(SOLVED.hex, encoding="utf-8")
+    told = [run("diagnose", given) for given in (SOLVED.hex, str(raw), str(digits))]
+    assert told[0][0] == PROVED
+    assert told[0] == told[1] == told[2]
+    call = {"dtype": "bf16", "dims": [500, 1024], "strides_bytes": [1000], "box": [72, 64], "swizzle": "128B"}
+    code, answer = answered("diagnose", "-", stdin=call)
+    assert (code, answer["accepted"]) == (REFUTED, False)
+    assert {trouble["rule"] for trouble in answer["troubles"]} >= {"STRIDE_ALIGN", "SWIZZLE_INNER"}
+    assert run("diagnose", answer["repaired_hex"])[0] == PROVED
+    for wrong in ("00" * 40, "(4,8):(1,4)", str(tmp_path), "a\0b"):
+        assert run("diagnose", wrong)[0] == USAGE
+
+
 # --- help, version, demo ----------------------------------------------------------------------------------------------
 
 
@@ -325,7 +380,9 @@ def test_every_help_has_examples_that_are_commands():
             assert re.search(r"layoutalg (" + "|".join(names) + r")\b", example)
 
 
-@pytest.mark.parametrize("command", ["explain", "suggest", "banks", "synth", "draw", "schema"])
+@pytest.mark.parametrize(
+    "command", ["explain", "suggest", "banks", "admissible", "factorise", "synth", "draw", "schema"]
+)
 def test_examples_that_need_no_file_run(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     out = run(command, "--help")[1].split("examples:\n")[1]
