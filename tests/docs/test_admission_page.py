@@ -1,20 +1,13 @@
-"""The page of consumers: its examples run, it names every consumer, and the pages it points to exist."""
+"""The page of consumers: it names every consumer, and the pages it points to exist."""
 
 from __future__ import annotations
 
-import doctest
 import re
 from pathlib import Path
 
 from layoutalg.synth.admission import CONSUMERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "admission.md"
-
-
-def test_the_examples_print_what_the_page_says() -> None:
-    result = doctest.testfile(str(PAGE), module_relative=False)
-    assert result.attempted > 8
-    assert not result.failed
 
 
 def test_every_consumer_has_a_row_and_every_link_a_page() -> None:
