@@ -44,6 +44,8 @@ class ListedLayout(Layout):
         checked_kinds(self, "LA802")
         if not self.extents or min(self.extents) < 1 or int(np.prod(self.extents, dtype=object)) != len(self.values):
             raise CHECK.malformed("values", "must hold one offset per point of the extents", len(self.values))
+        if min(self.values) < -(2**62) or max(self.values) >= 2**62:
+            raise CHECK.malformed("values", "must hold offsets in [-2^62, 2^62)", max(self.values, key=abs))
 
     def __str__(self) -> str:
         return f"a table of {len(self.values)} offsets over {'x'.join(map(str, self.extents))}"
