@@ -44,8 +44,8 @@ def of(form: Any) -> dict[str, Any]:
     if isinstance(form, range):
         top = {"maximum": form[-1]} if form[-1] < 2**63 else {}
         return {"type": "integer", "minimum": form.start, **top}
-    if form in (int, str):
-        return {"type": "integer" if form is int else "string"}
+    if form in (int, str, bool):
+        return {"type": {int: "integer", str: "string", bool: "boolean"}[form]}
     name = form.__name__
     return {"$ref": f"#/$defs/{name}"} if name in DEFINITIONS else {"description": words(form)}
 

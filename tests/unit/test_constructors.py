@@ -271,7 +271,7 @@ def test_changes_name_fields(cls):
 
 FUNCTIONS = [
     getattr(package, name)
-    for package in (tensormap, tensormap.batch, wgmma_facts, tcgen05, banks)
+    for package in (tensormap, tensormap.batch, im2col, wgmma_facts, tcgen05, banks)
     for name in sorted(vars(package))
     if inspect.isfunction(getattr(package, name))
     and not name.startswith(("_", "require_", "check", "malformed", "shown"))

@@ -24,10 +24,11 @@ from layoutalg.targets.nvidia.im2col.fields import (
     WIDE_SWIZZLES,
     Im2colMap,
     Im2colWideMap,
+    require_im2col,
 )
 from layoutalg.targets.nvidia.tensormap import checks as tiled
 from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, no_tensor_maps, require_measured
-from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, malformed
+from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_ints, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX_BYTES
 from layoutalg.targets.registry import lookup
 
@@ -107,6 +108,8 @@ def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int])
 
     Source: PTX ISA 9.1, section 5.5.4.1.
     """
+    require_im2col(tm, "use_violations")
+    coords, offsets = checked_ints("coords", coords, "LA850"), checked_ints("offsets", offsets, "LA850")
     spatial = max(tm.rank - 2, 0)
     if len(coords) != tm.rank or len(offsets) != spatial:
         because = f"rank {tm.rank} needs {tm.rank} coordinates and {spatial} offsets, not {len(coords)}, {len(offsets)}"
@@ -139,6 +142,11 @@ def wide_use_violations(tm: Im2colWideMap, halo: int, offset: int) -> tuple[Viol
 
     Source: PTX ISA 9.1, section 5.5.5.
     """
+    if not isinstance(tm, Im2colWideMap):
+        raise malformed("LA850", "wide_use_violations needs an Im2colWideMap", f"got a {type(tm).__name__}")
+    (halo,), (offset,) = checked_ints("halo", [halo], "LA850"), checked_ints("offset", [offset], "LA850")
+    if tm.mode not in WIDE_HALO_LIMITS:
+        raise malformed("LA850", "this mode of a wide map is not known", f"mode = {tm.mode}")
     found = []
     limit = WIDE_HALO_LIMITS[tm.mode]
     if not 0 <= halo <= limit:

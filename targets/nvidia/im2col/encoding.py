@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia.im2col.checks import require_accepted, violations
-from layoutalg.targets.nvidia.im2col.fields import Im2colMap
+from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
 from layoutalg.targets.nvidia.tensormap.encoding import FIELDS as TILED_FIELDS
@@ -74,6 +74,7 @@ def column_bytes(tm: Im2colMap) -> int:
 
     Source: measured on NVIDIA H100 and H200.
     """
+    require_im2col(tm, "column_bytes")
     return tm.channels_per_pixel * tm.pixels_per_column * element_bytes(tm.dtype)
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.targets.nvidia.im2col.checks import require_accepted, use_violations
-from layoutalg.targets.nvidia.im2col.fields import Im2colMap
+from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import element_bytes
 from layoutalg.targets.nvidia.tensormap.fields import checked_ints, malformed
@@ -40,6 +40,7 @@ def row_bytes(tm: Im2colMap) -> int:
         >>> row_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64))
         16
     """
+    require_im2col(tm, "row_bytes")
     return SLICE_BYTES.get(tm.interleave) or tm.channels_per_pixel * element_bytes(tm.dtype)
 
 
@@ -52,6 +53,7 @@ def row_pitch_bytes(tm: Im2colMap) -> int:
 
     Source: measured on NVIDIA H100.
     """
+    require_im2col(tm, "row_pitch_bytes")
     if tm.swizzle == "NONE" or tm.interleave != "NONE":
         return row_bytes(tm)
     return SWIZZLE_TABLE[tm.swizzle].span_bytes
@@ -79,6 +81,12 @@ def pixel_places(tm: Im2colMap, coords: Sequence[int]) -> Ints:
 
     Source: measured on NVIDIA H100.
     """
+    require_im2col(tm, "pixel_places")
+    coords = checked_ints("coords", coords, "LA850")
+    if len(coords) != tm.rank or tm.rank < 3:
+        raise malformed("LA850", "coords has the wrong length", f"rank {tm.rank} needs as many, at least 3")
+    if min(tm.element_strides) < 1 or tm.pixels_per_column < 1 or any(first > last for first, last in tm.box):
+        raise malformed("LA850", "this map visits no pixels", "steps, pixels or the filter's box are empty")
     steps = tm.spatial(tm.element_strides)
     turn = np.arange(tm.pixels_per_column, dtype=np.int64)
     places = []
@@ -100,7 +108,10 @@ def pixel_addresses(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]
         [[0, 0, 16], [False, True, True]]
     """
     places = pixel_places(tm, coords)
-    places[:, :-1] += np.asarray(offsets, dtype=np.int64)
+    added = checked_ints("offsets", offsets, "LA850")
+    if len(added) != places.shape[1] - 1:
+        raise malformed("LA850", "offsets has the wrong length", f"rank {tm.rank} needs {places.shape[1] - 1}")
+    places[:, :-1] += np.asarray(added, dtype=np.int64)
     interleaved = tm.interleave != "NONE"
     dims, strides = list(tm.dims), [element_bytes(tm.dtype), *tm.strides_bytes]
     if interleaved:

@@ -42,6 +42,12 @@ WIDE_HALO_LIMITS: Mapping[str, int] = MappingProxyType({"W": 511, "W128": 31})
 WIDE_OFFSET_LIMIT = 31
 
 
+def require_im2col(tm: object, call: str) -> None:
+    """Raise LA850 unless the argument of ``call`` is an ``Im2colMap``."""
+    if not isinstance(tm, Im2colMap):
+        raise malformed("LA850", f"{call} needs an Im2colMap", f"got a {type(tm).__name__}")
+
+
 def _common(value: Im2colMap | Im2colWideMap, rank: int) -> None:
     """Check and normalise the fields that both kinds of map have."""
     put = object.__setattr__
