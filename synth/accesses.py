@@ -1,6 +1,6 @@
 """Finding the instructions that move a tile, or registers, from or to shared memory: a division by the instruction.
 
-Main definitions: ``whole_tile``, ``along_dimension``, ``divided``, ``overlapping``, ``Broken``.
+Main definitions: ``whole_tile``, ``along_dimension``, ``divided``, ``overlapping``.
 
 Main statements. *Whole tiles*: a row of an instruction is an aligned run of the tile's elements along one dimension,
 and a matrix the rows at an aligned run of 8 (or 16) coordinates along the other. A line of n elements is cut into runs
@@ -17,25 +17,16 @@ the first registers is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
+from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.accesses import AccessForm
 
 IntArray = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """Why an instruction does not move something: the rule, a sentence, and where it is seen."""
-
-    rule: str
-    reason: str
-    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How a wave of AMD moves a tile between LDS and registers, or from global memory into LDS, or why it cannot.
 
-Main definitions: ``read_or_write``, ``fill``, ``LdsPlan``, ``FillPlan``, ``Broken``.
+Main definitions: ``read_or_write``, ``fill``, ``LdsPlan``, ``FillPlan``.
 
 Main statements: an LDS access gives every lane the bytes at one address, in order; a transposing read gives register r
 of lane l the element ``slot`` of the bytes that lane ``source`` addresses. So the address of each lane is forced by the
@@ -14,7 +14,7 @@ the turns.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
+from layoutalg.synth.broken import Broken
 from layoutalg.targets import banks
 from layoutalg.targets.layouts.amd_shared import transposed_read
 
@@ -41,15 +42,6 @@ FILLS: Mapping[str, int] = MappingProxyType(
     }
 )  # fmt: skip
 """Bytes of a lane of loads into LDS."""
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """Why an instruction does not move what was asked: a rule, in words, and the first place that shows it."""
-
-    rule: str
-    because: str
-    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth import accesses
-from layoutalg.synth.lds import WIDTHS, Broken, read_or_write
+from layoutalg.synth.broken import Broken
+from layoutalg.synth.lds import WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia import wgmma as hardware
@@ -119,7 +120,7 @@ def _by_lds(name: str, target: str, places: IntArray, size: int) -> Served:
     """A tile row by row in LDS; the turns count only where the phases of the instruction are known."""
     found = read_or_write(target, name, places, None, size, lookup(target).lanes)
     if not isinstance(found, tuple):
-        return Served(0, 0, found.because if isinstance(found, Broken) else found.reason, holds=False)
+        return Served(0, 0, found.reason, holds=False)
     plan, many = found[0], len(found[0].addresses)
     if plan.turns is None:
         return Served(0, 0, f"{many} accesses, whose turns on {target} are not known", holds=False)
@@ -143,7 +144,7 @@ def _told(accesses: int, turns: int, ideal: int, side: str = "") -> Served:
 def _moved(form: AccessForm, access: Access, places: IntArray, size: int) -> Served:
     """Answer for the whole tile, by the instructions that move it."""
     found = accesses.whole_tile(form, 8 * places, 8 * size)
-    if isinstance(found, accesses.Broken):
+    if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)
     each = found.addresses.reshape(-1, form.addresses).tolist()
     turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in each)

@@ -5,6 +5,7 @@ Main definitions: ``ListedLayout``, ``listed``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -71,10 +72,12 @@ class ListedLayout(Layout):
 
     def apply(self, coords: Any) -> Any:
         """Return the offsets at many points; as every layout does."""
-        if isinstance(coords, dict):
-            names = CHECK.names(list(coords), "coords", tuple(self.in_dims), whole=True)
-            points = tuple(np.asarray(coords[name]) for name in sorted(names))
-            return {"offset": self.table()[np.ravel_multi_index(points, self.extents, order="F")]}
+        if isinstance(coords, Mapping):
+            CHECK.names(list(coords), "coords", tuple(self.in_dims), whole=True)
+            index: Any = 0
+            for name, extent in reversed(self.in_dims.items()):
+                index = index * extent + CHECK.coordinate(coords[name], name, extent)
+            return {"offset": self.table()[index]}
         found = integers(coords, "coords")
         if found is None or (found.size and not 0 <= int(found.min()) <= int(found.max()) < self.size):
             raise CHECK.malformed("coords", f"must be flat indices below {self.size}", coords)

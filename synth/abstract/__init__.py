@@ -5,8 +5,8 @@ Main definitions: ``AbstractTile``, ``never_copied``, ``never_operand``, ``survi
 
 from __future__ import annotations
 
-from layoutalg.synth.abstract.rules import Broken, never_copied, never_operand
+from layoutalg.synth.abstract.rules import never_copied, never_operand
 from layoutalg.synth.abstract.search import surviving
 from layoutalg.synth.abstract.tile import AbstractTile, Digit
 
-__all__ = ["AbstractTile", "Broken", "Digit", "never_copied", "never_operand", "surviving"]
+__all__ = ["AbstractTile", "Digit", "never_copied", "never_operand", "surviving"]

@@ -1,6 +1,6 @@
 """Tiles that no descriptor carries whatever their unknown numbers are: the first filter of a search.
 
-Main definitions: ``never_copied``, ``never_operand``, ``Broken``.
+Main definitions: ``never_copied``, ``never_operand``.
 
 Main statements, for copies: a copy moves 16-byte chunks that are aligned and contiguous on both sides, and swizzles
 move whole chunks. So each element in bounds has global byte address = shared byte address mod 16; the element next to
@@ -15,26 +15,13 @@ measured (``benchmarks/campaign_abstract.py``).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from layoutalg.ground.values import Values, constant
 from layoutalg.synth.abstract.tile import AbstractTile, Digit
+from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.tensormap import limits
 
 CHUNK = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A rule that every tile breaks.
-
-    Args:
-        rule: Its id.
-        reason: Why, in words.
-    """
-
-    rule: str
-    reason: str
 
 
 def never_copied(tile: AbstractTile) -> tuple[Broken, ...]:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.values import Values
-from layoutalg.synth.abstract.rules import Broken, never_copied
+from layoutalg.synth.abstract.rules import never_copied
 from layoutalg.synth.abstract.tile import AbstractTile
+from layoutalg.synth.broken import Broken
 
 CHECK = Checker("LA892", "this range cannot be searched")
 FINEST = 16

@@ -22,8 +22,9 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.broken import Broken
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
-from layoutalg.synth.lds import FILLS, TRANSPOSING, WIDTHS, Broken, FillPlan, LdsPlan, fill, read_or_write
+from layoutalg.synth.lds import FILLS, TRANSPOSING, WIDTHS, FillPlan, LdsPlan, fill, read_or_write
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, MatrixInstruction
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
@@ -202,7 +203,7 @@ def find_access(request: Request) -> Admission:
     if isinstance(found, Unknown):
         return found
     if isinstance(found, Broken):
-        return _refused(request, found.rule, found.because, found.witness)
+        return _refused(request, found.rule, found.reason, found.witness)
     plan, meaning, asked = found
     seal = _same(meaning, asked, name)
     return Admitted(name, request.target, request.dtype.name, plan, seal, "documented")

@@ -21,7 +21,8 @@ from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.tensor import tensor_of
 from layoutalg.synth.admission.request import CHECK, Request
-from layoutalg.synth.tensormap.pitches import Chunks, Misfit, chunked
+from layoutalg.synth.broken import Broken
+from layoutalg.synth.tensormap.pitches import Chunks, chunked
 from layoutalg.targets.nvidia.bulk import INSTRUCTIONS, REDUCTIONS, UNIT_BYTES, instruction
 
 _OF_CHUNKS = {"SMEM_DENSE": "BULK_CONTIGUOUS", "BOX_INNER_16B": "BULK_SIZE", "INNER_CONTIGUOUS": "BULK_CONTIGUOUS",
@@ -32,7 +33,7 @@ MOST_CTAS = 16
 def find(request: Request) -> Admission:
     """Return the copies, or why there are none.
 
-    Options: ``tensor``, what the tile is one of, whole tiles in bounds; ``issues``, the most copies; of
+    Options: ``tensor``, what the tile is one of, a whole number of tiles; ``issues``, the most copies; of
     ``bulk.multicast``, ``ctas``: how many blocks of the cluster receive the tile.
 
     Example:
@@ -66,7 +67,7 @@ def find(request: Request) -> Admission:
         if broken is not None:
             return broken
     chunks = chunked(request.offsets, request.element_bytes, strides)
-    if isinstance(chunks, Misfit):
+    if isinstance(chunks, Broken):
         rule = _OF_CHUNKS.get(chunks.rule, chunks.rule)
         return Refused(request.consumer, request.target, name, (rule,), (chunks.reason,), chunks.witness)
     found = strides or chunks.system.some()
@@ -104,11 +105,14 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
 
 
 def _origins(request: Request, shape: tuple[int, ...], strides: tuple[int, ...], base: int) -> Refused | None:
-    """Return why a tile of the grid starts off a chunk."""
+    """Return why a tile of the grid starts off a chunk, or passes the end of the tensor."""
     if base % UNIT_BYTES:
         text = f"the tensor's base is a multiple of {base} bytes; a copy starts at one of {UNIT_BYTES}"
         return _refused(request, "BULK_ALIGN", text)
     for dim, (extent, tile, stride) in enumerate(zip(shape, request.extents, strides, strict=True)):
+        if extent % tile:
+            text = f"dimension {dim} has {extent} elements, not whole tiles of {tile}; a copy would pass its end"
+            return _refused(request, "BULK_BOUNDS", text)
         step = tile * stride * request.element_bytes
         if extent > tile and step % UNIT_BYTES:
             text = f"tiles along dimension {dim} start {step} bytes apart, not a multiple of {UNIT_BYTES}"

@@ -13,9 +13,10 @@ import numpy as np
 from layoutalg.ground.errors import Repair
 from layoutalg.proofs.admission import Admission
 from layoutalg.proofs.tile_map import layout_of, offsets
-from layoutalg.synth.accesses import Broken, Moved, along_dimension, overlapping, unfit
+from layoutalg.synth.accesses import Moved, along_dimension, overlapping, unfit
 from layoutalg.synth.admission.matrices import admitted, places_of, plan_of, refused
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout_of_table
 
 WIDEST_FIRST = ("cp.async.cg.16", "cp.async.ca.8", "cp.async.ca.4")

@@ -23,8 +23,9 @@ from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.register_map import tile_elements
-from layoutalg.synth.accesses import Broken, Moved, divided, overlapping, whole_tile
+from layoutalg.synth.accesses import Moved, divided, overlapping, whole_tile
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.broken import Broken
 from layoutalg.targets import banks
 from layoutalg.targets.nvidia import banks as nvidia_banks
 from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout, layout_of_table

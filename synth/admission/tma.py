@@ -28,8 +28,9 @@ from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
-from layoutalg.synth.tensormap.pitches import FAR, Fit, Misfit, fits
+from layoutalg.synth.tensormap.pitches import FAR, Fit, fits
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.registry import lookup
@@ -86,7 +87,7 @@ def find(request: Request) -> Admission:
     kinds = REDUCTIONS[words[2]]
     if request.dtype.name not in kinds:
         text = f"{request.consumer} has no {request.dtype.name}; it has {', '.join(kinds)}"
-        return _refused(request, Misfit("REDUCE_DTYPE", text))
+        return _refused(request, Broken("REDUCE_DTYPE", text))
     found = carried(request, "store")  # the same boxes as a store; the sums were never run on a device here
     return replace(found, evidence="documented") if isinstance(found, Admitted) else found
 
@@ -94,7 +95,7 @@ def find(request: Request) -> Admission:
 def carried(request: Request, direction: str) -> Admission:
     """Return the plan that copies a tile in a direction, or why there is none."""
     if not lookup(request.target).has_tensor_maps:
-        return _refused(request, Misfit("NO_TMA", f"{request.target} has no tensor maps"))
+        return _refused(request, Broken("NO_TMA", f"{request.target} has no tensor maps"))
     if request.dtype.tensormap is None:
         return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
     if not hardware.is_measured(request.target):
@@ -116,12 +117,12 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
     outcomes = list(itertools.islice(_fits(request, most), MOST_FITS))
     found = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
     if not found:
-        misfit = next(outcome for outcome in outcomes if isinstance(outcome, Misfit))
+        misfit = next(outcome for outcome in outcomes if isinstance(outcome, Broken))
         if most is not None and any(isinstance(one, Fit) for one in _fits(request, None)):
-            misfit = Misfit("ISSUES", f"no box carries the tile in {most} copies, whatever the tensor's pitches")
+            misfit = Broken("ISSUES", f"no box carries the tile in {most} copies, whatever the tensor's pitches")
         elif request.align_bytes < _PERIOD and any(isinstance(one, Fit) for one in _fits(request, most, _PERIOD)):
             text = f"its swizzle XORs address bits that a base aligned to {request.align_bytes} bytes leaves open"
-            return _refused(request, Misfit("SMEM_ALIGN", text), {}, (_ALIGNED,))
+            return _refused(request, Broken("SMEM_ALIGN", text), {}, (_ALIGNED,))
         return _refused(request, misfit, *_help(request, direction))
     ranked = sorted(
         found, key=lambda fit: (-sum(stride >= FAR for stride in fit.strides), min(fit.strides, default=0) < 0)
@@ -145,7 +146,7 @@ def _coincide(strides: tuple[int, ...], extents: tuple[int, ...]) -> bool:
     return any(not stride and extent > 1 for stride, extent in zip(strides, extents, strict=False))
 
 
-def _fits(request: Request, most: int | None, align_bytes: int | None = None) -> Iterator[Fit | Misfit]:
+def _fits(request: Request, most: int | None, align_bytes: int | None = None) -> Iterator[Fit | Broken]:
     wide = request.dtype.tensormap in hardware.BIT_PRESERVING_DTYPES
     return fits(
         request.offsets,
@@ -205,7 +206,7 @@ def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
             return Unknown(
                 f"the layout has no digits of its dimensions ({said.because}), others would do", ("planner",)
             )
-        return _refused(request, next(one for one in outcomes if isinstance(one, Misfit)), said.witness or {})
+        return _refused(request, next(one for one in outcomes if isinstance(one, Broken)), said.witness or {})
     return _planned(request, problem, most)
 
 
@@ -222,7 +223,7 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
         )  # fmt: skip
     if made.smem_align_bytes > request.align_bytes:
         text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
-        return _refused(request, Misfit("SMEM_ALIGN", text))
+        return _refused(request, Broken("SMEM_ALIGN", text))
     if most is not None and len(made.issues) > most:
         return Unknown(f"the best plan found has {len(made.issues)} copies, more than {most}", ("planner",))
     return _admitted(request, made)
@@ -276,7 +277,7 @@ def _evidence(problem: TensorMapProblem) -> Certificate | None:
 
 def _refused(
     request: Request,
-    misfit: Misfit,
+    misfit: Broken,
     witness: Mapping[str, object] | None = None,
     repairs: tuple[Repair, ...] = (),
     certificate: Certificate | None = None,

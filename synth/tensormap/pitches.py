@@ -1,6 +1,6 @@
 """Which tensors' tiles some TensorMap could copy into a layout: the linear system that a box imposes on the pitches.
 
-Main definitions: ``Fit``, ``Misfit``, ``Pitches``, ``fits``.
+Main definitions: ``Fit``, ``Pitches``, ``fits``.
 
 Notation: a tile coordinate t has the global element g . t, g being the tensor's pitches (any integers); the layout puts
 it at shared byte L(t). For a swizzle, P is L before the swizzle, and M(p) the coordinate at P-address p. A chunk is 16
@@ -28,14 +28,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
+from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -60,15 +61,6 @@ class Fit:
     swizzle: str
     strides: tuple[int, ...]
     copies: int
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """Why no pitches fit: the rule, a sentence, and the coordinates that show it."""
-
-    rule: str
-    reason: str
-    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +157,7 @@ class Chunks:
     system: Pitches
 
 
-def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None = None) -> Chunks | Misfit:
+def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None = None) -> Chunks | Broken:
     """Return the chunks of a tile with statements 1 and 2 solved; or why no pitches meet them.
 
     Args:
@@ -193,9 +185,9 @@ def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None
         rank = min(first // per * per, place.size - 1)
         if place.size < per:
             text = f"the tile has {place.size * size} bytes; a copy moves a multiple of {CHUNK} bytes"
-            return Misfit("BOX_INNER_16B", text, {"coordinate": at(rank)})
+            return Broken("BOX_INNER_16B", text, {"coordinate": at(rank)})
         text = f"the chunk of {CHUNK} bytes at shared byte {int(place[rank]) // CHUNK * CHUNK} is not full of the tile"
-        return Misfit("SMEM_DENSE", f"{text}; a copy moves whole chunks", {"coordinate": at(rank)})
+        return Broken("SMEM_DENSE", f"{text}; a copy moves whole chunks", {"coordinate": at(rank)})
     points = np.stack(np.unravel_index(order, tile), axis=1).astype(np.int64)
     rank = len(tile)
     unit = tuple(tuple(int(i == j) for j in range(rank)) for i in range(rank))
@@ -208,14 +200,14 @@ def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None
         if system is None:
             rank_at = int(inner[index])
             text = "neighbours within a chunk of shared memory are not one step apart in global memory"
-            return Misfit("INNER_CONTIGUOUS", f"{text}, whatever its pitches: the step {row} contradicts others before",
+            return Broken("INNER_CONTIGUOUS", f"{text}, whatever its pitches: the step {row} contradicts others before",
                          {"coordinate": at(rank_at), "next": at(rank_at + 1)})  # fmt: skip
     heads = points[::per]
     for row, index in _distinct((heads - heads[0]) % per, tile):
         system = system.meeting(row, 0, per) if system is not None else None
         if system is None:
             text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
-            return Misfit("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
+            return Broken("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
     return Chunks(place, points, heads, start if system is None else system)
 
 
@@ -227,7 +219,7 @@ def fits(
     strides: Sequence[int] | None = None,
     most: int | None = None,
     row_bytes: int = 2048,
-) -> Iterator[Fit | Misfit]:
+) -> Iterator[Fit | Broken]:
     """Yield proposals of pitches; then, or where there are none at all alone, why the rest do not fit.
 
     Args:
@@ -239,42 +231,42 @@ def fits(
         row_bytes: The longest row of a box.
     """
     found = chunked(offsets, element_bytes, strides)
-    if isinstance(found, Misfit):
+    if isinstance(found, Broken):
         yield found
         return
     place, heads, solved, per = found.place, found.heads, found.system, CHUNK // element_bytes
-    reasons: list[Misfit] = []
+    reasons: list[Broken] = []
     for swizzle in ("NONE", "128B", "64B", "32B"):
         if hardware.swizzle_period_bytes(swizzle) > align_bytes or align_bytes < LINE:
-            reasons.append(Misfit("SMEM_ALIGN", f"{swizzle} needs a base aligned to more than {align_bytes} bytes"))
+            reasons.append(Broken("SMEM_ALIGN", f"{swizzle} needs a base aligned to more than {align_bytes} bytes"))
             continue
         chunks = np.asarray(hardware.apply_swizzle(swizzle, place[::per])) // CHUNK
         turn = np.argsort(chunks, kind="stable")
         yielded = False
         for outcome in _of_swizzle(swizzle, chunks[turn], heads[turn], solved, per, most, row_bytes):
-            if isinstance(outcome, Misfit):
+            if isinstance(outcome, Broken):
                 reasons.append(outcome)
             else:
                 yielded = True
                 yield outcome
         if not yielded and not (reasons and reasons[-1].reason.startswith(swizzle)):
             reasons.append(
-                Misfit("NO_BOX", f"{swizzle}: no box of at most {limits.MAX_RANK} digits has constant steps")
+                Broken("NO_BOX", f"{swizzle}: no box of at most {limits.MAX_RANK} digits has constant steps")
             )
     if reasons:
-        yield Misfit(reasons[0].rule, "; ".join(reason.reason for reason in reasons), reasons[0].witness)
+        yield Broken(reasons[0].rule, "; ".join(reason.reason for reason in reasons), reasons[0].witness)
 
 
-def _capacity(place: IntArray, at: object) -> Misfit | None:
+def _capacity(place: IntArray, at: object) -> Broken | None:
     twice = np.flatnonzero(place[1:] == place[:-1])
     if twice.size:
         first = int(twice[0])
         where = {"coordinate": at(first), "other": at(first + 1)}  # type: ignore[operator]
-        return Misfit("SMEM_INJECTIVE", "two tile elements share one shared-memory address", where)
+        return Broken("SMEM_INJECTIVE", "two tile elements share one shared-memory address", where)
     end = int(place[-1])
     if end >= limits.MAX_SMEM_BYTES:
         text = f"the tile reaches byte {end}; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
-        return Misfit("SMEM_CAP", text, {"coordinate": at(place.size - 1)})  # type: ignore[operator]
+        return Broken("SMEM_CAP", text, {"coordinate": at(place.size - 1)})  # type: ignore[operator]
     return None
 
 
@@ -293,14 +285,14 @@ def _distinct(rows: IntArray, tile: tuple[int, ...]) -> Iterator[tuple[tuple[int
 
 def _of_swizzle(
     swizzle: str, chunks: IntArray, heads: IntArray, system: Pitches, per: int, most: int | None, row_bytes: int
-) -> Iterator[Fit | Misfit]:
+) -> Iterator[Fit | Broken]:
     """Yield the fits of one swizzle, or why its rows are none."""
     tile = tuple(int(v) + 1 for v in heads.max(axis=0))
     if swizzle == "NONE":
         lengths = _runs(chunks)
         starts = chunks[np.cumsum([0, *lengths[:-1]])]
         if (starts * CHUNK % LINE).any():
-            yield Misfit("SMEM_DENSE", _off_line(swizzle, int(starts[starts * CHUNK % LINE != 0][0])))
+            yield Broken("SMEM_DENSE", _off_line(swizzle, int(starts[starts * CHUNK % LINE != 0][0])))
             return
         for outcome in _grown(heads, lengths, LINE // CHUNK, system, per, 1, 0, row_bytes // CHUNK, most, tile):
             yield Fit(swizzle, *outcome)
@@ -310,13 +302,13 @@ def _of_swizzle(
     narrow = int(counts[0])
     if (counts != narrow).any() or (chunks % width != np.arange(chunks.size) % narrow).any():
         text = f"{swizzle}: rows of the span of {width * CHUNK} bytes are not filled alike from their starts"
-        yield Misfit("SWIZZLE_PITCH", text)
+        yield Broken("SWIZZLE_PITCH", text)
         return
     lengths = _runs(rows)
     starts = rows[np.cumsum([0, *lengths[:-1]])]
     grain = max(1, LINE // (CHUNK * width))
     if (starts % grain).any():
-        yield Misfit("SMEM_DENSE", _off_line(swizzle, int(starts[starts % grain != 0][0]) * width))
+        yield Broken("SMEM_DENSE", _off_line(swizzle, int(starts[starts % grain != 0][0]) * width))
         return
     inside = np.arange(chunks.size - 1) % narrow != narrow - 1
     carried: Pitches | None = system
@@ -324,7 +316,7 @@ def _of_swizzle(
         carried = carried.meeting(row, per) if carried is not None else None
     if carried is None:
         text = f"{swizzle}: the chunks of a row are not contiguous in global memory, whatever its pitches"
-        yield Misfit("INNER_CONTIGUOUS", text)
+        yield Broken("INNER_CONTIGUOUS", text)
         return
     for outcome in _grown(heads[first], lengths, grain, carried, per, 1, 1, limits.MAX_BOX, most, tile):
         yield Fit(swizzle, *outcome)

@@ -114,6 +114,8 @@ def test_without_a_tensor_the_answer_is_that_of_some_tensor():
         ("(8,64):(64,1)", {"tensor": ((64, 64), (68, 1), "bf16")}, "BULK_ALIGN"),
         ("(8,64):(64,1)", {"issues": 3, "tensor": ((8, 64), (128, 1), "bf16")}, "BULK_COPIES"),
         ("(1,4):(4,1)", {}, "BULK_SIZE"),
+        ("(8,64):(64,1)", {"tensor": ((20, 64), None, "bf16")}, "BULK_BOUNDS"),
+        ("(8,64):(64,1)", {"tensor": ((4, 64), None, "bf16")}, "BULK_BOUNDS"),
         ("(8,64):(64,1)", {"align_bytes": 8}, "BULK_ALIGN"),
         ("(8,64):(64,1)", {"tensor": la.Tensor((8, 64), None, "bf16", 8)}, "BULK_ALIGN"),
     ],

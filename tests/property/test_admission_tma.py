@@ -13,7 +13,8 @@ import pytest
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.tensormap import TensorMapProblem, meaning
-from layoutalg.synth.tensormap.pitches import Misfit, Pitches, fits
+from layoutalg.synth.broken import Broken
+from layoutalg.synth.tensormap.pitches import Pitches, fits
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import RULES
 
@@ -105,7 +106,7 @@ def test_no_mismatch_with_all_small_maps_either_way(tile, size):
     wrong = []
     for table in tables | spread:
         outcome = next(fits(np.array(table).reshape(tile), size))
-        if isinstance(outcome, Misfit) == (table in carried):
+        if isinstance(outcome, Broken) == (table in carried):
             wrong.append((table, outcome))
     assert carried
     assert not wrong, (len(wrong), wrong[:3])
