@@ -19,7 +19,8 @@ from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
-from layoutalg.proofs.tensor import tensor_of
+from layoutalg.proofs.tensor import Tensor, tensor_of
+from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.pitches import Chunks, chunked
@@ -58,8 +59,10 @@ def find(request: Request) -> Admission:
         text = f"the tile's base is a multiple of {request.align_bytes} bytes; a copy starts at one of {UNIT_BYTES}"
         return _refused(request, "BULK_ALIGN", text, repair=("align the base", f"align_bytes={UNIT_BYTES}"))
     strides: tuple[int, ...] | None = None
-    if "tensor" in request.options:
-        tensor = tensor_of(request.options["tensor"])
+    tensor = _tensor(request)
+    if isinstance(tensor, Unknown):
+        return tensor
+    if tensor is not None:
         if len(tensor.shape) != len(request.extents):
             raise CHECK.malformed("tensor", f"must have {len(request.extents)} dimensions", tensor.shape)
         strides = tensor.strides
@@ -76,12 +79,33 @@ def find(request: Request) -> Admission:
     return _planned(request, chunks, found)
 
 
+def _tensor(request: Request) -> Tensor | Unknown | None:
+    """Return the tensor that the tile is one of: the option, or that of a problem; None where any will do."""
+    stated = request.problem
+    if stated is None:
+        return tensor_of(request.options["tensor"]) if "tensor" in request.options else None
+    wanted = "load" if request.consumer in ("bulk", "bulk.multicast") else "store"
+    if stated.direction != wanted:
+        raise CHECK.malformed("layout", f"must be a problem of a {wanted}", stated.direction)
+    if "tensor" in request.options:
+        raise CHECK.malformed("tensor", "must be left out where a problem states it", request.options["tensor"])
+    tensor = Tensor(stated.global_shape, stated.global_strides, stated.dtype, stated.base_align_bytes)
+    plain = TensorMapProblem.of(tensor, stated.tile, request.layout, arch=stated.arch, direction=wanted)
+    if any(
+        getattr(stated, name) != getattr(plain, name)
+        for name in ("bounds", "base_elem_offset", "element_strides", "origin_multiple")
+    ):
+        because = "bounds, steps, first elements and origins of a problem are known to maps, not to copies without one"
+        return Unknown(because, ("bulk",))
+    return tensor
+
+
 def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admission:
     """Return the maximal runs as copies."""
     size = request.element_bytes
     places = chunks.place
     source = (chunks.points * np.array(strides, dtype=np.int64)).sum(axis=1) * size
-    if "tensor" in request.options and int(source[0]) % UNIT_BYTES:
+    if (request.problem is not None or "tensor" in request.options) and int(source[0]) % UNIT_BYTES:
         text = f"the chunk at shared byte {int(places[0])} is global byte {int(source[0])} of the tile"
         return _refused(request, "BULK_ALIGN", f"{text}; a copy starts at a multiple of {UNIT_BYTES}")
     cut = (places[1:] - places[:-1] != size) | (source[1:] - source[:-1] != size)

@@ -173,3 +173,17 @@ def test_the_assembler_takes_each_reduction_and_no_other():
             asked = instruction(f"bulk.reduce.{name}", dtype)
             assert takes(asked) == (dtype in kinds), asked
     assert set(INSTRUCTIONS) >= {"bulk", "bulk.store"}
+
+
+def test_a_problem_brings_its_own_tensor():
+    def of(shape, tile, **options):
+        layout = f"({tile[0]},{tile[1]}):({tile[1]},1)"
+        return la.proofs.TensorMapProblem.of((shape, None, "bf16"), tile, layout, **options)
+
+    assert la.admissible(of((64, 72), (1, 64)), "bulk").rules == ("BULK_BOUNDS",)
+    assert la.admissible(of((64, 68), (1, 68)), "bulk").rules == ("BULK_ALIGN",)
+    assert la.admissible(of((64, 128), (8, 64)), "bulk").descriptor.strides == (128, 1)
+    assert isinstance(la.admissible(of((64, 128), (8, 64), base_elem_offset=8), "bulk"), la.Unknown)
+    for consumer, options in (("bulk.store", {}), ("bulk", {"tensor": ((64, 128), None, "bf16")})):
+        with pytest.raises(MalformedError):
+            la.admissible(of((64, 128), (8, 64)), consumer, **options)
