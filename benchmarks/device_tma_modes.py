@@ -523,20 +523,23 @@ def worker(arguments: argparse.Namespace) -> None:
 class Campaign:
     """Runs batches in child processes, several at a time, and isolates the faulting cases."""
 
-    def __init__(self, out: Path, cubins: Path, seconds: float) -> None:
+    def __init__(
+        self, out: Path, cubins: Path, seconds: float, script: str = __file__, image_bytes: int = IMAGE_BYTES
+    ) -> None:
         self.out, self.cubins, self.end = out, cubins, time.monotonic() + seconds
+        self.script, self.image_bytes = script, image_bytes
         self.scratch = Path(tempfile.mkdtemp(prefix="modes-"))
         self.pool = ThreadPoolExecutor(12)
 
     def batch(self, cases: list[dict[str, object]]) -> list[dict[str, object]]:
         """Return one answer per case."""
-        blank = {"status": -1, "map": bytes(128), "image": np.zeros(IMAGE_BYTES, np.uint8),
+        blank = {"status": -1, "map": bytes(128), "image": np.zeros(self.image_bytes, np.uint8),
                  "notes": np.zeros(NOTES, np.uint64)}  # fmt: skip
         if time.monotonic() > self.end:
             return [blank | {"fault": "not run: budget"} for _ in cases]
         stem = tempfile.mktemp(dir=self.scratch)
         Path(stem + ".json").write_text(json.dumps(cases))
-        command = [sys.executable, __file__, "worker", "--cubins", str(self.cubins), "--job", stem + ".json",
+        command = [sys.executable, self.script, "worker", "--cubins", str(self.cubins), "--job", stem + ".json",
                    "--answer", stem + ".npz"]  # fmt: skip
         try:
             process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
