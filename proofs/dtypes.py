@@ -29,7 +29,7 @@ class ElementType:
     """An element type and what carries it.
 
     Args:
-        name: Its name here: a TensorMap type, or ``e4m3``, ``s8`` and the like.
+        name: Its name here: a TensorMap type, or ``e4m3``, ``s8`` and the like; different types have different names.
         bits: Bits of an element.
         tensormap: The TensorMap type that copies it; None where none copies one element at a time.
         note: What to know: why it travels under another name, or why not at all.
@@ -49,13 +49,14 @@ _NOTES = {
     "e4m3": "a TensorMap copies bytes (u8); wgmma and mma have e4m3 as a type of their own",
     "e5m2": "a TensorMap copies bytes (u8); wgmma and mma have e5m2 as a type of their own",
     "float8": "a TensorMap copies bytes (u8)",
-    "ue8m0": "a TensorMap copies bytes (u8); mma takes it as a scale",
+    "scale": "a TensorMap copies bytes (u8); mma takes it as a scale",
     "s8": "a TensorMap copies bytes (u8); wgmma and mma have s8 as a type of their own",
     "bool": "a TensorMap copies bytes (u8)",
     "s16": "a TensorMap copies 16 bits (u16)",
     "fp4": f"no TensorMap type copies one 4-bit element: {_PACKED}, or build a TensorMap of u4_align8 or u4_align16",
-    "fp6": "no TensorMap type copies one 6-bit element: build a TensorMap of u6_align16",
+    "fp6": "no TensorMap type copies one 6-bit element (e2m3 or e3m2): build a TensorMap of u6_align16",
     "int4": f"no TensorMap type copies one 4-bit element: {_PACKED}",
+    "int2": "no TensorMap type copies one 2-bit element: describe bytes, four elements each",
     "bit": "no TensorMap type copies one bit: describe bytes",
     "complex": "no TensorMap type is complex: describe the parts, with a last dimension of 2",
     "float128": "no TensorMap type has 128 bits: describe u64, with a last dimension of 2",
@@ -75,15 +76,13 @@ _TYPES: tuple[tuple[str, int, str | None, str, str], ...] = (
         "fp8e4m3 float8e4m3fn float8e4m3 f8e4m3fn f8e4m3 floate4m3 fp8e4nv float8e4nv nvfp8e4m3 fp8e4m3fn",
     ),
     ("e5m2", 8, "u8", "e5m2", "fp8e5m2 float8e5m2 f8e5m2 floate5m2 fp8e5 float8e5 nvfp8e5m2"),
-    (
-        "float8",
-        8,
-        "u8",
-        "float8",
-        "float8e4m3fnuz float8e5m2fnuz float8e4m3b11fnuz f8e4m3fnuz f8e5m2fnuz f8e4m3b11fnuz f8e3m4 float8e3m4 "
-        "fp8e4b8 fp8e5b16 fp8e4b15 float8e4b8 float8e5b16 float8e4b15 ue4m3 floatue4m3",
-    ),
-    ("ue8m0", 8, "u8", "ue8m0", "e8m0 float8e8m0fnu float8e8m0 f8e8m0fnu floatue8m0 nvfp8e8m0"),
+    ("e4m3fnuz", 8, "u8", "float8", "float8e4m3fnuz f8e4m3fnuz floate4m3fnuz fp8e4m3fnuz fp8e4b8 float8e4b8"),
+    ("e5m2fnuz", 8, "u8", "float8", "float8e5m2fnuz f8e5m2fnuz floate5m2fnuz fp8e5m2fnuz fp8e5b16 float8e5b16"),
+    ("e4m3b11fnuz", 8, "u8", "float8", "float8e4m3b11fnuz f8e4m3b11fnuz"),
+    ("e4b15", 8, "u8", "float8", "fp8e4b15 float8e4b15"),
+    ("e3m4", 8, "u8", "float8", "float8e3m4 f8e3m4"),
+    ("ue4m3", 8, "u8", "scale", "floatue4m3"),
+    ("ue8m0", 8, "u8", "scale", "e8m0 float8e8m0fnu float8e8m0 f8e8m0fnu floatue8m0 nvfp8e8m0"),
     ("u16", 16, "u16", "", "uint16 b16 ushort unsignedshort"),
     ("s16", 16, "u16", "s16", "int16 i16 short"),
     ("u32", 32, "u32", "", "uint32 b32"),
@@ -96,17 +95,18 @@ _TYPES: tuple[tuple[str, int, str | None, str, str], ...] = (
     ("f64", 64, "f64", "", "float64 double fp64"),
     ("tf32", 32, "tf32", "", "tfloat32 xf32"),
     ("e2m1", 4, None, "fp4", "fp4 fp4e2m1 float4e2m1fn float4e2m1 f4e2m1fn f4e2m1 floate2m1 nvfp4 mxfp4 nvfp4e2m1"),
-    (
-        "e2m3",
-        6,
-        None,
-        "fp6",
-        "fp6 fp6e2m3 float6e2m3fn f6e2m3fn f6e2m3 floate2m3 e3m2 fp6e3m2 float6e3m2fn f6e3m2fn f6e3m2 floate3m2 mxfp6",
-    ),
-    ("s4", 4, None, "int4", "int4 uint4 i4 u4 int4b uint4b b4 int2 uint2 i2 u2 s2"),
+    ("e2m3", 6, None, "fp6", "fp6e2m3 float6e2m3fn float6e2m3 f6e2m3fn f6e2m3 floate2m3 nvfp6e2m3"),
+    ("e3m2", 6, None, "fp6", "fp6e3m2 float6e3m2fn float6e3m2 f6e3m2fn f6e3m2 floate3m2 nvfp6e3m2"),
+    ("fp6", 6, None, "fp6", "float6 mxfp6"),
+    ("s4", 4, None, "int4", "int4 i4 int4b"),
+    ("u4", 4, None, "int4", "uint4 uint4b b4"),
+    ("s2", 2, None, "int2", "int2 i2 int2b"),
+    ("u2", 2, None, "int2", "uint2 uint2b b2"),
     ("i1", 1, None, "bit", "int1 b1 uint1 uint1b int1b bit pred"),
     ("complex", 0, None, "complex", "complex64 complex128 complex32 cfloat cdouble chalf"),
-    ("f128", 128, None, "float128", "float128 longdouble b128 uint128 int128 i128 u128"),
+    ("f128", 128, None, "float128", "float128 longdouble"),
+    ("s128", 128, None, "float128", "int128 i128"),
+    ("u128", 128, None, "float128", "uint128 b128"),
     ("float", 0, None, "ambiguous", "int long unsigned uint ulong"),
     ("f8", 0, None, "numpy", "f4 f2"),
     ("f16x2", 0, None, "pair", "bf16x2 half2 nvbfloat162 e4m3x2 e5m2x2 e2m1x2 e2m3x2 e3m2x2 u16x2 s16x2 f32x2"),

@@ -25,9 +25,9 @@ import numpy.typing as npt
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia import banks
+from layoutalg.targets.nvidia.accesses import FORMS, VECTOR_RULE, vector_name
 from layoutalg.targets.registry import TARGETS
 
-_PLAIN = re.compile(r"(ld|st)\.shared(?:::cta)?(?:\.v([248]))?\.[busf](8|16|32|64|128)")
 _MATRIX = re.compile(
     r"(ld|st)matrix(?:\.sync)?(?:\.aligned)?(?:\.m8n8)?\.x([124])(\.trans)?(?:\.shared(?:::cta)?)?(?:\.b16)?"
 )
@@ -160,11 +160,10 @@ def nvidia_access(operation: object) -> Access:
     text = operation if isinstance(operation, str) else ""
     if found := _MATRIX.fullmatch(text):
         return Access(f"{found[1]}matrix", 128, int(found[2]), bool(found[3]))
-    if found := _PLAIN.fullmatch(text):
-        bits = int(found[2] or 1) * int(found[3])
-        if bits <= max(banks.ACCESS_BITS):
-            return Access({"ld": "load", "st": "store"}[found[1]], bits)
-    raise banks.malformed("operation", f"must be a shared-memory instruction: {_NAMES}", operation)
+    if name := vector_name(text):
+        return Access("store" if name.startswith("st") else "load", FORMS[name].row_bits)
+    rule = f"PTX: {VECTOR_RULE}" if text.startswith(("ld.", "st.")) else _NAMES
+    raise banks.malformed("operation", f"must be a shared-memory instruction ({rule})", operation)
 
 
 def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:

@@ -84,7 +84,7 @@ def find(request: Request) -> Admission:
     kind = mma_type(name, operand)
     allowed = {ELEMENT_BITS[kind], ELEMENT_BITS[MMA[name].operand]}
     given = _SAME.get(request.dtype.name, request.dtype.name)
-    other_type = operand in ("A", "B") and given in ELEMENT_BITS and given not in _alike(kind)
+    other_type = operand in ("A", "B") and given in ELEMENT_BITS and given != kind
     if request.dtype.bits not in allowed or other_type:
         because = f"operand {operand} of {name} has elements of type {kind}, not {request.dtype.name}"
         return _refused(request, "MMA_DTYPE", because, {"dtype": request.dtype.name})
@@ -102,11 +102,6 @@ def find(request: Request) -> Admission:
     grade: Grade = "measured" if lookup(request.target).measured else "documented"
     plan = FragmentPlan(MMA[name].ptx, operand, found)
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
-
-
-def _alike(kind: str) -> tuple[str, ...]:
-    """Types that are one in the names of element types: 4-bit integers, signed or not."""
-    return ("s4", "u4") if kind in ("s4", "u4") else (kind,)
 
 
 def _flat(table: IntArray, like: IntArray) -> IntArray:

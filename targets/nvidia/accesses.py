@@ -1,6 +1,6 @@
 """What one instruction moves between registers and shared memory: ldmatrix, stmatrix, ld.shared, st.shared, cp.async.
 
-Main definitions: ``AccessForm``, ``access_form``, ``available``, ``layout``.
+Main definitions: ``AccessForm``, ``access_form``, ``vector_name``, ``available``, ``layout``.
 
 Notation: an instruction gets addresses of *rows*, one from each of some lanes; a slot is one element of a lane's
 registers, low bits first. Digits are bits of the unit's number and of the lane.
@@ -169,7 +169,15 @@ _MATRIX = re.compile(
     r"(ld|st)matrix(?:\.sync)?(?:\.aligned)?(\.m8n8|\.m16n16|\.m8n16|\.m16n8)?(\.x[124])(\.trans)?"
     r"(?:\.shared(?:::cta)?)?(\.b16|\.b8|\.b8x16\.b[46]x16_p(?:32|64))?"
 )
-_PLAIN = re.compile(r"(ld|st)\.shared(?:::cta)?(\.v[24])?\.[busf](8|16|32|64|128)")
+_VECTOR = re.compile(r"(ld|st)\.shared(?:::cta)?(?:\.v([0-9]+))?\.([busf])([0-9]+)")
+VECTOR_RULE = (
+    "ld.shared and st.shared move b8, b16, b32, b64 (u, s alike; f32, f64), alone or as .v2 or .v4 of at most 128 bits "
+    "together, or one b128"
+)
+_KNOWN = (
+    "known are ldmatrix, stmatrix, ld.shared, st.shared and cp.async: ldmatrix.x4.trans, ldmatrix.m16n16.x1.trans.b8, "
+    "stmatrix.x2, ld.shared.v4.b32, cp.async.cg.16, ..."
+)
 _COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
 
 
@@ -194,22 +202,36 @@ def access_form(instruction: object) -> AccessForm:
         kind, shape, count, trans, bits = found.groups(default="")
         plain = shape in ("", ".m8n8") and bits in ("", ".b16")
         name = f"{kind}matrix{'' if plain else shape}{count}{trans}{'' if plain else bits}"
-    elif found := _PLAIN.fullmatch(text):
-        name = f"{found[1]}.shared{found[2] or ''}.b{found[3]}"
+    elif vector := vector_name(text):
+        name = vector
     elif found := _COPY.fullmatch(text):
         name = f"cp.async.{found[1]}.{found[2]}"
     if name not in FORMS:
-        raise MalformedError(
-            Diagnostic(
-                code="LA820",
-                what="this is not an access of registers to shared memory",
-                where=(shown(instruction),),
-                because="known are ldmatrix, stmatrix, ld.shared, st.shared and cp.async: "
-                "ldmatrix.x4.trans, ldmatrix.m16n16.x1.trans.b8, stmatrix.x2, ld.shared.v4.b32, cp.async.cg.16, ...",
-                source=f"{_PTX} {_VERSION}",
-            )
-        )
+        what, where = "this is not an access of registers to shared memory", (shown(instruction),)
+        because = VECTOR_RULE if _VECTOR.fullmatch(text) else _KNOWN
+        raise MalformedError(Diagnostic("LA820", what, where, because, source=f"{_PTX} {_VERSION}"))
     return FORMS[name]
+
+
+def vector_name(text: str) -> str | None:
+    """Return the short name of a load or store of shared memory by lanes; None where PTX has no such instruction.
+
+    Example:
+        >>> vector_name("ld.shared::cta.v2.f64"), vector_name("st.shared.v4.u8"), vector_name("ld.shared.b128")
+        ('ld.shared.v2.b64', 'st.shared.v4.b8', 'ld.shared.b128')
+        >>> [vector_name(f"ld.shared.{kind}") for kind in ("v8.b16", "v4.b64", "v2.b128", "u128", "f16")]
+        [None, None, None, None, None]
+
+    Source: PTX ISA 9.1, ld and st; the assembler for sm_90a takes these names and no other of their kind.
+    """
+    found = _VECTOR.fullmatch(text)
+    if found is None:
+        return None
+    kind, count, letter, bits = found[1], found[2], found[3], found[4]
+    if bits not in {"b": ("8", "16", "32", "64", "128"), "f": ("32", "64")}.get(letter, ("8", "16", "32", "64")):
+        return None
+    name = f"{kind}.shared{'' if count is None else f'.v{count}'}.b{bits}"
+    return name if name in FORMS and count in (None, "2", "4") else None
 
 
 def available(form: AccessForm, target: str) -> bool | None:

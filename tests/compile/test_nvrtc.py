@@ -16,6 +16,7 @@ from layoutalg.ground.errors import MalformedError, MissingExtraError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.layouts.nvidia_instructions import MMA
+from layoutalg.targets.nvidia.accesses import vector_name
 
 pytestmark = pytest.mark.compile
 
@@ -97,3 +98,27 @@ def test_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "cuda.core", None)
     with pytest.raises(MissingExtraError, match=r'pip install "layoutalg\[cuda\]"'):
         to_cubin("// never compiled")
+
+
+def test_loads_and_stores_of_shared_memory_are_those_of_the_assembler() -> None:
+    types = [f"{letter}{bits}" for letter in "busf" for bits in (8, 16, 32, 64, 128)]
+    names = [f"{kind}.shared{count}.{of}" for kind in ("ld", "st") for count in ("", ".v2", ".v4") for of in types]
+    bodies = {name: _vector_assembly(name) for name in names}
+    taken = [name for name in names if vector_name(name)]
+    text = "".join(bodies[name] for name in taken)
+    assert is_cubin(to_cubin(f'extern "C" __global__ void moves(unsigned a) {{ {text} }}'), "moves")
+    for name in ("ld.shared.v4.b64", "st.shared.v2.b128", "ld.shared.u128", "st.shared.f16"):
+        assert name not in taken
+        with pytest.raises(CompileError):
+            to_cubin(f'extern "C" __global__ void moves(unsigned a) {{ {bodies[name]} }}')
+
+
+def _vector_assembly(name: str) -> str:
+    words = name.split(".")
+    count = int(words[2][1:]) if len(words) == 4 else 1
+    bits = max(16, int(words[-1][1:]))
+    registers = ", ".join(f"t{place}" for place in range(count))
+    moved = f"{{{registers}}}" if count > 1 else registers
+    places = f"{moved}, [%0]" if name.startswith("ld") else f"[%0], {moved}"
+    kind = words[-1] if words[-1][0] == "f" and bits > 16 else f"b{bits}"
+    return f'asm volatile("{{ .reg .{kind} {registers}; {name} {places}; }}" :: "r"(a) : "memory");'

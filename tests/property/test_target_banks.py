@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
 
 import layoutalg as la
 from layoutalg.targets import banks
+from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.banks import wavefronts
 
 
@@ -81,3 +83,29 @@ def test_what_nobody_measured_is_refused(target: str, operation: str, count: int
 
 def test_32_bits_are_documented_for_every_target() -> None:
     assert banks.turns("sm_100a", "ld.shared.b32", [128 * lane for lane in range(32)]) == 32
+
+
+# What ptxas takes for sm_90a; asked of it in tests/compile/test_nvrtc.py.
+SCALARS = [f"{letter}{bits}" for letter in "bus" for bits in (8, 16, 32, 64)] + ["f32", "f64", "b128"]
+
+
+def test_loads_and_stores_are_those_of_ptx() -> None:
+    taken = set()
+    for kind, count, letter, bits in itertools.product(
+        ("ld", "st"), ("", ".v1", ".v2", ".v3", ".v4", ".v8", ".v16", ".v02"), "busfe", (1, 4, 8, 16, 32, 64, 128, 256)
+    ):
+        name = f"{kind}.shared{count}.{letter}{bits}"
+        wide = bits * int(count[2:] or 1)
+        in_ptx = f"{letter}{bits}" in SCALARS and (count == "" or (count in (".v2", ".v4") and wide <= 128 > bits))
+        if in_ptx:
+            taken.add(name)
+            assert banks.nvidia_access(name) == banks.Access("load" if kind == "ld" else "store", wide)
+            assert access_form(name).row_bits == wide
+            continue
+        with pytest.raises(la.MalformedError, match=r"(?s)LA709.*at most 128 bits"):
+            banks.turns("sm_90a", name, [0] * 32)
+        with pytest.raises(la.MalformedError, match="LA820"):
+            access_form(name)
+    assert len(taken) == 2 * (15 + 14 + 10)
+    with pytest.raises(la.MalformedError, match=r"(?s)LA709.*v8\.b16"):
+        banks.turns("sm_90a", "ld.shared.v8.b16", [16 * lane for lane in range(32)])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import layoutalg as la
-from layoutalg.proofs.dtypes import dtype_name, element_type
+from layoutalg.proofs.dtypes import _KINDS, dtype_name, element_type
+from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS
+from layoutalg.targets.nvidia import tcgen05
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
 NAMES = {
@@ -42,6 +46,22 @@ REFUSED = {
     "f8": "write '<f4'",
     "half2": "name the element",
     "int128": "128 bits",
+    "uint2": "one 2-bit element",
+}
+SHORT = {
+    "e2m3": "e2m3 fp6e2m3 f6E2M3FN Float6E2M3FN cutlass::float_e2m3_t .e2m3 __nv_fp6_e2m3",
+    "e3m2": "e3m2 fp6e3m2 f6E3M2FN Float6E3M2FN cutlass::float_e3m2_t .e3m2 __nv_fp6_e3m2",
+    "e2m1": "e2m1 fp4 f4E2M1FN Float4E2M1FN cutlass::float_e2m1_t .e2m1 __nv_fp4_e2m1 torch.float4_e2m1fn",
+    "fp6": "fp6 mxfp6",
+    "s4": "s4 i4 int4 cutlass::int4b_t .s4",
+    "u4": "u4 uint4 cutlass::uint4b_t .u4 .b4",
+    "s2": "s2 i2 cutlass::int2b_t",
+    "u2": "u2 uint2 cutlass::uint2b_t",
+    "e4m3fnuz": "f8E4M3FNUZ torch.float8_e4m3fnuz tl.float8e4b8",
+    "e5m2fnuz": "f8E5M2FNUZ torch.float8_e5m2fnuz tl.float8e5b16",
+    "ue4m3": "ue4m3 cutlass::float_ue4m3_t",
+    "s128": "int128 i128",
+    "u128": "uint128 .b128",
 }
 
 
@@ -87,3 +107,35 @@ def test_type_objects_of_numpy_are_taken():
 
 def test_every_type_of_a_tensor_map_keeps_its_name():
     assert [dtype_name(name) for name in PLAIN_DTYPES] == list(PLAIN_DTYPES)
+
+
+@pytest.mark.parametrize(("name", "other"), [(name, other) for name in SHORT for other in SHORT[name].split()])
+def test_types_of_one_width_keep_their_names(name, other):
+    assert element_type(other).name == name
+
+
+@pytest.mark.parametrize("spelled", _KINDS)
+def test_a_name_that_states_a_format_or_a_width_gets_it(spelled):
+    """The judge reads the spelling itself: exponent and mantissa bits, or a kind of integer with its width."""
+    found = element_type(spelled)
+    if not found.bits:
+        return
+    if (stated := re.search(r"e(\d)m(\d)", spelled)) and "x2" not in spelled:
+        sign = 0 if "e8m0" in spelled else 1  # ue4m3 has none and leaves its bit unused
+        assert found.bits == sign + int(stated[1]) + int(stated[2])
+        assert stated[0] in found.name
+        assert ("fnuz" in spelled) == ("fnuz" in found.name)
+    elif integer := re.fullmatch(r"(u?int|[iusb]|bits)(\d+)b?", spelled):
+        assert found.bits == int(integer[2])
+        if found.bits > 1:  # single bits have no sign
+            assert found.name == ("s" if integer[1] in ("int", "i", "s") else "u") + integer[2]
+    elif plain := re.fullmatch(r"(?:b|t)?(?:float|fp|f)(4|6|8|16|32|64|128)", spelled):
+        assert found.bits == int(plain[1])
+
+
+def test_types_of_instructions_keep_their_names():
+    for name, bits in {**ELEMENT_BITS, **tcgen05.BITS}.items():
+        found = element_type(name)
+        assert found.name == {"b1": "i1"}.get(name, name)
+        assert found.bits == bits
+    assert element_type("e3m2") != element_type("e2m3")
