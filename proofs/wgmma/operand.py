@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -297,7 +297,12 @@ class InstructionTile:
 
     def to_json(self) -> dict[str, object]:
         """Return the tile as JSON-ready data."""
-        return {"mn": self.mn, "k": self.k, **asdict(self.descriptor), "encoded": f"{self.encoded:#018x}"}
+        held = self.descriptor
+        return {
+            "mn": self.mn, "k": self.k, "start_address_bytes": held.start_address_bytes,
+            "leading_bytes": held.leading_bytes, "stride_bytes": held.stride_bytes, "base_offset": held.base_offset,
+            "swizzle": held.swizzle, "encoded": f"{self.encoded:#018x}",
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

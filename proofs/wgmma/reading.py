@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.cache import remembered
 from layoutalg.ground.kinds import checked_kinds
 
 SHARED_BYTES = 2**18
@@ -105,6 +106,7 @@ def read_addresses(
     return linear + CHUNK_BYTES * ((chunk ^ phase) - chunk)
 
 
+@remembered(lambda *_: 500)
 def unread(rows: int, major: str, swizzle: str, bits: int = 16, k: int = 16) -> tuple[str, ...]:
     """Return the stride fields that change no address of an instruction, found by changing them.
 
@@ -123,10 +125,19 @@ def unread(rows: int, major: str, swizzle: str, bits: int = 16, k: int = 16) -> 
 def _offsets(
     leading: int, stride: int, rows: int, major: str, span: int, bits: int, along: int
 ) -> npt.NDArray[np.int64]:
+    near, of_leading, of_stride = _counts(rows, major, span, bits, along)
+    return near + leading * of_leading + stride * of_stride
+
+
+@remembered(lambda counts, *_: 500 + 3 * counts[0].nbytes)
+def _counts(
+    rows: int, major: str, span: int, bits: int, along: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The bytes that no field moves, and how often L and S are added."""
     m, k = np.indices((rows, along), dtype=np.int64)
     if major == "K":
         byte, row = k * bits // 8, 16 * span
-        return row * (m % 8) + stride * (m // 8) + leading * (byte // row) + byte % row
+        return row * (m % 8) + byte % row, byte // row, m // 8
     if span == 1:
-        return 2 * (m % 8) + stride * (m // 8) + 16 * (k % 8) + leading * (k // 8)
-    return 2 * (m % (8 * span)) + leading * (m // (8 * span)) + 16 * span * (k % 8) + stride * (k // 8)
+        return 2 * (m % 8) + 16 * (k % 8), k // 8, m // 8
+    return 2 * (m % (8 * span)) + 16 * span * (k % 8), m // (8 * span), k // 8

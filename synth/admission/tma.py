@@ -114,7 +114,16 @@ def carried(request: Request, direction: str) -> Admission:
 
 def _of_any(request: Request, direction: str, most: int | None) -> Admission:
     """Decide for some tensor."""
-    outcomes = list(itertools.islice(_fits(request, most), MOST_FITS))
+    proposed = itertools.islice(_fits(request, most), MOST_FITS)
+    outcomes = []
+    for outcome in proposed:
+        outcomes.append(outcome)
+        if isinstance(outcome, Fit) and _apart(outcome):  # no proposal is tried before one of these
+            made = _tried(request, direction, outcome.strides, most)
+            if made is not None:
+                return _admitted(request, made)
+            break
+    outcomes += proposed
     found = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
     if not found:
         misfit = next(outcome for outcome in outcomes if isinstance(outcome, Broken))
@@ -124,21 +133,37 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
             text = f"its swizzle XORs address bits that a base aligned to {request.align_bytes} bytes leaves open"
             return _refused(request, Broken("SMEM_ALIGN", text), {}, (_ALIGNED,))
         return _refused(request, misfit, *_help(request, direction))
-    ranked = sorted(
-        found, key=lambda fit: (-sum(stride >= FAR for stride in fit.strides), min(fit.strides, default=0) < 0)
-    )
+    ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
-        for problem in _problems(request, direction, strides):
-            try:
-                made = synthesize_tensormap(problem, repair=False)
-            except InadmissibleError:
-                continue
-            if most is None or len(made.issues) <= most:
-                return _admitted(request, made)
+        made = _tried(request, direction, strides, most)
+        if made is not None:
+            return _admitted(request, made)
     because = "pitches exist that no box contradicts, but no plan of them was proved"
     if all(_coincide(fit.strides, request.extents) for fit in found):
         because += "; at all of them elements of the tile are one in global memory"
     return Unknown(because, ("pitches", "planner"))
+
+
+def _far(fit: Fit) -> int:
+    """How many pitches nothing decides."""
+    return sum(stride >= FAR for stride in fit.strides)
+
+
+def _apart(fit: Fit) -> bool:
+    """Whether nothing decides any pitch but the one of the contiguous dimension, and none is negative."""
+    return bool(fit.strides) and _far(fit) == len(fit.strides) - 1 and min(fit.strides) == 1
+
+
+def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int | None) -> TensorMapPlan | None:
+    """Return a proved plan for these pitches, of at most so many copies; None where there is none."""
+    for problem in _problems(request, direction, strides):
+        try:
+            made = synthesize_tensormap(problem, repair=False)
+        except InadmissibleError:
+            continue
+        if most is None or len(made.issues) <= most:
+            return made
+    return None
 
 
 def _coincide(strides: tuple[int, ...], extents: tuple[int, ...]) -> bool:

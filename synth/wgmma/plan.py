@@ -1,12 +1,13 @@
 """The finder of operand plans: descriptors read off differences of the requested layout, then verified.
 
-Main definitions: ``synthesize_wgmma``, ``wgmma``, ``find``.
+Main definitions: ``synthesize_wgmma``, ``wgmma``, ``find``, ``search``.
 
-Implementation notes: for each (rows per instruction, major, swizzle mode, base offset) the XOR of that mode is undone
-on the requested addresses. What is left must be the mode's read pattern: its field steps (LBO, SBO) are differences at
-unit coordinates, its start is the value at the first element, and the whole instruction is then compared by table. The
-XOR is an involution for a given base offset, so this finds a descriptor of the mode wherever one exists. Every
-instruction of an operand gets the same major and swizzle mode; LBO, SBO and base offset may differ.
+Implementation notes: canonical tiles are planned from their digits (``forms``). Else, for each (rows per instruction,
+major, swizzle mode, base offset) the XOR of that mode is undone on the requested addresses. What is left must be the
+mode's read pattern: its field steps (LBO, SBO) are differences at unit coordinates, its start is the value at the
+first element, and the whole instruction is then compared by table. The XOR is an involution for a given base offset,
+so this finds a descriptor of the mode wherever one exists. Every instruction of an operand gets the same major and
+swizzle mode; LBO, SBO and base offset may differ.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, TargetRuleError
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
+from layoutalg.synth.wgmma.forms import canonical_plan
 from layoutalg.synth.wgmma.reading import Table, base_phases, differences, is_byte_wise, linear_addresses, majors
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.nvidia import wgmma as hardware
@@ -103,6 +105,17 @@ def find(problem: OperandProblem) -> OperandPlan | None:
 
     Example:
         >>> find(OperandProblem("B", (24, 16), (((24, 1),), ((16, 24),)))) is None
+        True
+    """
+    return canonical_plan(problem) or search(problem)
+
+
+def search(problem: OperandProblem) -> OperandPlan | None:
+    """Return what ``find`` does, from the table of addresses: for layouts of no canonical form, and to judge the rest.
+
+    Example:
+        >>> tile = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
+        >>> search(tile) == find(tile)
         True
     """
     if problem.shape[1] % problem.instruction_k or not is_byte_wise(problem):
