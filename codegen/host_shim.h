@@ -31,7 +31,7 @@ namespace la_host {
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
     TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
-    MODEL_LIMIT
+    MODEL_LIMIT, MISALIGNED
 };
 
 struct Index { unsigned x, y, z; };
@@ -39,11 +39,18 @@ struct Fiber { ucontext_t context; Index thread; bool done; };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier; };
 struct Region { const unsigned char* first; size_t bytes; };
+// One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is its hit k.
+struct Access { la_u32 place, hit, block, thread, byte, what; };
+// Where a launch writes the accesses; nothing is written where items is null.
+struct Trace { Access* items; size_t capacity, count; la_u32* hits; };
 
 constexpr la_u32 RESERVED = 1024;  // shared bytes below the dynamic part, as on sm_90
 constexpr la_u32 CAPACITY = 233472 + 65536;
 constexpr size_t STACK = 96 * 1024;
-constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 64, MAX_COPIES = 8192, MAX_REGIONS = 4096;
+constexpr int MAX_THREADS = 1024, MAX_BARRIERS = 64, MAX_COPIES = 8192, MAX_REGIONS = 4096, MAX_PLACES = 4096;
+#ifndef LA_LANES
+#define LA_LANES 32
+#endif
 
 template <class T, int capacity>
 struct List {
@@ -64,7 +71,9 @@ struct State {
     Index block, grid, block_size;
     la_u32 dynamic_first, dynamic_bytes;
     unsigned waiting, generation;
+    unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], progress;
     la_u32 words[MAX_THREADS];  // what each thread offers in a shuffle
+    Trace trace;
     int fault_code;
     List<Barrier, MAX_BARRIERS> barriers;
     List<Copy, MAX_COPIES> queue, uncommitted, committed;
@@ -97,7 +106,8 @@ inline unsigned live()
 
 inline void release_if_complete()
 {
-    if (here->waiting && here->waiting >= live()) { here->waiting = 0; ++here->generation; }
+    State& s = *here;
+    if (s.waiting && s.waiting >= live()) { s.waiting = 0; ++s.generation; ++s.progress; }
 }
 
 inline void block_barrier()
@@ -108,15 +118,37 @@ inline void block_barrier()
     while (here->generation == mine) yield();
 }
 
-// Every thread of the block offers a word and reads one of its warp.
+// The threads of a warp wait for each other; a thread that has ended is not waited for.
+inline void release_warp(unsigned warp)
+{
+    State& s = *here;
+    unsigned running = 0;
+    for (unsigned t = warp * LA_LANES; t < (warp + 1) * LA_LANES && t < s.block_size.x; ++t)
+        running += !s.fibers.items[t].done;
+    if (s.warp_waiting[warp] && s.warp_waiting[warp] >= running) {
+        s.warp_waiting[warp] = 0;
+        ++s.warp_generation[warp];
+        ++s.progress;
+    }
+}
+
+inline void warp_barrier()
+{
+    const unsigned warp = here->current->thread.x / LA_LANES, mine = here->warp_generation[warp];
+    ++here->warp_waiting[warp];
+    release_warp(warp);
+    while (here->warp_generation[warp] == mine) yield();
+}
+
+// Every lane of the warp offers a word and reads one.
 inline la_u32 shuffle(la_u32 word, la_u32 lane)
 {
     State& s = *here;
     const unsigned mine = s.current->thread.x;
     s.words[mine] = word;
-    block_barrier();
-    const la_u32 taken = s.words[mine / 32 * 32 + lane % 32];
-    block_barrier();
+    warp_barrier();
+    const la_u32 taken = s.words[mine / LA_LANES * LA_LANES + lane % LA_LANES];
+    warp_barrier();
     return taken;
 }
 
@@ -126,6 +158,70 @@ inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
     if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
         fault(SHARED_RANGE);
     return here->arena + address;
+}
+
+enum What { LOAD, STORE, READ_MATRIX, WRITE_MATRIX };
+
+// Notes one lane's access; `what` says how many bytes, and of matrix instructions how many matrices.
+inline void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
+{
+    Trace& trace = here->trace;
+    if (!trace.items) return;
+    const la_u32 thread = here->current->thread.x;
+    if (place >= MAX_PLACES || trace.count == trace.capacity) fault(MODEL_LIMIT);
+    const la_u32 hit = trace.hits[place * MAX_THREADS + thread]++;
+    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes};
+}
+
+template <class Kept, class Value>
+inline Value load(la_u32 place, la_u32 byte)
+{
+    if (byte % sizeof(Kept)) fault(MISALIGNED);
+    Kept kept;
+    std::memcpy(&kept, shared_bytes(here->dynamic_first + byte, sizeof kept), sizeof kept);
+    note(LOAD, place, byte, sizeof kept);
+    return (Value)kept;
+}
+
+template <class Kept, class Value>
+inline void store(la_u32 place, la_u32 byte, const Value& value)
+{
+    if (byte % sizeof(Kept)) fault(MISALIGNED);
+    const Kept kept = (Kept)value;
+    std::memcpy(shared_bytes(here->dynamic_first + byte, sizeof kept), &kept, sizeof kept);
+    note(STORE, place, byte, sizeof kept);
+}
+
+// Where register m of a lane lies: rows of 16 bytes, two 16-bit halves; transposed, the halves are of two rows.
+inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int which, bool transposed)
+{
+    const unsigned row = transposed ? 2 * (lane % 4) + which : lane / 4;
+    const unsigned column = transposed ? lane / 4 : 2 * (lane % 4) + which;
+    return shared_bytes(here->dynamic_first + rows[8 * matrix + row] + 2 * column, 2);
+}
+
+// Every lane supplies the row of 16 bytes whose number it has; words are what the lane takes or gives.
+template <int matrices, bool transposed, bool reads>
+inline void move_matrices(la_u32 place, la_u32 byte, la_u32* words)
+{
+    State& s = *here;
+    const unsigned mine = s.current->thread.x, lane = mine % 32;
+    if (lane < 8u * matrices) {
+        if (byte % 16) fault(MISALIGNED);
+        note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
+    }
+    s.words[mine] = byte;
+    warp_barrier();
+    la_u32 rows[32];
+    std::memcpy(rows, &s.words[mine - lane], sizeof rows);
+    for (int m = 0; m < matrices; ++m)
+        for (int which = 0; which < 2; ++which) {
+            unsigned char* at = half(rows, m, lane, which, transposed);
+            unsigned char* word = (unsigned char*)&words[m] + 2 * which;
+            if (reads) std::memcpy(word, at, 2);
+            else std::memcpy(at, word, 2);
+        }
+    warp_barrier();
 }
 
 inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
@@ -315,16 +411,20 @@ inline void enter()
 {
     here->body(here->arguments);
     here->current->done = true;
+    ++here->progress;
     release_if_complete();
+    release_warp(here->current->thread.x / LA_LANES);
 }
 
-struct Launch { unsigned blocks, threads; la_u32 bytes, skew; };
+struct Launch { unsigned blocks, threads; la_u32 bytes, skew; Trace trace; };
 
 inline void run_block(unsigned index, const Launch& how, char* stacks)
 {
     State& s = *here;
     s.block = {index, 0, 0};
     s.waiting = 0;
+    std::memset(s.warp_waiting, 0, sizeof s.warp_waiting);
+    if (s.trace.items) std::memset(s.trace.hits, 0, sizeof(la_u32) * MAX_PLACES * MAX_THREADS);
     s.barriers.size = s.queue.size = s.uncommitted.size = s.committed.size = 0;
     std::memset(s.arena, 0xCD, sizeof s.arena);
     s.fibers.size = (int)how.threads;
@@ -340,13 +440,13 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
     }
     unsigned idle = 0;
     while (!s.fault_code && live()) {
-        const unsigned before = live(), phase = s.generation;
+        const unsigned before = s.progress;
         for (Fiber& fiber : s.fibers) {
             if (fiber.done || s.fault_code) continue;
             s.current = &fiber;
             swapcontext(&s.scheduler, &fiber.context);
         }
-        idle = live() == before && s.generation == phase ? idle + 1 : 0;
+        idle = s.progress == before ? idle + 1 : 0;
         if (idle > (1u << 20)) s.fault_code = DEADLOCK;
     }
     if (!s.fault_code && s.queue.size) s.fault_code = COPY_IN_FLIGHT;
@@ -354,22 +454,26 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
 }
 
 inline int launch(
-    const Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
+    Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
     unsigned count)
 {
     if ((la_u64)how.bytes + how.skew + RESERVED > CAPACITY) return SHARED_RANGE;
     if (how.threads > MAX_THREADS || count > MAX_REGIONS) return MODEL_LIMIT;
     State* state = (State*)std::aligned_alloc(1024, (sizeof(State) + 1023) / 1024 * 1024);
     char* stacks = (char*)std::malloc(STACK * how.threads);
+    const size_t hits = sizeof(la_u32) * MAX_PLACES * MAX_THREADS;
+    how.trace.hits = how.trace.items ? (la_u32*)std::malloc(hits) : nullptr;
     int code = MODEL_LIMIT;
-    if (state && stacks) {
+    if (state && stacks && (how.trace.hits || !how.trace.items)) {
         state->body = kernel;
         state->arguments = arguments;
         state->grid = {how.blocks, 1, 1};
         state->block_size = {how.threads, 1, 1};
         state->dynamic_first = RESERVED + how.skew;
         state->dynamic_bytes = how.bytes;
-        state->generation = 0;
+        state->generation = state->progress = 0;
+        std::memset(state->warp_generation, 0, sizeof state->warp_generation);
+        state->trace = how.trace;
         state->fault_code = NONE;
         for (unsigned i = 0; i < count; ++i) state->regions.items[i] = {first[i], sizes[i]};
         state->regions.size = (int)count;
@@ -377,7 +481,9 @@ inline int launch(
         for (unsigned b = 0; b < how.blocks && !state->fault_code; ++b) run_block(b, how, stacks);
         here = nullptr;
         code = state->fault_code;
+        how.trace.count = state->trace.count;
     }
+    std::free(how.trace.hits);
     std::free(stacks);
     std::free(state);
     return code;
@@ -391,7 +497,60 @@ inline int launch(
 #define gridDim (la_host::here->grid)
 #define __syncthreads() la_host::block_barrier()
 static inline la_u32 la_shuffle(la_u32 word, la_u32 lane) { return la_host::shuffle(word, lane); }
-static inline void la_sync_warp() { la_host::block_barrier(); }
+static inline void la_sync_warp() { la_host::warp_barrier(); }
+static inline bool la_elect() { return threadIdx.x % LA_LANES == 0; }
+static inline la_u32 la_permute(la_u32 low, la_u32 high, la_u32 selector)
+{
+    la_u32 word = 0;
+    for (int i = 0; i < 4; ++i) {
+        const la_u32 from = selector >> 4 * i & 7;
+        word |= ((from < 4 ? low >> 8 * from : high >> 8 * (from - 4)) & 0xFF) << 8 * i;
+    }
+    return word;
+}
+
+struct alignas(8) la_words2 { la_u32 word[2]; };
+struct alignas(16) la_words4 { la_u32 word[4]; };
+#define la_shared_load_b8(byte) la_host::load<unsigned char, la_u32>(__COUNTER__, byte)
+#define la_shared_load_b16(byte) la_host::load<unsigned short, la_u32>(__COUNTER__, byte)
+#define la_shared_load_b32(byte) la_host::load<la_u32, la_u32>(__COUNTER__, byte)
+#define la_shared_load_b64(byte) la_host::load<la_words2, la_words2>(__COUNTER__, byte)
+#define la_shared_load_b128(byte) la_host::load<la_words4, la_words4>(__COUNTER__, byte)
+#define la_shared_store_b8(byte, value) la_host::store<unsigned char>(__COUNTER__, byte, value)
+#define la_shared_store_b16(byte, value) la_host::store<unsigned short>(__COUNTER__, byte, value)
+#define la_shared_store_b32(byte, value) la_host::store<la_u32>(__COUNTER__, byte, value)
+#define la_shared_store_b64(byte, value) la_host::store<la_words2>(__COUNTER__, byte, value)
+#define la_shared_store_b128(byte, value) la_host::store<la_words4>(__COUNTER__, byte, value)
+
+#define LA_HOST_MATRICES(many, kind, suffix, transposed)                                        \
+    static inline kind la_host_ldmatrix_x##many##suffix(la_u32 place, la_u32 byte)              \
+    {                                                                                           \
+        kind words;                                                                             \
+        la_host::move_matrices<many, transposed, true>(place, byte, (la_u32*)&words);           \
+        return words;                                                                           \
+    }                                                                                           \
+    static inline void la_host_stmatrix_x##many##suffix(la_u32 place, la_u32 byte, kind words)  \
+    {                                                                                           \
+        la_host::move_matrices<many, transposed, false>(place, byte, (la_u32*)&words);          \
+    }
+LA_HOST_MATRICES(1, la_u32, , false)
+LA_HOST_MATRICES(2, la_words2, , false)
+LA_HOST_MATRICES(4, la_words4, , false)
+LA_HOST_MATRICES(1, la_u32, _trans, true)
+LA_HOST_MATRICES(2, la_words2, _trans, true)
+LA_HOST_MATRICES(4, la_words4, _trans, true)
+#define la_ldmatrix_x1(byte) la_host_ldmatrix_x1(__COUNTER__, byte)
+#define la_ldmatrix_x2(byte) la_host_ldmatrix_x2(__COUNTER__, byte)
+#define la_ldmatrix_x4(byte) la_host_ldmatrix_x4(__COUNTER__, byte)
+#define la_ldmatrix_x1_trans(byte) la_host_ldmatrix_x1_trans(__COUNTER__, byte)
+#define la_ldmatrix_x2_trans(byte) la_host_ldmatrix_x2_trans(__COUNTER__, byte)
+#define la_ldmatrix_x4_trans(byte) la_host_ldmatrix_x4_trans(__COUNTER__, byte)
+#define la_stmatrix_x1(byte, words) la_host_stmatrix_x1(__COUNTER__, byte, words)
+#define la_stmatrix_x2(byte, words) la_host_stmatrix_x2(__COUNTER__, byte, words)
+#define la_stmatrix_x4(byte, words) la_host_stmatrix_x4(__COUNTER__, byte, words)
+#define la_stmatrix_x1_trans(byte, words) la_host_stmatrix_x1_trans(__COUNTER__, byte, words)
+#define la_stmatrix_x2_trans(byte, words) la_host_stmatrix_x2_trans(__COUNTER__, byte, words)
+#define la_stmatrix_x4_trans(byte, words) la_host_stmatrix_x4_trans(__COUNTER__, byte, words)
 static inline la_u64 la_cycles() { return 0; }
 static inline la_u64 la_nanoseconds() { return 0; }
 

@@ -1,6 +1,6 @@
 """Run a kernel's own text on the CPU: compiled as C++ behind the host header, one fiber per GPU thread.
 
-Main definitions: ``run``, ``compiler``, ``FAULTS``.
+Main definitions: ``run``, ``trace`` (with the log of shared accesses), ``compiler``, ``FAULTS``.
 
 Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with
 the descriptor encoder or the Python model of the copy engine. The last compiled kernels are kept.
@@ -21,8 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
+from layoutalg.codegen.shared_log import Trace, gathered
 from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import Diagnostic, LayoutError, MissingExtraError
+from layoutalg.targets.registry import TARGETS
 
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""
@@ -44,7 +46,8 @@ FAULTS = (
     "deadlock",
     "store with a negative start coordinate",
     "bulk copy through a dimension above 2^31",
-    "more threads, barriers, copies or regions than the models hold",
+    "more threads, barriers, copies, regions or logged accesses than the models hold",
+    "shared address not a multiple of the bytes that an access moves",
 )
 """Meaning of the numbers ``run`` returns."""
 
@@ -52,9 +55,13 @@ _ENTRY = """
 static void la_host_kernel(void** arguments) {{ {name}({values}); }}
 
 extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew,
-                           const unsigned char* const* first, const size_t* sizes, unsigned count)
+                           const unsigned char* const* first, const size_t* sizes, unsigned count,
+                           void* log, size_t capacity, size_t* logged)
 {{
-    return la_host::launch({{blocks, threads, bytes, skew}}, la_host_kernel, arguments, first, sizes, count);
+    la_host::Launch how = {{blocks, threads, bytes, skew, {{(la_host::Access*)log, capacity, 0, nullptr}}}};
+    const int fault = la_host::launch(how, la_host_kernel, arguments, first, sizes, count);
+    *logged = how.trace.count;
+    return fault;
 }}
 """
 
@@ -81,6 +88,7 @@ def _library(kernel: KernelSource) -> ctypes.CDLL:
         source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
         source.write_text(f"{kernel.text}\n{_ENTRY.format(name=kernel.name, values=values)}", encoding="utf-8")
         command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
+        command.append(f"-DLA_LANES={lanes_of(kernel)}")
         command += ["-include", str(HEADER), "-o", str(target), str(source)]
         _compile(command, kernel.name)
         return ctypes.CDLL(str(target))
@@ -100,6 +108,12 @@ def _compile(command: Sequence[str], name: str) -> None:
     if process.returncode:
         words = process.stderr.decode("utf-8", "replace")[-limits.COMPILER_WORDS :]
         raise LayoutError(Diagnostic("LA521", "the kernel text does not compile as C++", where, words))
+
+
+def lanes_of(kernel: KernelSource) -> int:
+    """Return the lanes of a warp or wave of the kernel's target."""
+    target = TARGETS.get(kernel.arch)
+    return 32 if target is None else target.lanes
 
 
 def run(
@@ -127,6 +141,36 @@ def run(
 
     Raises: MissingExtraError: LA520. LayoutError: LA521. MalformedError: LA522.
     """
+    return _launched(kernel, arguments, blocks, dynamic_smem_bytes, skew_bytes, regions, None)[0]
+
+
+def trace(kernel: KernelSource, arguments: Sequence[Argument], *, blocks: int = 1, capacity: int = 2**20) -> Trace:
+    """Run a kernel on the CPU and return what its warps did in shared memory by the portable names.
+
+    Args:
+        kernel: A kernel over ``codegen.portable``'s names.
+        arguments: As for ``run``.
+        blocks: Grid size.
+        capacity: Most accesses of single lanes that are kept; beyond it the run ends with a fault.
+
+    Raises: MissingExtraError: LA520. LayoutError: LA521. MalformedError: LA522.
+    """
+    checked_int(capacity, "capacity", 1, 2**26, f"kernel {kernel.name}", "LA522")
+    log = np.zeros((capacity, 6), dtype=np.uint32)
+    fault, count = _launched(kernel, arguments, blocks, None, 0, (), log)
+    return Trace(fault, gathered(log[:count], lanes_of(kernel)), kernel.arch)
+
+
+def _launched(
+    kernel: KernelSource,
+    arguments: Sequence[Argument],
+    blocks: int,
+    dynamic_smem_bytes: int | None,
+    skew_bytes: int,
+    regions: Sequence[tuple[int, int]],
+    log: npt.NDArray[np.uint32] | None,
+) -> tuple[int, int]:
+    """Return the fault number and how many rows of the log were written."""
     checked_arguments(kernel, arguments, "LA522")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}
@@ -149,4 +193,10 @@ def run(
         raise misfit("LA522", f"kernel {kernel.name}", because)
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
-    return int(library.la_host_run(pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known)))
+    logged = ctypes.c_size_t(0)
+    where, capacity = (None, 0) if log is None else (ctypes.c_void_p(log.ctypes.data), len(log))
+    fault = library.la_host_run(
+        pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known), where, ctypes.c_size_t(capacity),
+        ctypes.byref(logged),
+    )  # fmt: skip
+    return int(fault), int(logged.value)

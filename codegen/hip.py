@@ -1,0 +1,91 @@
+"""Machine code of AMD targets: HIP text through the clang of the ``ziglang`` package, no ROCm needed.
+
+Main definitions: ``to_code_object``, ``to_assembly``.
+
+Implementation notes: the compiler runs in three steps (assembly, object, code object), because the driver's own link
+step looks for a linker by a name that the package does not have.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from layoutalg.codegen.compile import CompileError
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.ground import clock, limits
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, MissingExtraError
+
+CHECK = Checker("LA901", "this is not a kernel of an AMD target")
+EXTRA = 'pip install "layoutalg[hip]"'
+
+
+def to_code_object(source: KernelSource) -> bytes:
+    """Return the code object of a HIP kernel, an ELF file that the HIP runtime loads.
+
+    Args:
+        source: A kernel whose ``arch`` is an AMD target.
+
+    Raises: MissingExtraError: LA902. CompileError: LA903, with the compiler's text. MalformedError: LA901.
+    """
+    kernel = _checked(source)
+    return _compiled(kernel.text, kernel.arch)[1]
+
+
+def to_assembly(source: KernelSource) -> str:
+    """Return the assembly of a HIP kernel: which instructions the compiler chose.
+
+    Args:
+        source: A kernel whose ``arch`` is an AMD target.
+
+    Raises: MissingExtraError: LA902. CompileError: LA903. MalformedError: LA901.
+    """
+    kernel = _checked(source)
+    return _compiled(kernel.text, kernel.arch)[0]
+
+
+def available() -> bool:
+    """Return whether the compiler is installed."""
+    return importlib.util.find_spec("ziglang") is not None
+
+
+def _checked(source: object) -> KernelSource:
+    kernel = CHECK.kind(source, KernelSource, "source")
+    if not kernel.arch.startswith("gfx"):
+        raise CHECK.malformed("source", "must be a kernel for gfx90a, gfx942, ... (codegen.to_cubin)", kernel.arch)
+    return kernel
+
+
+@functools.lru_cache(maxsize=limits.KERNELS)
+def _compiled(text: str, arch: str) -> tuple[str, bytes]:
+    if not available():
+        because = "the package ziglang, whose clang knows AMD targets, is not installed"
+        raise MissingExtraError(Diagnostic("LA902", f"compiling for AMD needs the extra: {EXTRA}", because=because))
+    with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
+        names = {end: str(Path(folder, f"kernel.{end}")) for end in ("hip", "s", "o", "co")}
+        Path(names["hip"]).write_text(text, encoding="utf-8")
+        offload = [f"--offload-arch={arch}", "--cuda-device-only", "-nogpuinc", "-nogpulib"]
+        _zig(["clang", "-x", "hip", *offload, "-O3", "-std=c++17", "-w", "-S", names["hip"], "-o", names["s"]], arch)
+        whole = ["clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x", "assembler", "-c"]
+        _zig([*whole, names["s"], "-o", names["o"]], arch)
+        _zig(["ld.lld", "-shared", names["o"], "-o", names["co"]], arch)
+        return Path(names["s"]).read_text(encoding="utf-8"), Path(names["co"]).read_bytes()
+
+
+def _zig(arguments: Sequence[str], arch: str) -> None:
+    seconds = clock.left(limits.COMPILE_SECONDS)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "ziglang", *arguments], capture_output=True, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        clock.out_of_time(f"compiling for {arch}", seconds)
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace")[-limits.COMPILER_WORDS :].strip()
+        raise CompileError(Diagnostic("LA903", "the compiler refused the kernel", (f"arch {arch}",), words))
