@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
-from layoutalg.ask.consumers import CHECK, Consumer, Served, consumer_of
+from layoutalg.ask.consumers import CHECK, OPERANDS, Consumer, Served, consumer_of
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
@@ -34,6 +34,8 @@ from layoutalg.targets.registry import TARGETS
 from layoutalg.targets.target_model import model_of
 
 SCHEMA = "layoutalg/suggestion/1"
+OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
+"""Element types of tensors that ``wgmma`` and ``tcgen05`` multiply; 8-bit types travel as u8 and are read alike."""
 FILLS = ("tma", "threads")
 JOINT_SECONDS = 2.0
 """Seconds for showing that nothing is better than the first choice."""
@@ -53,7 +55,7 @@ class Choice(Shown):
         bytes: Bytes of shared memory.
         why: What speaks for it, in words.
         behind: What the first choice does better; empty for the first.
-        operands: The proved descriptors of each ``wgmma`` consumer.
+        operands: The proved descriptors of each consumer that reads by descriptors, ``wgmma`` and ``tcgen05``.
         ideal: Turns that the words of the accesses need behind any layout.
     """
 
@@ -187,9 +189,9 @@ def suggest(
     Args:
         tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
         tile: Tile extents in elements, outermost dimension first; at most two of them above 1.
-        consumers: ``"wgmma.A"``, ``"wgmma.B"``, ``"ldmatrix.x4"``, ``"ldmatrix.x4.trans"``, ``"stmatrix.x4"``,
-            ``"ld.shared.v4.b32"``, ``"st.shared.b32"``, ``"tma.store"``, ...; or a pair of an instruction and the
-            registers that it moves, as in ``layoutalg.banks``. ``consumers`` says how each reads the tile.
+        consumers: ``"wgmma.A"``, ``"wgmma.B"``, ``"tcgen05.A"``, ``"ldmatrix.x4"``, ``"ldmatrix.x4.trans"``,
+            ``"stmatrix.x4"``, ``"ld.shared.v4.b32"``, ``"st.shared.b32"``, ``"tma.store"``, ...; or a pair of an
+            instruction and the registers that it moves, as in ``layoutalg.banks``. ``consumers`` says how each reads the tile.
         target: Architecture.
         fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: stores of threads.
         budget_seconds: Seconds of wall time for everything.
@@ -291,8 +293,8 @@ def _question(
     directions += ["store"] if "tma.store" in consumers else []
     named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))
     for consumer in named:
-        if consumer.name.startswith("wgmma") and source.dtype not in ("f16", "bf16"):
-            raise CHECK.malformed("tensor", f"must be f16 or bf16 for {consumer.name}", source.dtype)
+        if consumer.name in OPERANDS and source.dtype not in OPERAND_DTYPES:
+            raise CHECK.malformed("tensor", f"must be f16 or bf16, tf32 or u8, for {consumer.name}", source.dtype)
     return _Question(source, extents, target, (first, second), tuple(directions), named, options)
 
 

@@ -2,7 +2,8 @@
 
 Main definitions: ``Consumer``, ``consumer_of``, ``Served``.
 
-Notation: the tile is a matrix with dimensions 0 and 1, outermost first: (M, K) for ``wgmma.A``, (N, K) for ``wgmma.B``.
+Notation: the tile is a matrix with dimensions 0 and 1, outermost first: (M, K) for ``wgmma.A`` and ``tcgen05.A``,
+(N, K) for ``wgmma.B`` and ``tcgen05.B``.
 
 Main statements: without a register layout, ``ldmatrix.xN`` and ``stmatrix.xN`` move the whole tile in matrices of 8
 rows of 16 bytes along dimension 1, with ``.trans`` along either dimension; ``ld.shared`` and ``st.shared`` move it row
@@ -19,14 +20,17 @@ from layoutalg.ask.bank_turns import banks
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Unknown
 from layoutalg.notation import parse
+from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth import accesses
+from layoutalg.synth.admission import tcgen05
+from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
-from layoutalg.targets.nvidia import wgmma as hardware
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
 from layoutalg.targets.nvidia.banks import wavefronts
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -34,8 +38,12 @@ from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
 
 CHECK = Checker("LA412", "this question has no answer")
+OPERANDS = ("wgmma.A", "wgmma.B", "tcgen05.A", "tcgen05.B")
+"""Consumers that read the tile by descriptors."""
+ALIGN_BYTES = 1024
+"""What divides the base of the tile."""
 KNOWN = (
-    "tma, tma.store, wgmma.A, wgmma.B, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
+    f"tma, tma.store, {', '.join(OPERANDS)}, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
     "st.shared.b16 and so on; of AMD ds_read_b128, ds_write_b64 and so on"
 )
 
@@ -49,7 +57,7 @@ class Served:
         ideal: The least turns of the same accesses.
         text: In words: what reads it, or why it cannot.
         holds: Whether the layout serves the consumer.
-        plan: The proved descriptors of ``wgmma``, else None.
+        plan: The descriptors of ``wgmma`` or ``tcgen05``, else None.
     """
 
     turns: int
@@ -85,11 +93,13 @@ def consumer_of(value: object, target: str) -> Consumer:
     if not isinstance(value, str):
         raise CHECK.malformed("consumers", f"must be names among {KNOWN}, or (name, register layout)", value)
     name = value
-    if name in ("wgmma.A", "wgmma.B") and registers is None:
-        if target != hardware.ARCH:
-            raise CHECK.malformed("consumers", f"hold {name}, whose descriptors are known for {hardware.ARCH}", target)
-        return Consumer(name, lambda smem, _, dtype: _operand(name[-1], smem, dtype))
     absent = model_of(target).consumer(name)
+    if name in OPERANDS and registers is None:
+        if isinstance(absent, Absent):
+            raise CHECK.malformed("consumers", f"must be what {target} has: {absent}", name)
+        if name.startswith("wgmma"):
+            return Consumer(name, lambda smem, _, dtype: _operand(name[-1], smem, dtype))
+        return Consumer(name, lambda smem, _, dtype: _admitted(name, target, smem, dtype))
     if isinstance(absent, Absent):
         return Consumer(name, lambda *_: Served(0, 0, str(absent), holds=False))
     if name in WIDTHS and registers is None:
@@ -113,6 +123,17 @@ def _operand(operand: str, smem: object, dtype: str) -> Served:
     except LayoutError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     text = f"{plan.major}-major, {plan.base.swizzle}, {len(plan.tiles)} instruction tiles"
+    return Served(0, 0, text, plan=plan)
+
+
+def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
+    found = tcgen05.find(request_of(smem, name, target, dtype, None, ALIGN_BYTES, {}), repair=False)
+    if isinstance(found, Unknown):
+        return Served(0, 0, f"not decided: {found.reason}", holds=False)
+    if isinstance(found, Refused):
+        return Served(0, 0, found.reasons[0], holds=False)
+    plan = found.descriptor
+    text = f"{plan.major}-major, {plan.swizzle}, {len(plan.tiles)} instruction tiles ({found.evidence})"
     return Served(0, 0, text, plan=plan)
 
 

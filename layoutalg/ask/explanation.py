@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from layoutalg.ask.fact import Fact, said
 from layoutalg.ask.layout_facts import layout_facts
-from layoutalg.ask.tile_facts import Fact, said, tile_facts
+from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import Swizzle
 from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
@@ -28,7 +29,7 @@ from layoutalg.notation.ttgir import TensorType, layouts_of
 from layoutalg.notation.units import unit_hint
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
-from layoutalg.proofs.dtypes import dtype_name
+from layoutalg.proofs.dtypes import dtype_name, element_type
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
@@ -36,6 +37,7 @@ from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandPlan, OperandProblem, synthesize_wgmma
 from layoutalg.targets.layouts.padding import PaddedShared
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.registry import TARGETS
 
 _CHECK = Checker("LA414", "this cannot be explained")
 SCHEMA = "layoutalg/explanation/1"
@@ -84,7 +86,7 @@ def explain(
             ``Tensor``; 128 descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap
             or of a ``wgmma`` operand, or its document.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
-        target: Architecture.
+        target: Architecture; of descriptors, one that has tensor maps.
         shape: Extents, outermost first: of the tensor where the text, a ``#ttg`` attribute, has none; of the tile where
             the layout takes one flat coordinate, the first dimension fastest.
 
@@ -100,8 +102,8 @@ def explain(
         size            32 elements, offsets below 32
         ...
     """
-    if target not in hardware.ARCHITECTURES:
-        raise _CHECK.malformed("target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
+    if not isinstance(target, str) or target not in TARGETS:
+        raise _CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
     extents = None if shape is None else _CHECK.vector(shape, "shape")
     clock.check("an explanation")
     if isinstance(value, bytes):
@@ -139,14 +141,16 @@ def _made(kind: str, facts: Iterable[Fact], holds: bool = True) -> Explanation:
 
 
 def _dtype(dtype: object, text: str | None) -> str:
-    """The element type that is given, that a printout names, or bf16."""
+    """The element type that is given, by its own name; that a printout names; or bf16."""
     if dtype is not None:
-        return dtype_name(dtype)
+        dtype_name(dtype)  # one that a tile is made of, element by element
+        return element_type(dtype).name
     if text is not None and "ptr" in text:
         try:
             printout = read_printout(text)
             if printout.dtype is not None:
-                return dtype_name(printout.dtype)
+                dtype_name(printout.dtype)
+                return element_type(printout.dtype).name
             return _WIDTHS.get(printout.element_bits or 16, "bf16")
         except LayoutError:
             return "bf16"
@@ -186,7 +190,7 @@ def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
 
 def _of_layout(layout: Any, dtype: str, target: str, shape: tuple[int, ...] | None) -> Explanation:
     facts = list(layout_facts(layout))
-    hint = unit_hint(layout, hardware.DTYPES[dtype].bits)
+    hint = unit_hint(layout, element_type(dtype).bits)
     if hint:
         facts.append(said("hint", hint))
     return _made("layout", [*facts, *tile_facts(layout, dtype, target, shape)])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg import convert
-from layoutalg.ask.tile_facts import Fact, said
+from layoutalg.ask.fact import Fact, said
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.f2 import LinearLayout

@@ -1,4 +1,4 @@
-"""What the hardware makes of a layout as a tile in shared memory: TMA, wgmma, ldmatrix, banks.
+"""What the hardware makes of a layout as a tile in shared memory: the instructions that carry it, and banks.
 
 Main definitions: ``tile_facts``.
 """
@@ -6,43 +6,24 @@ Main definitions: ``tile_facts``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from layoutalg.ask.carriers import carriers
 from layoutalg.ask.consumers import consumer_of
-from layoutalg.ground import clock
+from layoutalg.ask.fact import Fact, said
 from layoutalg.ground.errors import BudgetError, LayoutError
+from layoutalg.proofs.dtypes import dtype_name, element_type
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensor import Tensor, row_major
-from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of, offsets
-from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap as hardware
-from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.registry import lookup
 
-TILE_SECONDS = 10.0
-"""For the question which TensorMap fills a tile."""
 ASSUMED_TILES = 16
 MAX_MATRIX = 2**16
 """Elements of a tile whose bank turns are counted."""
-
-
-class Fact(NamedTuple):
-    """One thing that is said: its name, its lines, and the same as JSON-ready data."""
-
-    name: str
-    lines: tuple[str, ...]
-    value: object
-
-
-def said(name: str, text: str | list[str], value: object = None) -> Fact:
-    """Return a fact whose data are its lines where none are given."""
-    lines = tuple(text.split("\n")) if isinstance(text, str) else tuple(text)
-    given = (lines[0] if len(lines) == 1 else list(lines)) if value is None else value
-    return Fact(name, lines, given)
 
 
 def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | None = None) -> Iterator[Fact]:
@@ -56,31 +37,51 @@ def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | Non
 
     Example:
         >>> from layoutalg.cute import CuteLayout
-        >>> [fact.name for fact in tile_facts(CuteLayout((64, 64), (64, 1)), "bf16", "sm_90a")]
-        ['as a tile', 'assumed', 'TMA', 'wgmma A', 'wgmma B', 'ldmatrix', 'ldmatrix.trans', 'rows', 'columns']
+        >>> [fact.name for fact in tile_facts(CuteLayout((64, 64), (64, 1)), "bf16", "sm_90a")][:5]
+        ['as a tile', 'assumed', 'TMA', 'wgmma A', 'wgmma B']
+        >>> [fact.name for fact in tile_facts(CuteLayout((64, 64), (64, 1)), "bf16", "gfx950")]
+        ['as a tile', 'ds_read', 'ds_write', 'LDS fill', 'not there']
     """
     if not isinstance(layout, SHARED_LAYOUTS):
         return
-    size = hardware.element_bytes(dtype)
+    kind = element_type(dtype)
+    carried = dtype_name(kind.name)
     try:
-        shared = shared_tile(layout, tile, size)
+        shared = shared_tile(layout, tile, hardware.element_bytes(carried))
     except LayoutError as error:
         word = "not decided" if isinstance(error, BudgetError) else "no"
         yield said("as a tile", f"{word}: {error.diagnostic.because or error.diagnostic.what}")
-        yield from _bank_facts(layout, dtype, target, tile)
+        extents = _extents(layout, tile)
+        if extents is not None:
+            yield from carriers(layout, extents, kind.name, target)
+            yield from _bank_facts(layout, carried, target, extents)
         return
     digits = ", ".join(" ".join(f"{extent}:{step}" for extent, step in dim) or "1:0" for dim in shared.modes)
-    about = {"extents": list(shared.tile), "dtype": dtype, "swizzle": shared.swizzle}
+    about = {"extents": list(shared.tile), "dtype": carried, "swizzle": shared.swizzle}
     about["digits"] = [[list(digit) for digit in dim] for dim in shared.modes]
-    text = f"{list(shared.tile)} of {dtype}, digits ({digits}), swizzle {shared.swizzle}"
+    text = f"{list(shared.tile)} of {kind.name}, digits ({digits}), swizzle {shared.swizzle}"
     yield said("as a tile", text, about)
-    tensor = _assumed(shared, dtype)
+    tensor = None
+    if lookup(target).has_tensor_maps:
+        tensor = _assumed(shared, carried)
+        yield _told(tensor)
+    yield from carriers(layout, shared.tile, kind.name, target, tensor)
+    yield from _bank_facts(layout, carried, target, shared.tile)
+
+
+def _told(tensor: Tensor) -> Fact:
     text = f"a tensor of {ASSUMED_TILES} tiles a side, contiguous where the tile is: {tensor}"
-    yield said("assumed", text, {"shape": list(tensor.shape), "stride": list(tensor.strides), "dtype": dtype})
-    yield _tma(layout, shared, tensor, target)
-    if len(shared.tile) == 2:
-        yield from _wgmma(layout, shared.tile, dtype, target)
-    yield from _bank_facts(layout, dtype, target, tile)
+    return said("assumed", text, {"shape": list(tensor.shape), "stride": list(tensor.strides), "dtype": tensor.dtype})
+
+
+def _extents(layout: Any, tile: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """The extents of a layout that has an offset everywhere in them; None where it is no tile at all."""
+    try:
+        extents = extents_of(layout) if tile is None else tile
+        offsets(layout, extents)
+    except LayoutError:
+        return None
+    return extents
 
 
 def _assumed(shared: SharedTile, dtype: str) -> Tensor:
@@ -93,70 +94,21 @@ def _assumed(shared: SharedTile, dtype: str) -> Tensor:
     return Tensor(tuple(ASSUMED_TILES * extent for extent in tile), stride, dtype)
 
 
-def _tma(layout: object, shared: SharedTile, tensor: Tensor, target: str) -> Fact:
+def _bank_facts(layout: Any, dtype: str, target: str, extents: tuple[int, ...]) -> Iterator[Fact]:
+    """What warps along rows and along columns take in turns."""
     try:
-        problem = TensorMapProblem.of(tensor, shared.tile, layout, arch=target)
-        plan = synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(TILE_SECONDS))
-    except InadmissibleError as error:
-        violations = [violation.to_json() for violation in error.violations]
-        lines = [str(violation) for violation in error.violations]
-        return said("TMA", lines, {"verdict": "inadmissible", "violations": violations})
-    except LayoutError as error:
-        because = error.diagnostic.because or error.diagnostic.what
-        return said("TMA", f"not decided: {because}", {"verdict": "unknown", "because": because})
-    many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
-    text = f"box {list(plan.tensor_map.box)}, swizzle {plan.tensor_map.swizzle}, {many}, from {tensor}"
-    return said("TMA", text, {"verdict": "admissible", "plan": plan.to_json()})
-
-
-def _wgmma(layout: object, tile: tuple[int, ...], dtype: str, target: str) -> Iterator[Fact]:
-    if target != wgmma.ARCH:
-        yield said("wgmma", f"descriptors are known for {wgmma.ARCH} alone, not for {target}")
-    elif dtype not in wgmma.DTYPES:
-        yield said("wgmma", f"descriptors are known for {' and '.join(wgmma.DTYPES)} alone, not for {dtype}")
-    else:
-        for operand in ("A", "B"):
-            yield _operand(operand, layout, tile, dtype)
-
-
-def _operand(operand: str, layout: object, tile: tuple[int, ...], dtype: str) -> Fact:
-    name = f"wgmma {operand}"
-    try:
-        plan = synthesize_wgmma(OperandProblem.of(operand, dtype, layout, tile=tile), repair=False)
-    except InadmissibleOperandError as error:
-        return said(name, list(error.reasons), {"verdict": "inadmissible", "reasons": list(error.reasons)})
-    except LayoutError as error:
-        because = error.diagnostic.because or error.diagnostic.what
-        return said(name, because, {"verdict": "unknown", "because": because})
-    first = plan.tiles[0].descriptor
-    text = (
-        f"{plan.major}-major, leading {first.leading_bytes} B, stride {first.stride_bytes} B, swizzle {first.swizzle}, "
-        f"{len(plan.tiles)} instruction tiles, first descriptor {plan.tiles[0].encoded:#018x}"
-    )
-    return said(name, text, {"verdict": "admissible", "plan": plan.to_json()})
-
-
-def _bank_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | None) -> Iterator[Fact]:
-    """What matrix instructions, and warps along rows and along columns, take in turns."""
-    try:
-        extents = extents_of(layout) if tile is None else tile
         if len(extents) != 2 or not 0 < int(np.prod(extents)) <= MAX_MATRIX or not lookup(target).measured:
             return
         table = offsets(layout, (extents[0], extents[1])) * hardware.element_bytes(dtype)
     except LayoutError:
         return
     bits = 8 * hardware.element_bytes(dtype)
-    names = {"ldmatrix": "ldmatrix.x1", "ldmatrix.trans": "ldmatrix.x1.trans"} if bits <= 32 else {}
-    if bits != 16:
-        names.pop("ldmatrix.trans", None)
-    for name, instruction in names.items():
-        yield _turns(name, instruction, layout, table, dtype)
-    yield _turns("rows", f"ld.shared.b{bits}", layout, table, dtype)
-    yield _turns("columns", f"ld.shared.b{bits}", layout, table.T, dtype)
+    yield _turns("rows", f"ld.shared.b{bits}", layout, table, dtype, target)
+    yield _turns("columns", f"ld.shared.b{bits}", layout, table.T, dtype, target)
 
 
-def _turns(name: str, instruction: str, layout: object, table: Any, dtype: str) -> Fact:
-    served = consumer_of(instruction, wgmma.ARCH).ask(layout, table, dtype)
+def _turns(name: str, instruction: str, layout: object, table: Any, dtype: str, target: str) -> Fact:
+    served = consumer_of(instruction, target).ask(layout, table, dtype)
     if not served.holds:
         return said(name, f"no: {served.text}", {"instruction": instruction, "because": served.text})
     value = {"instruction": instruction, "turns": served.turns, "ideal": served.ideal}

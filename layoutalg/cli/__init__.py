@@ -134,7 +134,7 @@ def _asked(given: argparse.Namespace) -> int:
         if given.command == "diagnose":
             return diagnose_map(given.map, given.target, given.json)
         if given.command == "admissible":
-            how = (given.target, given.dtype, given.tile, given.budget)
+            how = (given.target, given.dtype, given.tile, given.align, given.options, given.budget)
             return admit(given.layout, given.consumer, *how, given.json)
         if given.command == "factorise":
             kind = (given.consumer, given.target, given.dtype)

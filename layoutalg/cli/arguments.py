@@ -54,6 +54,13 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(",")))
 
 
+def _option(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an option such as issues=1")
+    return name, value
+
+
 def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,1000}", text):
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of values")
@@ -134,6 +141,7 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
         commands, "explain", "what a layout, a descriptor, a problem or a plan is",
         f"layoutalg explain {_SW}", 'layoutalg explain "(128,64):(1,128)" --dtype f16',
+        f"layoutalg explain {_SW} --target gfx950",
         "layoutalg synth tensormap problem.json --json | layoutalg explain -",
         'echo "(4,8):(1,4)" | layoutalg explain -',
     )  # fmt: skip
@@ -161,7 +169,7 @@ def _suggest(commands: argparse._SubParsersAction[Parser]) -> None:
         action="append",
         required=True,
         metavar="CONSUMER",
-        help="who reads or writes the tile: wgmma.A, wgmma.B, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
+        help="who reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
         "ld.shared.v4.b32, st.shared.b32, tma.store, ...; may be repeated",
     )
     command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
@@ -191,11 +199,27 @@ def _admissible(commands: argparse._SubParsersAction[Parser]) -> None:
         commands, "admissible", "whether an instruction can carry a layout: the bits and a proof, or the reason",
         f"layoutalg admissible {_SW} wgmma.A", f"layoutalg admissible {_SW} tma",
         'layoutalg admissible "(8,8):(8,1)" ldmatrix.x1 --dtype f16 --json',
+        f"layoutalg admissible {_SW} tma --option tensor=4096,8192 --option issues=1",
+        f"layoutalg admissible {_SW} tcgen05.A --target sm_100a --option kind=f16",
     )  # fmt: skip
     command.add_argument("layout", help="layout notation, JSON (a table of offsets, a problem), a file of it, or -")
     command.add_argument("consumer", help="tma, tma.store, wgmma.A, ldmatrix.x4.trans, ld.shared.v4.b32, mfma, ...")
     _of_target(command)
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where the layout does not know them")
+    command.add_argument(
+        "--align", type=_count, default=1024, help="what divides the tile's address in shared memory (default 1024)"
+    )
+    command.add_argument(
+        "--option",
+        dest="options",
+        action="append",
+        type=_option,
+        default=[],
+        metavar="NAME=VALUE",
+        help="what the consumer takes besides: tensor, issues, oob, n, metadata, kind, sparse, cta_group, ws, m, "
+        "registers, lanes, warps, global, bounds, ctas, ...; the value is JSON, @FILE of JSON, sizes such as 64,64 "
+        "(of a tensor: its extents), or text such as layout notation; may be repeated",
+    )
     _common(command, limits.PLAN_SECONDS)
 
 

@@ -12,8 +12,9 @@ from layoutalg.cli.output import say, say_json
 from layoutalg.cli.subjects import read_subject
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import MalformedError
-from layoutalg.proofs.dtypes import read_dtype
+from layoutalg.proofs.dtypes import element_type, read_dtype
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.registry import TARGETS
 
 __all__ = ["SCHEMA", "explain"]
 
@@ -23,9 +24,12 @@ ILLEGAL = ("LA309", "LA310")
 
 def explain(subject: str, dtype: str | None, target: str, as_json: bool, shape: tuple[int, ...] | None = None) -> int:
     """Explain a layout in notation, a descriptor in hexadecimal, or a document; return the exit code."""
-    if target not in hardware.ARCHITECTURES:
-        raise malformed("--target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
-    element = None if dtype is None else read_dtype(Reader(dtype, "--dtype"), hardware.PLAIN_DTYPES)
+    if target not in TARGETS:
+        raise malformed("--target", f"must be one of {', '.join(TARGETS)}", target)
+    element = None
+    if dtype is not None:
+        read_dtype(Reader(dtype, "--dtype"), hardware.PLAIN_DTYPES)
+        element = element_type(dtype).name
     given = read_subject(subject)
     try:
         told = explained(given.value, element, target, shape)

@@ -5,14 +5,16 @@ Main definitions: ``suggest_layouts``, ``bank_turns``, ``admit``, ``factor``, ``
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from layoutalg.ask import banks, suggest
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
+from layoutalg.cli.files import read_text
 from layoutalg.cli.output import say, say_json
 from layoutalg.cli.subjects import layout_of, read_subject
-from layoutalg.ground.document import malformed
+from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.factorisation import Factorisation
@@ -67,13 +69,54 @@ def admit(
     target: str,
     dtype: str,
     tile: tuple[int, ...] | None,
+    align_bytes: int,
+    options: Sequence[tuple[str, str]],
     budget_seconds: float,
     as_json: bool,
 ) -> int:
     """Print whether an instruction carries a layout, with the bits or the reason; return the exit code."""
     given = _given(layout, tile)
-    found = admissible(given, consumer, target, dtype, tile=tile, budget_seconds=budget_seconds)
+    read = {name: option_value(name, text) for name, text in options}
+    for name in TAKEN & read.keys():
+        raise malformed(f"--option {name}", f"is --{TAKEN_AS.get(name, name)}, not an option of {consumer}")
+    if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
+        read["tensor"] = (tuple(sizes), None, dtype)
+    found = admissible(
+        given, consumer, target, dtype, tile=tile, align_bytes=align_bytes, budget_seconds=budget_seconds, **read
+    )
     return _told(found, as_json)
+
+
+TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
+TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
+"""Arguments of ``admissible`` that are arguments of the command."""
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def option_value(name: str, text: str) -> object:
+    """Return what a consumer is given: JSON, the JSON of a file, sizes, or the text itself.
+
+    Raises: MalformedError: LA011, LA012, LA013.
+
+    Example:
+        >>> option_value("issues", "2"), option_value("sparse", "true"), option_value("global", "(64,64):(512,1)")
+        (2, True, '(64,64):(512,1)')
+        >>> option_value("bounds", "60,64")
+        [60, 64]
+        >>> option_value("tensor", '[[64, 512], null, "bf16"]')
+        [[64, 512], None, 'bf16']
+    """
+    if text.startswith("@"):
+        return load_json(read_text(text[1:]), f"--option {name}")
+    if text in _WORDS:
+        return _WORDS[text]
+    if re.fullmatch(r"-?[0-9]{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18})+", text):
+        return [int(part) for part in text.split(",")]
+    if re.match(r'\s*(\[[^>]*\]|\{\s*"|")', text) and "->" not in text:
+        return load_json(text, f"--option {name}")
+    return text
 
 
 def factor(

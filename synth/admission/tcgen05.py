@@ -28,10 +28,14 @@ _SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
 _FORMS = "must be tcgen05.A, .B, .D, .scale, or .ld or .st with a shape, such as tcgen05.ld.32x32b"
 
 
-def find(request: Request) -> Admission:
+def find(request: Request, repair: bool = True) -> Admission:
     """Return the descriptors of an operand or of scale factors, or why there are none.
 
     Offsets of 4- and 6-bit elements of the f8f6f4 kinds count bytes: a chunk of 16 bytes holds 16 of them, packed.
+
+    Args:
+        request: The question.
+        repair: Whether the refusal of an operand has repairs.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -82,7 +86,7 @@ def find(request: Request) -> Admission:
         if found.undocumented:
             return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
         rule, because = found.forbidden or ("TCGEN05_LAYOUT", found.because)
-        return _refused(request, rule, because, found.witness, _repairs(question))
+        return _refused(request, rule, because, found.witness, _repairs(question) if repair else ())
     meaning = found.table()
     return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
 

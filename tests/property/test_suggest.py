@@ -6,6 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 import layoutalg as la
@@ -184,3 +185,29 @@ def test_bad_questions(change: dict[str, object], says: str) -> None:
 def test_a_budget_ends_the_search() -> None:
     with pytest.raises(la.BudgetError):
         la.suggest(((512, 512), None, "bf16"), (64, 64), budget_seconds=0)
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_103a"])
+@pytest.mark.parametrize(("consumer", "dtype"), [("tcgen05.A", "bf16"), ("tcgen05.B", "u8")])
+def test_operands_of_tensor_memory_are_served_where_they_exist(target: str, consumer: str, dtype: str) -> None:
+    found = la.suggest(((512, 512), None, dtype), (64, 32), [consumer], target, fill="threads")
+    assert found.choices
+    for choice in found:
+        assert isinstance(la.admissible(choice.smem, consumer, target, dtype), la.Admitted)
+        assert choice.operands[0].table().tolist() == (
+            8 * np.dtype({"bf16": "u2", "u8": "u1"}[dtype]).itemsize
+            * np.asarray(choice.smem.table(), dtype=np.int64).reshape((64, 32), order="F")
+        ).tolist()  # fmt: skip
+    for loser in found.losers[:8]:
+        assert not isinstance(la.admissible(loser.smem, consumer, target, dtype), la.Admitted)
+
+
+def test_operands_of_other_types_are_suggested() -> None:
+    for dtype, k in (("u8", 32), ("tf32", 8)):
+        best = la.suggest(((512, 512), None, dtype), (64, 64), ["wgmma.A"]).best
+        assert len(best.operands[0].tiles) == 64 // k
+
+
+def test_a_consumer_that_the_target_has_not_is_refused_with_what_it_has() -> None:
+    with pytest.raises(la.MalformedError, match=r"(?s)LA412.*gfx942 has no wgmma.*it has mfma"):
+        la.suggest(((512, 512), None, "bf16"), (64, 64), ["wgmma.A"], "gfx942", fill="threads")

@@ -438,3 +438,28 @@ def test_in_a_pipe_progress_is_a_line_every_few_seconds(capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert 10 <= len(lines) <= 15
     assert lines[0] == "8 of 100 done, now after tile \\x1b8"
+
+
+def test_options_of_consumers_are_passed(tmp_path):
+    tile = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    source = tmp_path / "tensor.json"
+    source.write_text('[[4096, 8192], null, "bf16"]', encoding="utf-8")
+    for value in ("4096,8192", '[[4096,8192],null,"bf16"]', f"@{source}"):
+        code, out = run("admissible", tile, "tma", "--option", f"tensor={value}", "--json")[:2]
+        assert code == PROVED
+        assert json.loads(out)["descriptor"]["problem"]["global"]["shape"] == [4096, 8192]
+    assert run("admissible", tile, "tma", "--align", "64")[0] == REFUTED
+    copied = run("admissible", tile, "cp.async", "--option", "global=(64,64):(512,1)", "--option", "bounds=60,64")
+    assert "source bytes  7680" in copied[1]
+    wide = run("admissible", "(64,64):(64,1)", "ld.shared.v4.b32", "--option", "registers=(32,8):(8,1)")
+    assert (wide[0], "try         " in wide[1]) == (REFUTED, True)
+    assert run("admissible", tile, "bulk", "--option", "ctas=2")[0] == USAGE
+    assert run("admissible", tile, "tma", "--option", "tile=64,64")[0] == USAGE
+    assert run("admissible", tile, "tma", "--option", "issues")[0] == USAGE
+
+
+def test_explain_asks_every_target():
+    for target, says in (("gfx950", "global_load_lds_dwordx4"), ("sm_100a", "tcgen05.mma"), ("sm_80", "NO_TMA")):
+        code, out = run("explain", "Sw<3,3,3> o 0 o (64,64):(64,1)", "--target", target)[:2]
+        assert (code, says in out) == (PROVED, True)
+    assert run("explain", "(4,8):(1,4)", "--target", "sm_1")[0] == USAGE

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
 
 import layoutalg as la
+from layoutalg.ask.carriers import ASKED
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.proofs.wgmma import check as check_operand
 from layoutalg.targets.layouts.nvidia import mma_operand
+from layoutalg.targets.registry import TARGETS, lookup
+from layoutalg.targets.target_model import Absent, model_of
 
 TILE = "Sw<3,3,3> o 0 o (64,64):(64,1)"
 SAME = [
@@ -142,3 +146,43 @@ def test_every_layout_of_a_ttgir_text_is_listed():
     assert [(entry["kind"], entry["line"]) for entry in listed] == [("blocked", 4), ("swizzled_shared", 4)]
     assert [la.parse(entry["layout"]) for entry in listed] == [la.parse(blocked, (8, 8)), la.parse(shared, (8, 8))]
     assert str(told).count("line 4") == 2
+
+
+@pytest.mark.parametrize("target", [*TARGETS])
+@pytest.mark.parametrize("layout", [TILE, "(64,64):(72,1)", "(64,64):(65,1)", "(48,40):(40,1)"])
+def test_what_carries_a_layout_is_what_admissible_says(layout: str, target: str) -> None:
+    told = la.explain(layout, target=target)
+    for name, consumer in ASKED[lookup(target).vendor]:
+        if isinstance(absent := model_of(target).consumer(consumer), Absent):
+            assert absent.rule in str(told["not_there"]) or name == "LDS fill"
+            assert (name not in told.data) or name == "LDS fill"
+            continue
+        found = la.admissible(layout, consumer, target)
+        entry = told[name.replace(" ", "_")]
+        if isinstance(found, la.Admitted):
+            assert entry.get("verdict", "admissible") == "admissible"
+            assert "plan" in entry or entry["turns"] == found.descriptor.turns
+        elif isinstance(found, la.Refused):
+            assert entry["verdict"] == "inadmissible"
+            assert entry["violations"][0]["message"] in str(told)
+        else:
+            assert entry["verdict"] == "unknown"
+        if name == "LDS fill":
+            break
+
+
+def test_types_of_8_bits_are_asked_by_their_own_name() -> None:
+    told = la.explain("(64,64):(1,64)", "e4m3")
+    assert told["wgmma_A"]["violations"][0]["rule"] == "WGMMA_MAJOR"
+    assert la.explain("Sw<2,4,3> o 0 o (64,64):(64,1)", "e4m3")["wgmma_A"]["plan"]["problem"]["dtype"] == "e4m3"
+
+
+def test_an_explanation_of_a_tile_is_quick() -> None:
+    for layout in (TILE, "(64,64):(72,1)"):
+        la.explain(layout)
+        taken = []
+        for _ in range(5):
+            began = time.perf_counter()
+            la.explain(layout)
+            taken.append(time.perf_counter() - began)
+        assert min(taken) < 0.1  # 15 to 25 ms on a quiet core

@@ -1,0 +1,28 @@
+"""One thing that an explanation says: its name, its lines, and the same as data.
+
+Main definitions: ``Fact``, ``said``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Fact(NamedTuple):
+    """One thing that is said: its name, its lines, and the same as JSON-ready data."""
+
+    name: str
+    lines: tuple[str, ...]
+    value: object
+
+
+def said(name: str, text: str | list[str], value: object = None) -> Fact:
+    """Return a fact whose data are its lines where none are given.
+
+    Example:
+        >>> said("size", "32 elements").value
+        '32 elements'
+    """
+    lines = tuple(text.split("\n")) if isinstance(text, str) else tuple(text)
+    given = (lines[0] if len(lines) == 1 else list(lines)) if value is None else value
+    return Fact(name, lines, given)
