@@ -238,6 +238,8 @@ def _values(layout: Any) -> IntArray:
         raise CHECK.malformed(
             "smem", "must take coordinates to offsets, or an input offset to coordinates", str(layout)[:80]
         )
+    if not names:
+        raise CHECK.malformed("smem", "must have an output, the offset", str(layout))
     column = columns(layout)[names.index(moving[0]) if moving else 0]
     if column.dtype == object or (column.size and int(column.min()) < 0):
         raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", int(column.min()))

@@ -69,3 +69,8 @@ def test_answers_are_json(consumer, text):
 def test_what_cannot_be_asked_names_the_argument(wrong):
     with pytest.raises(MalformedError):
         la.admissible(**({"layout": SWIZZLED, "consumer": "wgmma.A"} | wrong))
+
+
+def test_a_layout_without_outputs_has_no_offsets() -> None:
+    with pytest.raises(la.MalformedError, match="LA376"):
+        la.admissible("F2[ -> ]", "tma", tile=(1,))
