@@ -191,7 +191,7 @@ def suggest(
         tile: Tile extents in elements, outermost dimension first; at most two of them above 1.
         consumers: ``"wgmma.A"``, ``"wgmma.B"``, ``"tcgen05.A"``, ``"ldmatrix.x4"``, ``"ldmatrix.x4.trans"``,
             ``"stmatrix.x4"``, ``"ld.shared.v4.b32"``, ``"st.shared.b32"``, ``"tma.store"``, ...; or a pair of an
-            instruction and the registers that it moves, as in ``layoutalg.banks``. ``consumers`` says how each reads it.
+            instruction and the registers that it moves, as in ``layoutalg.banks``; ``consumers`` says how they read.
         target: Architecture.
         fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: stores of threads.
         budget_seconds: Seconds of wall time for everything.
