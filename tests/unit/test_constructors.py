@@ -52,6 +52,7 @@ from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
+from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, SparseMma
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation
@@ -139,6 +140,7 @@ VALUES: dict[type, object] = {
     TargetModel: model_of("gfx942"),
     Acceptance: accepted_since(tensormap.TensorMap("u8", (64,), (), (64,)))[0],
     MmaInstruction: next(iter(MMA.values())),
+    SparseMma: next(iter(MMA_SP.values())),
     MatrixInstruction: next(iter(MFMA["gfx942"].values())),
     Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
     Admitted: admissible("(64,32):(32,1)", "tma"),

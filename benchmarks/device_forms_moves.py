@@ -1,0 +1,265 @@
+"""Jobs that ask a device about loads and stores of every width and about ``cp.async``: admitted plans and faults.
+
+Main definitions: ``move_jobs``, ``copy_jobs``, ``move_answers``.
+
+Notation: ``expected`` comes from the layouts that were asked for, not from the plan's addresses.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+from device_forms_jobs import Job, Result
+from device_matrices import WIDTHS, tile_of
+
+import layoutalg as la
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.prelude import PRELUDE
+from layoutalg.targets.nvidia.accesses import FORMS, access_form
+
+VECTORS = [name for name in FORMS if ".shared." in name]
+COPIES = [name for name in FORMS if name.startswith("cp.async.")]
+SMEM_BYTES = 98304
+REGISTERS = {8: ("unsigned", "r", "unsigned char"), 16: ("unsigned short", "h", "unsigned short"),
+             32: ("unsigned", "r", "unsigned"), 64: ("la_u64", "l", "la_u64")}  # fmt: skip
+POISON = 0xEE
+
+_MOVE = """
+extern "C" __global__ void __launch_bounds__(32) {name}({image_type} image, const int* addresses,
+    {words_type} words, int count, int bytes)
+{{
+    const la_u32 base = la_shared_address(la_shared());
+    for (int i = threadIdx.x; i < bytes; i += 32) la_shared()[i] = {initial};
+    __syncwarp();
+    for (int n = 0; n < count; ++n) {{
+        const la_u32 address = base + addresses[32 * n + threadIdx.x];
+        {type} w[{many}];
+        for (int v = 0; v < {many}; ++v) w[v] = (({kept}*)words)[(32 * n + threadIdx.x) * {many} + v];
+        {statement}
+        {out}
+    }}
+    __syncwarp();
+    {back}
+}}
+"""
+
+_COPY = """
+extern "C" __global__ void __launch_bounds__(32) {name}(const unsigned char* memory, const int* shared_bytes,
+    const int* global_bytes, const int* source_bytes, unsigned char* image, int count, int bytes)
+{{
+    const la_u32 base = la_shared_address(la_shared());
+    for (int i = threadIdx.x; i < bytes; i += 32) la_shared()[i] = 0xEE;
+    __syncwarp();
+    for (int n = 0; n < count; ++n) {{
+        const int at = 32 * n + threadIdx.x;
+        asm volatile("cp.async.{cache}.shared.global [%0], [%1], {size}, %2;"
+                     :: "r"(base + shared_bytes[at]), "l"(memory + global_bytes[at]), "r"(source_bytes[at]) : "memory");
+    }}
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncwarp();
+    for (int i = threadIdx.x; i < bytes; i += 32) image[i] = la_shared()[i];
+}}
+"""
+
+
+def move_kernel(name: str) -> KernelSource:
+    """Return the kernel (image, addresses, words, count, bytes) of a load or store, with registers of its own width."""
+    form = access_form(name)
+    bits = int(name.rpartition(".b")[2])
+    count = form.row_bits // bits
+    width, wide = (64, 2) if bits == 128 else (bits, count)
+    kind, letter, kept = REGISTERS[width]
+    first = int(form.store)
+    slots = [f"%{first + v}" for v in range(wide)]
+    group = slots[0] if count == 1 else "{" + ", ".join(slots) + "}"
+    address = f"[%{0 if form.store else wide}]"
+    if bits == 128:
+        pair = "{" + ", ".join(slots) + "}"
+        body = (
+            f"mov.b128 x, {pair}; {name} {address}, x;" if form.store else f"{name} x, {address}; mov.b128 {pair}, x;"
+        )
+        text = f"{{ .reg .b128 x; {body} }}"
+    else:
+        text = f"{name} {address}, {group};" if form.store else f"{name} {group}, {address};"
+    operands = ", ".join(f'"{"" if form.store else "="}{letter}"(w[{v}])' for v in range(wide))
+    given = '"r"(address)'
+    sides = f":: {given}, {operands}" if form.store else f": {operands} : {given}"
+    symbol = "la_form_" + name.replace(".", "_")
+    store = form.store
+    body = _MOVE.format(
+        name=symbol, type=kind, kept=kept, many=wide, statement=f'asm volatile("{text}" {sides} : "memory");',
+        image_type="unsigned char*" if store else "const unsigned char*",
+        words_type="const unsigned char*" if store else "unsigned char*",
+        initial="0xEE" if store else "image[i]",
+        out="" if store else f"for (int v = 0; v < {wide}; ++v) "
+            f"(({kept}*)words)[(32 * n + threadIdx.x) * {wide} + v] = ({kept})w[v];",
+        back="for (int i = threadIdx.x; i < bytes; i += 32) image[i] = la_shared()[i];" if store else "",
+    )  # fmt: skip
+    parameters = (
+        ("unsigned char*" if store else "const unsigned char*", "image"), ("const int*", "addresses"),
+        ("const unsigned char*" if store else "unsigned char*", "words"), ("int", "count"), ("int", "bytes"),
+    )  # fmt: skip
+    return KernelSource(symbol, PRELUDE + body, "sm_90a", 32, SMEM_BYTES, parameters)
+
+
+def copy_kernel(name: str) -> KernelSource:
+    """Return the kernel (memory, shared_bytes, global_bytes, source_bytes, image, count, bytes) of a ``cp.async``."""
+    cache, size = name.split(".")[2:]
+    symbol = "la_form_" + name.replace(".", "_")
+    parameters = (
+        ("const unsigned char*", "memory"), ("const int*", "shared_bytes"), ("const int*", "global_bytes"),
+        ("const int*", "source_bytes"), ("unsigned char*", "image"), ("int", "count"), ("int", "bytes"),
+    )  # fmt: skip
+    body = _COPY.format(name=symbol, cache=cache, size=size)
+    return KernelSource(symbol, PRELUDE + body, "sm_90a", 32, SMEM_BYTES, parameters)
+
+
+def move_jobs(plans: int, seed: int) -> list[Job]:
+    """Return admitted plans of every load and store of shared memory, and their instructions at wrong addresses."""
+    jobs = []
+    for number, name in enumerate(VECTORS):
+        rng = random.Random(1000 * seed + number)
+        made = tried = 0
+        while made < plans and tried < 60 * plans:
+            tried += 1
+            dtype = "u8" if made < plans // 2 else rng.choice(list(WIDTHS))
+            layout, extents = tile_of(rng, WIDTHS[dtype])
+            answer = la.admissible(layout, name, dtype=dtype, tile=extents)
+            if not isinstance(answer, la.Admitted) or farthest(answer.descriptor) > SMEM_BYTES - 64:
+                continue
+            made += 1
+            jobs.append(_moved(name, answer.descriptor, np.random.default_rng(rng.randrange(2**32))))
+            jobs[-1].facts |= {"dtype": dtype, "layout": str(layout)[:120], "extents": list(extents)}
+        size = access_form(name).row_bits // 8
+        jobs += [_misplaced(name, off) for off in (1, 2, 4, 8) if off < size]
+    return jobs
+
+
+def farthest(plan: Any) -> int:
+    """Return the last address of a plan."""
+    return int(np.asarray(plan.addresses.table()).max())
+
+
+def _moved(name: str, plan: Any, rng: np.random.Generator) -> Job:
+    form = access_form(name)
+    supplied = np.asarray(plan.addresses.table()).reshape(32, -1, order="F").T.astype(np.int32)
+    count, size = len(supplied), form.row_bits // 8
+    requested = np.asarray(plan.requested.table()).reshape(-1, 32, count, order="F")
+    width = min(plan.element_bits, form.unit_bits) // 8
+    places = (requested.transpose(2, 1, 0)[..., None] + np.arange(width)).reshape(count, 32, size)
+    reach = -(-int(places.max() + 1) // 16) * 16
+    facts = {"instruction": name, "kind": "admitted"}
+    if form.store:
+        registers = rng.integers(0, 256, (count, 32, size), dtype=np.uint8)
+        image = np.full(reach, POISON, dtype=np.uint8)
+        image[places] = registers
+        arguments = [np.zeros(reach, dtype=np.uint8), supplied, registers, count, reach]
+        return Job(f"move {name}", move_kernel(name), arguments, (0,), 1, {0: image}, facts)
+    image = rng.integers(0, 256, reach, dtype=np.uint8)
+    arguments = [image, supplied, np.zeros((count, 32, size), dtype=np.uint8), count, reach]
+    return Job(f"move {name}", move_kernel(name), arguments, (2,), 1, {2: image[places]}, facts)
+
+
+def _misplaced(name: str, off: int) -> Job:
+    """Return the instruction with every address that many bytes behind a multiple of its size: refused by the rules."""
+    size = access_form(name).row_bits // 8
+    image = np.arange(4096, dtype=np.uint8)
+    addresses = (size * np.arange(32) + off).astype(np.int32)[None]
+    arguments = [image, addresses, np.zeros((1, 32, size), dtype=np.uint8), 1, 4096]
+    facts = {"instruction": name, "kind": "refused", "what": f"address {off} bytes off a multiple of {size}"}
+    return Job(f"misplaced {name} {off}", move_kernel(name), arguments, (0, 2), 1, None, facts, True)
+
+
+def copy_jobs(plans: int, seed: int) -> list[Job]:
+    """Return admitted plans of every ``cp.async``, half of them with zeros behind an edge, and wrong addresses."""
+    jobs = []
+    for number, name in enumerate(COPIES):
+        rng = random.Random(2000 * seed + number)
+        made = tried = 0
+        while made < plans and tried < 200 * plans:
+            tried += 1
+            dtype = rng.choice(["u8", "f16", "f32", "f64"])
+            size = WIDTHS[dtype]
+            layout, extents = tile_of(rng, size)
+            rows, columns = extents
+            unit = max(1, 16 // size)
+            pitch = columns + unit * rng.randrange(3) if rng.random() < 0.8 else columns + rng.randrange(4)
+            source = la.CuteLayout((rows, columns), (pitch, 1))
+            bounds = (rows - rng.choice([0, 3]), columns - rng.choice([0, 1, 5, columns])) if made % 2 else extents
+            options = {"global": source, "bounds": bounds}
+            answer = la.admissible(layout, name, dtype=dtype, tile=extents, **options)
+            if not isinstance(answer, la.Admitted):
+                continue
+            made += 1
+            jobs.append(_copied(name, answer.descriptor, layout, extents, bounds, size, pitch, rng.randrange(2**32)))
+            jobs[-1].facts |= {"dtype": dtype, "layout": str(layout)[:120], "pitch": pitch}
+        width = int(name.rpartition(".")[2])
+        for side in ("shared", "global"):
+            jobs += [_copy_misplaced(name, side, off, width) for off in (1, 2, 4, 8) if off < width]
+        jobs += [_copy_sized(name, many, width) for many in (0, 1, 3, width - 1, width, width + 1)]
+    return jobs
+
+
+def _copied(
+    name: str, plan: Any, layout: Any, extents: tuple[int, int], bounds: tuple[int, int], size: int, pitch: int,
+    seed: int,
+) -> Job:  # fmt: skip
+    table = layout if isinstance(layout, np.ndarray) else np.asarray(layout.table()).reshape(extents, order="F")
+    points = np.indices(extents)
+    held = (points[0] * pitch + points[1]) * size
+    memory = np.random.default_rng(seed).integers(0, 256, int(held.max()) + 64, dtype=np.uint8)
+    reach = -(-int((table.max() + 1) * size) // 16) * 16
+    image = np.full(reach, POISON, dtype=np.uint8)
+    inside = (points[0] < bounds[0]) & (points[1] < bounds[1])
+    for byte in range(size):
+        image[table * size + byte] = np.where(inside, memory[held + byte], 0)
+    shared = np.asarray(plan.addresses.table()).reshape(32, -1, order="F").T.astype(np.int32)
+    source = np.asarray(plan.global_bytes.table()).reshape(32, -1, order="F").T.astype(np.int32)
+    width = int(name.rpartition(".")[2])
+    given = np.array(plan.source_bytes or [width] * shared.size, dtype=np.int32).reshape(shared.shape)
+    arguments = [memory, shared, source, given, np.zeros(reach, dtype=np.uint8), len(shared), reach]
+    facts = {"instruction": name, "kind": "admitted", "bounds": list(bounds), "extents": list(extents)}
+    facts["filled"] = int((given < width).sum())
+    return Job(f"copy {name}", copy_kernel(name), arguments, (4,), 1, {4: image}, facts)
+
+
+def _copy_misplaced(name: str, side: str, off: int, width: int) -> Job:
+    places = (width * np.arange(32)).astype(np.int32)[None]
+    shared, source = (places + (off if side == one else 0) for one in ("shared", "global"))
+    memory, image = np.arange(4096, dtype=np.uint8), np.zeros(4096, dtype=np.uint8)
+    arguments = [memory, shared, source, np.full_like(places, width), image, 1, 4096]
+    facts = {"instruction": name, "kind": "refused", "what": f"{side} address {off} bytes off a multiple of {width}"}
+    return Job(f"copy misplaced {name} {side} {off}", copy_kernel(name), arguments, (4,), 1, None, facts, True)
+
+
+def _copy_sized(name: str, many: int, width: int) -> Job:
+    """Return one copy with a source size: what is behind it is zero; a size above the copy's is not allowed."""
+    places = (width * np.arange(32)).astype(np.int32)[None]
+    memory, image = (np.arange(4096) % 251 + 1).astype(np.uint8), np.full(4096, POISON, dtype=np.uint8)
+    cells = image[: 32 * width].reshape(32, width)
+    cells[:] = 0
+    kept = min(many, width)
+    cells[:, :kept] = memory[: 32 * width].reshape(32, width)[:, :kept]
+    arguments = [memory, places, places, np.full_like(places, many), np.zeros(4096, dtype=np.uint8), 1, 4096]
+    legal = many <= width
+    facts = {"instruction": name, "kind": "sized" if legal else "refused", "what": f"source size {many} of {width}"}
+    expected = {4: image} if legal else None
+    return Job(f"copy sized {name} {many}", copy_kernel(name), arguments, (4,), 1, expected, facts, not legal)
+
+
+def move_answers(jobs: list[Job], results: list[Result]) -> list[dict[str, Any]]:
+    """Return one row for each job: what was compared and what differs, or what became of a refused form."""
+    rows = []
+    for job, result in zip(jobs, results, strict=True):
+        row = {"name": job.name, **job.facts}
+        if result.fault:
+            row["fault"] = result.fault[:300]
+        elif job.expected is not None:
+            row |= {"compared": sum(table.size for table in job.expected.values()), "wrong": result.wrong(job)}
+        else:
+            at = job.outputs[-1]
+            row["answer"] = result.arrays[at].reshape(-1)[:96].tolist()
+        rows.append(row)
+    return rows
