@@ -139,7 +139,7 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
     access = nvidia_access(operation)
     if not TARGETS[target].measured and (access.matrices or access.bits > 32):
         because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
-        raise _unknown(target, operation, because)
+        raise unknown(target, operation, because)
     if hasattr(byte_addresses, "__len__") and len(byte_addresses) != access.addresses:
         rule = f"must hold {access.addresses} integers for {operation}, None where a lane is inactive"
         raise banks.malformed("byte_addresses", rule, f"{len(byte_addresses)} entries")
@@ -166,12 +166,21 @@ def nvidia_access(operation: object) -> Access:
     raise banks.malformed("operation", f"must be a shared-memory instruction ({rule})", operation)
 
 
-def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:
+def lds_rule(target: str, operation: object) -> LdsRule:
+    """Return how LDS serves an instruction.
+
+    Raises: RepresentabilityError: LA712.
+    """
     rule = AMD_RULES.get((target, operation)) if isinstance(operation, str) else None
     if rule is None:
         known = ", ".join(f"{name} {instruction}" for name, instruction in AMD_RULES)
         because = f"its phases are not published, or sources disagree on them; known are {known}"
-        raise _unknown(target, operation, because)
+        raise unknown(target, operation, because)
+    return rule
+
+
+def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:
+    rule = lds_rule(target, operation)
     grain = 4 if rule.access_bytes == 12 else rule.access_bytes
     offsets = banks.checked_offsets(byte_addresses, grain, (rule.lanes,), "byte_addresses")
     total = 0
@@ -185,6 +194,7 @@ def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:
     return total
 
 
-def _unknown(target: str, operation: object, because: str) -> RepresentabilityError:
+def unknown(target: str, operation: object, because: str) -> RepresentabilityError:
+    """Return the error for an instruction whose groups of lanes are not known."""
     what = "the turns of this access are not known"
     return RepresentabilityError(Diagnostic("LA712", what, (f"{target} {shown(operation)}",), because))

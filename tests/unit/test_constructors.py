@@ -49,6 +49,7 @@ from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import admissible, factorise, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+from layoutalg.targets.bank_model import BankModel, Phase, bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
@@ -99,6 +100,8 @@ VALUES: dict[type, object] = {
     Axis: Axis(64, Fraction(1), Fraction(0)),
     Residues: Residues(2, frozenset({0}), frozenset({0}), frozenset({0}), frozenset({0})),
     ElementType: element_type("e4m3"),
+    BankModel: bank_model("gfx942", "ds_read_b128"),
+    Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
     Access: Access("load", 32),
     LdsRule: next(iter(AMD_RULES.values())),
     SharedTile: shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),

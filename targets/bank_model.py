@@ -1,0 +1,260 @@
+"""How the banks of shared memory serve one instruction of one target: the same questions for NVIDIA and AMD.
+
+Main definitions: ``BankModel``, ``bank_model``, ``Phase``.
+
+Main statements: lanes are served in groups, one group (phase) after the other; within a group, lanes that touch one
+word are served together and different words of one bank take turns, so a group takes as many turns as its busiest bank
+has different words. With all lanes active the groups of every known instruction are the cosets of one F2 space of lane
+numbers. Behind a linear layout all groups therefore take equally many turns, ``2 ** (rank W - rank K)``, where W and K
+are the words and the banks that the space and the bytes of one lane reach: ``BankModel.layout_turns``.
+
+References: ``targets.banks`` (AMD, with its sources) and ``targets.nvidia.banks`` (measured); the rank form is
+arXiv 2505.23819, section 5.4, extended to words of any size, to broadcasts and to groups that are no runs of lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy.typing as npt
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets import banks
+from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES, Offsets, checked_offsets
+from layoutalg.targets.registry import lookup
+
+CHECK = Checker("LA905", "this is not an access of shared memory")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """What the banks make of one group of lanes.
+
+    Args:
+        lanes: The active lanes of the group.
+        turns: Turns that it takes.
+        least: Turns where its different words are spread evenly.
+        bank: The busiest bank, the first of equals.
+        busy: The lanes that touch it, each with the first word that it touches there.
+    """
+
+    lanes: tuple[int, ...]
+    turns: int
+    least: int
+    bank: int
+    busy: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA905")
+
+
+@dataclass(frozen=True, slots=True)
+class BankModel:
+    """How one instruction of one target is served.
+
+    Args:
+        target: ``"sm_90a"``, ``"gfx942"``, ...
+        operation: The instruction's own name.
+        lanes: How many lanes supply an address.
+        banks: Number of banks of 4 bytes.
+        access_bytes: Bytes that each address leads to.
+        groups: Lanes that are served together, all lanes active.
+        joins: Steps s such that two neighbouring groups are one where every lane shares its address with lane ^ s.
+        evidence: ``"measured"`` or ``"documented"``.
+
+    Example:
+        >>> model = bank_model("gfx942", "ds_read_b128")
+        >>> model.space, model.turns([16 * lane for lane in range(64)])
+        ((1, 2, 20), 8)
+    """
+
+    target: str
+    operation: str
+    lanes: int
+    banks: int
+    access_bytes: int
+    groups: tuple[tuple[int, ...], ...]
+    joins: tuple[int, ...]
+    evidence: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA905")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation} of {self.target}: {self.access_bytes} bytes a lane, {len(self.groups)} groups of "
+            f"{len(self.groups[0])} lanes, {self.banks} banks ({self.evidence})"
+        )
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """A basis of the F2 space of lane numbers whose cosets are the groups."""
+        found: list[int] = []
+        reached = {0}
+        for lane in self.groups[0]:
+            if lane ^ self.groups[0][0] not in reached:
+                found.append(lane ^ self.groups[0][0])
+                reached |= {other ^ found[-1] for other in reached}
+        return tuple(found)
+
+    def _joined(self, offsets: Offsets) -> tuple[tuple[int, ...], ...]:
+        """The groups for these addresses."""
+        if not any(_shared(offsets, step) for step in self.joins):
+            return self.groups
+        return tuple(sum(self.groups[first : first + 2], ()) for first in range(0, len(self.groups), 2))
+
+    def phases(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> tuple[Phase, ...]:
+        """Return what the banks make of every group that has an active lane, one after the other.
+
+        Args:
+            byte_addresses: One byte address per lane, None for an inactive lane.
+
+        Raises: MalformedError: LA709.
+        """
+        grain = WORD_BYTES if self.access_bytes == 12 else self.access_bytes
+        offsets = checked_offsets(byte_addresses, grain, (self.lanes,), "byte_addresses")
+        found = []
+        for group in self._joined(offsets):
+            touched: list[dict[int, int]] = [{} for _ in range(self.banks)]
+            active = [(lane, offset) for lane in group if (offset := offsets[lane]) is not None]
+            for lane, offset in active:
+                first = offset // WORD_BYTES
+                for word in range(first, first + max(1, self.access_bytes // WORD_BYTES)):
+                    touched[word % self.banks].setdefault(word, lane)
+            if active:
+                found.append(self._phase(active, touched))
+        return tuple(found)
+
+    def _phase(self, active: list[tuple[int, int]], touched: list[dict[int, int]]) -> Phase:
+        turns = max(map(len, touched))
+        bank = next(bank for bank, words in enumerate(touched) if len(words) == turns)
+        busy = []
+        for lane, offset in active:
+            first = offset // WORD_BYTES
+            words = range(first, first + max(1, self.access_bytes // WORD_BYTES))
+            busy += [(lane, word) for word in words if word % self.banks == bank][:1]
+        least = -(-sum(map(len, touched)) // self.banks)
+        return Phase(tuple(lane for lane, _ in active), turns, least, bank, tuple(busy))
+
+    def turns(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
+        """Return the turns of all groups together, as ``targets.banks.turns`` counts them.
+
+        Raises: MalformedError: LA709.
+        """
+        return sum(phase.turns for phase in self.phases(byte_addresses))
+
+    def ideal(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
+        """Return the turns where the words of every group were spread evenly over the banks.
+
+        Raises: MalformedError: LA709.
+        """
+        return sum(phase.least for phase in self.phases(byte_addresses))
+
+    def layout_turns(self, access: LinearLayout, element_bits: int) -> int:
+        """Return the turns of one instruction behind a linear layout, by ranks.
+
+        Args:
+            access: (lane) or (register, lane) to element offsets, the output axes taken together; registers are the
+                neighbouring elements of one lane, and the lanes are this instruction's.
+            element_bits: Bits of an element.
+
+        Raises: MalformedError: LA905.
+
+        Example:
+            >>> rows = LinearLayout.from_bases({"lane": [(64 << bit,) for bit in range(6)]}, {"offset": 4096})
+            >>> bank_model("gfx942", "ds_read_b128").layout_turns(rows, 16)
+            64
+        """
+        CHECK.kind(access, LinearLayout, "access")
+        bits = CHECK.integer(element_bits, "element_bits")
+        if access.in_dims.get("lane", 1) != self.lanes or set(access.in_dims) - {"register", "lane"}:
+            raise CHECK.malformed("access", f"must map {self.lanes} lanes (and registers)", str(access.in_dims))
+        columns: dict[str, list[int]] = {}
+        for (name, count), first in zip(access.in_axes, _starts(access), strict=True):
+            columns[name] = list(access.columns[first : first + count])
+        lane = [bits * column for column in columns.get("lane", ())]  # bits are a power of two: a shift
+        if bits & (bits - 1) or any(column % (8 * self._grain) for column in (*lane, bits * access.constant)):
+            rule = f"must be multiples of {self._grain} bytes, of elements with a power of two of bits"
+            raise CHECK.malformed("access", rule, f"{bits}-bit elements at {lane}")
+        if self.access_bytes == 12:  # three words of one lane do not span a space
+            start = bits * access.constant
+            return self.turns([(start ^ matrix.apply(lane, number)) >> 3 for number in range(self.lanes)])
+        images = [matrix.apply(lane, step) >> 3 for step in self.space]
+        joined = any(lane[bit] == 0 for bit in range(len(lane)) if 1 << bit in self.joins)
+        if joined:
+            images.append(matrix.apply(lane, _next_group(self)) >> 3)
+        inner = [1 << bit for bit in range(2, self.access_bytes.bit_length() - 1)]
+        words = [image >> 2 for image in (*inner, *images)]
+        mask = self.banks - 1
+        degree = 1 << matrix.rank(words) - matrix.rank([word & mask for word in words])
+        return (len(self.groups) >> joined) * degree
+
+    @property
+    def _grain(self) -> int:
+        return WORD_BYTES if self.access_bytes == 12 else self.access_bytes
+
+
+def _starts(access: LinearLayout) -> list[int]:
+    starts, first = [], 0
+    for _, count in access.in_axes:
+        starts.append(first)
+        first += count
+    return starts
+
+
+def _next_group(model: BankModel) -> int:
+    """The lane number that leads from a group to the one that it joins."""
+    return model.groups[1][0] ^ model.groups[0][0]
+
+
+def _shared(offsets: Offsets, step: int) -> bool:
+    """Return whether every lane shares its address with lane ^ step, as far as both are active."""
+    for lane, offset in enumerate(offsets):
+        other = offsets[lane ^ step] if lane ^ step < len(offsets) else None
+        if offset is not None and other is not None and other != offset:
+            return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _nvidia(target: str, operation: str) -> BankModel:
+    access = banks.nvidia_access(operation)
+    size = max(1, access.bits // 8)
+    together = min(LANES, LANES * 32 // access.bits)
+    count = access.addresses
+    groups = tuple(tuple(range(first, min(first + together, count))) for first in range(0, count, together))
+    joins = (1, 2) if access.kind == "load" and access.bits > 32 else ()
+    evidence = "measured" if lookup(target).measured else "documented"
+    return BankModel(target, operation, count, BANKS, size, groups, joins, evidence)
+
+
+def bank_model(target: str, operation: str) -> BankModel:
+    """Return how the banks of a target serve an instruction.
+
+    Args:
+        target: ``"sm_90a"``, ``"gfx942"``, ...
+        operation: The instruction's own name: ``"ld.shared.v4.b32"``, ``"ldmatrix.x4"``, ``"ds_read_b128"``, ...
+
+    Raises: MalformedError: LA340, LA709. RepresentabilityError: LA712, where nobody published the groups.
+
+    Example:
+        >>> print(bank_model("sm_90a", "ld.shared.v2.b32"))
+        ld.shared.v2.b32 of sm_90a: 8 bytes a lane, 2 groups of 16 lanes, 32 banks (measured)
+
+    Source: see the head of the file.
+    """
+    found = lookup(CHECK.kind(target, str, "target"))
+    CHECK.kind(operation, str, "operation")
+    if found.vendor == "nvidia":
+        access = banks.nvidia_access(operation)
+        if not found.measured and (access.matrices or access.bits > 32):
+            because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
+            raise banks.unknown(target, operation, because)
+        return _nvidia(target, operation)
+    rule = banks.lds_rule(target, operation)
+    return BankModel(target, operation, rule.lanes, rule.banks, rule.access_bytes, rule.phases, (), rule.evidence)

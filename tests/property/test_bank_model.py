@@ -1,0 +1,86 @@
+"""The bank model against the counts of ``targets.banks`` and against ranks, on random addresses and linear layouts."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
+from layoutalg.targets import banks
+from layoutalg.targets.bank_model import bank_model
+
+NVIDIA = [f"{side}.shared.{vector}" for side in ("ld", "st") for vector in ("b8", "b16", "b32", "v2.b32", "v4.b32")]
+MATRICES = [f"{side}matrix.x{many}" for side in ("ld", "st") for many in (1, 2, 4)]
+CASES = [("sm_90a", name) for name in (*NVIDIA, *MATRICES)] + sorted(banks.AMD_RULES)
+
+
+@pytest.mark.parametrize(("target", "operation"), CASES)
+def test_groups_are_cosets_of_one_space(target, operation):
+    model = bank_model(target, operation)
+    space = {0}
+    for step in model.space:
+        space |= {step ^ other for other in space}
+    assert sorted(lane for group in model.groups for lane in group) == list(range(model.lanes))
+    assert all({lane ^ group[0] for lane in group} == space for group in model.groups)
+
+
+@pytest.mark.parametrize(("target", "operation"), CASES)
+@settings(max_examples=25)
+@given(st.data())
+def test_random_addresses(target, operation, data):
+    model = bank_model(target, operation)
+    seed = data.draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    grain = 4 if model.access_bytes == 12 else model.access_bytes
+    reach = int(rng.choice([8, 64, 4096]))
+    offsets = (rng.integers(0, reach, model.lanes) * grain).tolist()
+    shape = data.draw(st.sampled_from(["free", "pairs", "fours", "holes"]))
+    if shape == "pairs":
+        offsets = [offsets[lane & ~1] for lane in range(model.lanes)]
+    if shape == "fours":
+        offsets = [offsets[lane & ~2] for lane in range(model.lanes)]
+    if shape == "holes":
+        offsets = [offset if rng.random() < 0.6 else None for offset in offsets]
+    assert model.turns(offsets) == banks.turns(target, operation, offsets)
+    assert model.ideal(offsets) <= model.turns(offsets)
+    for phase in model.phases(offsets):
+        assert {word % model.banks for _, word in phase.busy} == {phase.bank}
+        assert phase.turns <= sum(len(range(model.access_bytes)) for _ in phase.busy)
+
+
+@pytest.mark.parametrize(("target", "operation"), CASES)
+@pytest.mark.parametrize("element_bits", [8, 16, 32])
+@settings(max_examples=25)
+@given(st.data())
+def test_linear_layouts_by_ranks(target, operation, element_bits, data):
+    model = bank_model(target, operation)
+    grain = 4 if model.access_bytes == 12 else model.access_bytes
+    if element_bits > 8 * grain:
+        return
+    step = 8 * grain // element_bits
+    lanes = model.lanes.bit_length() - 1
+    columns = data.draw(st.lists(st.integers(0, 511), min_size=lanes, max_size=lanes))
+    zeros = data.draw(st.sampled_from([(), (0,), (1,), (0, 1)]))
+    columns = [0 if bit in zeros else step * column for bit, column in enumerate(columns)]
+    access = LinearLayout.from_bases(
+        {"lane": [(column,) for column in columns]}, {"offset": 512 * step}, offset={"offset": step * 5}
+    )
+    offsets = [element_bits * (int(access.table().reshape(-1)[lane])) // 8 for lane in range(model.lanes)]
+    assert model.layout_turns(access, element_bits) == banks.turns(target, operation, offsets)
+
+
+def test_what_nobody_published_is_refused():
+    for target, operation in itertools.product(["gfx90a", "gfx950"], ["ds_read_b32", "ds_write_b32"]):
+        with pytest.raises(RepresentabilityError, match="not published"):
+            bank_model(target, operation)
+    with pytest.raises(RepresentabilityError, match="not documented"):
+        bank_model("sm_100a", "ld.shared.v4.b32")
+    with pytest.raises(MalformedError, match="must be a shared-memory instruction"):
+        bank_model("sm_90a", "ds_read_b32")
+    with pytest.raises(MalformedError, match="64 lanes"):
+        bank_model("gfx942", "ds_read_b32").layout_turns(LinearLayout.identity({"lane": 32}), 32)
+    with pytest.raises(MalformedError, match="multiples of 16 bytes"):
+        bank_model("gfx942", "ds_read_b128").layout_turns(LinearLayout.identity({"lane": 64}), 32)
