@@ -1,12 +1,13 @@
-"""Run factored layouts on a GPU: the copy engine and then shuffles, beside the same residual through shared memory.
+"""Run factored layouts on a GPU: the copy engine, then the residual by exchanges, by shuffles, through shared memory.
 
 Run on a machine with an sm_90a GPU, from the root of the repository:
 
-    python3 benchmarks/device_factor.py --out DIRECTORY [--cases 64]
+    python3 benchmarks/device_factor.py --out DIRECTORY [--cases 90]
 
-Every case is a random layout of registers, lanes and warps. Its factors' kernels run once, and every word of every
-register is compared with the element that the layout asks for; then the residual is repeated to be timed. Cases run in
-processes of their own, eight to a process. Writes ``factor_dev.json``.
+Every case is a random layout of registers, lanes and warps. Its factors' kernels run once, and every element of every
+register is compared with the one that the layout asks for; then the residual is repeated to be timed. Cases run in
+processes of their own, eight to a process. Where Triton is installed, its own conversion between the same two layouts
+of registers is timed in the same call (``device_factor_triton.py``). Writes ``factor_dev.json``.
 """
 
 from __future__ import annotations
@@ -35,16 +36,18 @@ from layoutalg.synth import factorise  # noqa: E402
 FLIPS: dict[int, tuple[tuple[int, int], ...]] = {
     16: (), 32: ((4, 7),), 64: ((4, 7), (5, 8)), 128: ((4, 7), (5, 8), (6, 9)),
 }  # fmt: skip
-ELEMENT_BYTES = 2
+DTYPES = ("bf16", "f32", "u8")
+BYTES = {"u8": 1, "bf16": 2, "f32": 4}
+WAYS = ("exchanges", "shuffles", "shared")
 KINDS = ("swap1", "swap2", "swap3", "bits", "dense")
 REPEATS, RUNS, GROUP = 512, 5, 8
 
 
-def layout_of(case: int) -> tuple[str, LinearLayout]:
-    """The case's kind and layout: a descriptor's map after a residual of that kind."""
+def layout_of(case: int) -> tuple[str, str, LinearLayout, tuple[int, ...]]:
+    """The case's kind, type, layout, a descriptor's map after a residual of that kind, and the residual's columns."""
     rng = random.Random(case)
-    kind = KINDS[case % len(KINDS)]
-    registers, warps = rng.randint(3, 5), rng.randint(0, 2)
+    kind, dtype = KINDS[case % len(KINDS)], DTYPES[case // len(KINDS) % len(DTYPES)]
+    registers, warps = rng.randint(3, 5), rng.randint(0, 3)
     inner, n = registers + 5, registers + 5 + warps
     local = [1 << bit for bit in range(inner)]
     if kind.startswith("swap"):
@@ -59,34 +62,39 @@ def layout_of(case: int) -> tuple[str, LinearLayout]:
         while matrix.rank(local := [rng.randrange(1, 1 << inner) for _ in range(inner)]) < inner:
             pass
     span = rng.choice(tuple(FLIPS))
-    run = (span // ELEMENT_BYTES).bit_length() - 1
+    size = BYTES[dtype].bit_length() - 1
+    run = (span >> size).bit_length() - 1
     order = [*range(run), *rng.sample(range(run, n), n - run)]
     carried = [1 << bit for bit in order]
-    carried = [u ^ sum((u >> (s - 1) & 1) << (t - 1) for t, s in FLIPS[span]) for u in carried]
+    carried = [u ^ sum((u >> (s - size) & 1) << (t - size) for t, s in FLIPS[span]) for u in carried]
     upper = [(rng.randrange(1 << inner) if kind == "dense" else 0) | 1 << bit for bit in range(inner, n)]
     columns = tuple(matrix.apply(carried, column) for column in (*local, *upper))
     axes = (("register", registers), ("lane", 5), ("warp", warps))
-    return kind, LinearLayout(axes, (("offset", n),), columns, columns[0] if rng.random() < 0.3 else 0)
+    layout = LinearLayout(axes, (("offset", n),), columns, columns[0] if rng.random() < 0.3 else 0)
+    return kind, dtype, layout, (*local, *upper)
 
 
 def run_case(case: int) -> dict[str, Any]:
-    """Run one case both ways."""
-    kind, layout = layout_of(case)
-    found = factorise(layout)
-    row: dict[str, Any] = {"case": case, "kind": kind, "layout": str(layout)}
+    """Run one case every way."""
+    kind, dtype, layout, _ = layout_of(case)
+    found = factorise(layout, dtype=dtype)
+    row: dict[str, Any] = {"case": case, "kind": kind, "dtype": dtype, "layout": str(layout)}
     if not isinstance(found, Factorisation):
         return row | {"refused": str(found)}
     plan, steps = found.plan.descriptor, found.shuffles
-    row |= {"registers": steps.registers, "warps": steps.warps, "rounds": found.rounds, "selects": steps.selects}
-    elements = plan.problem.byte_span()[1] // ELEMENT_BYTES
-    values = np.random.default_rng(case).integers(0, 1 << 16, elements, dtype=np.uint16)
+    row |= {"registers": steps.registers, "warps": steps.warps, "rounds": found.rounds, "cheapest": found.cheapest}
+    row |= {"packed": found.exchange.packed if found.exchange else 1}
+    row["costs"] = {way: cost.to_json() for way, cost in found.costs.items()}
+    number = {1: np.uint8, 2: np.uint16, 4: np.uint32}[BYTES[dtype]]
+    elements = plan.problem.byte_span()[1] // BYTES[dtype]
+    values = np.random.default_rng(case).integers(0, 1 << 8 * BYTES[dtype], elements, dtype=number)
     tensor = launch.upload(values.view(np.uint8))
     carried, wanted = np.asarray(found.carried.table()), np.asarray(layout.table())
-    at_offset = np.empty(carried.size, dtype=np.uint16)
+    at_offset = np.empty(carried.size, dtype=number)
     at_offset[carried] = values[: carried.size]
     expected = at_offset[wanted].astype(np.uint32)
-    for way in ("shuffles", "shared"):
-        kernel = factored_kernel(found, way)  # type: ignore[arg-type]
+    for way in found.costs:
+        kernel = factored_kernel(found, way)
 
         def once(repeats: int, kernel: Any = kernel) -> tuple[np.ndarray, np.ndarray, int]:
             words, times = np.zeros(carried.size, dtype=np.uint32), np.zeros(2, dtype=np.uint64)
@@ -101,15 +109,35 @@ def run_case(case: int) -> dict[str, Any]:
         cycles = statistics.median(int(many[0] - one[0]) / REPEATS for one, many in pairs)
         nanoseconds = statistics.median(int(many[1] - one[1]) / REPEATS for one, many in pairs)
         row[way] = {"equal": same, "status": status, "cycles": round(cycles, 2), "ns": round(nanoseconds, 2)}
-    row["ratio"] = round(row["shuffles"]["cycles"] / max(row["shared"]["cycles"], 0.01), 4)
+    for way in ("exchanges", "shuffles"):
+        row[f"{way}_ratio"] = round(row[way]["cycles"] / max(row["shared"]["cycles"], 0.01), 4)
     return row
+
+
+def peer(cases: int) -> dict[str, Any]:
+    """Triton's conversions of the cases, in a process of its own: nanoseconds by case, and what went wrong."""
+    asked = []
+    for case in range(cases):
+        _, dtype, layout, columns = layout_of(case)
+        registers, warps = dict(layout.in_axes)["register"], dict(layout.in_axes)["warp"]
+        asked.append({"case": case, "dtype": dtype, "registers": registers, "warps": warps, "columns": columns})
+    command = [sys.executable, str(Path(__file__).with_name("device_factor_triton.py"))]
+    try:
+        done = subprocess.run(
+            command, input=json.dumps(asked), capture_output=True, text=True, timeout=240, check=False
+        )
+        lines, note = done.stdout, done.stderr[-400:] if done.returncode else ""
+    except subprocess.TimeoutExpired as late:
+        lines, note = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else "", "timed out"
+    rows = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+    return {"rows": rows, "error": note}
 
 
 def main() -> None:
     """Run the cases in groups, each in a process of its own."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cases", type=int, default=64)
+    parser.add_argument("--cases", type=int, default=90)
     parser.add_argument("--first", type=int)
     given = parser.parse_args()
     if given.first is not None:
@@ -122,34 +150,41 @@ def main() -> None:
         return
     rows: list[dict[str, Any]] = []
     for first in range(0, given.cases, GROUP):
-        command = [
-            sys.executable,
-            __file__,
-            "--out",
-            str(given.out),
-            "--cases",
-            str(given.cases),
-            "--first",
-            str(first),
-        ]
+        command = [sys.executable, __file__, "--out", str(given.out), "--cases", str(given.cases)]
+        command += ["--first", str(first)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
             lines, note = done.stdout, done.stderr[-400:] if done.returncode else ""
         except subprocess.TimeoutExpired as late:
             lines, note = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else "", "timed out"
         rows += [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
         if note:
             rows.append({"first": first, "error": note})
-    ways = [row[way] for row in rows for way in ("shuffles", "shared") if way in row]
+    triton = peer(given.cases)
+    theirs = {row["case"]: row for row in triton["rows"] if "ns" in row}
+    for row in rows:
+        if row.get("case") in theirs:
+            row["triton"] = theirs[row["case"]]
+    ways = [row[way] for row in rows for way in WAYS if way in row]
+
+    def medians(ratio: Any) -> dict[str, float]:
+        """The median over the rows of each kind for which there is a ratio."""
+        found = {kind: [ratio(row) for row in rows if row.get("kind") == kind and "shared" in row] for kind in KINDS}
+        kept = {kind: [value for value in values if value is not None] for kind, values in found.items()}
+        return {kind: round(statistics.median(values), 4) for kind, values in kept.items() if values}
+
     summary = {
         "date": datetime.date.today().isoformat(), "device": str(launch.device()), "cases": given.cases,
         "kernels": len(ways), "equal": sum(way["equal"] and way["status"] == 1 for way in ways),
         "errors": sum("error" in row or "refused" in row for row in rows), "repeats": REPEATS,
-        "median_ratio": {
-            kind: statistics.median(ratios)
-            for kind in KINDS
-            if (ratios := [row["ratio"] for row in rows if row.get("kind") == kind and "ratio" in row])
-        },
+        "exchanges_to_shared": medians(lambda row: row.get("exchanges_ratio")),
+        "shuffles_to_shared": medians(lambda row: row["shuffles_ratio"]),
+        "exchanges_to_triton": medians(
+            lambda row: row["exchanges"]["ns"] / row["triton"]["ns"] if "triton" in row and "exchanges" in row else None
+        ),
+        "shared_to_triton": medians(lambda row: row["shared"]["ns"] / row["triton"]["ns"] if "triton" in row else None),
+        "triton_cases": len(theirs), "triton_errors": [row for row in triton["rows"] if "ns" not in row][:4],
+        "triton_note": triton["error"],
     }  # fmt: skip
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "factor_dev.json").write_text(

@@ -3,25 +3,28 @@
 Main definitions: ``factored_kernel``.
 
 Notation: thread t of the block is lane t % 32 of warp t / 32. Register r of a thread first holds the tile coordinate
-that belongs to its place, and after the residual the element that the factored layout wants there, a word for each.
+that belongs to its place, and after the residual the element that the factored layout wants there. Words hold as many
+elements as the exchanges pack, and one each where rounds of shuffles are asked for.
 
-Implementation notes: numbers that differ between threads are written as the exclusive or of constants chosen by the
-thread's bits where they are affine in them, as in every linear layout, and as tables else. The rival conversion goes
-through shared memory with 32-bit accesses; its bank bits are constant on a common complement of the lanes' span and of
-its image, so that neither side has conflicts where the residual is linear.
+Implementation notes: the conversion through shared memory has 32-bit accesses of the same words; its bank bits are
+constant on a common complement of the lanes' span and of its image, so that neither side has conflicts where the
+residual is linear.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
+from layoutalg.codegen.exchange import EXCHANGE, exchanged, repacked
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.plans import base_align, launchable
 from layoutalg.codegen.prelude import PRELUDE
+from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.factorisation import Factorisation
@@ -29,7 +32,7 @@ from layoutalg.proofs.shuffle import NONE
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-Way: TypeAlias = Literal["shuffles", "shared"]
+Way: TypeAlias = Literal["exchanges", "shuffles", "shared"]
 CHECK = Checker("LA883", "no kernel runs this factorisation")
 LANES = 32
 BANK_BITS = 5
@@ -77,28 +80,28 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     const bool done = la_wait_parity(barrier, 0);
     __syncthreads();
 
-    // What the copy engine carries: register r holds tile coordinate r of this thread.
-    la_u32 held[{registers}];
+    // What the copy engine carries: element r, in the words in order, is tile coordinate r of this thread.
+    la_u32 held[{words}];
 {loads}
     const la_u64 cycles = la_cycles(), nanoseconds = la_nanoseconds();
+#pragma unroll 4
     for (int turn = 0; turn < repeats; ++turn) {{
-        la_u32 next[{registers}];
+        la_u32 next[{words}];
 {residual}
-        for (int r = 0; r < {registers}; ++r) held[r] = next[r];
+        for (int r = 0; r < {words}; ++r) held[r] = next[r];
     }}
     if (t == 0) {{
         times[0] = la_cycles() - cycles;
         times[1] = la_nanoseconds() - nanoseconds;
         *status = done ? {status_done} : {status_timeout};
     }}
-    for (int r = 0; r < {registers}; ++r) words[t * {registers} + r] = held[r];
-    (void)scratch;
+{stores}    (void)scratch;
 }}
 """
 
 
-def factored_kernel(found: Factorisation, way: Way = "shuffles", name: str | None = None) -> KernelSource:
-    """Return the kernel that loads a tile by its descriptor and brings every register the word it wants.
+def factored_kernel(found: Factorisation, way: Way | None = None, name: str | None = None) -> KernelSource:
+    """Return the kernel that loads a tile by its descriptor and brings every register the element it wants.
 
     The kernel takes ``(map, origin..., words, times, repeats, status)``: ``words`` receives 32 bits per thread and
     register, the register fastest; ``times`` the cycles and nanoseconds of the residual done ``repeats`` times (1 for
@@ -106,7 +109,8 @@ def factored_kernel(found: Factorisation, way: Way = "shuffles", name: str | Non
 
     Args:
         found: A factorisation of places with 32 lanes, carried by a load.
-        way: ``"shuffles"``, or ``"shared"`` for the same residual through shared memory.
+        way: ``"exchanges"``: bits exchanged between words and lanes; ``"shuffles"``: the least number of shuffles of
+            one element each; ``"shared"``: through shared memory. The way of least stated cost when left out.
         name: Kernel symbol; made from the way when left out.
 
     Raises: MalformedError: LA503, LA506, LA883. InfeasibleError: LA504.
@@ -115,13 +119,18 @@ def factored_kernel(found: Factorisation, way: Way = "shuffles", name: str | Non
         >>> import layoutalg as la
         >>> from layoutalg.synth import factorise
         >>> bases = {"register": [(1,), (2,), (8,)], "lane": [(4,), (16,), (32,), (64,), (128,)]}
-        >>> kernel = factored_kernel(factorise(la.LinearLayout.from_bases(bases, {"offset": 256})))
-        >>> kernel.threads, kernel.text.count("= la_shuffle(")
-        (32, 4)
+        >>> found = factorise(la.LinearLayout.from_bases(bases, {"offset": 256}))
+        >>> found.cheapest, factored_kernel(found).text.count("= la_shuffle_xor(")
+        ('exchanges', 2)
+        >>> factored_kernel(found, "shuffles").text.count("= la_shuffle(")
+        4
     """
     steps = CHECK.kind(found, Factorisation, "found").shuffles
-    if way not in ("shuffles", "shared"):
-        raise CHECK.malformed("way", "must be shuffles or shared", way)
+    if found.plan.consumer not in ("tma", "tma.store"):
+        raise CHECK.malformed("found", "must be carried by the copy engine", found.plan.consumer)
+    way = found.cheapest if way is None else way
+    if way not in found.costs:
+        raise CHECK.malformed("way", f"must be one of {', '.join(found.costs)}", way)
     plan = found.plan.descriptor
     launchable(plan, "load")
     registers, threads = steps.registers, steps.lanes * steps.warps
@@ -134,86 +143,62 @@ def factored_kernel(found: Factorisation, way: Way = "shuffles", name: str | Non
         raise CHECK.malformed("found", f"must have at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)
     places = np.array(found.places, dtype=np.int64).reshape(threads, registers)
     offsets = np.asarray(found.carried.table(), dtype=np.int64)[places] * element
-    numbers = _Numbers()
-    loads = [
-        f"    held[{r}] = *(const {WORD_TYPES[element]}*)(tile + {numbers.text(offsets[:, r])});\n"
-        for r in range(registers)
-    ]
-    residual = _shuffled(found, numbers) if way == "shuffles" else _shared(found, numbers)
+    numbers = Numbers()
+    packed = 1 if found.exchange is None or way == "shuffles" else found.exchange.packed
+    words = registers // packed
+    loads, stores = _ends(offsets, element, packed, numbers)
+    written = {"shuffles": _shuffled, "shared": _shared, "exchanges": _exchanged}[way](found, numbers)
     barrier = -(-size // 16) * 16
     scratch = barrier + 16
-    end = scratch + (4 * registers * threads if way == "shared" else 0)
+    end = scratch + (4 * words * threads if way == "shared" else 0)
     parameters = (
         (MAP_TYPE, "map"), *origin_parameters(plan), ("la_u32*", "words"), ("la_u64*", "times"), ("int", "repeats"),
         ("int*", "status"),
     )  # fmt: skip
     name = f"la_factored_{way}" if name is None else checked_name(name)
     text = _BODY.format(
-        title=title(plan), told=f"residual by {way}: {steps}", threads=threads, name=name,
+        title=title(plan), told=f"residual by {way}: {found.costs[way]}", threads=threads, name=name,
         signature=signature(parameters), align=base_align(plan), barrier=barrier, scratch=scratch,
-        bytes=plan.expect_tx_bytes, refusal=refusal_text(plan), registers=registers, loads="".join(loads),
+        bytes=plan.expect_tx_bytes, refusal=refusal_text(plan), words=words, loads=loads, stores=stores,
         issues=issue_text(
             plan, range(len(plan.issues)), 0, "la_tma_load_{rank}d({address}, &map, barrier, {coords});"
         ),
-        residual="".join(f"        {line}\n" for line in residual), tables="".join(numbers.tables),
+        residual="".join(f"        {line}\n" for line in written), tables="".join(numbers.tables),
         shared_parts=numbers.declared(),
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
     )  # fmt: skip
     smem = fitting(end + base_align(plan), plan)
-    return KernelSource(name, PRELUDE + SHUFFLE + text, plan.problem.arch, threads, smem, parameters)
+    return KernelSource(name, PRELUDE + SHUFFLE + EXCHANGE + text, plan.problem.arch, threads, smem, parameters)
 
 
-class _Numbers:
-    """Numbers that depend on the thread, as C text; tables collect what is not affine in its bits."""
-
-    def __init__(self) -> None:
-        self.tables: list[str] = []
-        self.parts: dict[str, str] = {}
-
-    def declared(self) -> str:
-        """Return the statements that compute what expressions share."""
-        return "".join(f"    const la_u32 {name} = {part};\n" for part, name in self.parts.items())
-
-    def text(self, values: IntArray, live: npt.NDArray[np.bool_] | None = None) -> str:
-        """Return an expression in t; at threads that are not live it may be anything."""
-        fit = _affine(values, np.ones(len(values), dtype=bool) if live is None else live)
-        if fit is not None:
-            first, columns = fit
-            if not any(columns):
-                return f"{first}u"
-            parts = [f"(0u - (t >> {bit} & 1u) & {column}u)" for bit, column in enumerate(columns) if column]
-            name = self.parts.setdefault(" ^ ".join(parts), f"of_t{len(self.parts)}")
-            return f"({name} ^ {first}u)" if first else name
-        name = f"la_numbers{len(self.tables)}"
-        listed = ", ".join(str(int(value)) for value in values)
-        self.tables.append(f"__device__ const int {name}[{len(values)}] = {{{listed}}};\n")
-        return f"(la_u32){name}[t]"
+def _ends(offsets: IntArray, element: int, packed: int, numbers: Numbers) -> tuple[str, str]:
+    """The loads of words from the tile and their stores, an element to 32 bits."""
+    registers, wide = offsets.shape[1], 32 // packed
+    kind = WORD_TYPES[element]
+    loads, stores = [], []
+    for word in range(registers // packed):
+        parts = []
+        for part in range(packed):
+            register = word * packed + part
+            place = numbers.text(offsets[:, register])
+            parts.append(f"(la_u32)*(const {kind}*)(tile + {place})" + (f" << {wide * part}" if part else ""))
+            shifted = f"held[{word}] >> {wide * part}" if part else f"held[{word}]"
+            taken = shifted if packed == 1 else f"{shifted} & {(1 << wide) - 1:#x}u"
+            stores.append(f"    words[t * {registers} + {register}] = {taken};\n")
+        loads.append(f"    held[{word}] = {' | '.join(parts)};\n")
+    return "".join(loads), "".join(stores)
 
 
-def _affine(values: IntArray, live: npt.NDArray[np.bool_]) -> tuple[int, tuple[int, ...]] | None:
-    """Return (constant, columns) of an affine map of the thread's bits that has these values at the live threads."""
-    width = (len(values) - 1).bit_length()
-    rows: dict[int, tuple[int, int]] = {}
-    for thread in np.flatnonzero(live).tolist():
-        point, value = thread << 1 | 1, int(values[thread])
-        while point and point.bit_length() in rows:
-            other, theirs = rows[point.bit_length()]
-            point, value = point ^ other, value ^ theirs
-        if point:
-            rows[point.bit_length()] = (point, value)
-        elif value:
-            return None
-    solved = [0] * (width + 1)
-    for length in sorted(rows):
-        point, value = rows[length]
-        for bit in range(length - 1):
-            if point >> bit & 1:
-                value ^= solved[bit]
-        solved[length - 1] = value
-    return solved[0], tuple(solved[1:])
+def _exchanged(found: Factorisation, numbers: Numbers) -> list[str]:
+    """The statements of the exchanges."""
+    plan = found.exchange
+    if plan is None:
+        raise CHECK.malformed("way", "must be another: the residual is no affine map of bits", "exchanges")
+    written = exchanged(plan, [f"held[{word}]" for word in range(plan.words)], numbers)
+    return [*written.lines, *(f"next[{word}] = {name};" for word, name in enumerate(written.words))]
 
 
-def _shuffled(found: Factorisation, numbers: _Numbers) -> list[str]:
+def _shuffled(found: Factorisation, numbers: Numbers) -> list[str]:
     """The statements of the rounds."""
     steps = found.shuffles
     threads = steps.warps * steps.lanes
@@ -245,7 +230,7 @@ def _shuffled(found: Factorisation, numbers: _Numbers) -> list[str]:
     return lines
 
 
-def _chosen(target: str, registers: IntArray, live: npt.NDArray[np.bool_], numbers: _Numbers) -> list[str]:
+def _chosen(target: str, registers: IntArray, live: npt.NDArray[np.bool_], numbers: Numbers) -> list[str]:
     """Statements that set a word to the register that each live thread names."""
     named = np.unique(registers[live])
     if len(named) == 1:
@@ -255,17 +240,26 @@ def _chosen(target: str, registers: IntArray, live: npt.NDArray[np.bool_], numbe
     return lines + [f"{target} = {which} == {other}u ? held[{other}] : {target};" for other in named[1:]]
 
 
-def _shared(found: Factorisation, numbers: _Numbers) -> list[str]:
+def _shared(found: Factorisation, numbers: Numbers) -> list[str]:
     """The statements of the same residual through shared memory."""
-    steps = found.shuffles
+    steps, plan = found.shuffles, found.exchange
     threads = steps.warps * steps.lanes
-    source = steps.source().reshape(-1)
-    where = _scratch(source, steps.registers, threads)
-    at = where.reshape(threads, steps.registers)
-    back = where[source].reshape(threads, steps.registers)
-    lines = [f"scratch[{numbers.text(at[:, r])}] = held[{r}];" for r in range(steps.registers)]
+    words = steps.registers if plan is None else plan.words
+    source = (steps.source() if plan is None else plan.word_source()).reshape(-1)
+    where = _scratch(source, words, threads)
+    at, back = where.reshape(threads, words), where[source].reshape(threads, words)
+    held, lines = [f"held[{word}]" for word in range(words)], list[str]()
+    names = (f"y{number}" for number in itertools.count())
+    if plan is not None:
+        lines, held = repacked(plan.before, held, names)
+    lines += [f"scratch[{numbers.text(at[:, word])}] = {name};" for word, name in enumerate(held)]
     lines.append("la_sync_warp();")
-    lines += [f"next[{r}] = scratch[{numbers.text(back[:, r])}];" for r in range(steps.registers)]
+    loaded = [next(names) for _ in held]
+    lines += [f"const la_u32 {name} = scratch[{numbers.text(back[:, word])}];" for word, name in enumerate(loaded)]
+    if plan is not None:
+        more, loaded = repacked(plan.after, loaded, names)
+        lines += more
+    lines += [f"next[{word}] = {name};" for word, name in enumerate(loaded)]
     lines.append("la_sync_warp();")
     return lines
 

@@ -9,17 +9,21 @@ flat number, and the shuffles bring place x the word of place ``residual(x)``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.exchange import Cost, ExchangePlan
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS
 
+Way = Literal["exchanges", "shuffles", "shared"]
 CHECK = Checker("LA882", "this is not a factorisation")
 SCHEMA = "layoutalg/factorisation/1"
 
@@ -38,6 +42,7 @@ class Factorisation(Shown):
         least: Whether no factorisation of the layout has fewer rounds.
         unique: What all factorisations have in common.
         certificate: That ``layout`` is the composition.
+        exchange: The residual as exchanges of bits between words and lanes; None where it is no affine map of bits.
 
     Raises: MalformedError: LA882.
     """
@@ -51,6 +56,7 @@ class Factorisation(Shown):
     least: bool
     unique: str
     certificate: Certificate
+    exchange: ExchangePlan | None = None
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA882")
@@ -69,6 +75,22 @@ class Factorisation(Shown):
         """Shuffle instructions of a thread, one 32-bit word each."""
         return len(self.shuffles.rounds)
 
+    @property
+    def costs(self) -> Mapping[Way, Cost]:
+        """What the residual costs a thread, by the way that a kernel takes; no way is there that it cannot take."""
+        shared = Cost(turns=2 * self.shuffles.registers if self.rounds else 0)
+        found: dict[Way, Cost] = {}
+        if self.exchange is not None:
+            found["exchanges"] = self.exchange.cost
+            shared = self.exchange.shared_cost
+        found["shuffles"], found["shared"] = self.shuffles.cost, shared
+        return MappingProxyType(found)
+
+    @property
+    def cheapest(self) -> Way:
+        """The way of least stated cost."""
+        return min(self.costs, key=lambda way: self.costs[way].cycles)
+
     def __str__(self) -> str:
         count = self.rounds
         told = "no shuffle" if not count else f"{count} shuffle{'s' if count > 1 else ''} a thread"
@@ -80,8 +102,10 @@ class Factorisation(Shown):
                 f"  carried     {self.carried}",
                 f"  residual    {self.residual}",
                 f"  unique      {self.unique}",
+                *(f"  {way:<11} {cost}{', the cheapest' if way == self.cheapest else ''}"
+                  for way, cost in (self.costs.items() if count else ())),
             )
-        )
+        )  # fmt: skip
 
     def to_json(self) -> dict[str, object]:
         """Return the answer as JSON-ready data; layouts as their texts."""
@@ -92,4 +116,6 @@ class Factorisation(Shown):
             "plan": self.plan.to_json(), "places": self.places,
             "shuffles": self.shuffles.to_json(),
             "certificate": self.certificate.to_json(),
+            "exchange": None if self.exchange is None else self.exchange.to_json(),
+            "costs": {way: cost.to_json() for way, cost in self.costs.items()}, "cheapest": self.cheapest,
         }  # fmt: skip

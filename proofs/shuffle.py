@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.exchange import Cost
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA881", "this is not a plan of shuffles")
@@ -108,6 +109,16 @@ class ShufflePlan:
         wide = [len({value for row in rows for value in row} - {NONE}) for each in self.rounds for rows in
                 (each.send, each.into)]  # fmt: skip
         return max(wide, default=0)
+
+    @property
+    def cost(self) -> Cost:
+        """Instructions of a thread; for each register that is chosen among beyond the first a comparison, a select."""
+        selects = 0
+        for each in self.rounds:
+            sent = {value for row in each.send for value in row}
+            written = {value for row in each.into for value in row}
+            selects += 2 * (len(sent) - 1) + (2 * len(written - {NONE}) if len(written) > 1 else 0)
+        return Cost(shuffles=len(self.rounds), selects=selects)
 
     def run(self, words: Any) -> npt.NDArray[Any]:
         """Return what every register holds after the rounds.

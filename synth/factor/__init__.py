@@ -38,6 +38,7 @@ from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
+from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carriers, run_bits
 from layoutalg.synth.factor.orders import Order, first_mixed, tried
 from layoutalg.synth.factor.question import IntArray, Question, read
@@ -257,7 +258,8 @@ def _made(
         wanted = _map(question.axes, (("offset", 1 << int(question.offsets.max()).bit_length()),), question.offsets)
     certificate = composition(_flat(carried), _flat(residual), _flat(wanted))
     places = tuple(at.tolist())
-    return Factorisation(question.layout, carried, residual, plan, places, steps, least, unique, certificate)
+    exchange = exchanges(place[source][at].reshape(shape), question.dtype.bits)
+    return Factorisation(question.layout, carried, residual, plan, places, steps, least, unique, certificate, exchange)
 
 
 def _flat(layout: Any) -> Any:

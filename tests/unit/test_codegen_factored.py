@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import struct
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth import factorise
 
-WAYS: tuple[Literal["shuffles", "shared"], ...] = ("shuffles", "shared")
+WAYS: tuple[Literal["exchanges", "shuffles", "shared"], ...] = ("exchanges", "shuffles", "shared")
 
 
 def drawn(seed: int, registers: int, warps: int) -> LinearLayout:
@@ -37,23 +38,77 @@ def drawn(seed: int, registers: int, warps: int) -> LinearLayout:
     return LinearLayout(axes, (("offset", n),), columns, columns[2])
 
 
-def factored(layout: LinearLayout) -> Factorisation:
-    found = factorise(layout)
+def local_bytes(code: bytes) -> int:
+    """Bytes of local memory of a thread: the largest frame that the ``.nv.info`` section of machine code states."""
+    (table,), (entry, count, names_at) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HHH", code, 58)
+    heads = [struct.unpack_from("<IIQQQQ", code, table + entry * place) for place in range(count)]
+    names = heads[names_at][4]
+    frames = [0]
+    for name, _, _, _, first, size in heads:
+        if code[names + name :].split(b"\0", 1)[0] != b".nv.info":
+            continue
+        at = first
+        while at < first + size:
+            form, attribute, length = struct.unpack_from("<BBH", code, at)
+            if form == 4 and attribute == 0x11:  # frame size of a function
+                frames.append(struct.unpack_from("<I", code, at + 8)[0])
+            at += 4 + (length if form == 4 else 0)
+    return max(frames)
+
+
+def swapped(seed: int, registers: int, warps: int, dtype: str) -> LinearLayout:
+    """A plain tile after two exchanges of a register bit and a lane bit, the highest registers staying."""
+    rng = random.Random(seed)
+    n = registers + 5 + warps
+    columns = [1 << bit for bit in range(n)]
+    for one, other in zip(
+        rng.sample(range(registers), min(2, registers - 1)), rng.sample(range(registers, registers + 5), 2),
+        strict=False,
+    ):  # fmt: skip
+        columns[one], columns[other] = columns[other], columns[one]
+    axes = (("register", registers), ("lane", 5), ("warp", warps))
+    return LinearLayout(axes, (("offset", n),), tuple(columns), columns[registers])
+
+
+SHFL_XOR = 0xF89
+"""Low twelve bits of a shuffle whose operands are constants."""
+
+
+def instructions(code: bytes) -> list[int]:
+    """The low twelve bits of every instruction of the kernel."""
+    (table,), (entry, count, names_at) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HHH", code, 58)
+    heads = [struct.unpack_from("<IIQQQQ", code, table + entry * place) for place in range(count)]
+    names = heads[names_at][4]
+    return [
+        struct.unpack_from("<H", code, first + at)[0] & 0xFFF
+        for name, _, _, _, first, size in heads
+        if code[names + name :].startswith(b".text.")
+        for at in range(0, size, 16)
+    ]
+
+
+def factored(layout: LinearLayout, dtype: str = "bf16") -> Factorisation:
+    found = factorise(layout, dtype=dtype)
     assert isinstance(found, Factorisation)
     return found
 
 
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
-@pytest.mark.parametrize(("seed", "registers", "warps"), [(0, 3, 1), (1, 3, 0), (2, 4, 2), (3, 2, 1)])
-def test_the_text_brings_every_register_its_element(seed: int, registers: int, warps: int) -> None:
-    layout = drawn(seed, registers, warps)
-    found = factored(layout)
+@pytest.mark.parametrize(
+    ("seed", "registers", "warps", "dtype"),
+    [(0, 3, 1, "bf16"), (1, 3, 0, "bf16"), (2, 4, 2, "bf16"), (3, 2, 1, "bf16"), (4, 4, 1, "u8"), (6, 3, 0, "f32"),
+     (8, 5, 0, "u8")],
+)  # fmt: skip
+def test_the_text_brings_every_register_its_element(seed: int, registers: int, warps: int, dtype: str) -> None:
+    layout = drawn(seed, registers, warps) if dtype == "bf16" else swapped(seed, registers, warps, dtype)
+    found = factored(layout, dtype)
     plan = found.plan.descriptor
-    elements = plan.problem.byte_span()[1] // 2
-    store = np.zeros(elements + 256, dtype=np.uint16)
-    values = store[-store.ctypes.data % 256 // 2 :][:elements]
-    values[:] = np.random.default_rng(seed).integers(0, 1 << 16, elements)
-    shared = np.empty(layout.size, dtype=np.uint16)
+    kind = {"bf16": np.uint16, "u8": np.uint8, "f32": np.uint32}[dtype]
+    elements = plan.problem.byte_span()[1] // np.dtype(kind).itemsize
+    store = np.zeros(elements + 256, dtype=kind)
+    values = store[-store.ctypes.data % 256 // store.itemsize :][:elements]
+    values[:] = np.random.default_rng(seed).integers(0, 256**store.itemsize, elements)
+    shared = np.empty(layout.size, dtype=kind)
     shared[found.carried.table()] = values[: layout.size]
     for way in WAYS:
         words, times = np.zeros(layout.size, dtype=np.uint32), np.zeros(2, dtype=np.uint64)
@@ -66,10 +121,34 @@ def test_the_text_brings_every_register_its_element(seed: int, registers: int, w
 
 
 @pytest.mark.compile
-def test_both_ways_compile() -> None:
-    found = factored(drawn(4, 4, 1))
+@pytest.mark.parametrize(("seed", "registers"), [(4, 4), (7, 5)])
+def test_every_way_compiles(seed: int, registers: int) -> None:
+    found = factored(drawn(seed, registers, 1))
     for way in WAYS:
         assert to_cubin(factored_kernel(found, way))[:4] == b"\x7fELF"
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("seed", [4, 6, 8])
+def test_exchanges_are_the_instructions_counted_and_no_words_lie_in_local_memory(seed: int) -> None:
+    found = factored(swapped(seed, 4, 1, "f32"), "f32")
+    assert found.exchange is not None
+    once = found.exchange.cost.shuffles
+    code = to_cubin(factored_kernel(found, "exchanges"))
+    assert local_bytes(code) < 4 * found.exchange.words
+    shuffles = instructions(code).count(SHFL_XOR)
+    assert once
+    assert shuffles % once == 0
+    assert shuffles // once == 5  # four turns of the loop, and the rest one by one
+
+
+@pytest.mark.compile
+def test_the_measure_of_local_memory_sees_some() -> None:
+    text = (
+        'extern "C" __global__ void k(int* p, int n) { int a[64]; for (int i = 0; i < 64; ++i) a[i] = p[i];'
+        " for (int i = 0; i < n; ++i) a[p[i] & 63] += i; for (int i = 0; i < 64; ++i) p[i] = a[(i * n) & 63]; }"
+    )
+    assert local_bytes(to_cubin(text)) >= 256
 
 
 def test_what_no_kernel_runs_is_refused() -> None:

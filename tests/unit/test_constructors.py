@@ -30,6 +30,7 @@ from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type
+from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
@@ -47,6 +48,7 @@ from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import admissible, factorise, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
+from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model
@@ -73,6 +75,8 @@ NAMED = synthesize_symbolic(SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8
 RAGGED = synthesize_ragged(Tensor((64, 64)), (16, 64), strategy="overfetch")
 DESCRIPTOR = wgmma_facts.MatrixDescriptor(0, 16, 1024, 0, "128B")
 FACTORED = factorise(LinearLayout.from_bases({"register": [(8,)], "lane": [(1,), (2,), (4,)]}, {"offset": 16}))
+
+EXCHANGED = exchanges(np.array([[[0, 2], [1, 3]]]))
 
 CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
 
@@ -152,6 +156,13 @@ VALUES: dict[type, object] = {
     AccessForm: access_form("ldmatrix.x4"),
     Factorisation: FACTORED,
     ShufflePlan: FACTORED.shuffles,
+    ExchangePlan: EXCHANGED,
+    Choose: Choose(1, 2),
+    Exchange: Exchange(1, 2, 1, 2),
+    Move: Move((1, 2), (2,), 1),
+    Rename: Rename((2, 1), 1),
+    Repack: EXCHANGED.before,
+    Cost: EXCHANGED.cost,
     Round: FACTORED.shuffles.rounds[0],
     PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
     BulkPlan: BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16))),
