@@ -2,8 +2,9 @@
 
     python3 benchmarks/device_im2col_stores.py --out DIR [--scale 1.0] [--seconds 150]
 
-Needs a GPU with compute capability 9.0 and its driver. Writes ``stores.npz`` (every case and the global window that it
-left) and ``summary.json`` (per group: completed, refused, faults, windows that are not the one predicted).
+Needs a GPU with compute capability 9.0 and its driver. Writes ``stores.npz`` and, of those that may fault,
+``risky.npz`` (every case and the global window that it left), and ``summary.json`` (per group: completed, refused,
+faults, windows that are not the one predicted).
 
 Notation: ``params``, ``coords`` as in ``device_tma_modes``. Word i of shared memory holds 0x40000000 + i, the window of
 global memory was 0xA5 throughout, and the tensor's base lies ``HOME`` bytes after the window's start.
@@ -154,28 +155,41 @@ def reach(p: list[int]) -> int:
 
 
 def group_of(how: str, case: dict[str, object]) -> str:
-    """Return the group of a case: stores that start at a negative coordinate stand apart, they may fault."""
-    p, rank = case["params"], case["params"][1]
-    below = [mode for mode, start in enumerate(case["coords"][:rank]) if start < 0]
-    if not below:
-        return f"{case['mode']}/{how}"
-    spatial = range(1, rank - 1) if case["mode"] == "tile" or p[25] == 0 else range(rank - _SPATIAL)
-    if case["mode"] == "tile":
-        return "tile/negative"
-    return "im2col/negative_" + ("spatial" if set(below) <= set(spatial) else "other")
+    """Return the group of a case; stores that may fault stand apart: box beyond the tensor, negative starts."""
+    p, rank, mode = case["params"], case["params"][1], case["mode"]
+    if mode == "im2col":
+        if min(p[12:15]) < 0 or max(p[15:18]) > 0:
+            return "risky/beyond"
+        if how == "outside":
+            return "risky/outside"
+    if min(case["coords"][:rank]) < 0:
+        last = {"im2col": "im2col", "tile": "interleaved"}[mode]
+        return f"risky/negative_{last}" + ("_n" if case["coords"][rank - 1] < 0 else "")
+    return f"{mode}/{how}"
+
+
+def pulled_inside(rng: np.random.Generator, case: dict[str, object]) -> None:
+    """Move the corner's box of a case into the tensor, and the start into the box."""
+    p, rank, coords = case["params"], case["params"][1], case["coords"]
+    first = 0 if p[25] else 1
+    for j in range(rank - _SPATIAL):
+        extent = p[3 + first + j]
+        p[12 + j] = min(max(p[12 + j], 0), extent - 1)
+        p[15 + j] = max(min(p[15 + j], 0), p[12 + j] - extent + 1)
+        coords[first + j] = int(rng.integers(p[12 + j], extent + p[15 + j]))
 
 
 def groups(scale: float) -> dict[str, list[dict[str, object]]]:
     """Return random stores by group; those that may fault are few."""
     sizes = {"plain": 160, "steps": 120, "steps_c": 40, "channels": 60, "batch": 40, "swizzle": 100, "narrow": 60,
-             "shifted": 40, "mixed": 120, "outside": 8, "interleaved_im2col": 120, "interleaved": 240}  # fmt: skip
+             "shifted": 40, "mixed": 120, "outside": 0, "interleaved_im2col": 120, "interleaved": 240}  # fmt: skip
+    risky = 20
     found: dict[str, list[dict[str, object]]] = {}
-    most = {"tile/negative": 24, "im2col/negative_spatial": 80, "im2col/negative_other": 24}
     for number, (how, count) in enumerate(sizes.items()):
         rng = np.random.default_rng(6100 + number)
-        count = max(4, int(count * scale))
-        taken = 0
-        while taken < count:
+        taken = drawn = 0
+        while taken < int(count * scale) or drawn < 400:
+            drawn += 1
             if how.startswith("interleaved"):
                 case = modes.random_interleaved(rng, "im2col" if how.endswith("im2col") else "tile")
             else:
@@ -183,15 +197,15 @@ def groups(scale: float) -> dict[str, list[dict[str, object]]]:
             if case is None or reach(case["params"]) > WINDOW_BYTES - 1024:
                 continue
             case["offsets"] = []
+            if case["mode"] == "im2col" and how != "outside" and rng.random() < 0.9:
+                pulled_inside(rng, case)
+            group = group_of(how, case)
             if rng.random() < 0.9 and (predicted(case) != POISON).sum() < 64:
                 continue  # most stores are to write something
-            group = group_of(how, case)
-            if group in most and how != "outside":
-                if len(found.get(group, ())) < max(4, int(most[group] * scale)):
-                    found.setdefault(group, []).append(case)
-                continue
-            taken += 1
-            found.setdefault("im2col/outside" if how == "outside" else group, []).append(case)
+            most = min(risky, 4 + number * 4) if group.startswith("risky") else int(count * scale)
+            if len(found.get(group, ())) < most:
+                found.setdefault(group, []).append(case)
+                taken += not group.startswith("risky")
     return found
 
 
@@ -240,8 +254,15 @@ def worker(arguments: argparse.Namespace) -> None:
 
 def summarise(out: Path) -> dict[str, dict[str, object]]:
     """Compare every window with the prediction; return per group what came of it."""
-    with np.load(out / "stores.npz", allow_pickle=False) as stored:
-        data = dict(stored)
+    told: dict[str, dict[str, object]] = {}
+    for name in ("stores", "risky"):
+        with np.load(out / f"{name}.npz", allow_pickle=False) as stored:
+            told |= compared(dict(stored))
+    return told
+
+
+def compared(data: dict[str, np.ndarray]) -> dict[str, dict[str, object]]:
+    """Return per group of one file what came of its cases."""
     told: dict[str, dict[str, object]] = {}
     for i, group in enumerate(data["group"].tolist()):
         width = 29 if data["mode"][i] == "im2col" else 26
@@ -294,7 +315,8 @@ def main() -> None:
     if arguments.what == "compile":
         return
     campaign = modes.Campaign(out, cubins, arguments.seconds, __file__, WINDOW_BYTES)
-    campaign.section("stores", drawn, 20)
+    campaign.section("stores", {k: v for k, v in drawn.items() if not k.startswith("risky")}, 20)
+    campaign.section("risky", {k: v for k, v in drawn.items() if k.startswith("risky")}, 1)
     facts = subprocess.run(
         ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True
     ).stdout.strip()
