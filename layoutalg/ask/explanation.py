@@ -227,12 +227,11 @@ def _map_facts(tm: hardware.TensorMap, target: str) -> Iterable[Fact]:
     if documented:
         found = [violation.to_json() for violation in documented]
         yield said("undocumented", [str(violation) for violation in documented], found)
-    if tm.interleave == "NONE":
-        transaction, footprint = hardware.transaction_bytes(tm), hardware.footprint_bytes(tm)
-        period = hardware.swizzle_period_bytes(tm.swizzle)
-        yield said("barrier", f"{transaction} bytes a copy", {"bytes": transaction})
-        text = f"{footprint} bytes, base aligned to {period}"
-        yield said("shared", text, {"bytes": footprint, "align_bytes": period})
+    transaction, footprint = hardware.transaction_bytes(tm), hardware.footprint_bytes(tm)
+    period = hardware.swizzle_period_bytes(tm.swizzle)
+    yield said("barrier", f"{transaction} bytes a copy", {"bytes": transaction})
+    text = f"{footprint} bytes, base aligned to {period}"
+    yield said("shared", text, {"bytes": footprint, "align_bytes": period})
 
 
 def _document(document: dict[str, object], target: str) -> Explanation:

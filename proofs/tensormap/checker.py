@@ -36,6 +36,7 @@ from layoutalg.proofs.tensormap.presburger import sampled_origins
 from layoutalg.proofs.tensormap.swizzle import period_bytes
 from layoutalg.proofs.tensormap.walk import (
     ADDRESS_LIMIT,
+    SLICES,
     MismatchError,
     UndecidedError,
     Walk,
@@ -185,8 +186,8 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
 
 def _check_issues(plan: TensorMapPlan) -> None:
     """Shared-memory destinations are where the engine can reach them."""
-    if plan.tensor_map.interleave != "NONE":
-        raise MismatchError("interleaved maps are not modelled", field="interleave", got=plan.tensor_map.interleave)
+    if plan.tensor_map.interleave != "NONE" and plan.direction == "store":
+        raise MismatchError("interleaved stores are not modelled", field="interleave", got=plan.tensor_map.interleave)
     for index, issue in enumerate(plan.issues):
         if issue.smem_offset_bytes < 0 or issue.smem_offset_bytes % limits.SMEM_DESTINATION_ALIGN_BYTES:
             raise MismatchError(
@@ -266,7 +267,9 @@ def _report_address(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
 
 
 def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
-    """The engine raises an illegal instruction where the inner start coordinate is off 16 bytes."""
+    """The engine raises an illegal instruction where the inner start coordinate is off 16 bytes; slices never are."""
+    if plan.tensor_map.interleave != "NONE":
+        return
     size = hardware.element_bytes(plan.tensor_map.dtype)
     for index, issue in enumerate(plan.issues):
         if issue.coords[0] * size % 16:
@@ -301,7 +304,7 @@ def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
     ratio = promotion(plan)
     origins = _origins(plan)
     floor = 0 if plan.direction == "store" else -(2**31)
-    for j, terms in enumerate(moves):
+    for j, terms in enumerate(moves[-len(plan.tensor_map.dims) :]):
         scale = ratio if j == 0 else 1
         stated = [issue.coords[j] for issue in plan.issues]
         for extreme in (min, max):
@@ -324,7 +327,7 @@ def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
 def _check_reach(plan: TensorMapPlan) -> None:
     """The map covers no byte outside the tensor, whose elements lie on both sides of the first where strides fall."""
     tm = plan.tensor_map
-    last = tm.base_address + tm.dims[0] * hardware.element_bytes(tm.dtype)
+    last = tm.base_address + tm.dims[0] * SLICES.get(tm.interleave, hardware.element_bytes(tm.dtype))
     last += sum((extent - 1) * stride for extent, stride in zip(tm.dims[1:], tm.strides_bytes, strict=True))
     first, end = plan.problem.byte_span()
     if tm.base_address < first:

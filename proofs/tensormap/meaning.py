@@ -94,8 +94,8 @@ def table(plan: TensorMapPlan) -> IntArray:
 def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
     """Return the global and the shared byte address of every problem element that the issues write."""
     tm, size = plan.tensor_map, plan.problem.element_bytes
-    counts, wide = hardware.loaded_counts(tm), hardware.element_bytes(tm.dtype)
-    total = len(plan.issues) * math.prod(counts) * (wide // size)
+    counts, wide, unit = hardware.loaded_counts(tm), hardware.element_bytes(tm.dtype), hardware.unit_bytes(tm)
+    total = len(plan.issues) * math.prod(counts) * (unit // size)
     if wide % size or not 0 < total <= WALK_ELEMENTS:
         raise _nothing(plan, f"the issues write {total} elements")
     reserve("what a plan writes", total, 64)
@@ -103,11 +103,14 @@ def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
     linear = meaning.base if isinstance(meaning, ComposedLayout) else meaning
     parts = np.arange(wide // size, dtype=np.int64) * size
     inside = (np.asarray(linear.table(), dtype=np.int64)[:, None] + parts).reshape(-1)
-    strides = (wide, *tm.strides_bytes)
-    steps = [stride * (tm.element_strides[mode] if mode else 1) for mode, stride in enumerate(strides)]
-    point = np.arange(math.prod(counts), dtype=np.int64)
+    strides = (unit, *tm.strides_bytes)
+    steps = tm.element_strides if tm.interleave != "NONE" else (1, *tm.element_strides[1:])
+    walked = [(count, step * stride) for count, step, stride in zip(counts, steps, strides, strict=True)]
+    if tm.interleave != "NONE":
+        walked.insert(0, (unit // wide, wide))  # the elements of a slice
+    point = np.arange(math.prod(count for count, _ in walked), dtype=np.int64)
     reached, place = np.zeros(point.size, dtype=np.int64), 1
-    for count, step in zip(reversed(counts), reversed(steps), strict=True):  # the first mode of a table is fastest
+    for count, step in reversed(walked):  # the first mode of a table is fastest
         reached += point // place % count * step
         place *= count
     box = (reached[:, None] + parts).reshape(-1)
@@ -141,8 +144,8 @@ def _ever_in_bounds(plan: TensorMapPlan) -> npt.NDArray[np.bool_]:
 
 def _form(tile: SharedTile, element_bytes: int) -> CuteLayout | ComposedLayout:
     """A tile's digits as a CuTe layout behind its swizzle."""
-    shape = tuple(_mode([extent for extent, _ in digits]) for digits in tile.modes)
-    stride = tuple(_mode([stride for _, stride in digits]) for digits in tile.modes)
+    shape = tuple(_mode([extent for extent, _ in digits], 1) for digits in tile.modes)
+    stride = tuple(_mode([stride for _, stride in digits], 0) for digits in tile.modes)
     inner = CuteLayout(shape, stride)
     xor = SWIZZLE_TABLE[tile.swizzle].xor
     if not xor and not tile.base:
@@ -152,8 +155,8 @@ def _form(tile: SharedTile, element_bytes: int) -> CuteLayout | ComposedLayout:
     return ComposedLayout(plain, tile.base, inner)
 
 
-def _mode(values: list[int]) -> Any:
-    return values[0] if len(values) == 1 else tuple(values)
+def _mode(values: list[int], none: int) -> Any:
+    return values[0] if len(values) == 1 else tuple(values) or none
 
 
 def _nothing(plan: TensorMapPlan, because: str) -> RepresentabilityError:

@@ -45,7 +45,9 @@ def _lines(plan: TensorMapPlan) -> Iterator[str]:
     tm = plan.tensor_map
     many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
     head = "unproved" if plan.certificate is None else "admissible"
-    yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}"
+    yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}" + (
+        "" if tm.interleave == "NONE" else f", interleave {tm.interleave}"
+    )
     steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
     yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
     starts = coordinates(plan.issues, plan.origin_map)

@@ -29,6 +29,8 @@ IntArray = npt.NDArray[np.int64]
 MAX_COEFFICIENT = 2**60
 ADDRESS_LIMIT = 2**62
 CHUNK_BYTES = 16
+SLICES = {"16B": 16, "32B": 32}
+"""Bytes of a slice by interleave, as measured."""
 PHASES = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
 """How many rows of 128 bytes differ in their phase, which is also the number of chunks in a span, as measured."""
 
@@ -50,7 +52,8 @@ class Walk:
     """One row per element the issues of a tile touch, at the tile origin 0.
 
     Args:
-        coords: Per map dimension the coordinate in problem elements (a promoted inner element counts as several).
+        coords: Per map dimension the coordinate in problem elements (a promoted inner element counts as several). Of an
+            interleaved map the first is the element within its slice, which nothing moves, and the others follow.
         extents: Map extents in problem elements.
         steps_bytes: Byte stride per map dimension, in the same units.
         tile_coords: Per tile dimension the tile coordinate whose requested shared address the element lands on.
@@ -80,7 +83,10 @@ def first(flags: npt.NDArray[np.bool_]) -> int | None:
 
 
 def promotion(plan: TensorMapPlan) -> int:
-    """Return how many problem elements one map element carries; refute a type that would change the bits."""
+    """Return how many problem elements one map element carries; refute a type that would change the bits.
+
+    What an interleaved map counts is the slice, whatever its type.
+    """
     mine, wanted = plan.tensor_map.dtype, plan.problem.dtype
     if mine == wanted:
         return 1
@@ -90,7 +96,7 @@ def promotion(plan: TensorMapPlan) -> int:
         raise MismatchError(
             "the map's element type does not carry the tensor's bits", field="dtype", expected=wanted, got=mine
         )
-    return sizes[0] // sizes[1]
+    return sizes[0] // sizes[1] if plan.tensor_map.interleave == "NONE" else 1
 
 
 def walk(plan: TensorMapPlan) -> Walk:
@@ -102,9 +108,8 @@ def walk(plan: TensorMapPlan) -> Walk:
     clock.check("the walk of a tile")
     ratio = promotion(plan)
     size = problem.element_bytes
-    rank = len(tm.dims)
-    counts = [tm.box[0] * ratio] + [-(-tm.box[j] // tm.element_strides[j]) for j in range(1, rank)]
-    steps = [1] + [tm.element_strides[j] for j in range(1, rank)]  # mode 0's element stride is ignored by the engine
+    counts, extents, steps, strides = _dimensions(plan, ratio)
+    rank = len(counts)
     total = len(plan.issues) * math.prod(counts)
     if total > WALK_ELEMENTS or total == 0:
         raise MismatchError("the issues do not cover the tile", issues=len(plan.issues), walked=total)
@@ -113,7 +118,7 @@ def walk(plan: TensorMapPlan) -> Walk:
         raise MismatchError(
             "a start coordinate leaves 32 bits", coords=[list(issue.coords) for issue in plan.issues][:4]
         )
-    starts = np.array([issue.coords for issue in plan.issues], dtype=np.int64)
+    starts = np.array([(0,) * (rank - len(tm.dims)) + issue.coords for issue in plan.issues], dtype=np.int64)
     # Axes of the walk: issue, then the map dimensions slowest first, so that a C-order ravel has dimension 0 fastest.
     shape = (len(plan.issues), *reversed(counts))
     pitches = _pitches_bytes(tm, counts, size)
@@ -132,8 +137,24 @@ def walk(plan: TensorMapPlan) -> Walk:
     addresses = _phased(tm.swizzle, np.broadcast_to(offset, shape).reshape(-1))
     rows = _owners(plan, addresses)
     tile_coords = tuple(axis.astype(np.int64) for axis in np.unravel_index(rows, problem.tile))
-    extents = (tm.dims[0] * ratio, *tm.dims[1:])
-    return Walk(tuple(coords), extents, (size, *tm.strides_bytes), tile_coords, addresses, footprint)
+    return Walk(tuple(coords), extents, strides, tile_coords, addresses, footprint)
+
+
+def _dimensions(plan: TensorMapPlan, ratio: int) -> tuple[list[int], tuple[int, ...], list[int], tuple[int, ...]]:
+    """Counts, extents, element strides and byte strides of what the engine walks, the fastest first, in elements.
+
+    An interleaved map walks slices: their elements are a dimension of their own, every element stride acts, and along
+    the last dimension but one there is one slice.
+    """
+    tm, size = plan.tensor_map, plan.problem.element_bytes
+    counts = [-(-box // step) for box, step in zip(tm.box, tm.element_strides, strict=True)]
+    if tm.interleave == "NONE":  # mode 0's element stride is ignored by the engine
+        counts[0] = tm.box[0] * ratio
+        return counts, (tm.dims[0] * ratio, *tm.dims[1:]), [1, *tm.element_strides[1:]], (size, *tm.strides_bytes)
+    counts[-2] = 1
+    unit = SLICES[tm.interleave]
+    many = unit // size
+    return [many, *counts], (many, *tm.dims), [1, *tm.element_strides], (size, unit, *tm.strides_bytes)
 
 
 def _phased(swizzle: str, addresses: IntArray) -> IntArray:
@@ -155,7 +176,7 @@ def _axis(values: Sequence[int] | IntArray, position: int, rank: int) -> IntArra
 def _pitches_bytes(tm: hardware.TensorMap, counts: Sequence[int], size: int) -> list[int]:
     """Byte distance in shared memory between neighbours along each map dimension, before the XOR; last, the total."""
     row = counts[0] * size
-    if tm.swizzle != "NONE":  # a row narrower than the span still occupies the whole span
+    if tm.swizzle != "NONE" and tm.interleave == "NONE":  # a row narrower than the span still occupies the whole span
         row = max(row, CHUNK_BYTES * PHASES.get(tm.swizzle, 1))
     pitches = [size]
     for count in counts[1:]:
@@ -201,7 +222,7 @@ def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
 
 
 def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
-    """Return, per map dimension, {tile dimension: coordinate change per step of the origin lattice}.
+    """Return, per dimension of the walk, {tile dimension: coordinate change per step of the origin lattice}.
 
     Raises: MismatchError: an origin term does not divide on the lattice, so the coordinate would not be linear.
     """
@@ -222,4 +243,4 @@ def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
         if any(abs(value) > MAX_COEFFICIENT for value in row.values()):
             raise MismatchError("an origin term leaves 60 bits", map_dim=j)
         answer.append({dim: value for dim, value in row.items() if value})
-    return answer
+    return answer if plan.tensor_map.interleave == "NONE" else [{}, *answer]  # nothing moves the elements of a slice

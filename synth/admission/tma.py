@@ -9,6 +9,8 @@ fuse) and any others. A refusal is true for all tensors, in both directions and 
 without interleave writes the tile, whole and in bounds, by copies that write no byte twice and nothing else; the proof
 stands at ``synth.tensormap.pitches``. An admission is a plan that the checker proved. What is neither (a system of
 pitches with solutions, of which the planner proves none) is ``Unknown``. Where a tensor is given, the planner decides.
+Interleaved maps are asked for by the option ``interleave``: admitted by proof, refused where a chunk of 16 bytes says
+no, and else ``Unknown``.
 """
 
 from __future__ import annotations
@@ -23,10 +25,12 @@ from typing import Any
 from layoutalg.ground.errors import BudgetError, MalformedError, Repair, RepresentabilityError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, meaning
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
@@ -55,6 +59,8 @@ DIRECTIONS: Mapping[str, str] = MappingProxyType(
         **{f"tma.reduce.{name}": "store" for name in REDUCTIONS},
     }
 )
+SLICES = ("16B", "32B")
+"""Kinds of interleaved maps."""
 MOST_FITS = 256
 """Proposals of pitches that are listed."""
 TRIED = 6
@@ -66,7 +72,8 @@ _ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD
 def find(request: Request) -> Admission:
     """Return the TensorMap plan, or why there is none.
 
-    Options: ``tensor``, what the tile is one of; ``issues``, the most copies; ``oob``, the weakest out-of-bounds class.
+    Options: ``tensor``, what the tile is one of; ``issues``, the most copies; ``oob``, the weakest out-of-bounds class;
+    ``interleave``: ``"NONE"``, ``"16B"``, ``"32B"`` or ``"any"``, the kinds of map that may carry it.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -75,7 +82,7 @@ def find(request: Request) -> Admission:
         >>> print(admissible("(64,64):(72,1)", "tma").rules)
         ('SMEM_DENSE',)
     """
-    request.only("tensor", "issues", "oob")
+    request.only("tensor", "issues", "oob", "interleave")
     if request.consumer not in DIRECTIONS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
     words = request.consumer.split(".")
@@ -109,7 +116,38 @@ def carried(request: Request, direction: str) -> Admission:
         return _planned(request, request.problem, most)
     if "tensor" in request.options:
         return _of_tensor(request, direction, most)
+    if _interleave(request) in SLICES:
+        return _of_slices(request, direction, most)
     return _of_any(request, direction, most)
+
+
+def _interleave(request: Request) -> str:
+    """Return the option of that name."""
+    given = request.options.get("interleave", "NONE")
+    known = (*hardware.INTERLEAVES, "any")
+    if given not in known:
+        raise CHECK.malformed("interleave", f"must be one of {', '.join(known)}", given)
+    return str(given)
+
+
+def _of_slices(request: Request, direction: str, most: int | None) -> Admission:
+    """Decide for some tensor and a map with slices: pitches far apart, then those of the fits of plain maps."""
+    rank = len(request.extents)
+    along = [int(request.offsets[tuple(int(at == dim) for at in range(rank))]) if extent > 1 else 0
+             for dim, extent in enumerate(request.extents)]  # fmt: skip
+    far = tuple(1 if step == 1 else FAR << 2 * (rank - dim) for dim, step in enumerate(along))
+    fitting = [one.strides for one in itertools.islice(_fits(request, None), MOST_FITS) if isinstance(one, Fit)]
+    said = ""
+    for strides in list(dict.fromkeys([far, *fitting]))[:TRIED]:
+        for problem in _problems(request, direction, strides):
+            try:
+                made = synthesize_tensormap(problem, repair=False, interleave=_interleave(request))
+            except InadmissibleError as error:
+                said = said or str(error.violations[0])
+                continue
+            if most is None or len(made.issues) <= most:
+                return _admitted(request, made)
+    return Unknown(f"no tensor was found whose tile an interleaved map carries: {said}", ("pitches", "planner"))
 
 
 def _of_any(request: Request, direction: str, most: int | None) -> Admission:
@@ -237,14 +275,18 @@ def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
 
 def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> Admission:
     """Ask the planner."""
+    interleave = _interleave(request)
     try:
-        made = synthesize_tensormap(problem)
+        made = synthesize_tensormap(problem, interleave=interleave)
     except InadmissibleError as error:
         broken = error.violations
         evidence = _evidence(problem)
+        if interleave != "NONE" and evidence is None:
+            return Unknown(f"no interleaved map was found: {broken[0]}", ("planner",))
+        repairs = (*error.repairs, *(_sliced(problem) if interleave == "NONE" else ()))
         return Refused(
             request.consumer, request.target, request.dtype.name, tuple(one.rule for one in broken),
-            tuple(one.message for one in broken), {}, error.repairs, evidence,
+            tuple(one.message for one in broken), {}, repairs, evidence if interleave == "NONE" else None,
         )  # fmt: skip
     if made.smem_align_bytes > request.align_bytes:
         text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
@@ -254,12 +296,37 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
     return _admitted(request, made)
 
 
+def _sliced(problem: TensorMapProblem) -> Iterator[Repair]:
+    """Yield the first kind of interleaved map that carries what no plain one does; it was planned and proved."""
+    for kind in SLICES:
+        try:
+            made = synthesize_tensormap(problem, repair=False, interleave=kind)
+        except (InadmissibleError, BudgetError):
+            continue
+        yield Repair("take an interleaved map", f"interleave={kind!r} carries it in {len(made.issues)} issues")
+        return
+
+
 def _admitted(request: Request, made: TensorMapPlan) -> Admission:
+    if made.tensor_map.interleave != "NONE":
+        return _admitted_slices(request, made)
     try:
         certificate = plan(made)
     except BudgetError as error:
         return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
     return Admitted(request.consumer, request.target, request.dtype.name, made, certificate, "measured")
+
+
+def _admitted_slices(request: Request, made: TensorMapPlan) -> Admission:
+    """Admit with the certificate of what the plan denotes: the checker has no kind for interleaved maps."""
+    size = made.problem.element_bytes
+    statement = {
+        "f": document(meaning.table(made).reshape(-1)),
+        "g": document((made.problem.addresses() // size).reshape(-1)),
+    }
+    claim = f"{len(made.issues)} copies of slices put the tile where it is asked for"
+    seal = proved("equality", statement, [{"by": "table"}], claim)
+    return Admitted(request.consumer, request.target, request.dtype.name, made, seal, "measured")
 
 
 def _help(request: Request, direction: str) -> tuple[Mapping[str, object], tuple[Repair, ...], Certificate | None]:

@@ -59,7 +59,7 @@ def assemble(
         base_address=base * problem.element_bytes,
     )
     terms = tuple(_terms(stated, problem, candidate, dim) for dim in dims)
-    return _plan(stated, tensor_map, _issues(candidate, dims), terms, "exact")
+    return filled_in(stated, tensor_map, _issues(candidate, dims), terms, "exact")
 
 
 def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128B") -> TensorMapPlan:
@@ -88,10 +88,10 @@ def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128
             common = math.gcd(slope, bottom)
             row.append((dim, slope // common, bottom // common))
         terms.append(tuple(row))
-    return _plan(stated, tensor_map, _view_issues(view, order), tuple(terms), view.oob)
+    return filled_in(stated, tensor_map, _view_issues(view, order), tuple(terms), view.oob)
 
 
-def _plan(
+def filled_in(
     problem: TensorMapProblem,
     tensor_map: hardware.TensorMap,
     issues: tuple[Issue, ...],

@@ -23,6 +23,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, Repair, TargetRuleError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
+from layoutalg.proofs.fields import text as named
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.problem import problem_from
 from layoutalg.synth.abstract import AbstractTile, never_copied
@@ -34,10 +35,11 @@ from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.synth.tensormap.search import Candidate, candidates
 from layoutalg.synth.tensormap.sight import Forms, sights
+from layoutalg.synth.tensormap.slices import sliced_plans, why_not_sliced
 from layoutalg.synth.tensormap.variants import seen, variants
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
-from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, limits
+from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, limits
 from layoutalg.targets.nvidia.tensormap import violations as map_violations
 
 _CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
@@ -69,6 +71,7 @@ def synthesize_tensormap(
     budget_seconds: float = PLAN_SECONDS,
     repair: bool = True,
     documented_only: bool = False,
+    interleave: str = "NONE",
 ) -> TensorMapPlan:
     """Return a proved plan that realises the problem with TMA copies.
 
@@ -81,8 +84,10 @@ def synthesize_tensormap(
             keeps holding.
         repair: Whether a refusal looks for repairs (each is planned and proved again).
         documented_only: Refuse maps that break the documented text, also where the measured chip accepts them.
+        interleave: ``"NONE"``; ``"16B"`` or ``"32B"``: a map whose unit is a slice of so many bytes, of the class that
+            ``synth.tensormap.slices`` states; ``"any"``: the first of the three that carries the tile.
 
-    Raises: MalformedError: LA004. InadmissibleError: LA400. BudgetError: LA410, LA411.
+    Raises: MalformedError: LA004, LA372. InadmissibleError: LA400. BudgetError: LA410, LA411.
 
     Example:
         >>> plan = synthesize_tensormap({
@@ -91,17 +96,25 @@ def synthesize_tensormap(
         ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
         >>> plan.tensor_map.box, len(plan.issues), plan.oob, plan.expect_tx_bytes
         ((64, 64), 1, 'exact', 8192)
+        >>> sliced = TensorMapProblem.of(((16, 56, 50, 8), None, "f16"), (1, 4, 16, 8))  # rows of 50 slices
+        >>> synthesize_tensormap(sliced, interleave="16B").tensor_map.box
+        (16, 4, 1, 1)
 
     Source: CUDA driver API, ``cuTensorMapEncodeTiled``; PTX ISA, tensor copies; measured behaviour in ``targets``.
     """
     stated = problem_from(problem)
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    named("interleave", interleave, (*INTERLEAVES, "any"))
     try:
         with clock.within(given):
-            outcome = _plan(stated, documented_only)
+            outcome = _plan(stated, documented_only) if interleave in ("NONE", "any") else []
+            for kind in {"NONE": (), "any": ("16B", "32B")}.get(interleave, (interleave,)):
+                if isinstance(outcome, list):
+                    sliced = _sliced(stated, documented_only, kind)
+                    outcome = sliced if isinstance(sliced, TensorMapPlan) or not outcome else outcome
             if isinstance(outcome, TensorMapPlan):
                 return outcome
-            repairs = _checked_repairs(stated, outcome, documented_only) if repair else ()
+            repairs = _checked_repairs(stated, outcome, documented_only) if repair and interleave == "NONE" else ()
     except BudgetError as error:
         if error.diagnostic.code != "LA001":
             raise
@@ -120,6 +133,7 @@ def tensormap(
     budget_seconds: float = PLAN_SECONDS,
     repair: bool = True,
     documented_only: bool = False,
+    interleave: str = "NONE",
     **options: Any,
 ) -> TensorMapPlan:
     """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout of any family.
@@ -134,6 +148,7 @@ def tensormap(
         budget_seconds: As for ``synthesize_tensormap``.
         repair: As for ``synthesize_tensormap``.
         documented_only: As for ``synthesize_tensormap``.
+        interleave: As for ``synthesize_tensormap``.
         options: Those of ``TensorMapProblem.of``: ``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...
 
     Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``.
@@ -144,7 +159,9 @@ def tensormap(
         ((64, 128), '128B', 16384)
     """
     problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-    return synthesize_tensormap(problem, budget_seconds=budget_seconds, repair=repair, documented_only=documented_only)
+    return synthesize_tensormap(
+        problem, budget_seconds=budget_seconds, repair=repair, documented_only=documented_only, interleave=interleave
+    )
 
 
 def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs: tuple[Repair, ...]) -> Diagnostic:
@@ -177,6 +194,29 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
     if hard:  # the catch-all means nothing where a hard rule already explains the refusal
         structural = [violation for violation in structural if violation.rule != "NO_BOX"]
     return [*hard, *structural]
+
+
+def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) -> TensorMapPlan | list[Violation]:
+    """Return the plan with an interleaved map, or every rule that the problem breaks."""
+    hard = hard_violations(stated)
+    if hard or stated.direction == "store":
+        model = Violation("INTERLEAVE_MODEL", "what stores of interleaved tiles write is not modelled", "direction")
+        return hard or [model]
+    task = _Task(stated, replace(stated, oob_required="lost"), documented_only)
+    found: TensorMapPlan | None = None
+    for proposal in sliced_plans(stated, interleave):
+        proved = _prove(proposal, task)
+        if proved is not None and (found is None or _cost(proved) < _cost(found)):
+            found = proved
+        if found is not None and _suffices(found):
+            return found
+    if task.broken:
+        return list(task.broken.values())
+    if found is not None:
+        return [Violation("OOB_CLASS", f"out of bounds, the best plan is {found.oob}", "oob_required")]
+    if task.undecided:
+        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, "a plan was not decided"))
+    return [why_not_sliced(stated, interleave)]
 
 
 def _never(problem: TensorMapProblem) -> bool:

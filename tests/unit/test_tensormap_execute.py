@@ -227,5 +227,5 @@ def test_fill_and_conversion() -> None:
         tensormap.tile_store(
             TensorMap("u8", (16,) * 3, (32,) * 2, (16, 1, 1), interleave="32B"), (0,) * 3, ramp(1024), poison(2048)
         )
-    with pytest.raises(TargetRuleError, match="INTERLEAVE_MODEL"):
-        tensormap.transaction_bytes(TensorMap("u8", (16,) * 3, (16,) * 2, (16, 1, 1), interleave="32B"))
+    with pytest.raises(MalformedError, match="LA302"):
+        tensormap.transaction_bytes(TensorMap("u8", (16,) * 2, (16,), (16, 1), interleave="32B"))

@@ -23,9 +23,8 @@ from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.targets.nvidia.im2col.checks import require_accepted, use_violations
 from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.facts import element_bytes
+from layoutalg.targets.nvidia.tensormap.facts import SLICE_BYTES, element_bytes
 from layoutalg.targets.nvidia.tensormap.fields import checked_ints, malformed
-from layoutalg.targets.nvidia.tensormap.interleave import SLICE_BYTES
 from layoutalg.targets.nvidia.tensormap.rows import gathered, put_rows, require_buffer, require_destination
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]

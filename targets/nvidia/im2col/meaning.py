@@ -21,9 +21,8 @@ from layoutalg.targets.nvidia.im2col.checks import require_accepted
 from layoutalg.targets.nvidia.im2col.execute import require_use, row_bytes, row_pitch_bytes
 from layoutalg.targets.nvidia.im2col.fields import Im2colMap
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.facts import element_bytes
+from layoutalg.targets.nvidia.tensormap.facts import SLICE_BYTES, element_bytes
 from layoutalg.targets.nvidia.tensormap.fields import checked_ints, malformed
-from layoutalg.targets.nvidia.tensormap.interleave import SLICE_BYTES
 
 Meaning: TypeAlias = CuteLayout | ComposedLayout | PiecewiseLayout
 

@@ -28,7 +28,6 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     apply_swizzle,
     element_bytes,
     loaded_counts,
-    refuse_interleave,
     row_pitch_bytes,
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_int, checked_ints, malformed
@@ -171,7 +170,9 @@ def _window(
     if not isinstance(tm, TensorMap):
         raise malformed("LA300", f"{call} needs a TensorMap", f"got a {type(tm).__name__}")
     require_accepted(tm, call, "LA320")
-    refuse_interleave(tm, call)
+    if tm.interleave != "NONE":  # tile_load does not come here with one
+        because = "what stores of interleaved tiles move is not known"
+        raise refused("LA304", f"{call} does not know interleave {tm.interleave!r}", because, "INTERLEAVE_MODEL")
     starts = _checked_coords(tm, coords)
     _require_executable(tm)
     load = call == "tile_load"

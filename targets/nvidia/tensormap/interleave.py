@@ -3,7 +3,7 @@
 Main definitions: ``slice_bytes``, ``slice_counts``, ``interleaved_bytes``, ``interleaved_places``,
 ``interleaved_load``.
 
-Mathematically: the element is the slice: mode 0 counts slices that lie 16 (32) bytes apart, mode i >= 1 steps by
+Mathematically: the unit is the slice: mode 0 counts slices that lie 16 (32) bytes apart, mode i >= 1 steps by
 ``strides_bytes[i - 1]``. Along the last mode but one, that of the slices of channels, a box holds one slice whatever it
 says; along every other mode, the first one too, ``ceil(box / element stride)``. In shared memory the slices lie one
 behind the other, mode 0 fastest, without gaps; the swizzle XORs absolute addresses.
@@ -15,20 +15,18 @@ References: measured on NVIDIA H100 80GB HBM3, driver 580.159.04; PTX ISA 9.1, s
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.targets.nvidia.tensormap.facts import require_map
+from layoutalg.targets.nvidia.tensormap.facts import SLICE_BYTES, loaded_counts, transaction_bytes, unit_bytes
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, malformed
 from layoutalg.targets.nvidia.tensormap.rows import gathered, put_rows, require_buffer, require_destination
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ints: TypeAlias = npt.NDArray[np.int64]
-SLICE_BYTES = {"16B": 16, "32B": 32}
 
 
 def slice_bytes(tm: TensorMap) -> int:
@@ -40,11 +38,10 @@ def slice_bytes(tm: TensorMap) -> int:
         >>> slice_bytes(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 2, 2), interleave="32B"))
         32
     """
-    require_map(tm, "slice_bytes")
-    if tm.interleave not in SLICE_BYTES or not 3 <= tm.rank <= 5:
-        because = f"interleave {tm.interleave}, rank {tm.rank}"
-        raise malformed("LA302", "an interleaved map has interleave 16B or 32B and rank 3 to 5", because)
-    return SLICE_BYTES[tm.interleave]
+    unit = unit_bytes(tm)
+    if tm.interleave not in SLICE_BYTES:
+        raise malformed("LA302", "an interleaved map has interleave 16B or 32B", f"interleave {tm.interleave}")
+    return unit
 
 
 def slice_counts(tm: TensorMap) -> tuple[int, ...]:
@@ -57,10 +54,7 @@ def slice_counts(tm: TensorMap) -> tuple[int, ...]:
     Source: measured on NVIDIA H100.
     """
     slice_bytes(tm)
-    return tuple(
-        1 if mode == tm.rank - 2 else -(-extent // step)
-        for mode, (extent, step) in enumerate(zip(tm.box, tm.element_strides, strict=True))
-    )
+    return loaded_counts(tm)
 
 
 def interleaved_bytes(tm: TensorMap) -> int:
@@ -72,7 +66,8 @@ def interleaved_bytes(tm: TensorMap) -> int:
 
     Source: measured on NVIDIA H100.
     """
-    return slice_bytes(tm) * math.prod(slice_counts(tm))
+    slice_bytes(tm)
+    return transaction_bytes(tm)
 
 
 def interleaved_places(tm: TensorMap, coords: Sequence[int]) -> tuple[Ints, npt.NDArray[np.bool_]]:

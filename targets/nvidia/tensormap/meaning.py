@@ -7,7 +7,8 @@ shared side is c -> swizzle(sum over modes of c * pitch), with the inner pitch o
 and every other the one before times its count: a CuTe layout behind the swizzle, total. The global side is c -> base +
 sum over modes of (start + step * c) * stride, defined exactly where every coordinate start + step * c is inside the
 tensor: a piecewise layout whose guards are the bounds. A tile load writes at ``shared(c)`` the element at ``global(c)``
-where that is defined and the fill elsewhere.
+where that is defined and the fill elsewhere. The points of an interleaved map are slices: c has one more coordinate,
+the last one, for the element within its slice, whose pitch and stride are one element.
 
 References: PTX ISA 9.1 sections 5.5.3 to 5.5.7; measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
 """
@@ -27,8 +28,8 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     element_bytes,
     is_measured,
     loaded_counts,
-    refuse_interleave,
     row_pitch_bytes,
+    unit_bytes,
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_ints, malformed
 
@@ -61,8 +62,9 @@ def layout(
     Returns:
         Shared: a ``CuteLayout`` or, behind a swizzle, a ``ComposedLayout``; mode k is box dimension k, outermost first.
         Global: a ``PiecewiseLayout`` over ``dim0``, ``dim1``, ..., outermost first, with the output ``byte``.
+        Of an interleaved map either has one more dimension at the end: the elements of a slice.
 
-    Raises: MalformedError: LA300, LA302, LA326, LA340, LA804. RefusedMapError: LA307. TargetRuleError: LA304, LA321.
+    Raises: MalformedError: LA300, LA302, LA326, LA340, LA804. RefusedMapError: LA307. TargetRuleError: LA321.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1000), (1024,), (64, 64), swizzle="128B")
@@ -73,6 +75,9 @@ def layout(
         >>> edge = layout(tm, side="global", coords=(448, 960))
         >>> edge(dim0=39, dim1=63), edge.domain.count()
         ({'byte': 1023998}, 2560)
+        >>> sliced = TensorMap("bf16", (56, 56, 16, 2), (896, 50176, 802816), (8, 4, 1, 1), interleave="16B")
+        >>> print(layout(sliced))
+        (1,1,4,8,8):(256,256,64,8,1)
 
     Laws: on the recorded loads, the image of ``tile_load`` is the shared side after the inverse of the global side.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0); ATOM swizzles: PTX ISA 9.1 section 5.5.7.
@@ -85,7 +90,6 @@ def layout(
     found = violations(tm, target, "enforced" if is_measured(target) else "documented")
     if found:
         raise _broken(tm, found)
-    refuse_interleave(tm, "layout")
     if side == "shared":
         return _shared(tm, element_bytes(tm.dtype) if unit == "byte" else 1)
     return _global(tm, coords)
@@ -100,11 +104,13 @@ def _broken(tm: TensorMap, found: tuple[Violation, ...]) -> RefusedMapError:
 def _shared(tm: TensorMap, scale: int) -> CuteLayout | ComposedLayout:
     """The box in shared memory; ``scale`` units per element."""
     counts, size = loaded_counts(tm), element_bytes(tm.dtype)
-    pitches, reach = [scale], row_pitch_bytes(tm) * scale // size
+    within = () if tm.interleave == "NONE" else (unit_bytes(tm) // size,)  # the elements of a slice
+    pitches, reach = [unit_bytes(tm) * scale // size], row_pitch_bytes(tm) * scale // size
     for count in counts[1:]:
         pitches.append(reach)
         reach *= count
-    inner: CuteLayout | ComposedLayout = CuteLayout(counts[::-1], tuple(pitches[::-1]))
+    strides = (*pitches[::-1], *(scale for _ in within))
+    inner: CuteLayout | ComposedLayout = CuteLayout((*counts[::-1], *within), strides)
     groups: dict[int, list[int]] = {}
     for target, source in SWIZZLE_TABLE[tm.swizzle].xor:
         groups.setdefault(source - target, []).append(target)
@@ -116,8 +122,9 @@ def _shared(tm: TensorMap, scale: int) -> CuteLayout | ComposedLayout:
 
 def _global(tm: TensorMap, coords: Sequence[int] | None) -> PiecewiseLayout:
     """The bytes read: box coordinates, and start coordinates where they are open, to byte offsets."""
-    size, rank = element_bytes(tm.dtype), tm.rank
-    grain = 16 // size
+    size, rank, unit = element_bytes(tm.dtype), tm.rank, unit_bytes(tm)
+    plain = tm.interleave == "NONE"
+    grain = 16 // size if plain else 1
     given = ""
     if coords is None:
         starts: list[object] = [f"start{rank - 1 - mode}" for mode in range(rank)]
@@ -135,13 +142,16 @@ def _global(tm: TensorMap, coords: Sequence[int] | None) -> PiecewiseLayout:
             raise TargetRuleError(error, "BOX_ADDR")
         starts = list(values)
     guards, terms = [], [str(tm.base_address)]
+    axes = [f"dim{place}" for place in range(rank if plain else rank + 1)]
     for mode, count in enumerate(loaded_counts(tm)):
-        axis, step = f"dim{rank - 1 - mode}", tm.element_strides[mode] if mode else 1
-        stride = tm.strides_bytes[mode - 1] if mode else size
+        axis, step = axes[rank - 1 - mode], tm.element_strides[mode] if mode or not plain else 1
+        stride = tm.strides_bytes[mode - 1] if mode else unit
         guards.append(f"0 <= {axis} < {count} and 0 <= {starts[mode]} + {step}*{axis} < {tm.dims[mode]}")
         start = f"{stride}*{starts[mode]}" if coords is None else str(stride * int(str(starts[mode])))
         terms.append(f"{start} + {stride * step}*{axis}")
-    axes = ", ".join(f"dim{place}" for place in range(rank))
+    if not plain:
+        guards.append(f"0 <= {axes[rank]} < {unit // size}")
+        terms.append(f"{size}*{axes[rank]}")
     params = f"[{', '.join(map(str, reversed(starts)))}] -> " if coords is None else ""
-    text = f"{params}{{ [{axes}] -> [{' + '.join(terms)}] : {' and '.join(guards)} }}"
+    text = f"{params}{{ [{', '.join(axes)}] -> [{' + '.join(terms)}] : {' and '.join(guards)} }}"
     return PiecewiseLayout(text, ("byte",), given)
