@@ -31,7 +31,7 @@ from layoutalg.ground import clock  # noqa: E402
 from layoutalg.ground.errors import BudgetError, LayoutError  # noqa: E402
 from layoutalg.ground.values import Values, constant  # noqa: E402
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem  # noqa: E402
-from layoutalg.proofs.tensormap.problem import problem_from  # noqa: E402
+from layoutalg.proofs.tensormap.listed_problem import problem_from  # noqa: E402
 from layoutalg.synth.abstract import AbstractTile, never_copied, surviving  # noqa: E402
 from layoutalg.synth.tensormap import planner  # noqa: E402
 

@@ -27,6 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import device_copies  # noqa: E402
 from device_backends import Cuda, Host  # noqa: E402
+from device_campaign import device_text  # noqa: E402
 from instruments.runner import runner_kernel  # noqa: E402
 
 from layoutalg.codegen.compile import to_cubin  # noqa: E402
@@ -118,7 +119,8 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     device = Cuda() if given.backend == "cuda" else Host()
     kept: dict[str, list[np.ndarray]] = {name: [] for name in ("params", "still", "status", "same", "ran", "agrees")}
-    said = {}
+    said: dict[str, object] = {"device": device_text()}
+    print(said["device"], flush=True)
     for rank in range(2, 6):
         params, coords, still = cases(rank, given.each, 500 + rank)
         status, same = verdicts(device, params)
@@ -141,11 +143,12 @@ def main() -> int:
                     ran[some], agrees[some] = answer["ran"], answer["agrees"]
         for name, value in zip(kept, (params, still, status, same, ran, agrees), strict=True):
             kept[name].append(value)
-        said[rank] = {
+        row = {
             "asked": len(params), "accepted": int((status == 0).sum()), "same": int(same.sum()), "loads": len(some),
             "ran": int(ran.sum()), "agree": int(agrees.sum()), "fault": fault,
         }  # fmt: skip
-        print(rank, json.dumps(said[rank]), flush=True)
+        said[str(rank)] = row
+        print(rank, json.dumps(row), flush=True)
     np.savez_compressed(out / "pitch0.npz", **{name: np.concatenate(value) for name, value in kept.items()})
     (out / "pitch0.json").write_text(json.dumps(said, indent=1))
     return 0

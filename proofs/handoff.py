@@ -20,7 +20,7 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.limits import PROBLEM_RANK
 from layoutalg.ground.verdict import Proved, Verdict
 from layoutalg.proofs.fields import instance, integer, malformed
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.walk import walk
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma import handoff as wgmma_handoff
@@ -73,6 +73,8 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
     reason = None
     if problem.dtype not in DTYPES:
         reason = f"operands are of {', '.join(DTYPES)}, not {problem.dtype}"
+    elif isinstance(problem, ListedProblem):
+        reason = "its shared layout is a table; layoutalg.admissible takes one"
     elif problem.direction != "load":
         reason = "a store has no consumer in shared memory"
     elif not has_wgmma(problem.arch):

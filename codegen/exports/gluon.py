@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.ground.errors import LayoutError
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem
 from layoutalg.targets.layouts.shared import nvmma_shared
 
 TYPES = {
@@ -53,6 +53,8 @@ def gluon_text(plan: TensorMapPlan) -> str:
 
 def plain_tensor(problem: TensorMapProblem, form: str, rule: str) -> None:
     """Refuse a tensor that is not rows behind one base with bounds at its extents."""
+    if isinstance(problem, ListedProblem):
+        refuse(form, rule, "its shared layout is a table", "cpp")
     whole = tuple((0, extent) for extent in problem.global_shape)
     if problem.bounds != whole or problem.base_elem_offset:
         because = f"bounds {problem.bounds} at element {problem.base_elem_offset} of the base, not {whole} at 0"

@@ -20,12 +20,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.fields import instance
+from layoutalg.proofs.tensormap.listed_problem import ListedProblem
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
@@ -121,6 +123,8 @@ def _problem(problem: TensorMapProblem) -> dict[str, Any]:
     axes = [[*numbers, *ends] for *numbers, ends in zip(*columns, problem.bounds, strict=True)]
     digits = [(e, s * problem.element_bytes) for modes in problem.smem_modes for e, s in modes if e > 1] or [(1, 0)]
     stages: list[list[Any]] = [["split", [e for e, _ in digits]], ["affine", [[s for _, s in digits]], [0]]]
+    if isinstance(problem, ListedProblem):
+        stages = _stages(problem.addresses().reshape(-1, order="F"))
     bits = period_bytes(problem.swizzle).bit_length() - 1
     if bits:
         stages.append(["xor", swizzled(problem.swizzle, 1 << np.arange(bits)).tolist(), 0])
@@ -136,6 +140,17 @@ def _problem(problem: TensorMapProblem) -> dict[str, Any]:
         "direction": problem.direction,
         "shared": {"size": size, "stages": stages},
     }
+
+
+def _stages(table: npt.NDArray[np.int64]) -> list[list[Any]]:
+    """Return a table as an XOR of columns where it is one, which is short."""
+    bits = table.size.bit_length() - 1
+    columns = [int(table[1 << bit] ^ table[0]) for bit in range(bits)]
+    made = table[:1]
+    for column in columns:
+        made = np.concatenate((made, made ^ column))
+    linear = table.size == 1 << bits and np.array_equal(made, table)
+    return [["xor", columns, int(table[0])]] if linear else [["table", table.tolist()]]
 
 
 def _plan_statement(value: TensorMapPlan) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from layoutalg.ground.document import Reader
 from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, malformed, plain, text
+from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.proofs.tensormap.text import plan_text
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -231,7 +232,7 @@ class TensorMapPlan(Claim):
         reader.keys((*keys, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"))
         reader.schema(SCHEMA)
         reader.get("verdict").text((VERDICT,))
-        problem = TensorMapProblem.from_json(reader.get("problem"))
+        problem = problem_from(reader.get("problem"))
         tensor_map = tensor_map_from_json(reader.get("tensormap"))
         rank = len(tensor_map.dims)
         issues = []

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -169,7 +169,7 @@ class TensorMapProblem(Statement):
 
         Raises: MalformedError: LA010.
         """
-        fields_read = _read_fields(document if isinstance(document, Reader) else Reader(document))
+        fields_read = read_fields(document if isinstance(document, Reader) else Reader(document))
         return put_fields(object.__new__(cls), fields_read)  # the constructor would read them a second time
 
     def to_json(self) -> dict[str, object]:
@@ -282,7 +282,7 @@ class TensorMapProblem(Statement):
         return values, inside
 
 
-_PLACES = {
+PLACES = {
     "/global/shape": "global_shape",
     "/global/stride": "global_strides",
     "/global/": "",
@@ -296,7 +296,7 @@ _PLACES = {
 def _set(problem: TensorMapProblem, document: dict[str, object]) -> None:
     """Give a problem under construction the fields of a document whose tile counts elements."""
     what = "this is not a TensorMap problem"
-    set_fields(problem, document, lambda reader: _read_fields(reader, counted=True), what, _PLACES)
+    set_fields(problem, document, lambda reader: read_fields(reader, counted=True), what, PLACES)
 
 
 def _products(x: npt.NDArray[np.int64], stride: int, rank: int) -> npt.NDArray[np.int64]:
@@ -306,8 +306,13 @@ def _products(x: npt.NDArray[np.int64], stride: int, rank: int) -> npt.NDArray[n
     return x * stride
 
 
-def _read_fields(reader: Reader, counted: bool = False) -> tuple[Any, ...]:
-    """Read the fields of a problem in their order; ``counted``: the tile's extents count elements, nothing else."""
+def read_fields(reader: Reader, counted: bool = False, listed: bool = False) -> tuple[Any, ...]:
+    """Read the fields of a problem in their order, without those of shared memory where that is ``listed``.
+
+    ``counted``: the tile's extents count elements, nothing else.
+
+    Raises: MalformedError: LA010.
+    """
     reader.keys(("schema", "arch", "direction", "global", "tile", "smem"), _OPTIONAL)
     reader.schema(SCHEMA)
     arch = reader.get("arch").text(hardware.ARCHITECTURES)
@@ -329,10 +334,13 @@ def _read_fields(reader: Reader, counted: bool = False) -> tuple[Any, ...]:
     steps = (
         reader.get("element_strides").integers(rank, 1, PROBLEM_STEP) if reader.has("element_strides") else (1,) * rank
     )
-    smem = reader.get("smem")
-    smem.keys(("modes", "swizzle"))
-    swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
-    modes, tile = _read_modes(smem.get("modes"), tile, (1,) * rank if counted else steps)
+    modes: tuple[Any, ...] = ()
+    swizzle = "NONE"
+    if not listed:
+        smem = reader.get("smem")
+        smem.keys(("modes", "swizzle"))
+        swizzle = smem.get("swizzle").text(tuple(hardware.SWIZZLES))
+        modes, tile = _read_modes(smem.get("modes"), tile, (1,) * rank if counted else steps)
     offset = reader.get("base_elem_offset").integer(0, PROBLEM_EXTENT) if reader.has("base_elem_offset") else 0
     bounds = _read_bounds(reader.get("bounds"), shape) if reader.has("bounds") else tuple((0, n) for n in shape)
     multiple = (
@@ -377,15 +385,3 @@ def _read_bounds(node: Reader, shape: tuple[int, ...]) -> tuple[tuple[int, int],
             entry.fail(f"bounds lie within the extent: 0 <= low < high <= {extent}")
         bounds.append((low, high))
     return tuple(bounds)
-
-
-def problem_from(source: TensorMapProblem | Mapping[str, object]) -> TensorMapProblem:
-    """Return the problem itself, or the one a document holds.
-
-    Raises: MalformedError: LA010.
-    """
-    if isinstance(source, TensorMapProblem):
-        return source
-    if not isinstance(source, (Mapping, Reader)):
-        Reader(source).fail("must be a TensorMapProblem or its document; layoutalg.tensormap takes a layout")
-    return TensorMapProblem.from_json(source)

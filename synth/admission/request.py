@@ -22,7 +22,8 @@ from layoutalg.ground.document import load_json
 from layoutalg.proofs.admission import Admission
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.listed import listed
-from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem, problem_from
+from layoutalg.proofs.tensormap.listed_problem import problem_from
+from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem
 from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
 from layoutalg.targets.registry import lookup
 

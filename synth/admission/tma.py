@@ -5,10 +5,12 @@ Main definitions: ``find``.
 Main statements: a reduction reads shared memory as a store does: its layouts are a store's, of its own element types.
 Where no tensor is given, the layout is admissible exactly if the tile of *some* tensor is copied into
 it: any one dimension contiguous in global memory, any pitches, those at which rows of the tile touch (dimensions that
-fuse) and any others. A refusal is true for all tensors, in both directions and for any number of copies: no tiled map
-without interleave writes the tile, whole and in bounds, by copies that write no byte twice and nothing else; the proof
-stands at ``synth.tensormap.pitches``. An admission is a plan that the checker proved. What is neither (a system of
-pitches with solutions, of which the planner proves none) is ``Unknown``. Where a tensor is given, the planner decides.
+fuse), 0 and negative ones, and any others. Of elements that are one in global memory (a pitch of 0) each place holds
+that one, as the copy engine was measured to do; a store, which would write it twice, is refused. A refusal is true for
+all tensors and for any number of copies: no tiled map without interleave writes the tile, whole and in bounds, by
+copies that write nothing else (``synth.tensormap.pitches`` has the proof). An admission is a plan that the checker
+proved: of a tensor of many tiles where the planner finds one, else of a tensor that is one tile, at pitches that
+``synth.tensormap.listed`` makes a map of, exactly where there are any. Where a tensor is given, the planner decides.
 Interleaved maps are asked for by the option ``interleave``: admitted by proof, refused where a chunk of 16 bytes says
 no, and else ``Unknown``.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -30,11 +32,13 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, meaning
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, meaning
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
-from layoutalg.synth.tensormap.pitches import FAR, Fit, fits
+from layoutalg.synth.tensormap.lattice import FAR, together
+from layoutalg.synth.tensormap.listed import carried as carried_by
+from layoutalg.synth.tensormap.pitches import Fit, fits
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.registry import lookup
@@ -73,7 +77,8 @@ def find(request: Request) -> Admission:
     """Return the TensorMap plan, or why there is none.
 
     Options: ``tensor``, what the tile is one of; ``issues``, the most copies; ``oob``, the weakest out-of-bounds class;
-    ``interleave``: ``"NONE"``, ``"16B"``, ``"32B"`` or ``"any"``, the kinds of map that may carry it.
+    ``distinct``, whether no two elements of the tile may be one in global memory; ``interleave``: ``"NONE"``,
+    ``"16B"``, ``"32B"`` or ``"any"``, the kinds of map that may carry it.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -82,7 +87,7 @@ def find(request: Request) -> Admission:
         >>> print(admissible("(64,64):(72,1)", "tma").rules)
         ('SMEM_DENSE',)
     """
-    request.only("tensor", "issues", "oob", "interleave")
+    request.only("tensor", "issues", "oob", "interleave", "distinct")
     if request.consumer not in DIRECTIONS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
     words = request.consumer.split(".")
@@ -152,14 +157,15 @@ def _of_slices(request: Request, direction: str, most: int | None) -> Admission:
 
 def _of_any(request: Request, direction: str, most: int | None) -> Admission:
     """Decide for some tensor."""
-    proposed = itertools.islice(_fits(request, most), MOST_FITS)
+    every = _fits(request, most)
+    proposed = itertools.islice(every, MOST_FITS)
     outcomes = []
     for outcome in proposed:
         outcomes.append(outcome)
         if isinstance(outcome, Fit) and _apart(outcome):  # no proposal is tried before one of these
-            made = _tried(request, direction, outcome.strides, most)
-            if made is not None:
-                return _admitted(request, made)
+            answer = _tried(request, direction, outcome.strides, most)
+            if answer is not None:
+                return answer
             break
     outcomes += proposed
     found = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
@@ -173,13 +179,11 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
         return _refused(request, misfit, *_help(request, direction))
     ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
-        made = _tried(request, direction, strides, most)
-        if made is not None:
-            return _admitted(request, made)
-    because = "pitches exist that no box contradicts, but no plan of them was proved"
-    if all(_coincide(fit.strides, request.extents) for fit in found):
-        because += "; at all of them elements of the tile are one in global memory"
-    return Unknown(because, ("pitches", "planner"))
+        answer = _tried(request, direction, strides, most)
+        if answer is not None:
+            return answer
+    rest = (outcome for outcome in every if isinstance(outcome, Fit))
+    return _of_one_tile(request, direction, itertools.chain(sorted(found, key=lambda fit: fit.copies), rest))
 
 
 def _far(fit: Fit) -> int:
@@ -192,21 +196,61 @@ def _apart(fit: Fit) -> bool:
     return bool(fit.strides) and _far(fit) == len(fit.strides) - 1 and min(fit.strides) == 1
 
 
-def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int | None) -> TensorMapPlan | None:
-    """Return a proved plan for these pitches, of at most so many copies; None where there is none."""
+def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int | None) -> Admitted | None:
+    """Return the admission by a plan for these pitches, of at most so many copies; None where there is none."""
     for problem in _problems(request, direction, strides):
+        if request.options.get("distinct") and together(problem.global_strides, problem.tile) is not None:
+            continue
         try:
             made = synthesize_tensormap(problem, repair=False)
         except InadmissibleError:
             continue
         if most is None or len(made.issues) <= most:
-            return made
+            answer = _admitted(request, made)
+            if isinstance(answer, Admitted):
+                return answer
     return None
 
 
-def _coincide(strides: tuple[int, ...], extents: tuple[int, ...]) -> bool:
-    """Whether a dimension of the tile has the pitch 0."""
-    return any(not stride and extent > 1 for stride, extent in zip(strides, extents, strict=False))
+def _of_one_tile(request: Request, direction: str, found: Iterable[Fit]) -> Admission:
+    """Decide for a tensor that is one tile, its pitches any that a box fits; there are fits."""
+    apart = direction == "store" or bool(request.options.get("distinct"))
+    open_ = 0
+    most = (limits.STRIDE_LIMIT_BYTES - 1) // request.element_bytes
+    merged = None
+    for fit in found:
+        strides = fit.system.solved(request.extents, most, apart=apart)
+        if strides is None:
+            merged = merged or (fit.system.merged(request.extents) if apart else None)
+            continue
+        made = carried_by(_one_tile(request, direction, strides), fit)
+        answer = None if made is None else _admitted(request, made)
+        if isinstance(answer, Admitted):
+            return answer
+        open_ += 1
+    if open_:
+        because = f"{open_} boxes fit, and a map of none of them was proved within the limits of coordinates"
+        return Unknown(because, ("pitches", "planner"))
+    if apart:
+        text = "two elements of the tile are one in global memory at all pitches that boxes fit"
+        shown = {} if merged is None else {"coordinate": merged[0], "other": merged[1]}
+        if direction == "store":
+            return _refused(request, Broken("STORE_OVERLAP", f"{text}; a store would write it twice", shown))
+        return _refused(request, Broken("PITCH_DISTINCT", f"{text}; distinct ones were asked for", shown))
+    text = "at all pitches that a box fits, one of its steps is negative or as long as 2^40 bytes"
+    return _refused(request, Broken("STRIDE_RANGE", text))
+
+
+def _one_tile(request: Request, direction: str, strides: tuple[int, ...]) -> TensorMapProblem:
+    """The problem of a tensor that is one tile: as digits where the layout has them, else as a table."""
+    tile, dtype = request.extents, str(request.dtype.tensormap)
+    base = -sum(min(0, stride) * (extent - 1) for stride, extent in zip(strides, tile, strict=True))
+    given: dict[str, Any] = {"arch": request.target, "direction": direction, "base_elem_offset": base}
+    tensor = Tensor(tile, strides, dtype, 256)
+    try:
+        return TensorMapProblem.of(tensor, tile, request.layout, **given)
+    except (RepresentabilityError, MalformedError):  # no digits, or none from the tile's base
+        return ListedProblem.listed(tensor, tile, request.offsets, **given)
 
 
 def _fits(request: Request, most: int | None, align_bytes: int | None = None) -> Iterator[Fit | Broken]:
@@ -265,11 +309,11 @@ def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
             if isinstance(outcome, Admitted):
                 return outcome
         outcomes = list(itertools.islice(_fits(request, most), MOST_FITS))
-        if any(isinstance(outcome, Fit) for outcome in outcomes):
-            return Unknown(
-                f"the layout has no digits of its dimensions ({said.because}), others would do", ("planner",)
-            )
-        return _refused(request, next(one for one in outcomes if isinstance(one, Broken)), said.witness or {})
+        if not any(isinstance(outcome, Fit) for outcome in outcomes):
+            return _refused(request, next(one for one in outcomes if isinstance(one, Broken)), said.witness or {})
+        problem = ListedProblem.listed(
+            tensor, request.extents, request.offsets, arch=request.target, direction=direction, **given
+        )
     return _planned(request, problem, most)
 
 

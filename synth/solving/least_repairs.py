@@ -19,7 +19,7 @@ from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
-from layoutalg.proofs.tensormap.problem import problem_from
+from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.targets.nvidia import tensormap as hardware

@@ -1,6 +1,6 @@
 """From a box and loops to a plan: map dimensions in order, start coordinates, origin terms, descriptor bytes.
 
-Main definitions: ``assemble`` (of a candidate), ``assemble_view``.
+Main definitions: ``assemble`` (of a candidate), ``assemble_view``, ``filled_in``.
 """
 
 from __future__ import annotations

@@ -1,32 +1,31 @@
 """Which tensors' tiles some TensorMap could copy into a layout: the linear system that a box imposes on the pitches.
 
-Main definitions: ``Fit``, ``Pitches``, ``fits``.
+Main definitions: ``Fit``, ``fits``.
 
 Notation: a tile coordinate t has the global element g . t, g being the tensor's pitches (any integers); the layout puts
 it at shared byte L(t). For a swizzle, P is L before the swizzle, and M(p) the coordinate at P-address p. A chunk is 16
 bytes, m elements.
 
 Main statements: suppose that one tiled map without interleave carries the tile, whole and in bounds, by copies that
-write no byte twice and nothing outside of it. Copies start at multiples of 128 shared bytes and of 16 global bytes, and
-a box writes, from its start, a row of whole chunks that are contiguous in global memory, rows at the pitch of the span
-(dense without swizzle), mixed-radix digits of at most 256 rows with global strides that are multiples of 16 bytes and
-not negative. Hence:
+write nothing outside of it and no byte twice (but for the last copies of a run, pushed back to end with it). Copies
+start at multiples of 128 shared bytes and of 16 global bytes, and a box writes, from its start, a row of whole chunks
+that are contiguous in global memory, rows at the pitch of the span (dense without swizzle), mixed-radix digits of at
+most 256 rows with global strides that are multiples of 16 bytes and not negative. Hence:
 
 1. every chunk is full, and neighbours p, p + 1 in it have g . (M(p+1) - M(p)) = 1;
 2. all chunks start at one global address modulo 16 bytes: g . (M(c) - M(0)) = 0 mod m;
 3. the maximal runs of P start at multiples of 128 bytes, and one box shape, of whole multiples of 128 bytes or a whole
-   run, divides them all;
+   run, divides them all; or a box of at least 128 bytes falls short of every run by multiples of 128 bytes;
 4. for each digit of that box the step between neighbours is one number s: g . (D - D0) = 0 for all their differences
    D in M, and g . D0 >= 0.
 
 All are linear in g. ``fits`` goes through every box shape of every swizzle and solves them over the integers; what has
-no solution is carried by no tensor's map, in either direction, with any number of copies. Conversely every ``Fit`` is a
-proposal of pitches, which the planner and its checker decide.
+no solution is carried by no tensor's map, in either direction, with any number of copies. Conversely every point of a
+``Fit`` is a plan: each copy starts where the innermost coordinate names its first chunk (``listed``).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -37,14 +36,14 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.synth.broken import Broken
+from layoutalg.synth.tensormap.lattice import FAR as FAR
+from layoutalg.synth.tensormap.lattice import Pitches
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHUNK = limits.GLOBAL_ALIGN_BYTES
 LINE = limits.SMEM_DESTINATION_ALIGN_BYTES
-FAR = 1 << 14
-"""Chunks between neighbours along a dimension whose pitch nothing decides, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,88 +55,19 @@ class Fit:
         strides: Global element strides of the tile's dimensions, outermost first; () where some solve the equations but
             none was found whose steps are not negative.
         copies: Number of boxes.
+        rows: Extents of the box: chunks of 16 bytes in a row, then rows.
+        steps: Per extent of ``rows`` from the second on, the tile coordinates between neighbours.
+        starts: Per copy the shared byte where it starts, before the swizzle, and the coordinate that stands there.
+        system: All the pitches.
     """
 
     swizzle: str
     strides: tuple[int, ...]
     copies: int
-
-
-@dataclass(frozen=True, slots=True)
-class Pitches:
-    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``.
-
-    Args:
-        point: One solution of the equations so far.
-        basis: Independent directions.
-        least: Forms that must not be negative.
-    """
-
-    point: tuple[int, ...]
-    basis: tuple[tuple[int, ...], ...]
-    least: tuple[tuple[int, ...], ...] = ()
-
-    def meeting(self, form: Sequence[int], value: int, modulus: int = 0) -> Pitches | None:
-        """Return the points with ``form . g = value`` (modulo ``modulus`` unless that is 0); None where there are none.
-
-        Example:
-            >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting((1, -5), 1)
-            Pitches(point=(1, 0), basis=((5, 1),), least=())
-        """
-        rows = [(_dot(form, row), row) for row in self.basis]
-        still = [row for dot, row in rows if dot == 0]
-        moving = [(dot, row) for dot, row in rows if dot]
-        while len(moving) > 1:  # Euclid on the values of the form, by unimodular steps
-            moving.sort(key=lambda entry: abs(entry[0]))
-            dot, row = moving[0]
-            kept = [moving[0]]
-            for other, mine in moving[1:]:
-                turns = other // dot
-                reduced = tuple(a - turns * b for a, b in zip(mine, row, strict=True))
-                if other - turns * dot:
-                    kept.append((other - turns * dot, reduced))
-                else:
-                    still.append(reduced)
-            moving = kept
-        wanted = value - _dot(form, self.point)
-        if not moving:
-            met = wanted % modulus == 0 if modulus else wanted == 0
-            return Pitches(self.point, tuple(still), self.least) if met else None
-        dot, row = moving[0]
-        common = math.gcd(dot, modulus)
-        if wanted % common:
-            return None
-        turns = wanted // dot
-        if modulus:
-            period = modulus // common
-            turns = wanted // common * pow(dot // common, -1, period) % period if period > 1 else 0
-            still.append(tuple(period * b for b in row))
-        point = tuple(a + turns * b for a, b in zip(self.point, row, strict=True))
-        return Pitches(point, tuple(still), self.least)
-
-    def at_least(self, form: Sequence[int]) -> Pitches | None:
-        """Return the points with ``form . g >= 0``; None where it is a negative constant."""
-        if all(_dot(form, row) == 0 for row in self.basis):
-            return self if _dot(form, self.point) >= 0 else None
-        return Pitches(self.point, self.basis, (*self.least, tuple(form)))
-
-    def some(self) -> tuple[int, ...] | None:
-        """Return a point, pitches far apart and not negative where that can be; None where none that is tried meets."""
-        best: tuple[int, ...] | None = None
-        order = sorted(self.basis, key=lambda row: [abs(v) for v in row], reverse=False)
-        for signs in itertools.product((1, -1, 0), repeat=len(order)):
-            point = self.point
-            for place, (sign, row) in enumerate(zip(signs, order, strict=True)):
-                point = tuple(a + sign * (FAR << 2 * place) * b for a, b in zip(point, row, strict=True))
-            if all(_dot(form, point) >= 0 for form in self.least):
-                if min(point) > 0:
-                    return point
-                best = best if best is not None and min(best) >= min(point) else point
-        return best
-
-
-def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
-    return sum(a * b for a, b in zip(form, vector, strict=True))
+    rows: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]
+    starts: tuple[tuple[int, tuple[int, ...]], ...]
+    system: Pitches
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,19 +213,65 @@ def _distinct(rows: IntArray, tile: tuple[int, ...]) -> Iterator[tuple[tuple[int
         yield tuple(int(v) for v in rows[first]), int(first)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Units:
+    """What boxes are made of: chunks, or rows of the span of a swizzle.
+
+    Args:
+        swizzle: Name.
+        places: Shared byte of every unit before the swizzle, increasing.
+        heads: Coordinate of its first element.
+        grain: Units between places where a copy may start.
+        row: Chunks of a unit that is a row; 0 where units are chunks.
+        most: At most so many copies.
+        widest: At most so many units in the first digit.
+        per: Elements of a chunk.
+    """
+
+    swizzle: str
+    places: IntArray
+    heads: IntArray
+    grain: int
+    row: int
+    most: int | None
+    widest: int
+    per: int
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Extents that hold every coordinate."""
+        return tuple(int(v) + 1 for v in self.heads.max(axis=0))
+
+    def fit(self, units: IntArray, box: _Box, system: Pitches) -> Fit:
+        """The box at every place where one of its windows starts; ``units`` are those of all windows in turn."""
+        first = units[:: box.size]
+        starts = [(int(self.places[at]), tuple(int(v) for v in self.heads[at])) for at in first]
+        rows = (self.row, *box.counts) if self.row else box.counts
+        return Fit(self.swizzle, system.some() or (), len(starts), rows, box.steps, tuple(starts), system)
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A box under construction: its units, its digits and the steps of all but a first digit of chunks."""
+
+    size: int = 1
+    counts: tuple[int, ...] = ()
+    steps: tuple[tuple[int, ...], ...] = ()
+
+
 def _of_swizzle(
     swizzle: str, chunks: IntArray, heads: IntArray, system: Pitches, per: int, most: int | None, row_bytes: int
 ) -> Iterator[Fit | Broken]:
     """Yield the fits of one swizzle, or why its rows are none."""
-    tile = tuple(int(v) + 1 for v in heads.max(axis=0))
     if swizzle == "NONE":
-        lengths = _runs(chunks)
+        lengths, grain = _runs(chunks), LINE // CHUNK
         starts = chunks[np.cumsum([0, *lengths[:-1]])]
-        if (starts * CHUNK % LINE).any():
-            yield Broken("SMEM_DENSE", _off_line(swizzle, int(starts[starts * CHUNK % LINE != 0][0])))
+        if (starts % grain).any():
+            yield Broken("SMEM_DENSE", _off_line(swizzle, int(starts[starts % grain != 0][0])))
             return
-        for outcome in _grown(heads, lengths, LINE // CHUNK, system, per, 1, 0, row_bytes // CHUNK, most, tile):
-            yield Fit(swizzle, *outcome)
+        yield from _covered(
+            _Units(swizzle, chunks * CHUNK, heads, grain, 0, most, row_bytes // CHUNK, per), lengths, system
+        )
         return
     width = hardware.swizzle_span_bytes(swizzle) // CHUNK
     rows, first, counts = np.unique(chunks // width, return_index=True, return_counts=True)
@@ -310,16 +286,46 @@ def _of_swizzle(
     if (starts % grain).any():
         yield Broken("SMEM_DENSE", _off_line(swizzle, int(starts[starts % grain != 0][0]) * width))
         return
+    end = int(rows[-1] + 1) * width * CHUNK
+    if end > limits.MAX_SMEM_BYTES:
+        yield Broken("SMEM_CAP", f"{swizzle}: its last row ends at byte {end} of {limits.MAX_SMEM_BYTES}")
+        return
     inside = np.arange(chunks.size - 1) % narrow != narrow - 1
     carried: Pitches | None = system
+    tile = tuple(int(v) + 1 for v in heads.max(axis=0))
     for row, _ in _distinct((heads[1:] - heads[:-1])[inside], tile):
         carried = carried.meeting(row, per) if carried is not None else None
     if carried is None:
         text = f"{swizzle}: the chunks of a row are not contiguous in global memory, whatever its pitches"
         yield Broken("INNER_CONTIGUOUS", text)
         return
-    for outcome in _grown(heads[first], lengths, grain, carried, per, 1, 1, limits.MAX_BOX, most, tile):
-        yield Fit(swizzle, *outcome)
+    places = rows * width * CHUNK
+    units = _Units(swizzle, places, heads[first], grain, narrow, most, limits.MAX_BOX, per)
+    yield from _covered(units, lengths, carried)
+
+
+def _covered(units: _Units, lengths: list[int], system: Pitches) -> Iterator[Fit]:
+    """Yield the fits of boxes that cover every run without overlap; where there are none, of those pushed back."""
+    every = np.arange(len(units.heads))
+    found = False
+    for fit in _grown(units, every, lengths, system, _Box()):
+        found = True
+        yield fit
+    short, grain = min(lengths), units.grain
+    if found or short % grain == 0 or any((length - short) % grain for length in lengths):
+        return
+    begins = np.cumsum([0, *lengths[:-1]]).tolist()
+    for size in range(short, grain - 1, -grain):
+        if all(length == size for length in lengths):
+            continue
+        step = size // grain * grain
+        windows = [
+            begin + min(turn * step, length - size) + np.arange(size)
+            for begin, length in zip(begins, lengths, strict=True)
+            for turn in range(-(-(length - size) // step) + 1)
+        ]
+        if units.most is None or len(windows) <= units.most:
+            yield from _grown(units, np.concatenate(windows), [size] * len(windows), system, _Box())
 
 
 def _off_line(swizzle: str, chunk: int) -> str:
@@ -333,43 +339,44 @@ def _runs(values: IntArray) -> list[int]:
     return [int(v) for v in np.diff(np.concatenate(([0], ends, [values.size])))]
 
 
-def _grown(
-    heads: IntArray, lengths: list[int], grain: int, system: Pitches, per: int, box: int, digits: int, widest: int,
-    most: int | None, tile: tuple[int, ...],
-) -> Iterator[tuple[tuple[int, ...], int]]:  # fmt: skip
-    """Yield pitches and copies of every box that continues ``box`` units of ``digits`` digits."""
+def _grown(units: _Units, chosen: IntArray, lengths: list[int], system: Pitches, box: _Box) -> Iterator[Fit]:
+    """Yield every box that continues ``box`` and divides the runs, of these lengths, of the units chosen."""
     clock.check("the boxes of a layout")
     common, total = math.gcd(*lengths), sum(lengths)
-    if digits and (box % grain == 0 or all(length == box for length in lengths)):
-        if most is None or total <= box * most:
-            yield system.some() or (), total // box
-        if most is None:
+    started = bool(box.counts) or units.row > 0
+    if started and (box.size % units.grain == 0 or all(length == box.size for length in lengths)):
+        if units.most is None or total <= box.size * units.most:
+            yield units.fit(chosen, box, system)
+        if units.most is None:
             return  # every larger box that continues this one asks more
-    if digits == limits.MAX_RANK:
+    if len(box.counts) + (units.row > 0) == limits.MAX_RANK:
         return
-    parts = heads[::box]
-    for count in sorted(_divisors(common // box, widest), reverse=True):
-        if count == 1 and digits:
+    parts = units.heads[chosen[:: box.size]]
+    for count in sorted(_divisors(common // box.size, limits.MAX_BOX if started else units.widest), reverse=True):
+        if count == 1 and started:
             continue
         steps = parts.reshape(-1, count, parts.shape[1])
         moved = (steps[:, 1:] - steps[:, :-1]).reshape(-1, parts.shape[1])
         narrowed: Pitches | None = system
         first: tuple[int, ...] | None = None
-        for row, _ in _distinct(moved, tile):
+        for row, _ in _distinct(moved, units.tile):
             if narrowed is None:
                 break
-            if not digits:  # the chunks of a row
-                narrowed = narrowed.meeting(row, per)
+            if not started:  # the chunks of a row
+                narrowed = narrowed.meeting(row, units.per)
             elif first is None:
                 first = row
                 narrowed = narrowed.at_least(row)
             else:
                 narrowed = narrowed.meeting([a - b for a, b in zip(row, first, strict=True)], 0)
+        forms = narrowed.least if narrowed is not None else ()
+        narrowed = None if narrowed is None else Pitches(narrowed.point, narrowed.basis)
+        for form in dict.fromkeys(forms):
+            narrowed = narrowed.at_least(form) if narrowed is not None else None
         if narrowed is not None:
-            for form in narrowed.least:
-                narrowed = narrowed.at_least(form) if narrowed is not None else None
-        if narrowed is not None:
-            yield from _grown(heads, lengths, grain, narrowed, per, box * count, digits + 1, limits.MAX_BOX, most, tile)
+            walked = box.steps if not started else (*box.steps, first or (0,) * parts.shape[1])
+            grown = _Box(box.size * count, (*box.counts, count), walked)
+            yield from _grown(units, chosen, lengths, narrowed, grown)
 
 
 def _divisors(value: int, most: int) -> list[int]:

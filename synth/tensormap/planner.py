@@ -25,12 +25,13 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.fields import text as named
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
-from layoutalg.proofs.tensormap.problem import problem_from
+from layoutalg.proofs.tensormap.listed_problem import ListedProblem, problem_from
 from layoutalg.synth.abstract import AbstractTile, never_copied
 from layoutalg.synth.tensormap.assemble import assemble, assemble_view
 from layoutalg.synth.tensormap.axes import frames
 from layoutalg.synth.tensormap.boxes import Box, boxes
 from layoutalg.synth.tensormap.lines import room_for
+from layoutalg.synth.tensormap.listed import plan_listed
 from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations, structural_violations
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.synth.tensormap.search import Candidate, candidates
@@ -114,7 +115,8 @@ def synthesize_tensormap(
                     outcome = sliced if isinstance(sliced, TensorMapPlan) or not outcome else outcome
             if isinstance(outcome, TensorMapPlan):
                 return outcome
-            repairs = _checked_repairs(stated, outcome, documented_only) if repair and interleave == "NONE" else ()
+            mendable = interleave == "NONE" and not isinstance(stated, ListedProblem)
+            repairs = _checked_repairs(stated, outcome, documented_only) if repair and mendable else ()
     except BudgetError as error:
         if error.diagnostic.code != "LA001":
             raise
@@ -174,6 +176,8 @@ def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs:
 def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | list[Violation]:
     """Return the plan, or every rule that the problem breaks."""
     clock.check("the search for a plan")
+    if isinstance(stated, ListedProblem):
+        return plan_listed(stated, documented_only)
     problem = seen(stated)
     hard = hard_violations(problem)
     if not hard and not _never(problem):
@@ -198,6 +202,9 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
 
 def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) -> TensorMapPlan | list[Violation]:
     """Return the plan with an interleaved map, or every rule that the problem breaks."""
+    if isinstance(stated, ListedProblem):
+        because = "interleaved maps are looked for from the digits of a tile, not from its table"
+        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
     hard = hard_violations(stated)
     if hard or stated.direction == "store":
         model = Violation("INTERLEAVE_MODEL", "what stores of interleaved tiles write is not modelled", "direction")

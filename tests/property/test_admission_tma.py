@@ -12,13 +12,15 @@ import pytest
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
-from layoutalg.proofs.tensormap import TensorMapProblem, meaning
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapProblem, meaning
+from layoutalg.synth import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.broken import Broken
-from layoutalg.synth.tensormap.pitches import Pitches, fits
+from layoutalg.synth.tensormap.lattice import Pitches
+from layoutalg.synth.tensormap.pitches import fits
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import RULES
 
-OWN_RULES = {"SMEM_DENSE", "SMEM_INJECTIVE", "INNER_CONTIGUOUS", "NO_BOX", "SWIZZLE_PITCH", "ISSUES"}
+OWN_RULES = {"PITCH_DISTINCT", "SMEM_DENSE", "SMEM_INJECTIVE", "INNER_CONTIGUOUS", "NO_BOX", "SWIZZLE_PITCH", "ISSUES"}
 
 
 def digits_of(product: int, most: int) -> list[tuple[int, ...]]:
@@ -289,8 +291,128 @@ def test_reductions_are_stores_of_their_types(operation):
     assert la.admissible("(8,32):(40,1)", f"tma.reduce.{operation}", dtype="u32").rules == ("SMEM_DENSE",)
 
 
-def test_what_is_left_open_says_that_only_a_pitch_of_0_is_left():
+def test_a_pitch_of_0_is_loaded_and_not_stored():
     columns = {"dim0": [(8,)], "dim1": [(1,), (2,), (12,)]}
-    answer = la.admissible(la.LinearLayout.from_bases(columns, {"offset": 16}), "tma", dtype="f16", tile=(2, 8))
-    assert isinstance(answer, la.Unknown)
-    assert answer.reason.endswith("one in global memory")
+    layout = la.LinearLayout.from_bases(columns, {"offset": 16})
+    answer = la.admissible(layout, "tma", dtype="f16", tile=(2, 8))
+    assert isinstance(answer, la.Admitted)
+    assert answer.descriptor.problem.global_strides == (0, 1)
+    stored = la.admissible(layout, "tma.store", dtype="f16", tile=(2, 8))
+    assert isinstance(stored, la.Refused)
+    assert stored.rules == ("STORE_OVERLAP",)
+    apart = la.admissible(layout, "tma", dtype="f16", tile=(2, 8), distinct=True)
+    assert (apart.rules, apart.witness) == (("PITCH_DISTINCT",), stored.witness)
+    one, other = stored.witness["coordinate"], stored.witness["other"]
+    assert one != other
+    assert one[1] == other[1]
+
+
+@pytest.mark.parametrize(("tile", "size", "step"), [((2, 4), 8, 97), ((4, 2), 8, 101), ((6,), 8, 7), ((2, 4), 4, 211)])
+def test_every_small_tile_has_the_verdict_of_trying_all_maps(tile, size, step):
+    carried = carried_tables(tile, size, -8, 8)
+    tables = sorted(set(itertools.islice(itertools.permutations(range(math.prod(tile))), 0, None, step)) | carried)
+    dtype = {8: "u64", 4: "u32"}[size]
+    for table in tables[:: max(1, len(tables) // 60)]:
+        answer = la.admissible(np.array(table).reshape(tile), "tma", dtype=dtype)
+        assert isinstance(answer, la.Admitted) == (table in carried), (table, answer)
+        assert isinstance(answer, la.Admitted | la.Refused)
+        if isinstance(answer, la.Admitted):
+            assert answer.certificate.check()
+            assert loaded(answer.descriptor) == list(table)
+
+
+def loaded(plan) -> list[int]:
+    """Where a tile's elements stand in shared memory after the model of the engine ran the copies of a plan."""
+    problem, size = plan.problem, plan.problem.element_bytes
+    first, end = problem.byte_span()
+    assert first >= 0
+    kind = {8: np.uint64, 4: np.uint32, 2: np.uint16, 1: np.uint8}[size]
+    memory = np.arange(1, -(-end // size) + 1).astype(kind).view(np.uint8)
+    image = np.zeros(plan.smem_bytes + 1024, dtype=np.uint8)
+    for issue in plan.issues:
+        tensormap.tile_load(plan.tensor_map, issue.coords, memory, image, smem_offset_bytes=issue.smem_offset_bytes)
+    held, wanted = image.view(kind), problem.elements((0,) * problem.rank)[0].reshape(-1) + 1
+    places = problem.addresses().reshape(-1) // size
+    assert held[places].tolist() == wanted.astype(kind).tolist()
+    assert np.count_nonzero(held) == len(set(places.tolist()))
+    return places.tolist()
+
+
+def test_whole_lines_may_be_exchanged():
+    rng = random.Random(5)
+    for dtype, size in (("u8", 1), ("f16", 2), ("f32", 4)):
+        lines, row = 16, 128 // size
+        order = rng.sample(range(lines), lines)
+        table = (np.array(order)[:, None] * row + np.arange(row)).reshape(4, 4 * row)
+        for consumer in ("tma", "tma.store"):
+            answer = la.admissible(table, consumer, dtype=dtype)
+            assert isinstance(answer, la.Admitted), answer
+            assert np.array_equal(meaning.table(answer.descriptor), table)
+        if size < 4:
+            continue
+        plan = la.admissible(table, "tma", dtype=dtype).descriptor
+        again = type(plan).from_json(json.loads(json.dumps(plan.to_json())))
+        assert again == plan
+        assert loaded(plan) == table.reshape(-1).tolist()
+
+
+def test_rows_that_no_box_divides_are_covered_by_copies_that_overlap():
+    for rows, dtype in ((257, "bf16"), (514, "bf16"), (521, "f32"), (1021, "u8")):
+        width = {"bf16": 8, "f32": 4, "u8": 16}[dtype]
+        answer = la.admissible(f"({rows},{width}):({width},1)", "tma", dtype=dtype)
+        assert isinstance(answer, la.Admitted), (rows, answer)
+        covered = sum(math.prod(answer.descriptor.tensor_map.box) for _ in answer.descriptor.issues)
+        assert covered > rows * width
+
+
+def test_a_table_is_planned_for_the_tensor_given():
+    table = np.array([*range(32, 64), *range(32)]).reshape(2, 32)
+    tensor = la.Tensor((64, 32), dtype="f32")
+    problem = ListedProblem.listed(tensor, (2, 32), table)
+    plan = synthesize_tensormap(problem)
+    assert plan.problem == problem
+    assert loaded(plan) == table.reshape(-1).tolist()
+    assert synthesize_tensormap(problem.to_json()).raw == plan.raw
+    for origin in ((0, 0), (2, 0), (62, 0)):
+        assert plan.coordinates(origin)[0][0] == plan.coordinates((0, 0))[0][0] + 32 * origin[0]
+    with pytest.raises(InadmissibleError):
+        synthesize_tensormap(ListedProblem.listed(la.Tensor((2, 32), (33, 1), "f32"), (2, 32), table))
+    with pytest.raises(MalformedError):
+        ListedProblem.listed(tensor, (2, 32), table[:, :31])
+
+
+def test_pitches_that_keep_elements_apart_against_enumeration():
+    rng = random.Random(8)
+    seen = set()
+    for _ in range(300):
+        rank = rng.choice((1, 2, 3))
+        tile = tuple(rng.choice((1, 2, 3)) for _ in range(rank))
+        basis = [tuple(int(i == j) for j in range(rank)) for i in range(rank)]
+        system: Pitches | None = Pitches((0,) * rank, tuple(basis))
+        for _ in range(rng.choice((0, 1, 2))):
+            form = [rng.randint(-2, 2) for _ in range(rank)]
+            system = system.meeting(form, rng.randint(-2, 2)) if system is not None else None
+        for _ in range(rng.choice((0, 1, 2))):
+            form = [rng.randint(-2, 2) for _ in range(rank)]
+            system = system.at_least(form) if system is not None else None
+        if system is None:
+            continue
+        apart = rng.random() < 0.5
+        found = system.solved(tile, 5, apart=apart)
+
+        def meets(point, system=system, tile=tile, apart=apart):
+            for form in system.least:
+                if not 0 <= sum(a * b for a, b in zip(form, point, strict=True)) <= 5:
+                    return False
+            places = [sum(a * b for a, b in zip(point, at, strict=True)) for at in np.ndindex(tile)]
+            return not apart or len(set(places)) == len(places)
+
+        turns = itertools.product(range(-12, 13), repeat=len(system.basis))
+        points = (
+            tuple(p + sum(z * b[i] for z, b in zip(zs, system.basis, strict=True)) for i, p in enumerate(system.point))
+            for zs in turns
+        )
+        assert (found is not None) == any(meets(point) for point in points), (system, tile, apart)
+        assert found is None or meets(found)
+        seen.add((apart, found is None))
+    assert len(seen) == 4

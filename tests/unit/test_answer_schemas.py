@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 
 import layoutalg as la
@@ -29,6 +30,7 @@ def answers() -> Iterator[Any]:
         for consumer in ("tma", "tma.store", "wgmma.A", "wgmma.B", "ldmatrix.x4", "stmatrix.x2", "cp.async"):
             for dtype in ("bf16", "f32"):
                 yield la.admissible(text, consumer, dtype=dtype)
+    yield la.admissible(np.arange(1024).reshape(8, 128)[[3, 1, 0, 2, 4, 5, 6, 7]], "tma", dtype="u8")
     yield factorise(REGISTERS)
     yield joint((64, 64), "bf16", ["wgmma.A", "ldmatrix.x4.trans"])
     yield synthesize_im2col(CONVOLUTION)

@@ -42,7 +42,7 @@ from layoutalg.proofs.symbolic.obligations import Obligations, obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
 from layoutalg.proofs.tcgen05 import ScalePlan, Tcgen05Plan, Tcgen05Tile, TmemPlan
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import Issue, ListedProblem, TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
@@ -87,6 +87,7 @@ VALUES: dict[type, object] = {
     im2col.Im2colMap: CONVOLVED.tensor_map,
     im2col.Im2colWideMap: im2col.Im2colWideMap("f16", (8, 4, 2), (16, 64), -1, 0, 8, 3),
     TensorMapProblem: PLAN.problem,
+    ListedProblem: ListedProblem.listed(Tensor((2, 8), None, "u64"), (2, 8), [*range(8, 16), *range(8)]),
     TensorMapPlan: PLAN,
     Issue: PLAN.issues[0],
     Walk: walk(PLAN),

@@ -1,0 +1,147 @@
+"""The statement of a TensorMap plan whose tile stands in shared memory as a table says: a layout that has no digits.
+
+Main definitions: ``ListedProblem``, ``problem_from``.
+
+Main statements: it is a ``TensorMapProblem`` in all but one thing: ``address(t)`` is ``element_bytes`` times the entry
+of ``smem_offsets`` at t. It has no digits (``smem_modes`` is empty) and no swizzle of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.document import Reader
+from layoutalg.ground.limits import SMEM_REACH
+from layoutalg.proofs.fields import malformed, plain, put_fields, set_fields
+from layoutalg.proofs.tensormap.problem import PLACES, SCHEMA, TensorMapProblem, read_fields
+from layoutalg.targets.nvidia import tensormap as hardware
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProblem(TensorMapProblem):
+    """A global tensor, a tile and the table of shared offsets wanted for it.
+
+    Args:
+        smem_offsets: The element offset of every tile element, the last dimension fastest.
+
+    The other fields are those of ``TensorMapProblem``; ``smem_modes`` is ``()`` and ``swizzle`` is ``"NONE"``.
+
+    Raises: MalformedError: LA372.
+
+    Example:
+        >>> from layoutalg.proofs.tensor import Tensor
+        >>> found = ListedProblem.listed(Tensor((2, 8), None, "u64"), (2, 8), [*range(8, 16), *range(8)])
+        >>> found.addresses()[:, 0].tolist(), found == ListedProblem.from_json(found.to_json())
+        ([64, 0], True)
+    """
+
+    smem_offsets: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for name, only in (("smem_modes", ()), ("swizzle", "NONE")):
+            held = getattr(self, name)
+            if type(held) is not type(only) or held != only:
+                raise malformed(name, f"must be {only!r}: the table says all", held)
+        set_fields(self, self.to_json(), _read, "this is not a TensorMap problem with a table", PLACES)
+
+    @classmethod
+    def listed(
+        cls,
+        tensor: Tensor,
+        tile: Sequence[int],
+        offsets: object,
+        *,
+        arch: str = "sm_90a",
+        direction: str = "load",
+        **options: object,
+    ) -> ListedProblem:
+        """Return the problem of copying tiles of a tensor to or from a table of shared offsets.
+
+        Args:
+            tensor: A ``layoutalg.Tensor``.
+            tile: Tile extents, outermost dimension first.
+            offsets: Element offsets, the last dimension fastest.
+            arch: Target.
+            direction: ``"load"`` or ``"store"``.
+            options: As for ``TensorMapProblem.of``.
+
+        Raises: MalformedError: LA010.
+        """
+        table = np.asarray(offsets).reshape(-1).tolist()
+        return cls.from_json(
+            {
+                "schema": SCHEMA,
+                "arch": arch,
+                "direction": direction,
+                "global": {
+                    "shape": tensor.shape,
+                    "stride": tensor.strides,
+                    "dtype": tensor.dtype,
+                    "base_align_bytes": tensor.base_align_bytes,
+                },
+                "tile": tuple(tile),
+                "smem": {"offsets": table},
+                **{name: plain(value) for name, value in options.items()},
+            }
+        )
+
+    @classmethod
+    def from_json(cls, document: object) -> ListedProblem:
+        """Read a problem document whose ``smem`` is ``{"offsets": [...]}``.
+
+        Raises: MalformedError: LA010.
+        """
+        return put_fields(object.__new__(cls), _read(document if isinstance(document, Reader) else Reader(document)))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document that ``from_json`` reads back to an equal value."""
+        document = super(ListedProblem, self).to_json()
+        document["smem"] = {"offsets": document.pop("smem_offsets")}
+        return document
+
+    def linear_offsets(self) -> npt.NDArray[np.int64]:
+        """Return the shared element offset of every tile element; shape ``tile``."""
+        return np.array(self.smem_offsets, dtype=np.int64).reshape(self.tile)
+
+    def addresses(self) -> npt.NDArray[np.int64]:
+        """Return the shared byte address wanted for every tile element, relative to the aligned tile base."""
+        return self.linear_offsets() * hardware.element_bytes(self.dtype)
+
+
+def problem_from(source: TensorMapProblem | Mapping[str, object] | Reader) -> TensorMapProblem:
+    """Return the problem itself, or the one a document holds.
+
+    Raises: MalformedError: LA010.
+    """
+    if isinstance(source, TensorMapProblem):
+        return source
+    if not isinstance(source, (Mapping, Reader)):
+        Reader(source).fail("must be a TensorMapProblem or its document; layoutalg.tensormap takes a layout")
+    reader = source if isinstance(source, Reader) else Reader(source)
+    smem = reader.value.get("smem") if isinstance(reader.value, Mapping) else None
+    listed = isinstance(smem, Mapping) and "offsets" in smem
+    return ListedProblem.from_json(reader) if listed else TensorMapProblem.from_json(reader)
+
+
+def _read(reader: Reader) -> tuple[Any, ...]:
+    """Read the fields of a problem in their order, the table last."""
+    found = read_fields(reader, listed=True)
+    smem, size = reader.get("smem"), math.prod(found[3])
+    smem.keys(("offsets",))
+    node = smem.get("offsets")
+    table = node.value
+    if not isinstance(table, (list, tuple)) or len(table) != size or {type(value) for value in table} != {int}:
+        table = node.integers(size)  # says what is wrong
+    for end in (min(table), max(table)):
+        if not 0 <= end < SMEM_REACH:
+            node.fail(f"shared-memory offsets stay below {SMEM_REACH} elements")
+    return (*found, tuple(table))

@@ -1,0 +1,201 @@
+"""Pitches that meet linear conditions: integer points of a lattice with forms that must not be negative.
+
+Main definitions: ``Pitches``, ``together``.
+
+Notation: a pitch vector g holds the global element stride of every tile dimension; a form is an integer vector f, its
+value f . g.
+
+Main statements: ``meeting`` and ``at_least`` lose no solution and add none. ``solved`` returns a point exactly if there
+is one: points tried first, then z3 over the integers, where every condition is one that a point must meet.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.ground.solver import session, solve, whole
+
+IntArray = npt.NDArray[np.int64]
+FAR = 1 << 14
+"""Chunks between neighbours along a dimension whose pitch nothing decides, at least."""
+NEAR = 1 << 28
+"""Elements that a tile spans where that can be, so that one coordinate reaches all of it."""
+APART = 64
+"""Pairs of elements that the solver is told to keep apart, one after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pitches:
+    """The integer points ``point + sum of z * basis`` with ``f . g >= 0`` for every f of ``least``.
+
+    Args:
+        point: One solution of the equations so far.
+        basis: Independent directions.
+        least: Forms that must not be negative.
+    """
+
+    point: tuple[int, ...]
+    basis: tuple[tuple[int, ...], ...]
+    least: tuple[tuple[int, ...], ...] = ()
+
+    def meeting(self, form: Sequence[int], value: int, modulus: int = 0) -> Pitches | None:
+        """Return the points with ``form . g = value`` (modulo ``modulus`` unless that is 0); None where there are none.
+
+        Example:
+            >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting((1, -5), 1)
+            Pitches(point=(1, 0), basis=((5, 1),), least=())
+        """
+        rows = [(_dot(form, row), row) for row in self.basis]
+        still = [row for dot, row in rows if dot == 0]
+        moving = [(dot, row) for dot, row in rows if dot]
+        while len(moving) > 1:  # Euclid on the values of the form, by unimodular steps
+            moving.sort(key=lambda entry: abs(entry[0]))
+            dot, row = moving[0]
+            kept = [moving[0]]
+            for other, mine in moving[1:]:
+                turns = other // dot
+                reduced = tuple(a - turns * b for a, b in zip(mine, row, strict=True))
+                if other - turns * dot:
+                    kept.append((other - turns * dot, reduced))
+                else:
+                    still.append(reduced)
+            moving = kept
+        wanted = value - _dot(form, self.point)
+        if not moving:
+            met = wanted % modulus == 0 if modulus else wanted == 0
+            return Pitches(self.point, tuple(still), self.least) if met else None
+        dot, row = moving[0]
+        common = math.gcd(dot, modulus)
+        if wanted % common:
+            return None
+        turns = wanted // dot
+        if modulus:
+            period = modulus // common
+            turns = wanted // common * pow(dot // common, -1, period) % period if period > 1 else 0
+            still.append(tuple(period * b for b in row))
+        point = tuple(a + turns * b for a, b in zip(self.point, row, strict=True))
+        return Pitches(point, tuple(still), self.least)
+
+    def at_least(self, form: Sequence[int]) -> Pitches | None:
+        """Return the points with ``form . g >= 0``; None where it is a negative constant."""
+        if all(_dot(form, row) == 0 for row in self.basis):
+            return self if _dot(form, self.point) >= 0 else None
+        return Pitches(self.point, self.basis, (*self.least, tuple(form)))
+
+    def some(self) -> tuple[int, ...] | None:
+        """Return a point, pitches far apart and not negative where that can be; None where none that is tried meets."""
+        best: tuple[int, ...] | None = None
+        for point in self._tried([FAR << 2 * place for place in range(len(self.basis))]):
+            if min(point) > 0:
+                return point
+            best = best if best is not None and min(best) >= min(point) else point
+        return best
+
+    def solved(self, tile: Sequence[int], most: int, apart: bool = False) -> tuple[int, ...] | None:
+        """Return a point whose forms of ``least`` are at most ``most``; None where there is none.
+
+        Args:
+            tile: Extents of the tile, whose elements lie close together where that can be.
+            most: What no form may pass.
+            apart: Whether no two elements of the tile may be one.
+
+        Raises: BudgetError: LA001, LA005.
+
+        Example:
+            >>> Pitches((0,), ((8,),)).solved((4,), 100), Pitches((0,), ()).solved((4,), 100, apart=True)
+            ((8,), None)
+        """
+        if apart and self.merged(tile) is not None:
+            return None
+        spans = [sum(abs(b) * (extent - 1) for b, extent in zip(row, tile, strict=True)) for row in self.basis]
+        steps, reach = [], 1 + sum(abs(a) * (extent - 1) for a, extent in zip(self.point, tile, strict=True))
+        for span in spans:
+            steps.append(reach)
+            reach += 2 * reach * span
+        best: tuple[int, ...] | None = None
+        for scale in (steps, [1 + place for place in range(len(steps))]):
+            for point in self._tried(scale):
+                extent = sum(abs(g) * (count - 1) for g, count in zip(point, tile, strict=True))
+                if extent >= NEAR or any(_dot(form, point) > most for form in self.least):
+                    continue
+                if together(point, tile) is None:
+                    return point
+                best = best or (None if apart else point)
+        return best or self._by_solver(tile, most, apart)
+
+    def merged(self, tile: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Return two elements of a tile that are one at every point, None where there are none."""
+        coords = np.indices(tile).reshape(len(tile), -1)
+        rows = np.array([self.point, *self.basis], dtype=np.int64)
+        _, first, owner = np.unique(rows @ coords, axis=1, return_index=True, return_inverse=True)
+        twice = np.flatnonzero(first[owner.reshape(-1)] != np.arange(coords.shape[1]))
+        if not twice.size:
+            return None
+        pair = int(first[owner.reshape(-1)[twice[0]]]), int(twice[0])
+        one, other = (tuple(int(v) for v in coords[:, at]) for at in pair)
+        return one, other
+
+    def _tried(self, steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Yield points that meet ``least``, each direction taken by its step, either way or not at all."""
+        order = sorted(self.basis, key=lambda row: [abs(v) for v in row])
+        for signs in itertools.product((1, -1, 0), repeat=len(order)):
+            point = self.point
+            for sign, step, row in zip(signs, steps, order, strict=True):
+                point = tuple(a + sign * step * b for a, b in zip(point, row, strict=True))
+            if all(_dot(form, point) >= 0 for form in self.least):
+                yield point
+
+    @whole
+    def _by_solver(self, tile: Sequence[int], most: int, apart: bool) -> tuple[int, ...] | None:
+        """Return a point as ``solved`` does, by z3; elements found together are kept apart in the next question."""
+        asked = session()
+        turns = [asked.z3.Int(f"z{place}", asked.context) for place in range(len(self.basis))]
+
+        def value(form: Sequence[int]) -> object:
+            parts = (_dot(form, row) * turn for row, turn in zip(self.basis, turns, strict=True))
+            return sum(parts, asked.z3.IntVal(_dot(form, self.point), asked.context))
+
+        for form in self.least:
+            asked.solver.add(value(form) >= 0, value(form) <= most)  # type: ignore[operator]
+        for _ in range(APART):
+            clock.check("pitches that keep the elements of a tile apart")
+            found = solve(asked, "the pitches of a tile", turns)
+            if found is None:
+                return None
+            point = self.point
+            for turn, row in zip(found, self.basis, strict=True):
+                point = tuple(a + turn * b for a, b in zip(point, row, strict=True))
+            pair = together(point, tile) if apart else None
+            if pair is None:
+                return point
+            asked.solver.add(value(pair) != 0)
+        clock.out_of_time("pitches that keep the elements of a tile apart")
+        return None
+
+
+def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
+    return sum(a * b for a, b in zip(form, vector, strict=True))
+
+
+def together(point: Sequence[int], tile: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the step between two elements of a tile that are one under these pitches, None where there are none.
+
+    Example:
+        >>> together((8, 1), (2, 8)), together((7, 1), (2, 8))
+        (None, (1, -7))
+    """
+    coords = np.indices(tile).reshape(len(tile), -1)
+    places = np.array(point, dtype=object) @ coords if max(map(abs, point)) >= 1 << 40 else np.array(point) @ coords
+    order = np.argsort(places, kind="stable")
+    same = np.flatnonzero(places[order][1:] == places[order][:-1])
+    if not same.size:
+        return None
+    one, other = order[int(same[0])], order[int(same[0]) + 1]
+    return tuple(int(v) for v in coords[:, other] - coords[:, one])

@@ -1,0 +1,116 @@
+"""From pitches that a box fits to a plan, each copy named by its innermost coordinate: any table of shared offsets.
+
+Main definitions: ``carried``, ``plan_listed``.
+
+Main statements: a map whose base is the lowest start of a copy and whose rows of the box are its dimensions from the
+second on starts each copy at the innermost coordinate ``(start - base) / element bytes``, all others 0; its innermost
+extent ends with the highest row. So it reaches from the lowest to the highest element of the tile, no further, and
+carries every tile of which ``fits`` finds the copies. The checker decides the plan, as it does all plans.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from layoutalg.ground.errors import BudgetError, Diagnostic, TargetRuleError
+from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap.plan import Issue, OriginTerm
+from layoutalg.synth.broken import Broken
+from layoutalg.synth.tensormap.assemble import filled_in
+from layoutalg.synth.tensormap.pitches import CHUNK, Fit, fits
+from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+MOST_FITS = 64
+"""Boxes of a table that are tried."""
+_CALL = ("synthesize_tensormap",)
+
+
+def plan_listed(problem: ListedProblem, documented_only: bool = False) -> TensorMapPlan | list[Violation]:
+    """Return a proved plan of a problem whose tile is a table, or the rule that all boxes break.
+
+    Raises: BudgetError: LA001, LA411: boxes fit, and the plans of none were proved.
+    """
+    pitches = [step * stride for step, stride in zip(problem.element_strides, problem.global_strides, strict=True)]
+    found = fits(problem.linear_offsets(), problem.element_bytes, strides=pitches)
+    outcomes = list(itertools.islice(found, MOST_FITS))
+    for fit in (outcome for outcome in outcomes if isinstance(outcome, Fit)):
+        made = carried(problem, fit)
+        if made is not None and not (documented_only and made.undocumented):
+            return made
+    first = next((outcome for outcome in outcomes if isinstance(outcome, Broken)), None)
+    if first is not None and not any(isinstance(outcome, Fit) for outcome in outcomes):
+        return [Violation(first.rule, first.reason, "smem.offsets")]
+    because = f"{len(outcomes)} boxes fit the table, and no plan of them was proved for all tile origins"
+    raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
+
+
+def carried(problem: TensorMapProblem, fit: Fit) -> TensorMapPlan | None:
+    """Return the proved plan of a problem whose pitches a box fits, its class set to what the checker found.
+
+    None where the map, its coordinates or the class required leave a limit.
+    """
+    size = problem.element_bytes
+    pitches = [step * stride for step, stride in zip(problem.element_strides, problem.global_strides, strict=True)]
+    rows = _rows(fit.rows, size)
+    if rows is None:
+        return None
+    strides = [CHUNK * rows[0]] * (len(rows) - len(fit.rows)) + [_dot(step, pitches) * size for step in fit.steps]
+    firsts = [(problem.base_elem_offset + _dot(head, pitches)) * size for _, head in fit.starts]
+    terms: list[OriginTerm] = []
+    low = high = 0
+    for dim, (multiple, (_, end)) in enumerate(zip(problem.origin_multiple, problem.bounds, strict=True)):
+        slope = problem.global_strides[dim]
+        if multiple and slope:
+            terms.append((dim, slope, 1))
+            reach = slope * ((end - 1) // multiple * multiple) * size
+            low, high = low + min(0, reach), high + max(0, reach)
+    base, row = min(firsts) + low, rows[0] * CHUNK // size
+    extent = (max(firsts) + high - base) // size + row
+    if base < 0 or base % CHUNK or extent > limits.MAX_DIM:
+        return None
+    try:
+        tensor_map = hardware.TensorMap(
+            dtype=problem.dtype,
+            dims=(extent, *rows[1:]),
+            strides_bytes=tuple(strides),
+            box=(row, *rows[1:]),
+            element_strides=(1,) * len(rows),
+            swizzle=fit.swizzle,
+            l2_promotion="128B",
+            oob_fill=problem.oob_fill if problem.direction == "load" else "ZERO",
+            base_address=base,
+        )
+        rest = (0,) * (len(rows) - 1)
+        issues = [
+            Issue(((first - base) // size, *rest), place) for first, (place, _) in zip(firsts, fit.starts, strict=True)
+        ]
+        plan = filled_in(problem, tensor_map, tuple(issues), (tuple(terms), *[()] * (len(rows) - 1)), "exact")
+    except TargetRuleError:
+        return None
+    return _proved(plan)
+
+
+def _proved(plan: TensorMapPlan) -> TensorMapPlan | None:
+    """Return the plan with its certificate; None where it is refuted or open."""
+    verdict = check(plan)
+    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
+        plan = plan.with_changes(oob=verdict.witness["expected"])
+        verdict = check(plan)
+    return plan.with_changes(certificate=dict(verdict.certificate)) if isinstance(verdict, Proved) else None
+
+
+def _rows(rows: tuple[int, ...], size: int) -> tuple[int, ...] | None:
+    """Return the extents of a box (chunks, then rows), a first one too long for the map in two."""
+    longest = limits.MAX_BOX * size // CHUNK
+    if rows[0] <= longest:
+        return rows
+    part = next((part for part in range(longest, 0, -1) if rows[0] % part == 0 and rows[0] // part <= 256), 0)
+    return (part, rows[0] // part, *rows[1:]) if part and len(rows) < limits.MAX_RANK else None
+
+
+def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
+    return sum(a * b for a, b in zip(form, vector, strict=True))
