@@ -29,8 +29,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-import device_tma_modes as modes  # noqa: E402
+import device_tma_modes_runs as runs  # noqa: E402
 from device_backends import Cuda  # noqa: E402
+from device_tma_modes_driver import ELEMENT_BYTES, Encoder  # noqa: E402
+from device_tma_modes_im2col import im2col_case  # noqa: E402
+from device_tma_modes_interleave import random_interleaved  # noqa: E402
 
 from layoutalg.codegen.kernel import KernelSource  # noqa: E402
 from layoutalg.codegen.prelude import PRELUDE  # noqa: E402
@@ -82,7 +85,7 @@ def kernel(mode: str, rank: int) -> KernelSource:
     values = ", ".join(f'"r"(head[{2 + j}])' for j in range(rank))
     name = f"la_store_{mode}_{rank}d"
     text = _KERNEL.format(
-        prelude=PRELUDE, name=name, slots=slots, values=values, rank=rank, head_ints=modes.HEAD_INTS, notes=modes.NOTES,
+        prelude=PRELUDE, name=name, slots=slots, values=values, rank=rank, head_ints=runs.HEAD_INTS, notes=runs.NOTES,
         mode="im2col_no_offs" if mode == "im2col" else mode,
     )  # fmt: skip
     parameters = (
@@ -150,7 +153,7 @@ def predicted(case: dict[str, object]) -> np.ndarray:
 def reach(p: list[int]) -> int:
     """Return the bytes from the window's start to the end of the tensor, with a spare chunk."""
     rank = p[1]
-    inner = 32 if p[25 if len(p) == 29 else 22] else modes.ELEMENT_BYTES[p[0]]
+    inner = 32 if p[25 if len(p) == 29 else 22] else ELEMENT_BYTES[p[0]]
     return HOME + p[2] + inner * p[3] + sum((d - 1) * s for d, s in zip(p[4 : 3 + rank], p[8 : 7 + rank], strict=True))
 
 
@@ -191,9 +194,9 @@ def groups(scale: float) -> dict[str, list[dict[str, object]]]:
         while taken < int(count * scale) or drawn < 400:
             drawn += 1
             if how.startswith("interleaved"):
-                case = modes.random_interleaved(rng, "im2col" if how.endswith("im2col") else "tile")
+                case = random_interleaved(rng, "im2col" if how.endswith("im2col") else "tile")
             else:
-                case = modes.im2col_case(rng, how)
+                case = im2col_case(rng, how)
             if case is None or reach(case["params"]) > WINDOW_BYTES - 1024:
                 continue
             case["offsets"] = []
@@ -214,24 +217,24 @@ def groups(scale: float) -> dict[str, list[dict[str, object]]]:
 
 def run_cases(device: Cuda, cases: list[dict[str, object]], cubins: Path) -> list[dict[str, object]]:
     """Run stores; return per case the driver's status, the map, the window and the notes."""
-    encoder = modes.Encoder(device.lib)
+    encoder = Encoder(device.lib)
     windows = device.filled(WINDOW_BYTES * len(cases), POISON)
     answers: list[dict[str, object]] = []
     for index, case in enumerate(cases):
         encode = encoder.im2col if case["mode"] == "im2col" else encoder.tiled
         status, raw = encode(case["params"], windows + WINDOW_BYTES * index + HOME + case["params"][2])
         answers.append({"status": status, "map": raw})
-    noted = np.zeros((len(cases), modes.NOTES), dtype=np.uint64)
+    noted = np.zeros((len(cases), runs.NOTES), dtype=np.uint64)
     for mode, rank in sorted({(str(c["mode"]), int(c["params"][1])) for c in cases}):
         chosen = [i for i, c in enumerate(cases)
                   if (c["mode"], c["params"][1]) == (mode, rank) and answers[i]["status"] == 0]  # fmt: skip
         if not chosen:
             continue
         maps = np.frombuffer(b"".join(answers[i]["map"] for i in chosen), dtype=np.uint8)
-        heads = np.zeros((len(chosen), modes.HEAD_INTS), dtype=np.int32)
+        heads = np.zeros((len(chosen), runs.HEAD_INTS), dtype=np.int32)
         for row, i in enumerate(chosen):
             heads[row, 1], heads[row, 2:7] = cases[i]["offset"], cases[i]["coords"]
-        notes = np.zeros((len(chosen), modes.NOTES), dtype=np.uint64)
+        notes = np.zeros((len(chosen), runs.NOTES), dtype=np.uint64)
         there = [device.upload(v) for v in (maps, heads, notes)]
         device.launch(kernel(mode, rank), cubins, len(chosen), SOURCE_BYTES + 1024,
                       [there[0], there[1], SOURCE_BYTES, there[2]])  # fmt: skip
@@ -314,7 +317,7 @@ def main() -> None:
     print(f"compiled and drawn in {time.monotonic() - began:.0f} s", {k: len(v) for k, v in drawn.items()}, flush=True)
     if arguments.what == "compile":
         return
-    campaign = modes.Campaign(out, cubins, arguments.seconds, __file__, WINDOW_BYTES)
+    campaign = runs.Campaign(out, cubins, arguments.seconds, __file__, WINDOW_BYTES)
     campaign.section("stores", {k: v for k, v in drawn.items() if not k.startswith("risky")}, 20)
     campaign.section("risky", {k: v for k, v in drawn.items() if k.startswith("risky")}, 1)
     facts = subprocess.run(
