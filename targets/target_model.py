@@ -25,7 +25,8 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
-from layoutalg.targets.layouts.nvidia_instructions import MMA, mma_fragment
+from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction, mma_fragment
+from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, VARIANTS, SparseMma, mma_sp_fragment, variant_of
 from layoutalg.targets.model import Source
 from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, lookup
 
@@ -294,7 +295,8 @@ class TargetModel:
     def instructions(self) -> tuple[str, ...]:
         """Matrix instructions whose fragments are known: ``"mma.m16n8k16.f32.f16"``, ``"mfma.v_mfma_..."``, ..."""
         arch = self.target.arch
-        found = [f"mma.{name}" for name in MMA if self._has_mma(name)]
+        found = [f"mma.{name}" for name in MMA if self._has_mma(MMA[name])]
+        found += [f"mma.{variant}.{name}" for variant in VARIANTS for name in MMA_SP if self._has_mma(MMA_SP[name])]
         found += [f"mfma.{name}" for name in MFMA.get(arch, ())]
         return (*found, *(f"wmma.{name}" for name in WMMA.get(arch, ())))
 
@@ -304,9 +306,10 @@ class TargetModel:
         if instruction not in self.instructions:
             return self._no_instruction(instruction)
         if family == "mma":
-            made, source = MMA[name], _ptx("9.7.14.5")
+            sparse = variant_of(name)[1]
+            made = MMA_SP[sparse] if sparse else MMA[name]
             grade: Grade = "measured" if self.target.measured else "documented"
-            return Fact((made.m, made.n, made.k), "m, n, k", grade, source)
+            return Fact((made.m, made.n, made.k), "m, n, k", grade, _ptx("9.7.14.6" if sparse else "9.7.14.5"))
         table = (MFMA if family == "mfma" else WMMA)[self.target.arch][name]
         return Fact(
             (table.m, table.n, table.k),
@@ -328,7 +331,8 @@ class TargetModel:
             return Unknown(f"a matrix instruction has the operands A, B, C and D, not {shown(operand)}")
         family, _, name = instruction.partition(".")
         if family == "mma":
-            return mma_fragment(name, operand)
+            sparse = variant_of(name)[1]
+            return mma_sp_fragment(sparse, operand) if sparse else mma_fragment(name, operand)
         return (mfma_fragment if family == "mfma" else wmma_fragment)(name, operand, self.target.arch)
 
     def turns(self, operation: str, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int | Unknown:
@@ -343,9 +347,9 @@ class TargetModel:
         except RepresentabilityError as error:
             return Unknown(error.diagnostic.because or error.diagnostic.what, ("banks",))
 
-    def _has_mma(self, name: str) -> bool:
+    def _has_mma(self, made: MmaInstruction | SparseMma) -> bool:
         capability = self.target.compute_capability
-        return capability is not None and capability >= _first(name)
+        return capability is not None and capability >= _first(made)
 
     def _no_instruction(self, name: object) -> Unknown:
         return Unknown(f"nothing is known here of a matrix instruction {shown(name)} of {self.target.arch}")
@@ -363,9 +367,8 @@ class TargetModel:
         }  # fmt: skip
 
 
-def _first(name: str) -> tuple[int, int]:
+def _first(made: MmaInstruction | SparseMma) -> tuple[int, int]:
     """The first compute capability that has an ``mma.sync``."""
-    made = MMA[name]
     if made.operand == "f64" and (made.m, made.n, made.k) != (8, 8, 4):
         return 9, 0
     return (8, 9) if made.operand in ("e4m3", "e5m2") else (8, 0)

@@ -1,4 +1,4 @@
-"""Whether mma.sync takes a layout of registers as one of its operands.
+"""Whether mma.sync, dense or sparse, takes a layout of registers as one of its operands.
 
 Main definitions: ``find``, ``FragmentPlan``.
 """
@@ -10,21 +10,65 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Repair
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment, mma_type
+from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, MmaInstruction, mma_fragment, mma_type
+from layoutalg.targets.layouts.nvidia_sparse import (
+    MMA_SP,
+    SparseMma,
+    mma_sp_fragment,
+    mma_sp_metadata,
+    mma_sp_selectors,
+    mma_sp_type,
+    variant_of,
+)
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 _SAME = {"f32": "tf32", "tf32_ftz": "tf32", "i1": "b1"}
 """Types by the name that an operand of mma has for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    """A dense or sparse instruction; ``variant`` is empty of dense ones."""
+
+    variant: str
+    name: str
+
+    @property
+    def table(self) -> Mapping[str, MmaInstruction | SparseMma]:
+        """The instructions among which this is one."""
+        return MMA_SP if self.variant else MMA
+
+    @property
+    def full(self) -> str:
+        """What a target calls it."""
+        return ".".join(filter(None, ("mma", self.variant, self.name)))
+
+    @property
+    def ptx(self) -> str:
+        """Its name in PTX."""
+        return MMA_SP[self.name].ptx(self.variant) if self.variant else MMA[self.name].ptx
+
+    def type(self, operand: str) -> str:
+        """Element type of an operand."""
+        return (mma_sp_type if self.variant else mma_type)(self.name, operand)
+
+    def fragment(self, operand: str) -> LinearLayout:
+        """What each register and lane holds."""
+        return (mma_sp_fragment if self.variant else mma_fragment)(self.name, operand)
+
+    def word(self, operand: str) -> int:
+        """Elements of a 32-bit register."""
+        return min(max(1, 32 // ELEMENT_BITS[self.type(operand)]), self.fragment(operand).in_dims["register"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +103,9 @@ def find(request: Request) -> Admission:
     """Return which instructions take the registers, or the first place where they are none's.
 
     Mathematically: admitted exactly if the layout is a tiling of the instruction's fragment, elements of a 32-bit
-    register in order: see ``layoutalg.synth.fragments``. Coordinates are (row, k) of A, (k, col) of B, (row, col) else.
+    register in order: see ``layoutalg.synth.fragments``. Coordinates are (row, k) of A, (k, col) of B, (row, col) else;
+    of A of ``mma.sp`` (row, stored element of the row). Options of that one: ``selector``, and ``metadata``,
+    int[32, 8, 2]: the row and group that each four bits of each lane's word tell of, which must be those heard.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -70,19 +116,21 @@ def find(request: Request) -> Admission:
         (((0, 0), (1, 0)), ((0, 1), (1, 1)))
         >>> admissible(layout, "mma.m16n8k8.f32.tf32.A", dtype="tf32").rules
         ('FRAGMENT',)
+        >>> admissible(layout, "mma.sp.m16n8k32.f32.bf16.A").descriptor.instruction
+        'mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32'
     """
-    request.only()
     _, _, rest = request.consumer.partition(".")
     name, _, operand = rest.rpartition(".")
-    if name.startswith("sp."):
-        return Unknown("fragments and metadata of sparse mma are not recorded here", ("mma.sp",))
-    if name not in MMA or operand not in ("A", "B", "C", "D"):
-        rule = "must be mma, a dense instruction and A, B, C or D, such as mma.m16n8k16.f32.bf16.A"
+    variant, short = variant_of(name)
+    made = _Instruction(variant, short or name)
+    if made.name not in made.table or operand not in ("A", "B", "C", "D"):
+        rule = "must be mma or mma.sp, an instruction and A, B, C or D, such as mma.m16n8k16.f32.bf16.A"
         raise CHECK.malformed("consumer", rule, request.consumer)
-    if f"mma.{name}" not in model_of(request.target).instructions:
-        return _refused(request, "MMA_ARCH", f"{request.target} has no {MMA[name].ptx}")
-    kind = mma_type(name, operand)
-    allowed = {ELEMENT_BITS[kind], ELEMENT_BITS[MMA[name].operand]}
+    request.only(*(("metadata", "selector") if variant and operand == "A" else ()))
+    if made.full not in model_of(request.target).instructions:
+        return _refused(request, "MMA_ARCH", f"{request.target} has no {made.ptx}")
+    kind = made.type(operand)
+    allowed = {ELEMENT_BITS[kind], ELEMENT_BITS[made.table[made.name].operand]}
     given = _SAME.get(request.dtype.name, request.dtype.name)
     other_type = operand in ("A", "B") and given in ELEMENT_BITS and given != kind
     if request.dtype.bits not in allowed or other_type:
@@ -92,16 +140,43 @@ def find(request: Request) -> Admission:
     if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims) or len(layout.out_dims) != 2:
         because = "the layout does not take register and lane to two coordinates"
         return _refused(request, "REGISTER_AXES", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
-    fragment = mma_fragment(name, operand)
-    found = tiling(layout, fragment, min(max(1, 32 // ELEMENT_BITS[kind]), fragment.in_dims["register"]))
+    if variant and operand == "A" and (told := _metadata(request, made)) is not None:
+        return told
+    fragment = made.fragment(operand)
+    found = tiling(layout, fragment, made.word(operand))
     if isinstance(found, Mismatch):
-        return _refused(request, "FRAGMENT", found.because, found.witness, tuple(_repairs(request, name, operand)))
+        return _refused(request, "FRAGMENT", found.because, found.witness, tuple(_repairs(request, made, operand)))
     asked = coordinates(layout)[0]
     statement = {"f": document(_flat(found.table(fragment), asked)), "g": document(_flat(asked, asked))}
     seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} takes the registers")
-    grade: Grade = "measured" if lookup(request.target).measured else "documented"
-    plan = FragmentPlan(MMA[name].ptx, operand, found)
+    ran = bool(lookup(request.target).measured) and not made.variant
+    grade: Grade = "measured" if ran else "documented"
+    plan = FragmentPlan(made.ptx, operand, found)
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
+
+
+def _metadata(request: Request, made: _Instruction) -> Refused | None:
+    """Compare the metadata's layout, where one is given, with the one that the instruction hears."""
+    selector = CHECK.integer(request.options.get("selector", 0), "selector", 0)
+    many = mma_sp_selectors(made.name)
+    if selector >= many:
+        speak = {4: "one lane of four speaks", 2: "two lanes of four speak", 1: "all lanes speak"}[many]
+        because = f"{made.name} has {many} selector{'s' * (many > 1)}: {speak}"
+        return _refused(request, "MMA_SELECTOR", because, {"selector": selector})
+    if "metadata" not in request.options:
+        return None
+    wanted = mma_sp_metadata(made.name, selector)
+    given = np.asarray(request.options["metadata"])
+    if given.shape != wanted.shape or given.dtype.kind not in "iu":
+        rule = "must be integers [lane, nibble, 2], the row and the group that each nibble tells of"
+        raise CHECK.malformed("metadata", rule, given.shape)
+    wrong = np.argwhere((wanted[..., 0] >= 0) & (given != wanted).any(axis=-1))
+    if not len(wrong):
+        return None
+    lane, nibble = (int(part) for part in wrong[0])
+    holds, needs = (tuple(int(part) for part in table[lane, nibble]) for table in (given, wanted))
+    witness = {"lane": lane, "nibble": nibble, "holds": holds, "needs": needs}
+    return _refused(request, "MMA_METADATA", "the metadata of another row or group is heard there", witness)
 
 
 def _flat(table: IntArray, like: IntArray) -> IntArray:
@@ -109,19 +184,17 @@ def _flat(table: IntArray, like: IntArray) -> IntArray:
     return np.asarray(table[..., 0] + (int(like[..., 0].max()) + 1) * table[..., 1], dtype=np.int64).reshape(-1)
 
 
-def _repairs(request: Request, name: str, operand: str) -> Iterator[Repair]:
+def _repairs(request: Request, made: _Instruction, operand: str) -> Iterator[Repair]:
     """Yield other instructions with the same types that take the registers, and the other operand."""
-    made = MMA[name]
-    for other, shape in MMA.items():
-        same = (shape.operand, shape.operand_b, shape.result) == (made.operand, made.operand_b, made.result)
+    mine = made.table[made.name]
+    for name, shape in made.table.items():
+        other = _Instruction(made.variant, name)
+        same = (shape.operand, shape.operand_b, shape.result) == (mine.operand, mine.operand_b, mine.result)
         for side in "ABD" if same else "":
-            consumer = f"mma.{other}.{side}"
-            if (other, side) == (name, operand) or mma_type(other, side) != mma_type(name, operand):
+            if (name, side) == (made.name, operand) or other.type(side) != made.type(operand):
                 continue
-            fragment = mma_fragment(other, side)
-            word = min(max(1, 32 // ELEMENT_BITS[mma_type(other, side)]), fragment.in_dims["register"])
-            if isinstance(tiling(request.layout, fragment, word), Tiling):
-                yield Repair("take another instruction", consumer)
+            if isinstance(tiling(request.layout, other.fragment(side), other.word(side)), Tiling):
+                yield Repair("take another instruction", f"{other.full}.{side}")
                 return
 
 

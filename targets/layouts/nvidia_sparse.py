@@ -1,7 +1,7 @@
 """Which matrix element each lane and register element of one sparse ``mma.sync`` holds, and whose metadata is heard.
 
-Main definitions: ``SparseMma``, ``MMA_SP``, ``VARIANTS``, ``CODES``, ``mma_sp_type``, ``mma_sp_fragment``,
-``mma_sp_selectors``, ``mma_sp_metadata``, ``expanded``.
+Main definitions: ``SparseMma``, ``MMA_SP``, ``VARIANTS``, ``CODES``, ``variant_of``, ``mma_sp_type``,
+``mma_sp_fragment``, ``mma_sp_selectors``, ``mma_sp_metadata``, ``expanded``.
 
 Notation: as in ``nvidia_instructions``. A is what is stored: half of the inner extent. A *group* is the run of a row of
 which half is stored: two elements of 32 bits, four of 16 or 8, eight of 4 (in pairs); its *code* is four bits of
@@ -58,6 +58,16 @@ class SparseMma:
         checked_kinds(self, "LA374")
 
     @property
+    def m(self) -> int:
+        """Rows of A and D."""
+        return 16
+
+    @property
+    def n(self) -> int:
+        """Columns of B and D."""
+        return 8
+
+    @property
     def group(self) -> int:
         """Elements of a group."""
         return {32: 2, 4: 8}.get(ELEMENT_BITS[self.operand], 4)
@@ -103,6 +113,17 @@ CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
     }
 )
 """By element bits: the code of a group, and the places (of 4-bit elements: pairs) where its stored parts belong."""
+
+
+def variant_of(name: str) -> tuple[str, str]:
+    """Return the variant and the name in ``MMA_SP`` of a sparse instruction; both empty where it is none.
+
+    Example:
+        >>> variant_of("sp.m16n8k32.f32.bf16"), variant_of("m16n8k16.f32.bf16")
+        (('sp', 'm16n8k32.f32.bf16'), ('', ''))
+    """
+    variant, _, rest = name.partition(".")
+    return (variant, rest) if variant in VARIANTS and rest in MMA_SP else ("", "")
 
 
 def mma_sp_type(name: str, operand: str) -> str:

@@ -14,7 +14,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand
 from layoutalg.targets.layouts.nvidia_instructions import MMA, mma_fragment, mma_type
 
-NAMES = {"s4": "s4", "u4": "s4", "b1": "i1"}
+NAMES = {"b1": "i1"}
 
 
 def bases_of(fragment):
@@ -76,7 +76,7 @@ def test_types_targets_and_names():
     assert la.admissible(operand, "mma.m16n8k16.f32.bf16.A", dtype="f64").rules == ("MMA_DTYPE",)
     assert la.admissible(layout, "mma.m16n8k16.f32.e4m3.D", "sm_80", "f32").rules == ("MMA_ARCH",)
     assert not isinstance(la.admissible(layout, "mma.m16n8k16.f32.bf16.D", "gfx942", "f32"), la.Admitted)
-    assert isinstance(la.admissible(layout, "mma.sp.m16n8k32.f32.bf16.A"), la.Unknown)
+    assert la.admissible(layout, "mma.sp.m16n8k32.f32.bf16.A").rules == ("FRAGMENT",)
     for consumer in ("mma", "mma.m16n8k16.f32.bf16", "mma.m16n8k16.f32.bf16.E", "mma.m16n8k3.f32.f16.A"):
         with pytest.raises(MalformedError):
             la.admissible(layout, consumer)
