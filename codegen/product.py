@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from layoutalg.codegen.plans import checked_plan, origin_arguments
 from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import plain
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -74,6 +75,11 @@ class ProductReport:
 
     def __bool__(self) -> bool:
         return self.difference is None and not self.note
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as JSON-ready data."""
+        told = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+        return {"schema": "layoutalg/product-validation/1", "agrees": bool(self), **told}
 
 
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import RepresentabilityError, shown
+from layoutalg.ground.errors import RepresentabilityError, plain, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
@@ -42,6 +42,9 @@ _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: 
 _LLVM = Source("LLVM AMDGPUBaseInfo.cpp", "2025", "getAddressableNumVGPRs, getMaxFlatWorkGroupSize")
 _ASSEMBLER = Source("LLVM assembler", "22.1.8", "what it accepts for the target")
 _LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data share: bytes of a work-group")
+
+
+FACT_SCHEMA = "layoutalg/target-fact/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,14 @@ class Fact:
     def __str__(self) -> str:
         return f"{self.value} {self.unit} ({self.grade}: {self.source})"
 
+    def to_json(self) -> dict[str, object]:
+        """Return the fact as JSON-ready data."""
+        return {"schema": FACT_SCHEMA, "verdict": "known", **_entry(self)}
+
+
+def _entry(fact: Fact) -> dict[str, object]:
+    return {"value": plain(fact.value), "unit": fact.unit, "evidence": fact.grade, "source": str(fact.source)}
+
 
 @dataclass(frozen=True, slots=True)
 class Absent:
@@ -88,6 +99,11 @@ class Absent:
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.reason}" + (f"; it has {', '.join(self.instead)}" if self.instead else "")
+
+    def to_json(self) -> dict[str, object]:
+        """Return what is missing as JSON-ready data."""
+        told = {"rule": self.rule, "reason": self.reason, "instead": list(self.instead), "source": str(self.source)}
+        return {"schema": FACT_SCHEMA, "verdict": "absent", **told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,10 +372,7 @@ class TargetModel:
 
     def to_json(self) -> dict[str, object]:
         """Return the model as JSON-ready data."""
-        limits = {
-            name: {"value": fact.value, "unit": fact.unit, "evidence": fact.grade, "source": str(fact.source)}
-            for name, fact in self.limits.items()
-        }
+        limits = {name: _entry(fact) for name, fact in self.limits.items()}
         return {
             "schema": "layoutalg/target-model/1", "arch": self.target.arch, "vendor": self.target.vendor,
             "isa": self.target.isa, "limits": limits, "consumers": list(self.consumers),

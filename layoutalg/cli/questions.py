@@ -156,10 +156,6 @@ def _told(found: Admitted | Refused | Factorisation | Unknown, as_json: bool) ->
     """Print an answer; return its exit code."""
     if not as_json:
         say(str(found))
-    elif isinstance(found, Unknown):
-        say_json(
-            {"schema": "layoutalg/verdict/1", "verdict": "unknown", "reason": found.reason, "tried": list(found.tried)}
-        )
     else:
         say_json(found.to_json())
     return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED

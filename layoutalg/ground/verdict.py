@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from layoutalg.ground.errors import shown
+from layoutalg.ground.errors import plain, shown
 from layoutalg.ground.picture import Shown
 
+SCHEMA = "layoutalg/verdict/1"
 _WIDTH = 84
 _UNSAID = ("claim", "digest", "engine", "schema")
 """Entries of a certificate that the first lines say, or that only a checker reads."""
@@ -43,6 +44,16 @@ class Proved(Shown):
         facts |= {key: value for key, value in self.certificate.items() if key not in _UNSAID}
         return "\n".join([f"proved        {first}", *_entries(facts)])
 
+    def to_json(self) -> dict[str, object]:
+        """Return the verdict as JSON-ready data.
+
+        Example:
+            >>> Proved("table", {"elements": 32}).to_json()
+            {'schema': 'layoutalg/verdict/1', 'verdict': 'proved', 'engine': 'table', 'certificate': {'elements': 32}}
+        """
+        known = {"engine": self.engine, "certificate": plain(dict(self.certificate))}
+        return {"schema": SCHEMA, "verdict": "proved", **known}
+
 
 @dataclass(frozen=True, slots=True)
 class Refuted(Shown):
@@ -66,6 +77,15 @@ class Refuted(Shown):
         lines = [f"refuted       {self.witness[what] if what else f'by {self.engine}'}"]
         return "\n".join(lines + [f"  at          {told}"] * bool(told))
 
+    def to_json(self) -> dict[str, object]:
+        """Return the verdict as JSON-ready data.
+
+        Example:
+            >>> Refuted("table", {"at": 3}).to_json()
+            {'schema': 'layoutalg/verdict/1', 'verdict': 'refuted', 'engine': 'table', 'witness': {'at': 3}}
+        """
+        return {"schema": SCHEMA, "verdict": "refuted", "engine": self.engine, "witness": plain(dict(self.witness))}
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Shown):
@@ -86,6 +106,15 @@ class Unknown(Shown):
     def __str__(self) -> str:
         tried = {"tried": ", ".join(self.tried)} if self.tried else {}
         return "\n".join([f"unknown       {self.reason}", *_entries(tried)])
+
+    def to_json(self) -> dict[str, object]:
+        """Return the verdict as JSON-ready data.
+
+        Example:
+            >>> Unknown("the budget ran out", ("ISL",)).to_json()
+            {'schema': 'layoutalg/verdict/1', 'verdict': 'unknown', 'reason': 'the budget ran out', 'tried': ['ISL']}
+        """
+        return {"schema": SCHEMA, "verdict": "unknown", "reason": self.reason, "tried": list(self.tried)}
 
 
 def _value(value: object) -> str:

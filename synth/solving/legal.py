@@ -20,6 +20,7 @@ from layoutalg.ground import clock, solver
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
+from layoutalg.proofs.tensormap.plan import tensor_map_to_json
 from layoutalg.synth.solving.accesses import CHECK
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import TensorMap, limits
@@ -56,6 +57,11 @@ class Conflict:
         many = "cannot hold" if len(self.rules) == 1 else "cannot all hold"
         return f"{' and '.join(self.rules)} {many} while {kept}" if kept else f"{' and '.join(self.rules)} {many}"
 
+    def to_json(self) -> dict[str, object]:
+        """Return the conflict as JSON-ready data."""
+        fields = [{"field": name, "value": value} for name, value in self.fields]
+        return {"schema": "layoutalg/map-conflict/1", "rules": list(self.rules), "fields": fields}
+
 
 @dataclass(frozen=True, slots=True)
 class NearestMap(Shown):
@@ -78,7 +84,10 @@ class NearestMap(Shown):
     def to_json(self) -> dict[str, object]:
         """Return the answer as JSON-ready data."""
         changes = [{"field": name, "before": before, "after": after} for name, before, after in self.changes]
-        return {"schema": "layoutalg/nearest-map/1", "changes": changes, "distance": self.distance}
+        return {
+            "schema": "layoutalg/nearest-map/1", "tensormap": tensor_map_to_json(self.tensor_map), "changes": changes,
+            "distance": self.distance,
+        }  # fmt: skip
 
 
 def nearest_map(
