@@ -1,6 +1,6 @@
 """A layout of any family as a function of tile coordinates: which of its axes is which tile dimension.
 
-Main definitions: ``layout_of``, ``extents_of``, ``offsets``, ``columns``.
+Main definitions: ``layout_of``, ``extents_of``, ``check_tile``, ``offsets``, ``columns``.
 
 Notation: the tile's dimensions are those of the tensor, outermost first; the function's values are element offsets in
 shared memory. The coordinates of a layout are read in this order of rules.
@@ -129,10 +129,8 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
     """
     if isinstance(layout, PaddedShared):
         return layout.addresses()[offsets(layout.linear, tile, axes)]
-    if layout.size != math.prod(tile) and not _is_inverse(layout):
-        raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
+    check_tile(layout, tile, axes)
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
-        check_modes(layout, tile)
         return np.asarray(layout.table(), dtype=np.int64).reshape(tile, order="F")
     if _is_inverse(layout):
         if axes is not None:
@@ -148,6 +146,19 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
         raise CHECK.malformed("smem", f"must have axes that make up the tile {tile} in order", axes_text, hint)
     values = _values(layout).reshape(list(inputs.values()), order="F")
     return values.transpose([list(inputs).index(name) for name in ordered]).reshape(tile, order="F")
+
+
+def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = None) -> None:
+    """Refuse a layout that has not the elements, or whose modes are not the dimensions, of a tile.
+
+    Raises: MalformedError: LA376.
+    """
+    if isinstance(layout, PaddedShared):
+        layout = layout.linear
+    if layout.size != math.prod(tile) and not _is_inverse(layout):
+        raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
+    if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
+        check_modes(layout, tile)
 
 
 def cute_extents(layout: CuteLayout | ComposedLayout) -> tuple[int, ...]:

@@ -105,9 +105,10 @@ def listed(table: object) -> ListedLayout:
     Raises: MalformedError: LA802.
     """
     found = integers(table, "table")
-    if found is None or not found.ndim or not 0 < found.size <= MOST:
+    if found is None or isinstance(table, np.ma.MaskedArray) or not found.ndim or not 0 < found.size <= MOST:
         raise CHECK.malformed("table", f"must be an integer array of 1 to {MOST} offsets", table)
-    if int(found.min()) < 0 or int(found.max()) >= 2**62:
-        raise CHECK.malformed("table", "must hold offsets in [0, 2^62)", int(found.min()))
+    low, high = int(found.min()), int(found.max())
+    if low < 0 or high >= 2**62:
+        raise CHECK.malformed("table", "must hold offsets in [0, 2^62)", low if low < 0 else high)
     values = found.astype(np.int64).reshape(-1, order="F").tolist()
     return ListedLayout(tuple(found.shape), tuple(values))

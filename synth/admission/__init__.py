@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Repair
+from layoutalg.ground.errors import BudgetError, MalformedError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.synth.admission import amd, bulk, copies, fragments, matrices, tcgen05, tma, wgmma
-from layoutalg.synth.admission.request import CHECK, Finder, Request, request_of
+from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, TARGET, Finder, Request, of_layout, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
 __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible"]
@@ -44,11 +44,11 @@ _OF_REGISTERS = ("mma", "mfma", "wmma", "tcgen05.D", "tcgen05.ld", "tcgen05.st")
 def admissible(
     layout: object,
     consumer: str,
-    target: str = "sm_90a",
-    dtype: object = "bf16",
+    target: str = TARGET,
+    dtype: object = DTYPE,
     *,
     tile: Sequence[int] | None = None,
-    align_bytes: int = 1024,
+    align_bytes: int = ALIGN_BYTES,
     budget_seconds: float = PLAN_SECONDS,
     **options: object,
 ) -> Admission:
@@ -85,17 +85,19 @@ def admissible(
         raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
     if wgmma.is_problem(layout):
-        layout, dtype, tile, align_bytes, options = wgmma.stated(layout, consumer, options)
-    request = request_of(
-        layout, consumer, target, dtype, tile, align_bytes, options, of_registers=head in _OF_REGISTERS or
-        consumer in wgmma.OF_REGISTERS,
-    )  # fmt: skip
-    missing = model_of(target).consumer(consumer)
-    if isinstance(missing, Absent):
-        return _absent(request, missing)
+        layout, dtype, tile, align_bytes, options = wgmma.stated(layout, consumer, options, dtype, tile, align_bytes)
+    of_registers = head in _OF_REGISTERS or consumer in wgmma.OF_REGISTERS
     try:
+        request = request_of(
+            layout, consumer, target, dtype, tile, align_bytes, options, of_registers=of_registers
+        )  # fmt: skip
+        missing = model_of(request.target).consumer(consumer)
+        if isinstance(missing, Absent):
+            return _absent(request, missing)
         with clock.within(given):
             return CONSUMERS[head](request)
+    except MalformedError as error:
+        raise of_layout(error) from None
     except BudgetError as spent:
         return Unknown(spent.diagnostic.because or spent.diagnostic.what, (head,))
 

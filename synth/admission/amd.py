@@ -177,6 +177,7 @@ def find_access(request: Request) -> Admission:
         raise CHECK.malformed("consumer", "must be an instruction without further words", name)
     if name in FILLS:
         request.only()
+        request.without_problem("it takes the tile from anywhere")
     else:
         request.only("registers", "lanes", "warps")
     size = request.element_bytes
@@ -186,8 +187,6 @@ def find_access(request: Request) -> Admission:
         because = f"{name} exchanges elements of {TRANSPOSING[name]} bits, not {request.dtype.bits}"
         return _refused(request, "LDS_WIDTH", because, {"dtype": request.dtype.name})
     places = request.offsets * size
-    if int(places.min()) < 0:
-        return _refused(request, "LDS_RANGE", "an offset is negative", {"byte": int(places.min())})
     grain = _grain(name)
     if request.align_bytes % grain:
         because = f"addresses are multiples of {grain} bytes; the tile's base is one of {request.align_bytes} only"

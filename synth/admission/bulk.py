@@ -83,11 +83,12 @@ def _tensor(request: Request) -> Tensor | Unknown | None:
     """Return the tensor that the tile is one of: the option, or that of a problem; None where any will do."""
     stated = request.problem
     if stated is None:
-        return tensor_of(request.options["tensor"]) if "tensor" in request.options else None
+        given = request.options.get("tensor")
+        return None if given is None else tensor_of(given)
     wanted = "load" if request.consumer in ("bulk", "bulk.multicast") else "store"
     if stated.direction != wanted:
         raise CHECK.malformed("layout", f"must be a problem of a {wanted}", stated.direction)
-    if "tensor" in request.options:
+    if request.options.get("tensor") is not None:
         raise CHECK.malformed("tensor", "must be left out where a problem states it", request.options["tensor"])
     tensor = Tensor(stated.global_shape, stated.global_strides, stated.dtype, stated.base_align_bytes)
     plain = TensorMapProblem.of(tensor, stated.tile, request.layout, arch=stated.arch, direction=wanted)
@@ -105,7 +106,7 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     size = request.element_bytes
     places = chunks.place
     source = (chunks.points * np.array(strides, dtype=np.int64)).sum(axis=1) * size
-    if (request.problem is not None or "tensor" in request.options) and int(source[0]) % UNIT_BYTES:
+    if (request.problem is not None or request.options.get("tensor") is not None) and int(source[0]) % UNIT_BYTES:
         text = f"the chunk at shared byte {int(places[0])} is global byte {int(source[0])} of the tile"
         return _refused(request, "BULK_ALIGN", f"{text}; a copy starts at a multiple of {UNIT_BYTES}")
     cut = (places[1:] - places[:-1] != size) | (source[1:] - source[:-1] != size)

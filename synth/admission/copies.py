@@ -39,6 +39,7 @@ def find(request: Request) -> Admission:
         ('ACCESS_ALIGNED',)
     """
     request.only("global", "global_align_bytes", "bounds")
+    request.without_problem("options: global, global_align_bytes, bounds")
     chosen = request.consumer in ("cp.async", "cp.async.ca", "cp.async.cg")
     names = [name for name in WIDEST_FIRST if chosen and name.startswith(request.consumer)] or [request.consumer]
     if request.consumer == "cp.async.ca":

@@ -132,7 +132,7 @@ def find(request: Request) -> Admission:
     kind = made.type(operand)
     allowed = {ELEMENT_BITS[kind], ELEMENT_BITS[made.table[made.name].operand]}
     given = _SAME.get(request.dtype.name, request.dtype.name)
-    other_type = operand in ("A", "B") and given in ELEMENT_BITS and given != kind
+    other_type = operand in ("A", "B") and given in ELEMENT_BITS and given not in _alike(kind)
     if request.dtype.bits not in allowed or other_type:
         because = f"operand {operand} of {name} has elements of type {kind}, not {request.dtype.name}"
         return _refused(request, "MMA_DTYPE", because, {"dtype": request.dtype.name})
@@ -177,6 +177,11 @@ def _metadata(request: Request, made: _Instruction) -> Refused | None:
     holds, needs = (tuple(int(part) for part in table[lane, nibble]) for table in (given, wanted))
     witness = {"lane": lane, "nibble": nibble, "holds": holds, "needs": needs}
     return _refused(request, "MMA_METADATA", "the metadata of another row or group is heard there", witness)
+
+
+def _alike(kind: str) -> tuple[str, ...]:
+    """Types that are asked for by either name: 4-bit integers, signed or not."""
+    return ("s4", "u4") if kind in ("s4", "u4") else (kind,)
 
 
 def _flat(table: IntArray, like: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -19,16 +19,20 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import load_json
+from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.admission import Admission
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.listed import listed
+from layoutalg.proofs.tensor import tensor_of
 from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem
-from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
+from layoutalg.proofs.tile_map import check_tile, extents_of, layout_of, offsets
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA801", "this cannot be asked of an instruction")
+TARGET, DTYPE, ALIGN_BYTES = "sm_90a", "bf16", 1024
+"""What is asked of where nothing is said."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +68,14 @@ class Request:
     def offsets(self) -> IntArray:
         """The element offset of every tile element, indexed outermost dimension first.
 
-        Raises: MalformedError: LA376. BudgetError: those of the layout's table.
+        Raises: MalformedError: LA376, LA801. BudgetError: those of the layout's table.
         """
-        return offsets(self.layout, self.extents)
+        found = offsets(self.layout, self.extents)
+        if int(found.min()) < 0:
+            at = tuple(int(part) for part in np.unravel_index(int(found.argmin()), found.shape))
+            rule = f"must have offsets of at least 0, from the tile's base; that of {at} is"
+            raise CHECK.malformed("layout", rule, int(found.min()))
+        return found
 
     def only(self, *known: str) -> None:
         """Refuse options that the consumer does not take.
@@ -77,6 +86,25 @@ class Request:
             if name not in known:
                 rule = f"must be among {', '.join(known)}" if known else "must be empty"
                 raise CHECK.malformed("options", f"{rule} for {self.consumer}", name)
+        for name in ("lanes", "warps"):
+            if self.options.get(name) is not None and self.options.get("registers") is None:
+                raise CHECK.malformed(name, "must come with registers, whose axes it names", self.options[name])
+
+    def without_problem(self, instead: str) -> None:
+        """Refuse a TensorMap problem, of which the consumer would ask the shared layout only.
+
+        Raises: MalformedError: LA801.
+        """
+        if self.problem is not None:
+            rule = f"must be a layout: {self.consumer} also reads global memory, not by a tensor map; {instead}"
+            raise CHECK.malformed("layout", rule, "a TensorMap problem")
+
+    def flag(self, name: str) -> bool:
+        """Return an option that is True or False; False where it is not given.
+
+        Raises: MalformedError: LA801.
+        """
+        return CHECK.kind(self.options.get(name, False), bool, name)
 
 
 Finder: TypeAlias = Callable[[Request], Admission]
@@ -100,15 +128,10 @@ def request_of(
     """
     problem = _problem(layout)
     if problem is not None:
-        layout, dtype, tile, target = (
-            listed(problem.addresses() // problem.element_bytes),
-            problem.dtype,
-            None,
-            problem.arch,
-        )
-    kind = element_type(dtype)
-    if not kind.bits:
-        raise CHECK.malformed("dtype", f"must be one element type: {kind.note}", dtype)
+        _agreed(problem, target, dtype, tile, of_registers)
+        layout = listed(problem.addresses() // problem.element_bytes)
+        dtype, tile, target = problem.dtype, None, problem.arch
+    kind = _element(dtype, None if problem is not None else options.get("tensor"))
     lookup(target)
     align = CHECK.integer(align_bytes, "align_bytes", 1, 1 << 18)
     if align & (align - 1):
@@ -121,7 +144,53 @@ def request_of(
     extents = extents_of(found) if extents is None else extents
     if not extents or math.prod(extents) < 1:
         raise CHECK.malformed("tile", "must have at least one dimension, each of at least 1", extents)
+    check_tile(found, extents)
     return Request(found, consumer, target, kind, extents, align, dict(options), problem)
+
+
+def _element(dtype: object, tensor: object) -> ElementType:
+    """Return the element type; that of the tensor, where one is given and no other type is asked for.
+
+    Raises: MalformedError: LA375, LA801.
+    """
+    kind = element_type(dtype)
+    if not kind.bits:
+        raise CHECK.malformed("dtype", f"must be one element type: {kind.note}", dtype)
+    if tensor is None or kind.tensormap is None:
+        return kind
+    own = tensor_of(tensor).dtype
+    if own == kind.tensormap:
+        return kind
+    if dtype != DTYPE:
+        raise CHECK.malformed("dtype", f"must be {own}, as the tensor's", dtype)
+    return element_type(own)
+
+
+def _agreed(
+    problem: TensorMapProblem, target: object, dtype: object, tile: Sequence[int] | None, of_registers: bool
+) -> None:
+    """Refuse what is said beside a problem and differs from it, and consumers of which it says nothing.
+
+    Raises: MalformedError: LA375, LA801.
+    """
+    if of_registers:
+        rule = "must be a layout of registers: a TensorMap problem states a tile in shared memory"
+        raise CHECK.malformed("layout", rule, "a TensorMap problem")
+    if target not in (TARGET, problem.arch):
+        raise CHECK.malformed("target", f"must be {problem.arch}, as in the problem", target)
+    if dtype != DTYPE and element_type(dtype).tensormap != problem.dtype:
+        raise CHECK.malformed("dtype", f"must be {problem.dtype}, as in the problem", dtype)
+    if tile is not None and CHECK.vector(tile, "tile") != problem.tile:
+        raise CHECK.malformed("tile", f"must be {problem.tile}, as in the problem", tile)
+
+
+def of_layout(error: MalformedError) -> MalformedError:
+    """Return an error about a layout, by whatever name a finder knows it, as one about the argument ``layout``."""
+    said = error.diagnostic
+    first = said.where[0] if said.where else ""
+    if first not in ("smem", "table", "values") and not first.startswith(("OperandProblem.s", "TensorMapProblem.s")):
+        return error
+    return type(error)(replace(said, where=("layout",)))
 
 
 def _problem(layout: object) -> TensorMapProblem | None:

@@ -61,7 +61,7 @@ def find(request: Request, repair: bool = True) -> Admission:
     if name not in hardware.BITS:
         return _refused(request, "TCGEN05_DTYPE", f"no kind of tcgen05.mma multiplies {name}", {"dtype": name})
     options = request.options
-    sparse, group, ws = options.get("sparse", False), options.get("cta_group", 1), options.get("ws", False)
+    sparse, group, ws = request.flag("sparse"), options.get("cta_group", 1), request.flag("ws")
     entry = hardware.operand_kind(name, options.get("kind"))
     if operand == "A":
         plain = transposed = tuple(m // group for m in hardware.m_values(entry.name, group, ws, sparse))
@@ -151,7 +151,7 @@ def _placed(request: Request) -> tuple[IntArray, str] | Refused:
     """Where the elements of this block's part of D lie."""
     rows, columns = (int(size) for size in request.layout.out_dims.values())
     options = request.options
-    group, ws, sparse = options.get("cta_group", 1), options.get("ws", False), options.get("sparse", False)
+    group, ws, sparse = options.get("cta_group", 1), request.flag("ws"), request.flag("sparse")
     m = options.get("m", rows * (group if isinstance(group, int) else 1))
     try:
         letter = hardware.data_path(m, group, ws, sparse)
@@ -172,8 +172,6 @@ def _scales(request: Request) -> Admission:
     if request.align_bytes % 16:
         return _refused(request, "TCGEN05_ALIGN", f"the base is a multiple of {request.align_bytes} bytes, not of 16")
     wanted = request.offsets
-    if int(wanted.min()) < 0:
-        return _refused(request, "TCGEN05_SCALE_LAYOUT", "an offset is negative", {"offset": int(wanted.min())})
     found = find_scales(wanted)
     if isinstance(found, Missing):
         if found.undocumented:

@@ -33,6 +33,7 @@ from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, meaning
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
@@ -88,6 +89,14 @@ def find(request: Request) -> Admission:
         ('SMEM_DENSE',)
     """
     request.only("tensor", "issues", "oob", "interleave", "distinct")
+    for name in ("tensor", "oob"):
+        if request.problem is not None and request.options.get(name) is not None:
+            raise CHECK.malformed(name, "must be left out where a problem states it", request.options[name])
+    oob = request.options.get("oob")
+    if oob is not None and (oob not in OOB_CLASSES if isinstance(oob, str) else True):
+        raise CHECK.malformed("oob", f"must be one of {', '.join(OOB_CLASSES)}", oob)
+    if oob is not None and request.options.get("tensor") is None:
+        raise CHECK.malformed("oob", "must come with the tensor whose bounds are meant", oob)
     if request.consumer not in DIRECTIONS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
     words = request.consumer.split(".")
@@ -119,7 +128,7 @@ def carried(request: Request, direction: str) -> Admission:
         if request.problem.direction != direction:
             raise CHECK.malformed("layout", f"must be a problem of a {direction}", request.problem.direction)
         return _planned(request, request.problem, most)
-    if "tensor" in request.options:
+    if request.options.get("tensor") is not None:
         return _of_tensor(request, direction, most)
     if _interleave(request) in SLICES:
         return _of_slices(request, direction, most)

@@ -5,7 +5,7 @@ Main definitions: ``find``, ``RegisterPlan``, ``OF_REGISTERS``; ``is_problem`` a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,11 @@ from layoutalg.proofs.certify.operands import no_operand, operand
 from layoutalg.proofs.listed import listed
 from layoutalg.proofs.wgmma import OperandProblem, requested_addresses
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
-from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
-from layoutalg.synth.wgmma.parts import ALIGN_BYTES, parts
+from layoutalg.synth.wgmma.parts import ALIGN_BYTES as PART_BYTES
+from layoutalg.synth.wgmma.parts import parts
 from layoutalg.targets.nvidia import wgmma as hardware
 
 RULE = "WGMMA_LAYOUT"
@@ -157,8 +158,8 @@ def _by_parts(request: Request, side: str, name: str, sparse: bool) -> Admitted 
     plan = parts(places, hardware.instruction_rows(side, name), bits, k)
     if plan is None:
         return None
-    if request.align_bytes < ALIGN_BYTES:
-        because = f"descriptors exist for a base that is a multiple of {ALIGN_BYTES}, other bases were not tried"
+    if request.align_bytes < PART_BYTES:
+        because = f"descriptors exist for a base that is a multiple of {PART_BYTES}, other bases were not tried"
         return Unknown(because, ("wgmma",))
     statement = {"f": document(plan.read().reshape(-1)), "g": document(places.reshape(-1))}
     seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} reads what was asked for")
@@ -278,7 +279,12 @@ def is_problem(layout: object) -> bool:
 
 
 def stated(
-    layout: object, consumer: str, options: Mapping[str, object]
+    layout: object,
+    consumer: str,
+    options: Mapping[str, object],
+    dtype: object = DTYPE,
+    tile: Sequence[int] | None = None,
+    align_bytes: object = ALIGN_BYTES,
 ) -> tuple[object, str, None, int, dict[str, object]]:
     """Return what an operand problem asks, as the arguments of a request: layout, type, tile, alignment, options.
 
@@ -289,6 +295,12 @@ def stated(
     named = f"wgmma.{problem.operand}" + (".sparse" if problem.sparse else "")
     if consumer.startswith("wgmma.") and consumer != named:
         raise CHECK.malformed("consumer", f"must be {named}: the problem is one of that", consumer)
+    if dtype != DTYPE and operand_dtype(dtype) != problem.dtype:
+        raise CHECK.malformed("dtype", f"must be {problem.dtype}, as in the problem", dtype)
+    if tile is not None and CHECK.vector(tile, "tile") != problem.shape:
+        raise CHECK.malformed("tile", f"must be {problem.shape}, as in the problem", tile)
+    if align_bytes not in (ALIGN_BYTES, problem.align_bytes):
+        raise CHECK.malformed("align_bytes", f"must be {problem.align_bytes}, as in the problem", align_bytes)
     places = requested_addresses(problem) * 8 // problem.element_bits
     if problem.element_bits < 8:
         places = places + np.arange(problem.shape[1]) % 8

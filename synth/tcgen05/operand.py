@@ -215,8 +215,6 @@ class _Search:
     def because(self) -> str:
         """Say why nothing was found."""
         wanted = self.question.wanted
-        if int(wanted.min()) < 0:
-            return "an offset is negative"
         if not self.witness:
             first = int(wanted[0, 0])
             if first % 128:

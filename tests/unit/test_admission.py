@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.admission import SCHEMA
+from layoutalg.proofs.tensormap import TensorMapProblem
 
 SWIZZLED = "Sw<3,3,3> o 0 o (64,64):(64,1)"
 
@@ -74,3 +76,147 @@ def test_what_cannot_be_asked_names_the_argument(wrong):
 def test_a_layout_without_outputs_has_no_offsets() -> None:
     with pytest.raises(la.MalformedError, match="LA376"):
         la.admissible("F2[ -> ]", "tma", tile=(1,))
+
+
+OFFERED = (
+    "tma", "tma.store", "tma.reduce.add", "tma.multicast", "bulk", "wgmma.A", "wgmma.B.sparse", "ldmatrix.x4",
+    "stmatrix.x2.trans", "ld.shared.v4.b32", "st.shared.b32", "cp.async", "cp.async.cg.16",
+)  # fmt: skip
+AMD = (("ds_read_b128", "gfx942"), ("ds_write_b64", "gfx950"), ("buffer_load_dwordx4_lds", "gfx950"))
+EVERYWHERE = [(name, "sm_90a") for name in OFFERED] + [("tcgen05.A", "sm_100a"), *AMD]
+REGISTERS = (
+    ("mma.m16n8k16.f32.bf16.A", "sm_90a"), ("wgmma.D", "sm_90a"), ("wgmma.A.registers", "sm_90a"),
+    ("tcgen05.D", "sm_100a"), ("mfma.v_mfma_f32_32x32x8_f16.A", "gfx942"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
+@pytest.mark.parametrize(
+    ("argument", "wrong"),
+    [
+        ("layout", None), ("layout", True), ("layout", 1.5), ("layout", {}), ("layout", object()), ("layout", ()),
+        ("layout", [[0, 1], [2]]), ("layout", [[True, False]]), ("layout", np.zeros((0, 4), int)),
+        ("layout", np.zeros((2, 2))), ("layout", [[0, 2**70]]), ("layout", [[0, -1]]), ("layout", la.Tensor((8, 8))),
+        ("layout", np.ma.masked_array([[0, 1]], [[0, 1]])), ("layout", "(64,64):(-64,1)"),
+        ("layout", "(64,64):(64,-1)"),
+        ("layout", la.CuteLayout((64, 64), (-64, 1))), ("layout", la.convert.to_integer(la.parse("(64,64):(64,-1)"))),
+        ("tile", ()), ("tile", (0, 4)), ("tile", (-1, 4096)), ("tile", 64), ("tile", "64"), ("tile[0]", (64.0, 64)),
+        ("tile[0]", (True, 64)), ("tile[0]", ((8, 8), 64)), ("tile[0]", (None, 64)), ("tile", {64: 1}),
+        ("dtype", None), ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
+        ("target", None), ("target", "sm_999"), ("target", ["sm_90a"]), ("target", True), ("target", "SM_90A"),
+        ("align_bytes", 0), ("align_bytes", -16), ("align_bytes", 48), ("align_bytes", True), ("align_bytes", 16.0),
+        ("align_bytes", 2**70), ("budget_seconds", "1"), ("budget_seconds", -1), ("budget_seconds", float("nan")),
+        ("options", {"colour": "red"}),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_the_name_of_the_argument(consumer, target, argument, wrong):
+    name = argument.partition("[")[0]
+    given = {"layout": SWIZZLED, "target": target} | (wrong if name == "options" else {name: wrong})
+    with pytest.raises(MalformedError) as caught:
+        la.admissible(consumer=consumer, **given)
+    said = caught.value.diagnostic
+    text = str(caught.value)
+    assert argument in (*said.where, "target") if name != "target" else "target" in text
+    assert len(text) < 1000
+    assert not isinstance(wrong, str) or name == "layout" or wrong[:20] in text
+
+
+@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
+def test_integers_of_numpy_lists_and_equal_tiles_change_nothing(consumer, target):
+    wanted = la.admissible(SWIZZLED, consumer, target)
+    for more in (
+        {"tile": (64, 64)}, {"tile": [64, 64]}, {"tile": np.array([64, 64])}, {"tile": (np.int64(64), np.uint8(64))},
+        {"align_bytes": np.int32(1024)}, {"dtype": "torch.bfloat16"},
+    ):  # fmt: skip
+        assert la.admissible(SWIZZLED, consumer, target, **more) == wanted
+
+
+@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
+@pytest.mark.parametrize("tile", [(64,), (64, 63), (4096,), (64, 64, 1), (2**40, 1), (2**70,), (1, 64, 64)])
+def test_a_tile_that_the_layout_is_not_of_is_refused(consumer, target, tile):
+    with pytest.raises(MalformedError, match="LA376"):
+        la.admissible(SWIZZLED, consumer, target, tile=tile)
+
+
+@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
+@pytest.mark.parametrize(
+    "huge", ["(64,64):(1099511627776,1)", "(1099511627776,2):(1,1099511627776)", "(1099511627776,64):(0,1)"]
+)
+def test_huge_layouts_are_refused_or_unknown_at_once(consumer, target, huge):
+    try:
+        found = la.admissible(huge, consumer, target)
+    except MalformedError as error:
+        assert {"layout", "tile"} & set(error.diagnostic.where)
+    else:
+        assert isinstance(found, la.Refused | la.Unknown)
+
+
+@pytest.mark.parametrize("name", ["lanes", "warps"])
+@pytest.mark.parametrize(("consumer", "target"), [("ldmatrix.x4", "sm_90a"), ("ds_read_b128", "gfx942")])
+def test_axes_of_registers_come_with_registers(consumer, target, name):
+    with pytest.raises(MalformedError, match="must come with registers"):
+        la.admissible(SWIZZLED, consumer, target, **{name: ["lane"]})
+
+
+@pytest.mark.parametrize("wrong", [{"sparse": 1}, {"sparse": "x"}, {"ws": None}, {"ws": 0}])
+def test_flags_are_true_or_false(wrong):
+    with pytest.raises(MalformedError) as caught:
+        la.admissible("Sw<3,3,3> o 0 o (128,64):(64,1)", "tcgen05.A", "sm_100a", **wrong)
+    assert caught.value.diagnostic.where == tuple(wrong)
+
+
+def test_out_of_bounds_classes_belong_to_tensors():
+    for wrong in ({"oob": "x"}, {"oob": 3}, {"oob": "exact"}, {"oob": []}):
+        with pytest.raises(MalformedError) as caught:
+            la.admissible(SWIZZLED, "tma", **wrong)
+        assert caught.value.diagnostic.where == ("oob",)
+    assert la.admissible(SWIZZLED, "tma", tensor=la.Tensor((512, 512)), oob="exact")
+
+
+@pytest.mark.parametrize("consumer", ["tma", "tma.store", "bulk"])
+def test_the_type_of_a_tensor_is_asked_for_once(consumer):
+    tensor = la.Tensor((512, 512), dtype="f32")
+    text = "(64,64):(64,1)"
+    found = la.admissible(text, consumer, tensor=tensor)
+    assert found == la.admissible(text, consumer, dtype="f32", tensor=tensor)
+    assert found.dtype == "f32"
+    with pytest.raises(MalformedError, match=r"(?s)in     dtype.*must be f32, as the tensor's"):
+        la.admissible(text, consumer, dtype="f16", tensor=tensor)
+    assert la.admissible(text, "tma", dtype="e4m3", tensor=la.Tensor((512, 512), dtype="u8")).dtype == "e4m3"
+
+
+def test_what_is_said_beside_a_problem_agrees_with_it():
+    problem = TensorMapProblem.of(((512, 512), None, "f16"), (64, 64), SWIZZLED)
+    wanted = la.admissible(problem, "tma")
+    assert wanted.dtype == "f16"
+    assert la.admissible(problem, "tma", "sm_90a", "torch.float16", tile=(64, 64)) == wanted
+    for wrong in (
+        {"target": "sm_90"}, {"dtype": "f32"}, {"tile": (32, 64)}, {"tensor": la.Tensor((512, 512))}, {"oob": "weak"},
+    ):  # fmt: skip
+        with pytest.raises(MalformedError) as caught:
+            la.admissible(problem, "tma", **wrong)
+        assert caught.value.diagnostic.where == tuple(wrong)
+
+
+@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE + list(REGISTERS))
+def test_a_problem_is_asked_whole_of_its_shared_side_or_refused(consumer, target):
+    """What touches only the tile in shared memory answers as for the layout; nothing else takes a part of a problem."""
+    tensor, direction = ((512, 512), None, "bf16"), "store" if consumer.startswith(("tma.store", "tma.r")) else "load"
+    problem = TensorMapProblem.of(tensor, (64, 64), SWIZZLED, direction=direction)
+    if target != "sm_90a":
+        problem = dataclasses.replace(problem, arch=target) if target == "sm_100a" else None
+    if problem is None:
+        return
+    whole = consumer.startswith(("tma", "bulk"))
+    if (consumer, target) in REGISTERS or consumer.startswith("cp.async"):
+        with pytest.raises(MalformedError, match="a TensorMap problem") as caught:
+            la.admissible(problem, consumer, target)
+        assert caught.value.diagnostic.where == ("layout",)
+        return
+    found = la.admissible(problem, consumer, target)
+    alone = la.admissible(SWIZZLED, consumer, target, **({"tensor": tensor} if whole else {}))
+    assert type(found) is type(alone)
+    assert found if consumer != "wgmma.B.sparse" else True
+    assert getattr(found, "rules", ()) == getattr(alone, "rules", ())
+    if found and not whole:
+        assert found.certificate.seal == alone.certificate.seal
