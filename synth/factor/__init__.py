@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carriers, run_bits
+from layoutalg.synth.factor.instructions import carrier_of, template_of
 from layoutalg.synth.factor.orders import Order, first_mixed, tried
-from layoutalg.synth.factor.question import IntArray, Question, read
+from layoutalg.synth.factor.question import ROLES, IntArray, Question, read
 from layoutalg.synth.factor.shuffles import shuffles
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
@@ -77,12 +79,14 @@ def factorise(
         layout: Register, lane and warp to element offset (axes named ``register``, ``lane``, ``warp``); or tile
             coordinates to element offset, whose elements are then dealt to threads in row-major order. A layout of any
             family, its text, or an array of element offsets.
-        consumer: ``"tma"`` or ``"tma.store"``; of other consumers only layouts that they carry whole are factored.
+        consumer: ``"tma"``, ``"tma.store"``; ``"ldmatrix..."``, ``"stmatrix..."``, ``"ld.shared..."``,
+            ``"st.shared..."``, ``"ds_read..."``, ``"ds_write..."`` for a layout of threads; of others only layouts that
+            they carry whole are factored.
         target: Architecture.
         dtype: Element type.
         warps: Warps that a tile is dealt to.
         roles: What each axis is, fastest first, where the names do not say it: ``"register"``, ``"lane"``, ``"warp"``
-            or ``"thread"``, 32 to a warp.
+            or ``"thread"``, as many to a warp as the target has lanes.
         budget_seconds: Seconds of wall time.
 
     Returns:
@@ -99,7 +103,7 @@ def factorise(
         >>> found.rounds, bool(la.equivalent(found.carried @ found.residual, wanted))
         (4, True)
     """
-    question = read(layout, dtype, warps, roles)
+    question = read(layout, dtype, warps, roles, lookup(target).lanes)
     try:
         with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
             return _found(question, consumer, target)
@@ -114,9 +118,8 @@ def _found(question: Question, consumer: str, target: str) -> Factorisation | Re
         whole = admissible(question.layout, consumer, target, question.dtype.name)
         if isinstance(whole, Admitted):
             return _whole(question, whole)
-    lookup(target)
     if consumer not in CONSUMERS:
-        return Unknown(f"the maps that {consumer} carries are not listed as a whole", ("factorise",))
+        return _instructed(question, consumer, target)
     swizzles = tuple(name for name in SWIZZLE_TABLE if swizzle_supported(name, target))
     bits = bits_of(question)
     if bits is not None:
@@ -167,6 +170,40 @@ def _linear(
     said = dict.fromkeys((each.rule, each.because) for each in obstacles)
     rules, reasons = tuple(rule for rule, _ in said), tuple(because for _, because in said)
     return Refused(consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit})
+
+
+def _instructed(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
+    """Factor for an instruction that moves registers."""
+    template = template_of(consumer, question.dtype.bits)
+    if isinstance(template, Unknown):
+        return template
+    if not question.threaded:
+        return Unknown("which element a register wants is not said: name the axes register, lane, warp", ("factorise",))
+    bits = bits_of(question)
+    if bits is None:
+        return Unknown("the layout, or its number of registers and lanes, is not one of bits", ("factorise",))
+    found = carrier_of(bits, template)
+    name = question.dtype.name
+    if isinstance(found, Obstacle):
+        return Refused(consumer, target, name, (found.rule,), (found.because,), {"output_bit": found.bit})
+    columns, constant, least = found
+    width = max(*columns, constant, 1).bit_length()
+    carried = LinearLayout(_axes(question.tile), (("offset", width),), columns, constant)
+    held = LinearLayout.from_bases(
+        {role: [(1 << place,) for place in bits.of_role(number)] for number, role in enumerate(ROLES)},
+        {"tile": question.size},
+    )
+    admitted = admissible(carried, consumer, target, name, registers=held)
+    if isinstance(admitted, Refused):
+        return Unknown(f"a map of the class that {consumer} carries was not admitted: {admitted}", ("factorise",))
+    if isinstance(admitted, Unknown):
+        return admitted
+    back = {offset: place for place, offset in enumerate(carried.table().tolist())}
+    source = np.array([back[offset] for offset in question.offsets.tolist()], dtype=np.int64)
+    residual = _map(question.axes, question.tile, source)
+    unique = f"the bits inside a row of {1 << template.row} elements; every row has an address of its own"
+    made = _made(question, carried, residual, source, admitted, unique, least=True)
+    return made if made.rounds == least else replace(made, least=False)
 
 
 def _digital(

@@ -75,8 +75,8 @@ class Question:
         return max(1, CHUNK_BYTES * 8 // self.dtype.bits)
 
 
-def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None) -> Question:
-    """Return what is asked; arguments as for ``factorise``.
+def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None, lanes: int = WARP_LANES) -> Question:
+    """Return what is asked; arguments as for ``factorise``, and the lanes of a warp.
 
     Raises: MalformedError: LA340, LA376, LA880.
     """
@@ -96,8 +96,8 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None)
     if not 0 < size <= MOST:
         raise CHECK.malformed("layout", f"must have 1 to {MOST} places", size)
     if set(named) & {*ROLES, "thread"}:
-        return _threads(found, kind, modes, named, size)
-    return _tile(found, kind, modes, CHECK.integer(warps, "warps", 1, 33))
+        return _threads(found, kind, modes, named, size, lanes)
+    return _tile(found, kind, modes, CHECK.integer(warps, "warps", 1, 33), lanes)
 
 
 def _with_formula(layout: ListedLayout) -> Any:
@@ -121,7 +121,7 @@ def _axes(layout: Any) -> tuple[tuple[str, int], ...]:
 
 
 def _threads(
-    layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], named: tuple[str, ...], size: int
+    layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], named: tuple[str, ...], size: int, lanes: int
 ) -> Question:
     places = np.arange(size, dtype=np.int64)
     owner = np.zeros((3, size), dtype=np.int64)
@@ -130,11 +130,11 @@ def _threads(
         digit, places = places % extent, places // extent
         parts: tuple[tuple[int, IntArray, int], ...]
         if name == "thread":
-            if extent > WARP_LANES and extent % WARP_LANES:
-                raise CHECK.malformed("layout", f"must have whole warps of {WARP_LANES} threads", extent)
+            if extent > lanes and extent % lanes:
+                raise CHECK.malformed("layout", f"must have whole warps of {lanes} threads", extent)
             parts = (
-                (1, digit % WARP_LANES, min(extent, WARP_LANES)),
-                (2, digit // WARP_LANES, -(-extent // WARP_LANES)),
+                (1, digit % lanes, min(extent, lanes)),
+                (2, digit // lanes, -(-extent // lanes)),
             )
         elif name in ROLES:
             parts = ((ROLES.index(name), digit, extent),)
@@ -145,8 +145,8 @@ def _threads(
         for role, value, width in parts:
             owner[role] += scale[role] * value
             scale[role] *= width
-    if scale[1] > WARP_LANES:
-        raise CHECK.malformed("layout", f"must have at most {WARP_LANES} lanes", scale[1])
+    if scale[1] > lanes:
+        raise CHECK.malformed("layout", f"must have at most {lanes} lanes", scale[1])
     return Question(layout, kind, modes, (("tile", size),), ("tile",), _offsets(layout, size), owner, True)
 
 
@@ -162,7 +162,7 @@ def _offsets(layout: Any, size: int) -> IntArray:
     return answer
 
 
-def _tile(layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], warps: int) -> Question:
+def _tile(layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], warps: int, lanes: int) -> Question:
     names = [name for name, _ in modes]
     order = names
     if set(names) == {"row", "col"}:
@@ -174,15 +174,15 @@ def _tile(layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], wa
     axes = [order.index(name) for name in names]
     table = offsets(layout, shape).transpose(axes).reshape(-1, order="F")
     rows = np.arange(len(table), dtype=np.int64).reshape(shape).transpose(axes).reshape(-1, order="F")
-    return Question(layout, kind, modes, modes, tuple(order), table, _dealt(rows, kind, warps), False)
+    return Question(layout, kind, modes, modes, tuple(order), table, _dealt(rows, kind, warps, lanes), False)
 
 
-def _dealt(rows: IntArray, kind: ElementType, warps: int) -> IntArray:
+def _dealt(rows: IntArray, kind: ElementType, warps: int, lanes: int) -> IntArray:
     """Register, lane and warp of row-major positions."""
     size = len(rows)
     if size % warps:
         raise CHECK.malformed("warps", "must divide the elements of the tile", warps)
-    lanes = math.gcd(size // warps, WARP_LANES)
+    lanes = math.gcd(size // warps, lanes)
     vector = math.gcd(size // warps // lanes, max(1, CHUNK_BYTES * 8 // kind.bits))
     low, rest = rows % vector, rows // vector
     lane, rest = rest % lanes, rest // lanes

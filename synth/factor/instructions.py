@@ -1,0 +1,294 @@
+"""Factors for instructions that move registers to or from shared memory: fixed columns, and the fewest words moved.
+
+Main definitions: ``Template``, ``template_of``, ``carrier_of``.
+
+Mathematically: what such an instruction moves is an affine map D of places (register, lane, warp) to offsets, in which
+some place bits have a fixed column, the bits inside one row of shared memory, and all others any columns that are
+multiples of the row, because every row has an address of its own. With W the span of the register and lane columns of
+the layout L, F the fixed columns and H the multiples of the row in W:
+
+* D keeps the warps of L exactly if F lies in W, W = F + H, and what a warp bit adds is in F + H too. Otherwise an
+  offset bit inside the row is not one of a warp's places, and it is named.
+* Let lane(x) be the lane part of L^-1 x for x in W, and p(x) that of D^-1 x. A lane keeps words exactly where p(L x)
+  is its own number. If every lane keeps some, then with Q what p takes the register columns of L to, p = lane modulo
+  Q: Q holds lane(f) for a fixed register and lane(f) + u for a fixed lane u, and Q + lane(H) = Q + U, U the free
+  lanes. With m its dimension, 2^r - 2^(r-m) of 2^r words are moved; if there is no such Q, all are. All spaces Q are
+  looked at, from the smallest that these conditions leave.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from layoutalg.f2 import matrix
+from layoutalg.ground import clock
+from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.verdict import Unknown
+from layoutalg.synth.factor.bits import Bits, Obstacle
+from layoutalg.synth.lds import TRANSPOSING, WIDTHS
+from layoutalg.targets.layouts.amd_shared import transposed_read
+from layoutalg.targets.nvidia.accesses import access_form
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The columns that an instruction fixes.
+
+    Args:
+        registers: Offset bits that low register bits are, in order.
+        lanes: Offset bit by the lane bits that are inside a row.
+        row: Offset bits of one row.
+        least: Register bits of one instruction.
+        warp: Lane bits of a warp.
+    """
+
+    registers: tuple[int, ...]
+    lanes: Mapping[int, int] = field(hash=False)
+    row: int
+    least: int
+    warp: int = 5
+
+
+def template_of(consumer: str, bits: int) -> Template | Unknown:
+    """Return what an instruction fixes.
+
+    Args:
+        consumer: Its name.
+        bits: Bits of an element.
+
+    Example:
+        >>> template_of("ldmatrix.x4", 16).lanes, template_of("ldmatrix.x4.trans", 16).lanes
+        ({0: 1, 1: 2}, {2: 0, 3: 1, 4: 2})
+        >>> template_of("ld.shared.v4.b32", 16).registers
+        (0, 1, 2)
+    """
+    if consumer in WIDTHS:
+        many = WIDTHS[consumer] * 8 // bits
+        if many < 1 or many & (many - 1):
+            return Unknown(f"{consumer} moves no power of two of elements of {bits} bits", ("factorise",))
+        width = many.bit_length() - 1
+        return Template(tuple(range(width)), {}, width, width, 6)
+    if consumer in TRANSPOSING and TRANSPOSING[consumer] == bits:
+        read = transposed_read(bits)
+        slots = dict(zip(read.out_dims, read.out_dims.values(), strict=True))["slot"].bit_length() - 1
+        registers = [name for name, count in read.in_axes if name == "register" for _ in range(count)]
+        columns = read.columns[len(registers) :]
+        inside = {bit: column.bit_length() - 1 for bit, column in enumerate(columns) if 0 < column < 1 << slots}
+        return Template((), inside, slots, len(registers), 6)
+    try:
+        form = access_form(consumer)
+    except LayoutError:
+        return Unknown(f"the maps that {consumer} carries are not listed as a whole", ("factorise",))
+    if form.unit_bits % bits or form.element_bits not in (0, bits) or consumer.startswith("cp."):
+        return Unknown(f"the maps that {consumer} carries of {bits}-bit elements are not listed", ("factorise",))
+
+    def place(bit: int) -> int:
+        return (bit // bits).bit_length() - 1
+
+    unit = tuple(range(place(form.unit_bits)))
+    registers_inside = (*unit, *(place(bit) for bit, row in form.register if not row))
+    lanes = {lane: place(bit) for lane, (bit, row) in enumerate(form.lane) if not row}
+    return Template(registers_inside, lanes, place(form.row_bits), len(unit) + len(form.register))
+
+
+def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, int] | Obstacle:
+    """Return (columns, constant, least rounds) of a map of the class, or what prevents one.
+
+    Args:
+        bits: The layout over F2.
+        template: The class.
+    """
+    registers, lanes, warps = (bits.of_role(role) for role in range(3))
+    if matrix.rank(bits.columns) < len(bits.columns):
+        kernel = matrix.kernel(bits.columns)[0]
+        because = f"places 0 and {kernel} want one offset: the map is no bijection"
+        return Obstacle("FACTOR_INJECTIVE", (matrix.apply(bits.columns, kernel & kernel - 1)).bit_length(), because)
+    if len(lanes) != template.warp or len(registers) < template.least:
+        needs = f"{1 << template.least} elements in each of {1 << template.warp} lanes are one instruction"
+        bit = next(iter(template.registers[len(registers) :]), template.row)
+        return Obstacle("FACTOR_SIZE", bit, needs)
+    low = (1 << template.row) - 1
+    inner = [*registers, *lanes]
+    within = [bits.columns[place] for place in inner]
+    fixed = {
+        **{registers[place]: 1 << bit for place, bit in enumerate(template.registers)},
+        **{lanes[place]: 1 << bit for place, bit in template.lanes.items()},
+    }
+    reduced = matrix.eliminate(within)
+    for column in fixed.values():
+        if reduced.reduce(column)[0]:
+            return _apart(column)
+    high = [matrix.apply(within, chosen) for chosen in matrix.kernel([column & low for column in within])]
+    if len(high) + len(fixed) < len(within):
+        spans = matrix.image_basis(list(fixed.values()))
+        return _apart(next(rest for column in within if (rest := matrix.remainder(spans, column & low))))
+    shifts = {place: bits.columns[place] for place in warps}
+    starts = {}
+    for place, column in (*shifts.items(), (-1, bits.constant)):
+        rest = matrix.remainder(matrix.image_basis(list(fixed.values())), column & low)
+        if rest:
+            return _apart(rest)
+        starts[place] = column & low
+
+    def lane_of(vector: int) -> int:
+        """The lane part of L^-1, bit i for lane bit i."""
+        return reduced.reduce(vector)[1] >> len(registers)
+
+    free = [place for place in range(len(lanes)) if lanes[place] not in fixed]
+    asked = [lane_of(fixed[place]) for place in registers if place in fixed]
+    asked += [lane_of(fixed[lanes[place]]) ^ 1 << place for place in range(len(lanes)) if lanes[place] in fixed]
+    ours = {fixed[lanes[place]]: 1 << place for place in range(len(lanes)) if lanes[place] in fixed}
+    own = [*((column, ours.get(column, 0)) for column in fixed.values())]
+    words = [bits.columns[place] for place in registers]
+    units = [1 << place for place in free]
+    high_lanes = [lane_of(vector) for vector in high]
+    reached = matrix.eliminate([*(column for column, _ in own), *high])
+    shares = [reached.reduce(word)[1] for word in words]
+    best = _cheapest([lane for _, lane in own], high_lanes, shares, units, asked, (len(lanes), len(registers)))
+    labels, space, keeps, proved = best
+    columns = _columns(bits, fixed, high, labels, free)
+
+    def start(column: int) -> int:
+        """The column of a warp bit: what L adds, less a vector of W that is not a multiple of the row."""
+        if not column & low:
+            return column
+        used = matrix.eliminate([fixed_column for fixed_column, _ in own]).reduce(column & low)[1]
+        inside = matrix.apply([fixed_column for fixed_column, _ in own], used)
+        lane = matrix.apply([mine for _, mine in own], used)
+        chosen = matrix.eliminate([*labels, *space]).reduce(lane)[1] & (1 << len(labels)) - 1
+        return column ^ inside ^ matrix.apply(high, chosen)
+
+    made = list(columns)
+    for place in warps:
+        made[place] = start(bits.columns[place])
+    count = 1 << len(registers)
+    kept = count >> len(space) if keeps else 0
+    return tuple(made), start(bits.constant), count - kept if proved else -1
+
+
+Found: TypeAlias = tuple[list[int], list[int], bool, bool]
+TRIALS = 40
+"""Random completions of a space that are tried."""
+
+
+def _cheapest(
+    own: list[int], high: list[int], shares: list[int], units: list[int], asked: list[int], size: tuple[int, int]
+) -> Found:
+    """Return (label of every multiple of the row, Q, whether lanes keep words, whether no smaller Q is possible).
+
+    Args:
+        own: Lane of every fixed column.
+        high: Lane, in L, of every multiple of the row.
+        shares: Every register column of L as a sum of fixed columns and multiples of the row, in this order.
+        units: The free lanes.
+        asked: What Q contains.
+        size: Bits of the lane and of the register.
+    """
+    lanes, registers = size
+    first = list(matrix.image_basis([vector for vector in asked if vector]))
+    least = len(first) + len(_joining(high, units, first))
+    proved = True
+    rng = random.Random(0)
+    for many in range(least, min(lanes, registers) + 1):
+        for space in _spaces(first, lanes, many):
+            clock.check("the search for the fewest words moved")
+            if _joining(high, units, space):
+                continue
+            base = _labels(high, units, space)
+            inside = list(matrix.intersection(units, space)) if units and space else []
+            fixed_rank = _rank_of(own, base, shares, inside)
+            if fixed_rank < many:
+                continue
+            for _ in range(TRIALS):
+                labels = [
+                    label ^ matrix.apply(inside, rng.randrange(1 << len(inside))) if rng.random() < 0.5 else label
+                    for label in base
+                ]
+                held = [matrix.apply([*own, *labels], share) for share in shares]
+                if matrix.rank(held) == many and matrix.rank(labels) == len(units):
+                    return labels, space, True, proved
+            proved = False
+    everything = [1 << place for place in range(lanes)]
+    return _labels(high, units, everything), everything, False, proved
+
+
+def _rank_of(own: list[int], base: list[int], shares: list[int], inside: list[int]) -> int:
+    """Return the largest rank that the registers can have in D's lanes: what labels leave open counted whole."""
+    held = [matrix.apply([*own, *base], share) for share in shares]
+    return matrix.rank([*held, *inside])
+
+
+def _spaces(base: list[int], lanes: int, many: int) -> Iterator[list[int]]:
+    """Yield every space of a dimension that contains a base, once."""
+    level = {matrix.image_basis(base)}
+    for _ in range(many - len(base)):
+        level = {
+            matrix.image_basis([*space, vector])
+            for space in level
+            for vector in range(1, 1 << lanes)
+            if matrix.remainder(space, vector) == vector
+        }
+    for space in sorted(level):
+        yield list(space)
+
+
+def _apart(column: int) -> Obstacle:
+    bit = column.bit_length() - 1
+    because = f"offset bit {bit} is inside the row that one address moves, and the places of a warp do not have both"
+    return Obstacle("FACTOR_ROW", bit, because)
+
+
+def _joining(left: list[int], right: list[int], space: list[int]) -> list[int]:
+    """Return the fewest vectors that, with ``space``, make the spans of ``left`` and ``right`` one."""
+    shared = list(matrix.intersection([*left, *space], [*right, *space]))
+    more = [_grown(shared, side) for side in (left, right)]
+    pairs = list(itertools.zip_longest(*more, fillvalue=0))
+    return [one ^ other for one, other in pairs]
+
+
+def _grown(base: list[int], candidates: list[int]) -> list[int]:
+    """Return the candidates that enlarge the span of ``base``, one after the other."""
+    chosen: list[int] = []
+    for vector in candidates:
+        if matrix.rank([*base, *chosen, vector]) > len(base) + len(chosen):
+            chosen.append(vector)
+    return chosen
+
+
+def _labels(lanes: list[int], units: list[int], space: list[int]) -> list[int]:
+    """Return for every vector a sum of free lanes, its own lane modulo ``space``, such that these span all units."""
+    basis = [*units, *space]
+    reduced = matrix.eliminate(basis)
+    known = (1 << len(units)) - 1
+    labels, spare, reached = list[int](), list[int](), list[int]()
+    for place, lane in enumerate(lanes):
+        label = matrix.apply(units, reduced.reduce(lane)[1] & known)
+        if matrix.rank([*reached, label]) > len(reached):
+            reached.append(label)
+        else:
+            spare.append(place)
+        labels.append(label)
+    inside = list(matrix.intersection(units, space)) if units and space else []
+    for unit in (*inside, *units):
+        if matrix.rank([*reached, unit]) > len(reached) and spare:
+            labels[spare.pop(0)] ^= unit
+            reached.append(unit)
+    return labels
+
+
+def _columns(bits: Bits, fixed: dict[int, int], high: list[int], labels: list[int], free: list[int]) -> tuple[int, ...]:
+    """The columns: fixed ones, for a free lane a multiple of the row with its label, for registers those without."""
+    registers, lanes, _ = (bits.of_role(role) for role in range(3))
+    columns = [fixed.get(place, 0) for place in range(len(bits.columns))]
+    reduced = matrix.eliminate(labels)
+    for place in free:
+        columns[lanes[place]] = matrix.apply(high, reduced.reduce(1 << place)[1])
+    none = [matrix.apply(high, chosen) for chosen in matrix.kernel(labels)]
+    for place in registers:
+        if place not in fixed:
+            columns[place] = none.pop(0)
+    return tuple(columns)
