@@ -201,6 +201,63 @@ def no_inverse(statement: dict[str, Any]) -> tuple[bool, bool]:
     return {"left": twice, "right": missed, "both": twice or missed}[side], whole or twice
 
 
+def none_of(statement: dict[str, Any]) -> tuple[bool, bool]:
+    """No candidate's equations have an integer solution: they are solved one after the other, wherever they stand."""
+    size, _, f = function(statement["f"])
+    sure = True
+    for candidate in statement["candidates"]:
+        looked, whole = points(candidate["size"], 1)
+        places = itertools.chain(range(min(candidate["size"], ENUMERATED)), () if whole else (i for (i,) in looked))
+        unknowns = candidate["unknowns"]
+        pitches: Solutions | None = ([0] * unknowns, [[int(i == j) for i in range(unknowns)] for j in range(unknowns)])
+        for i in places:
+            for *row, value in _equations(candidate, f, size, i):
+                pitches = None if pitches is None else _meeting(*pitches, row, value)
+            if pitches is None:
+                break
+        if pitches is not None and whole:
+            return False, True
+        sure = sure and (whole or pitches is None)
+    return bool(statement["candidates"]), sure
+
+
+Solutions = tuple[list[int], list[list[int]]]
+
+
+def _equations(candidate: dict[str, Any], f: Function, size: int | None, i: int) -> list[list[int]]:
+    """The equations of one place; none where they have no values."""
+    try:
+        at = run(candidate["at"], [i])
+        if not at or size is None or any(not 0 <= point < size for point in at):
+            return []
+        rows = run(candidate["rows"], [i, *(value for point in at for value in f(point) or ())])
+    except (NoClaimError, ValueError, TypeError):
+        return []
+    width = candidate["unknowns"] + 1
+    if rows is None or len(rows) % width:
+        return []
+    return [rows[start : start + width] for start in range(0, len(rows), width)]
+
+
+def _meeting(point: list[int], basis: list[list[int]], row: list[int], value: int) -> Solutions | None:
+    """The integer points ``point + span of basis`` on which the row has a value; None where there are none."""
+    basis = [list(direction) for direction in basis]
+    while len(moving := [direction for direction in basis if _dot(row, direction)]) > 1:
+        least = min(moving, key=lambda direction: abs(_dot(row, direction)))
+        for direction in moving:
+            if direction is not least:
+                times = _dot(row, direction) // _dot(row, least)
+                direction[:] = [a - times * b for a, b in zip(direction, least, strict=True)]
+    left = value - _dot(row, point)
+    if not moving:
+        return None if left else (point, basis)
+    step = _dot(row, moving[0])
+    if left % step:
+        return None
+    moved = [a + left // step * b for a, b in zip(point, moving[0], strict=True)]
+    return moved, [direction for direction in basis if direction is not moving[0]]
+
+
 # ------------------------------------------------------------------------------------------------------ hardware kinds
 
 
@@ -306,6 +363,7 @@ JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
     "no-composition": no_composition,
     "inverse": inverse,
     "no-inverse": no_inverse,
+    "none-of": none_of,
     "wgmma-operand": wgmma_operand,
     "no-operand": no_operand,
     "bank-turns": bank_turns,

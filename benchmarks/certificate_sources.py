@@ -120,6 +120,20 @@ def no_inverse(rng: random.Random) -> Certificate | None:
     return la.certify.inverse(layout(rng), side=rng.choice(("left", "right", "both")))
 
 
+def none_of(rng: random.Random) -> Certificate | None:
+    """A refusal: of rows of a tile, of registers, or of chunks of any tensor."""
+    consumer, dtype = rng.choice((("ldmatrix.x1.trans", "bf16"), ("ld.shared.v2.b32", "f16"), ("tma", "u64"),
+                                  ("mma.m16n8k8.f32.tf32.A", "tf32"), ("cp.async.ca.8", "f32")))  # fmt: skip
+    if consumer.startswith("mma"):
+        ones = [(1, 0), (2, 0), (4, 0), (8, 0), (0, 1), (0, 2), (0, 4)]
+        rng.shuffle(ones)
+        given: Any = la.LinearLayout.from_bases({"register": ones[:2], "lane": ones[2:]}, {"row": 16, "k": 8})
+    else:
+        first, second = rng.choice((1, 2, 3, 8)), rng.choice((1, 2, 8, 9, 16))
+        given = la.CuteLayout((8, rng.choice((4, 8, 12))), (first, second))
+    return getattr(la.admissible(given, consumer, dtype=dtype), "certificate", None)
+
+
 def operand(rng: random.Random) -> Certificate | None:
     name, rows = rng.choice((("A", 64), ("A", 128), *(("B", 8 * count) for count in range(1, 21))))
     major, swizzle = rng.choice(("K", "MN")), rng.choice(("NONE", "32B", "64B", "128B"))
@@ -152,6 +166,7 @@ SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "no-composition": no_composition,
     "inverse": inverse,
     "no-inverse": no_inverse,
+    "none-of": none_of,
     "wgmma-operand": operand,
     "no-operand": no_operand,
     "bank-turns": bank_turns,

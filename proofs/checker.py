@@ -1,9 +1,8 @@
 """Checks layoutalg certificates on its own: ``python checker.py FILE|FOLDER ...``; exit 0 proved, 1 refuted (the first
 wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable. It needs Python 3.11 and numpy and
-imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON:
-    {"schema": "layoutalg/certificate/2", "kind": ..., "statement": ..., "evidence": ..., "seal": ...}
-The statement says all that is claimed, the evidence is what makes it quick to check, the seal is the SHA-256 of the
-other four entries. Every fact is recomputed here from the statement; the seal is compared last."""
+imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON, {"schema": SCHEMA, "kind": ...,
+"statement": ..., "evidence": ..., "seal": ...}: the statement says all that is claimed, the evidence makes it quick to
+check, the seal is the SHA-256 of the rest. Every fact is recomputed from the statement; the seal is compared last."""
 import hashlib, importlib, itertools, json, math, pathlib, re, sys
 import numpy as np
 SCHEMA = "layoutalg/certificate/2"
@@ -12,14 +11,11 @@ POINTS, SECONDS = 2**22, 20  # most points that are evaluated for one fact; what
 NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
 class Stop(Exception):
     """The end of a check that does not prove its certificate: the code of the verdict, and why."""
-def need(condition, fact, **numbers):
-    """Go on if the condition holds; otherwise refute the certificate by this fact and its numbers."""
+def need(condition, fact, code=1, **numbers):
+    """Go on if the condition holds; otherwise refute (code 2: leave unknown) by this fact and its numbers."""
     if not condition:
-        raise Stop(1, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
-def can(condition, why):
-    """Go on if a rule can decide; otherwise the verdict is unknown."""
-    if not condition:
-        raise Stop(2, why)
+        raise Stop(code, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
+def can(condition, why): need(condition, why, 2)
 def short(value): return text if len(text := ascii(value)) <= 120 else f"{text[:100]}... ({len(text)} characters)"
 def read(value, form, where):
     """Return a value of a form, or refute. Forms: int, str or a range; a set of texts; [form] for a list of any length;
@@ -74,11 +70,8 @@ def follow(path, values, way):
     for name, *given in path:
         need(name in ("affine", "mod", "pieces", "fork") or len(values) == 1, f"a stage {name} takes one number")
         if name == "split":
-            rest, values = values[0], []
             for extent in given[0][:-1]:
-                values.append(way.rest(rest, extent))
-                rest = way.floor(rest, extent)
-            values.append(rest)
+                values = [*values[:-1], way.rest(values[-1], extent), way.floor(values[-1], extent)]
         elif name == "affine":
             need(len(given[0]) == len(given[1]), "a stage affine has a wrong number of offsets")
             values = [way.row(row, constant, values) for row, constant in zip(*given)]
@@ -89,12 +82,13 @@ def follow(path, values, way):
             values = [value for part in given for value in follow(part, values, way)]
             need(len(values) <= 1024, "a fork has more than 1024 values")
         elif name == "pieces":
-            values = way.pieces([way.opened(piece, values, len(given[0][0][2])) for piece in given[0]])
+            values = way.pieces(values, *given)
         else:
             values = [getattr(way, name)(values[0], *given)]
     return values
 class Way:
-    """What all ways of computing share, out of ``row``, ``floor`` and ``flipped`` (the xor of two bits)."""
+    """What all ways of computing share, out of ``row``, ``floor``, ``flipped`` (the xor of two bits), and for pieces
+    ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, else the other)."""
     def rest(self, value, divisor): return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
     def xor(self, value, columns, constant):
         bits = [self.rest(self.floor(value, 1 << place), 2) for place in range(len(columns))]
@@ -105,31 +99,34 @@ class Way:
                 parity = self.flipped(parity, bit) if column >> place & 1 else parity
             answer = self.row((1, 1 << place), 0, (answer, parity))
         return answer
-    def table(self, *_): can(False, "tables and pieces are not sums of digits")
-    pieces = table
-    def opened(self, piece, values, count):
-        """Return the left sides of a piece's constraints, with their relations, and its values."""
-        floors, constraints, forms = piece
-        need(len(forms) == count, "pieces have different numbers of values", got=len(forms), expected=count)
-        known = list(values)
-        for row, constant, divisor in floors:
-            known.append(self.floor(self.row(row, constant, known), divisor))
-        tests = [(self.row(row, constant, known), relation) for row, constant, relation in constraints]
-        return tests, [self.row(*form, known) for form in forms]
+    def table(self, *_): can(False, "tables and pieces are not for this rule")
+    def pieces(self, values, pieces):
+        answer, some = [self.row((), 0, ())] * len(pieces[0][2]), []
+        for floors, constraints, forms in reversed(pieces):
+            need(len(forms) == len(answer), "pieces have different numbers of values", got=len(forms))
+            known = list(values)
+            for row, constant, divisor in floors:
+                known.append(self.floor(self.row(row, constant, known), divisor))
+            sides = [(self.row(row, constant, known), relation) for row, constant, relation in constraints]
+            some.append(self.both([side == 0 if relation == "=" else side >= 0 for side, relation in sides]))
+            answer = [self.pick(some[-1], self.row(*form, known), old) for form, old in zip(forms, answer)]
+        self.ok = self.both([self.ok, self.either(some)])
+        return answer
     def terms(self, row, values):
         need(len(row) == len(values), "a row has a wrong length", got=len(row), expected=len(values))
         return [(factor, value) for factor, value in zip(row, values) if factor]
 class Numbers(Way):
     """Arrays of integers, of Python's integers where 64 bits could overflow; ``ok`` tells where there is a value."""
     def __init__(self, points): self.ok = np.ones(points, dtype=bool)
+    def both(self, facts): return np.all([self.ok | True, *facts], axis=0)
+    def either(self, facts): return np.any(facts, axis=0)
+    def pick(self, fact, one, other): return np.where(fact, one, other)
     def row(self, row, constant, values):
         given = self.terms(row, values)
         tops = [max(abs(int(value.max(initial=0))), abs(int(value.min(initial=0)))) for _, value in given]
         wide = abs(constant) + sum(abs(factor) * (top or 1) for (factor, _), top in zip(given, tops)) >= 2**62
-        total = np.full(self.ok.shape, constant, dtype=object if wide else np.int64)
-        for factor, value in given:
-            total = total + factor * (value.astype(object) if wide else value)
-        return total
+        start = np.full(self.ok.shape, constant, dtype=object if wide else np.int64)
+        return sum((factor * (value.astype(object) if wide else value) for factor, value in given), start)
     def floor(self, value, divisor): return (value if divisor < 2**62 else value.astype(object)) // divisor
     def flipped(self, one, two): return one ^ two
     def table(self, value, values):
@@ -137,21 +134,12 @@ class Numbers(Way):
         out = np.asarray((value < 0) | (value >= len(values)), dtype=bool)
         need(not out.any(), "a number has no place in the table", got=value[out][:1].tolist(), entries=len(values))
         return np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)[value.astype(np.int64)]
-    def pieces(self, pieces):
-        left, answer = self.ok.copy(), [np.zeros(self.ok.shape, dtype=np.int64) for _ in pieces[0][1]]
-        for tests, forms in pieces:
-            holds = left.copy()
-            for value, relation in tests:
-                holds &= np.asarray(value == 0 if relation == "=" else value >= 0, dtype=bool)
-            answer = [np.where(holds, form, old) for form, old in zip(forms, answer)]
-            left &= ~holds
-        self.ok &= ~left
-        return answer
 class Sums(Way):
     """Sums ``constant + sum of coefficient * atom``: an atom is a digit or a number that depends on a few digits, its
     support. Where two functions are such sums, so is their difference, and that is 0 everywhere if it is 0 wherever all
     digits outside one support are 0, for each support: by inclusion and exclusion, the part that needs exactly the
     digits of a set is an alternating sum of values at points whose other digits are 0."""
+    def pieces(self, *_): self.table()
     def __init__(self, digits):
         self.supports = [frozenset([place]) for place in range(len(digits))]
         self.spans = [(0, extent - 1) for extent in digits]
@@ -201,19 +189,14 @@ class Terms(Way):
     """Terms of a solver; ``ok`` says where there is a value."""
     def __init__(self, smt, context):
         self.smt, self.zero = smt, smt.IntVal(0, context)
-        self.ok = [smt.BoolVal(True, context)] * 2
+        self.ok = self.yes = smt.BoolVal(True, context)
     def row(self, row, constant, values):
         return sum((factor * value for factor, value in self.terms(row, values)), self.zero + constant)
     def floor(self, value, divisor): return value / divisor  # of integers: rounded down
     def flipped(self, one, two): return self.smt.If(one == two, self.zero, self.zero + 1)
-    def pieces(self, pieces):
-        answer, some = [self.zero] * len(pieces[0][1]), []
-        for tests, forms in reversed(pieces):
-            facts = [value == 0 if relation == "=" else value >= 0 for value, relation in tests]
-            some.append(self.smt.And(self.ok[:2] + facts))
-            answer = [self.smt.If(some[-1], form, old) for form, old in zip(forms, answer)]
-        self.ok.append(self.smt.Or(some + some))
-        return answer
+    def both(self, facts): return self.smt.And([self.yes, self.yes, *facts])
+    def either(self, facts): return self.smt.Or(facts + facts)
+    def pick(self, fact, one, other): return self.smt.If(fact, one, other)
 def values_at(path, columns) -> tuple:
     """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
     way = Numbers(len(columns[0]))
@@ -259,9 +242,8 @@ def points(count):
 def compare(one, two, columns, what):
     (left, left_ok), (right, right_ok) = (values_at(path, columns) for path in (one, two))
     need(len(left) == len(right), "the functions have different numbers of values")
-    wrong = left_ok != right_ok
-    for mine, other in zip(left, right):
-        wrong = wrong | np.asarray(left_ok & right_ok & (mine != other), dtype=bool)
+    differ = [np.asarray(left_ok & (mine != other), dtype=bool) for mine, other in zip(left, right)]
+    wrong = (left_ok != right_ok) | np.any(differ, axis=0)
     if wrong.any():
         at = [int(column[np.argmax(wrong)]) for column in columns]
         need(False, what, at=at, got=value(one, *at), expected=value(two, *at))
@@ -279,7 +261,7 @@ def solved(one, two, size, inputs, what):
         ways = Terms(smt, context), Terms(smt, context)
         left, right = (follow(path, start, way) for path, way in zip((one, two), ways))
         need(len(left) == len(right), "the functions have different numbers of values")
-        here, there = (smt.And(way.ok) for way in ways)
+        here, there = (way.ok for way in ways)
         solver.add(smt.Or([here != there] * 2 + [smt.And([here, a != b]) for a, b in zip(left, right)]))
         solver.add([start[0] >= 0, start[0] < size] if inputs is None else [])
         solver.set(limit, SECONDS * 1000)
@@ -328,10 +310,9 @@ def no_composition(statement, evidence):
     return f"g({at}) = {got} is not in 0 to {outer - 1}"
 def inverse(statement, by):
     """left: g o f = 1; right: f o g = 1; both: left, between sets of one size."""
-    (size, f), (other, g), side = statement
+    *both, side = statement
+    (size, f), (other, g) = both[::-1] if side == "right" else both
     need(side != "both" or size == other, "the sizes differ, so no inverse is two-sided", f=size, g=other)
-    if side == "right":
-        f, g, size, other = g, f, other, size
     within(f, by, size, other)
     return f"{side} inverse {same(f + g, [], by, size, what='this is not an inverse')}"
 def no_inverse(statement, evidence):
@@ -351,6 +332,24 @@ def no_inverse(statement, evidence):
     need(kept is not None and value(invariant, missed) != kept, "the stages do not tell the missed value", value=missed)
     constant = [["affine", [[0]] * len(kept), kept]]
     return f"{missed} is not taken: {kept} {same(f + invariant, constant, by, size, what='the stages vary')}"
+SYSTEM = {"size": POSITIVE, "at": stages, "unknowns": range(65), "rows": stages}
+def none_of(statement, evidence):
+    """Candidates are systems of linear equations in unknown integers: for every i below its size, "rows" of i and of f
+    at the points "at"(i) are equations, one after the other, each the factors of the unknowns and then the value. None
+    has a solution: a listed sum of its rows [factor, i, row], modulo m unless that is 0, is 0 = not 0."""
+    ((size, f), candidates), (sums,) = statement, evidence
+    need(0 < len(candidates) == len(sums), "there is not one sum for each candidate", got=len(sums))
+    for number, ((count, at, unknowns, rows), (modulus, terms)) in enumerate(zip(candidates, sums)):
+        total = np.zeros(unknowns + 1, dtype=object)
+        for factor, i, row in terms:
+            points = i < count and value(at, i)
+            need(points and min(points) >= 0 and max(points) < size, "f has no value there", candidate=number, i=i)
+            given = np.array(value(rows, i, *(y for x in points for y in value(f, x) or ())) or (), dtype=object)
+            need(row * len(total) < len(given) and len(given) % len(total) == 0, "there is no such row", i=i, row=row)
+            total = total + factor * given.reshape(-1, len(total))[row]
+        total = total % modulus if modulus else total
+        need(total[-1] and not total[:-1].any(), "its rows do not exclude it", candidate=number, sum=total.tolist())
+    return f"f is none of {len(candidates)} candidates"
 
 # --- operands and banks ----------------------------------------------------------------------------------------------
 # Element (m, k) of an operand of wgmma is wanted at byte xored(base + layout(m + M k), swizzle) for every base that is
@@ -550,6 +549,7 @@ KINDS = {
     "inverse": (inverse, {"f": SIZED, "inverse": SIZED, "side": {"left", "right", "both"}}, BY),
     "no-inverse": (no_inverse, {"f": SIZED, "codomain": NATURAL, "side": {"left", "right", "both"}},
                    {"points?": (NATURAL, NATURAL), "missed?": NATURAL, "invariant?": stages, "by?": BY}),
+    "none-of": (none_of, {"f": SIZED, "candidates": [SYSTEM]}, {"sums": [(NATURAL, [(int, NATURAL, NATURAL)])]}),
     "wgmma-operand": (wgmma_operand, READ, {}), "no-operand": (no_operand, OPERAND, {}),
     "tensormap-plan": (tensormap_plan, PLAN, {"map": MAP}),
     "no-tensormap": (no_tensormap, {"problem": PROBLEM}, {"origin": [int], "chunk": NATURAL}),

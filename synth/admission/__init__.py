@@ -16,7 +16,7 @@ from layoutalg.ground.errors import BudgetError, MalformedError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.synth.admission import amd, bulk, copies, fragments, matrices, tcgen05, tma, wgmma
+from layoutalg.synth.admission import amd, bulk, copies, fragments, matrices, refusals, tcgen05, tma, wgmma
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, TARGET, Finder, Request, of_layout, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
@@ -95,7 +95,8 @@ def admissible(
         if isinstance(missing, Absent):
             return _absent(request, missing)
         with clock.within(given):
-            return CONSUMERS[head](request)
+            answer = CONSUMERS[head](request)
+            return refusals.certified(request, head, answer) if isinstance(answer, Refused) else answer
     except MalformedError as error:
         raise of_layout(error) from None
     except BudgetError as spent:

@@ -1,0 +1,266 @@
+"""What instructions force of a layout that they carry, as systems of equations: the candidates of refusals.
+
+Main definitions: ``tile_rows``, ``runs``, ``slots``, ``missing``, ``fragments``, ``chunks``.
+
+Notation: f takes the flat coordinate of a tile (dimension 0 fastest) to its element offset; a layout of registers takes
+register + R (lane + L warp) to tile coordinates. A list of systems is a list of candidates: who carries f meets all
+equations of one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from layoutalg.integer.solve import NoSolution, solve
+from layoutalg.proofs.certify.systems import Equation, IntArray, System
+
+HERE: IntArray = np.zeros(1, dtype=np.int64)
+
+
+def tile_rows(
+    extents: Sequence[int], dimensions: Sequence[int], bits: int, run: int, row_bits: int, *, high: int = 1,
+    together: int = 1, align_bits: int = 0,
+) -> list[System]:  # fmt: skip
+    """Return the candidates of instructions that move a whole tile in rows: along one of some dimensions.
+
+    Mathematically: the line of every element along the dimension is cut into runs; each is contiguous from a multiple
+    of ``row_bits`` on; runs, the matrices of ``high`` lines and the instructions of ``together`` rows come out even.
+    These equations hold exactly if the instructions exist.
+
+    Args:
+        extents: Of the tile, outermost first.
+        dimensions: Along which rows may run.
+        bits: Of an element.
+        run: Elements of a row.
+        row_bits: What divides the address of a row.
+        high: Rows of a matrix, at neighbouring coordinates of the last other dimension.
+        together: Rows of one instruction.
+        align_bits: What divides the tile's base; 0 where it is not asked.
+    """
+    found = []
+    for along in dimensions:
+        names = np.arange(math.prod(extents), dtype=np.int64).reshape(tuple(extents), order="F")
+        last = names.ndim - 1
+        names = names.swapaxes(along, last) if along != last else names
+        lines, columns = math.prod(names.shape[:-1]), names.shape[-1]
+        slow = names.shape[-2] if names.ndim > 1 else 1
+        even = [Equation((), columns, (), run), Equation((), slow, (), high)]
+        even += [Equation((), align_bits, (), row_bits)] if align_bits else []
+        even += [Equation((), lines * (columns // run), (), together)] if columns % run == 0 else []
+        step = np.arange(names.size, dtype=np.int64) % columns % run
+        flat = names.reshape(-1)
+        found.append(runs(flat, flat[np.arange(names.size) - step], step, bits, row_bits, even))
+    return found
+
+
+def runs(
+    points: IntArray, starts: IntArray, steps: IntArray, bits: int, row_bits: int, more: Sequence[Equation] = ()
+) -> System:
+    """Return the candidate in which each point lies so many elements behind its start, a multiple of ``row_bits``.
+
+        Example:
+            >>> from layoutalg.integer.solve import NoSolution, solve
+    from layoutalg.proofs.certify.systems import none_of
+            >>> i = np.arange(8)
+            >>> none_of(i + i // 4, [runs(i, i - i % 4, i % 4, 32, 128)]).evidence["sums"]
+            [[0, [[1, 4, 1]]]]
+    """
+    contiguous = Equation(((1, 0, 0), (-1, 1, 0)), -np.asarray(steps, dtype=np.int64))
+    aligned = Equation(((bits, 1, 0),), 0, (), row_bits)
+    return System((points, starts), (contiguous, aligned, *more))
+
+
+def same(number: int, *needed: int) -> list[System]:
+    """Return the candidates in which a number is one of others.
+
+        Example:
+            >>> from layoutalg.integer.solve import NoSolution, solve
+    from layoutalg.proofs.certify.systems import none_of
+            >>> none_of(np.arange(4), same(32, 8, 16)).check().certificate["claim"]
+            'f is none of 2 candidates'
+    """
+    return [System((HERE,), (Equation((), number - other),)) for other in needed]
+
+
+def whole(number: int, *units: int) -> list[System]:
+    """Return the candidates in which a number is a multiple of one of others."""
+    return [System((HERE,), (Equation((), number, (unit,)),)) for unit in units]
+
+
+def slots(
+    held: IntArray, offset_bits: int, bits: int, row_bits: int, lane_bits: IntArray, suppliers: IntArray,
+    inner: Sequence[int],
+) -> list[System]:  # fmt: skip
+    """Return the candidates of a register that rows of shared memory serve: one for each place in a row.
+
+    Mathematically: with its element at bit a(lane), a - lane_bits - place is the address of the lane's row: a multiple
+    of ``row_bits``, and the same for lanes of one row.
+
+    Args:
+        held: int64[warp, lane]: the tile element.
+        offset_bits: Where in its element the slot begins.
+        bits: Of an element.
+        row_bits: What divides the address of a row.
+        lane_bits: int64[lane]: where in its row a lane's part begins.
+        suppliers: int64[lane]: the first lane of the same row.
+        inner: Places of slots in a lane's part of a row, in bits.
+    """
+    points, others = held.reshape(-1), held[:, suppliers].reshape(-1)
+    shape = held.shape
+    mine = np.broadcast_to(offset_bits - lane_bits, shape).reshape(-1)
+    apart = np.broadcast_to(lane_bits[suppliers] - lane_bits, shape).reshape(-1)
+    together = Equation(((bits, 0, 0), (-bits, 1, 0)), apart)
+    return [
+        System((points, others), (together, Equation(((bits, 0, 0),), mine - place, (), row_bits))) for place in inner
+    ]
+
+
+def missing(held: IntArray, one: int, bits: int, apart: IntArray) -> list[System]:
+    """Return the candidates for a slot that register ``one`` demands: any register, lying ``apart`` bits behind it.
+
+    Args:
+        held: int64[warp, lane, register].
+        one: A register.
+        bits: Of an element.
+        apart: One number of bits for each candidate of a register, int64[candidate].
+    """
+    count = held.shape[2]
+    mine = held[:, :, one].reshape(-1)
+    terms = ((bits, 0, 0), (-bits, 1, 0))
+    return [
+        System((held[:, :, other].reshape(-1), mine), (Equation(terms, -int(distance)),))
+        for other in range(count)
+        for distance in apart
+    ]
+
+
+def fragments(table: IntArray, held: IntArray, sizes: Sequence[int], word: int) -> tuple[IntArray, list[System]] | None:
+    """Return a layout of registers as f, and candidates of which a tiling of a fragment meets one; None for none.
+
+    Mathematically: in a tiling each word of registers is a word of the fragment, in all lanes and warps, from starts
+    that are multiples of the instruction's extents; and where one word is, all words of the fragment are. The
+    candidates are those of the first word for which none is met: words of the fragment; or, for one that is missing,
+    registers that could hold it.
+
+    Args:
+        table: int64[warp, lane, register, coordinate].
+        held: The fragment: int64[lane, register, coordinate].
+        sizes: Extents of the instruction.
+        word: Registers of 32 bits.
+    """
+    extents = np.array(sizes, dtype=np.int64)
+    warps, lanes, registers, rank = table.shape
+    f = table.reshape(-1, rank)
+    if lanes != held.shape[0]:
+        return f, same(lanes, held.shape[0])
+    if registers % word:
+        return f, whole(registers, word)
+    words, many = registers // word, held.shape[1] // word
+    low = (table % extents).reshape(warps, lanes, words, word, rank)
+    start = (table - table % extents).reshape(warps, lanes, words, word, rank)
+    still = (start == start[:, :1, :, :1]).all(axis=(0, 1, 3, 4))  # [word of the layout]
+    parts = held.reshape(lanes, many, word, rank)
+    place: dict[int, int] = {}
+    for mine in range(words):
+        fits = [bool((low[:, :, mine] == parts[None, :, other]).all()) for other in range(many)]
+        if not still[mine] or True not in fits:
+            return f, [_word(parts[:, other], sizes, mine, low, start) for other in range(many)]
+        place[mine] = fits.index(True)
+    begins = start[:, 0, :, 0]
+    for mine, slot in place.items():
+        alike = {place[other] for other in place if (begins[:, other] == begins[:, mine]).all()}
+        lacking = [other for other in range(many) if other not in alike]
+        if lacking:
+            return f, _lacking(table, held, word, mine, slot, lacking[0])
+    return None
+
+
+def _word(parts: IntArray, sizes: Sequence[int], mine: int, low: IntArray, start: IntArray) -> System:
+    """That a word of the layout is one of the fragment, in the first warp that shows that it is not."""
+    _, lanes, words, word, rank = low.shape
+    apart = start[:, :, mine] != start[:, :1, mine, :1]
+    wrong = ((low[:, :, mine] != parts) | apart).any(axis=(1, 2, 3))
+    warp = int(np.argmax(wrong))
+    lane, step = np.divmod(np.arange(lanes * word, dtype=np.int64), word)
+    points = mine * word + step + words * word * (lane + lanes * warp)
+    equations = []
+    for dim in range(rank):
+        factors = tuple(int(size) if dim == other else 0 for other, size in enumerate(sizes))
+        equations.append(Equation(((1, 0, dim),), -parts[lane, step, dim], factors))
+    return System((points,), tuple(equations))
+
+
+def _lacking(table: IntArray, held: IntArray, word: int, mine: int, slot: int, needed: int) -> list[System]:
+    """That some register is the first of a word of the fragment that another word's instruction has."""
+    warps, lanes, registers, rank = table.shape
+    at = np.arange(warps * lanes, dtype=np.int64)
+    apart = held[:, needed * word] - held[:, slot * word]
+    distance = np.tile(apart, (warps, 1))
+    equations = tuple(Equation(((1, 0, dim), (-1, 1, dim)), -distance[:, dim]) for dim in range(rank))
+    return [System((other + registers * at, mine * word + registers * at), equations) for other in range(registers)]
+
+
+def chunks(offsets: IntArray, per: int, strides: Sequence[int] = ()) -> System | None:
+    """Return what copies of whole 16-byte chunks force of the pitches of any tensor, whose tile f is.
+
+    Mathematically: the unknowns are the pitches g. Elements x, y of one chunk of shared memory lie as far apart in
+    global memory, g . (y - x) = f(y) - f(x); those of two chunks lie so up to a multiple m t of a chunk, t one more
+    unknown. Neighbours by f within chunks are taken, and of chunks those few that contradict.
+
+    Args:
+        offsets: Element offsets by tile coordinate, outermost first, all chunks full.
+        per: m, elements of a chunk.
+        strides: The pitches, where they are known: then they are no unknowns.
+    """
+    flat = offsets.reshape(-1, order="F")
+    order = np.argsort(flat, kind="stable").astype(np.int64)
+    at = np.stack(np.unravel_index(order, offsets.shape, order="F"), axis=1).astype(np.int64)
+    rank = at.shape[1]
+    inside = np.flatnonzero(np.diff(flat[order] // per) == 0)
+    heads = np.arange(per, len(order), per, dtype=np.int64)
+    unit = np.eye(rank, dtype=np.int64)
+    steps = at[inside + 1] - at[inside]
+    fixed = [(unit[dim], int(stride)) for dim, stride in enumerate(strides)]
+    rows = [*steps.tolist(), *(row.tolist() for row, _ in fixed)]
+    values = [*np.diff(flat[order])[inside].tolist(), *(stride for _, stride in fixed)]
+    chosen: list[int] = []
+    for _ in range(16):
+        found = _pitches(rows, values, rank, [(at[head] - at[0]).tolist() for head in chosen], per)
+        if found is None:
+            break
+        point, basis = found
+        apart = at[heads] - at[0]
+        wrong = (apart @ point % per != 0) | (apart @ basis.T % per != 0).any(axis=1)
+        wrong[[head // per - 1 for head in chosen]] = False
+        if not wrong.any():
+            return None
+        chosen.append(int(heads[np.argmax(wrong)]))
+    else:
+        return None
+    left = np.concatenate((inside, np.zeros(len(chosen), dtype=np.int64)))
+    right = np.concatenate((inside + 1, np.array(chosen, dtype=np.int64)))
+    x, y = order[left], order[right]
+    factors: list[IntArray] = [np.ascontiguousarray((at[right] - at[left])[:, dim]) for dim in range(rank)]
+    for number in range(len(chosen)):
+        factors.append(per * (np.arange(len(left)) == len(inside) + number).astype(np.int64))
+    pairs = Equation(((1, 1, 0), (-1, 0, 0)), 0, tuple(factors))
+    more = [Equation((), stride, tuple(int(entry) for entry in (*row, *(0,) * len(chosen)))) for row, stride in fixed]
+    return System((x, y), (pairs, *more))
+
+
+def _pitches(
+    rows: list[list[int]], values: list[int], rank: int, heads: list[list[int]], per: int
+) -> tuple[IntArray, IntArray] | None:
+    """All pitches that meet equations, and whose heads lie apart by multiples of a chunk: a point and a basis."""
+    plain = sorted({(tuple(row), value) for row, value in zip(rows, values, strict=True)})
+    extra = len(heads)
+    matrix = [[*row, *(0,) * extra] for row, _ in plain]
+    matrix += [[*row, *(per * int(other == number) for other in range(extra))] for number, row in enumerate(heads)]
+    found = solve(matrix, [*(value for _, value in plain), *(0,) * extra], rank + extra)
+    if isinstance(found, NoSolution):
+        return None
+    point, basis = np.array(found.particular[:rank]), np.array(found.basis).reshape(-1, rank + extra)[:, :rank]
+    return np.asarray(point % per, dtype=np.int64), np.asarray(basis % per, dtype=np.int64)

@@ -1,0 +1,268 @@
+"""Certificates that no candidate fits: systems of linear equations that a layout fills in, none with a solution.
+
+Main definitions: ``System``, ``Equation``, ``none_of``, ``excluded``, ``numbers``, ``overlap``, ``missed``.
+
+Main statements: an instruction that carries a layout f chooses one of finitely many candidates (a register of its
+fragment, a major and a swizzle, a dimension) and some integers (a start, pitches), and then forces linear equations
+between these and values of f. Kind ``none-of`` lists the candidates with their equations and says that none has an
+integer solution. A system over Z has none exactly if a combination of its equations reads 0 = b, or does so modulo m,
+with b not 0: the evidence is that combination. That the candidates are all, and that each forces its equations, is left
+to the rule that the refusal names; the tests put carried layouts in the place of f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError
+from layoutalg.integer.solve import NoSolution, solve
+from layoutalg.proofs import checker
+from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import first, proved
+from layoutalg.proofs.certify.functions import Stages
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+Known: TypeAlias = "IntArray | int"
+EVIDENT = 2**20
+"""Equations of one candidate that are looked at for evidence."""
+
+
+class Equation(NamedTuple):
+    """``sum of factor * unknown = sum of coefficient * value + known`` for every i, modulo ``modulus`` unless it is 0.
+
+    Args:
+        terms: (coefficient, k, output): that output of f at the k-th point.
+        known: What is added: for every i, or for all.
+        factors: One for each unknown, alike.
+        modulus: Of both sides; only without unknowns.
+    """
+
+    terms: tuple[tuple[int, int, int], ...]
+    known: Known = 0
+    factors: tuple[Known, ...] = ()
+    modulus: int = 0
+
+
+class System(NamedTuple):
+    """A candidate: what it forces.
+
+    Args:
+        points: For each k and every i, the point of f: integers of one length; at least one k.
+        equations: For every i.
+        after: Stages that each value of f passes first: a swizzle undone.
+    """
+
+    points: tuple[IntArray, ...]
+    equations: tuple[Equation, ...]
+    after: Stages | None = None
+
+
+def none_of(f: IntArray, systems: Sequence[System]) -> Certificate | None:
+    """Return a certificate that no system of linear equations has an integer solution; None where one seems to have.
+
+    Mathematically: kind ``none-of``: for every candidate a listed combination of its equations is 0 = b, b not 0, over
+    the integers or modulo some m.
+
+    Args:
+        f: The layout by flat coordinate: int64[point] or int64[point, output].
+        systems: The candidates.
+
+    Example:
+        >>> i = np.arange(8)
+        >>> rows = System((i, i - i % 4), (Equation(((1, 0, 0), (-1, 1, 0)), -(i % 4)),))  # fours are contiguous
+        >>> none_of(2 * i, [rows]).check().certificate["claim"]
+        'f is none of 1 candidates'
+        >>> none_of(i, [rows]) is None
+        True
+    """
+    values = f.reshape(len(f), -1)
+    sums: list[list[Any]] = []
+    for system in systems:
+        clock.check("a certificate of a refusal")
+        found = excluded(_rows(values, system))
+        if found is None:
+            return None
+        sums.append(found)
+    statement = {"f": _function(values), "candidates": [_system(one, values.shape[1]) for one in systems]}
+    return proved("none-of", statement, [{"sums": sums}], f"{len(systems)} candidates") if systems else None
+
+
+def excluded(rows: IntArray) -> list[Any] | None:
+    """Return a combination of equations that no integers meet, as [modulus, [[factor, i, row], ...]]; None for none.
+
+    Args:
+        rows: int64[i, equation, unknowns + 1], the value last.
+
+    Example:
+        >>> excluded(np.array([[[2, 0]], [[2, 4]], [[4, 3]]]))
+        [0, [[-1, 0, 0], [1, 1, 0]]]
+        >>> excluded(np.array([[[2, 4]], [[4, 8]], [[6, 12]]])), excluded(np.array([[[2, 3]]]))
+        (None, [2, [[1, 0, 0]]])
+    """
+    many, unknowns = rows.shape[1], rows.shape[2] - 1
+    flat = rows.reshape(-1, unknowns + 1)
+    left, right = flat[:, :-1], flat[:, -1]
+    if not unknowns:
+        odd = np.argwhere(rows[:, :, 0].T).tolist()  # the first equation, then the first place
+        return [0, [[1, odd[0][1], odd[0][0]]]] if odd else None
+    chosen: list[int] = []
+    point, basis = np.zeros(unknowns, dtype=object), np.eye(unknowns, dtype=object)
+    while True:
+        if max((abs(int(entry)) for entry in (*point, *basis.reshape(-1))), default=0) < 2**20:
+            point, basis = point.astype(np.int64), basis.astype(np.int64)
+        wrong = np.flatnonzero((left @ point != right) | (left @ basis.T != 0).any(axis=1))
+        if not len(wrong):
+            return None
+        chosen.append(int(wrong[0]))
+        found = solve(left[chosen].tolist(), right[chosen].tolist(), unknowns)
+        if isinstance(found, NoSolution):
+            pairs = zip(found.row, chosen, strict=True)
+            return [found.modulus, [[factor, *divmod(at, many)] for factor, at in pairs if factor]]
+        point = np.array(found.particular, dtype=object)
+        basis = np.array(found.basis, dtype=object).reshape(-1, unknowns)
+
+
+def overlap(f: IntArray) -> Certificate | None:
+    """Return a certificate that two points have one value; None where there are none.
+
+    Example:
+        >>> overlap(np.array([4, 0, 4])).check().certificate["claim"]
+        'f(0) = f(2)'
+    """
+    order = np.argsort(f, kind="stable")
+    same = np.flatnonzero(f[order][1:] == f[order][:-1])
+    if not len(same):
+        return None
+    points = sorted(int(point) for point in order[same[0] : same[0] + 2])
+    statement = {"f": _function(f.reshape(-1, 1)), "codomain": int(f.max()) + 1, "side": "left"}
+    return first("no-inverse", statement, [{"points": points}], "two elements at one place")
+
+
+def missed(f: IntArray, value: int) -> Certificate | None:
+    """Return a certificate that a number is not a value; None where it is.
+
+    Example:
+        >>> missed(np.array([0, 1, 3]), 2).check().certificate["claim"]
+        '2 is not taken: [0] at 3 points'
+    """
+    if (f == value).any():
+        return None
+    tell = [["pieces", [[[], [[[1], -value, "="]], [[[0], 1]]], [[], [], [[[0], 0]]]]]]
+    statement = {"f": _function(f.reshape(-1, 1)), "codomain": value + 1, "side": "right"}
+    evidence = {"missed": value, "invariant": tell, "by": {"by": "table"}}
+    try:
+        return first("no-inverse", statement, [evidence], "a place that no element has")
+    except BudgetError:
+        return None
+
+
+def _function(values: IntArray) -> dict[str, Any]:
+    """The layout as a function; several outputs side by side."""
+    columns = [_stages(np.ascontiguousarray(values[:, k])) for k in range(values.shape[1])]
+    return {"size": len(values), "stages": columns[0] if len(columns) == 1 else [["fork", *columns]]}
+
+
+def _stages(values: IntArray) -> Stages:
+    found: Any = document(values)
+    stages: Stages = found["stages"]
+    return stages
+
+
+def _system(system: System, outputs: int) -> dict[str, Any]:
+    """What a candidate forces, as the checker reads it."""
+    count = 1 + len(system.points) * outputs  # i, then the values of f
+    size = len(system.points[0])
+    parts: Stages = []
+    for place in range(1, count):
+        parts.append([_picked(count, place), *(system.after or [])])
+    known: list[Known] = []
+
+    def place_of(array: Known) -> int | None:
+        """Where a known function stands among the values; None for a constant."""
+        if isinstance(array, int):
+            return None
+        for at, other in enumerate(known):
+            if other is array or np.array_equal(other, array):
+                return at + count - 1
+        known.append(array)
+        return len(known) + count - 2
+
+    rows: list[dict[int, int]] = []
+    constants: list[int] = []
+    moduli: list[int] = []
+    for equation in system.equations:
+        for factor in equation.factors:
+            at = place_of(factor)
+            rows.append({} if at is None else {at: 1})
+            constants.append(factor if isinstance(factor, int) else 0)
+            moduli.append(0)
+        row: dict[int, int] = {}
+        for coefficient, k, output in equation.terms:
+            row[k * outputs + output] = row.get(k * outputs + output, 0) + coefficient
+        at = place_of(equation.known)
+        if at is not None:
+            row[at] = 1
+        rows.append(row)
+        constants.append(equation.known if isinstance(equation.known, int) else 0)
+        moduli.append(equation.modulus)
+    parts += [[_picked(count, 0), *_stages(np.asarray(array))] for array in known]
+    width = max(1, len(parts))
+    matrix = [[row.get(place, 0) for place in range(width)] for row in rows]
+    stages: Stages = [["fork", *parts]] if parts else [_picked(count, 0)]
+    stages.append(["affine", matrix, constants])
+    if any(moduli):
+        stages.append(["mod", moduli])
+    found = [_stages(points) for points in system.points]
+    at_stages = found[0] if len(found) == 1 else [["fork", *found]]
+    unknowns = len(system.equations[0].factors)
+    return {"size": size, "at": at_stages, "unknowns": unknowns, "rows": stages}
+
+
+def _picked(count: int, place: int) -> list[Any]:
+    """The stage that leaves one of several numbers."""
+    return ["affine", [[int(at == place) for at in range(count)]], [0]]
+
+
+def _rows(values: IntArray, system: System) -> IntArray:
+    """Return the equations, int64[i, equation, unknowns + 1]."""
+    size = len(system.points[0])
+    given = [values[points] for points in system.points]
+    if system.after:
+        given = [np.stack([_through(system.after, column) for column in part.T], axis=1) for part in given]
+    answer = []
+    for equation in system.equations:
+        value = np.zeros(size, dtype=np.int64) + equation.known
+        for coefficient, k, output in equation.terms:
+            value = value + coefficient * given[k][:, output]
+        if equation.modulus:
+            value = value % equation.modulus
+        factors = [np.zeros(size, dtype=np.int64) + factor for factor in equation.factors]
+        answer.append(np.stack([*factors, value], axis=1))
+    return np.stack(answer, axis=1)
+
+
+def _through(stages: Stages, values: IntArray) -> IntArray:
+    found: list[IntArray] = checker.values_at(stages, [np.ascontiguousarray(values)])[0]
+    return found[0].astype(np.int64)
+
+
+def numbers(f: IntArray, *candidates: Sequence[tuple[int, int]]) -> Certificate | None:
+    """Return a certificate that no candidate's (factor, number) are all ``factor * n = number`` for one integer n.
+
+    Mathematically: as ``none_of``, but of numbers that stand in the candidates, not in f: 24 rows are no whole number
+    of 64, a width of 32 bits is none of 8 and 16 (factors 0 and numbers that differ from 0).
+
+    Example:
+        >>> numbers(np.arange(4), [(64, 24)], [(0, 32 - 16)]).check().certificate["claim"]
+        'f is none of 2 candidates'
+        >>> numbers(np.arange(4), [(8, 24), (1, 3)]) is None
+        True
+    """
+    at = (np.zeros(1, dtype=np.int64),)
+    return none_of(f, [System(at, tuple(Equation((), b, (a,)) for a, b in pairs)) for pairs in candidates])
