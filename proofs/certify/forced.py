@@ -1,6 +1,7 @@
 """What instructions force of a layout that they carry, as systems of equations: the candidates of refusals.
 
-Main definitions: ``tile_rows``, ``runs``, ``slots``, ``missing``, ``fragments``, ``chunks``.
+Main definitions: ``tile_rows``, ``runs``, ``slots``, ``missing``, ``fragments``, ``descriptors``, ``chunks``, ``same``,
+``whole``, ``named``.
 
 Notation: f takes the flat coordinate of a tile (dimension 0 fastest) to its element offset; a layout of registers takes
 register + R (lane + L warp) to tile coordinates. A list of systems is a list of candidates: who carries f meets all
@@ -10,7 +11,8 @@ equations of one of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,12 +63,11 @@ def runs(
 ) -> System:
     """Return the candidate in which each point lies so many elements behind its start, a multiple of ``row_bits``.
 
-        Example:
-            >>> from layoutalg.integer.solve import NoSolution, solve
-    from layoutalg.proofs.certify.systems import none_of
-            >>> i = np.arange(8)
-            >>> none_of(i + i // 4, [runs(i, i - i % 4, i % 4, 32, 128)]).evidence["sums"]
-            [[0, [[1, 4, 1]]]]
+    Example:
+        >>> from layoutalg.proofs.certify.systems import none_of
+        >>> i = np.arange(8)
+        >>> none_of(i + i // 4, [runs(i, i - i % 4, i % 4, 32, 128)]).evidence["sums"]
+        [[0, [[1, 4, 1]]]]
     """
     contiguous = Equation(((1, 0, 0), (-1, 1, 0)), -np.asarray(steps, dtype=np.int64))
     aligned = Equation(((bits, 1, 0),), 0, (), row_bits)
@@ -76,13 +77,25 @@ def runs(
 def same(number: int, *needed: int) -> list[System]:
     """Return the candidates in which a number is one of others.
 
-        Example:
-            >>> from layoutalg.integer.solve import NoSolution, solve
-    from layoutalg.proofs.certify.systems import none_of
-            >>> none_of(np.arange(4), same(32, 8, 16)).check().certificate["claim"]
-            'f is none of 2 candidates'
+    Example:
+        >>> from layoutalg.proofs.certify.systems import none_of
+        >>> none_of(np.arange(4), same(32, 8, 16)).check().certificate["claim"]
+        'f is none of 2 candidates'
     """
     return [System((HERE,), (Equation((), number - other),)) for other in needed]
+
+
+def named(name: str, *needed: str) -> list[System]:
+    """Return the candidates in which a name is one of others, letter by letter.
+
+    Example:
+        >>> from layoutalg.proofs.certify.systems import none_of
+        >>> none_of(np.arange(4), named("sm_80", "sm_90a", "sm_100a")).evidence["sums"][0]
+        [0, [[1, 0, 3]]]
+    """
+    wide = max(map(len, (name, *needed)))
+    mine, *others = ([*map(ord, each), *(0,) * (wide - len(each))] for each in (name, *needed))
+    return [System((HERE,), tuple(Equation((), a - b) for a, b in zip(mine, other, strict=True))) for other in others]
 
 
 def whole(number: int, *units: int) -> list[System]:
@@ -116,6 +129,83 @@ def slots(
     return [
         System((points, others), (together, Equation(((bits, 0, 0),), mine - place, (), row_bits))) for place in inner
     ]
+
+
+class Mode(NamedTuple):
+    """How a matrix descriptor steps: ``near_m (m mod edge) + near_k (k mod turn)`` and two strides, then an XOR.
+
+    Args:
+        name: Of the major and the swizzle.
+        near_m: Bytes between rows of a group.
+        edge: Rows of a group.
+        near_k: Bytes between neighbours along K in a group.
+        turn: Elements along K in a group.
+        columns: What bits of an address the XOR takes each bit to; () for none.
+    """
+
+    name: str
+    near_m: int
+    edge: int
+    near_k: int
+    turn: int
+    columns: tuple[int, ...] = ()
+
+
+def modes(size: int, majors: Sequence[str], atoms: bool = False) -> list[Mode]:
+    """Return the modes of matrix descriptors for elements of ``size`` bytes.
+
+    Example:
+        >>> [mode.name for mode in modes(2, ("K",))], modes(2, ("MN",))[3].edge
+        (['K NONE', 'K 32B', 'K 64B', 'K 128B'], 64)
+    """
+    found = []
+    for major in majors:
+        for order, name in enumerate(("NONE", "32B", "64B", "128B")):
+            span = 16 << order
+            steps = (span, 8, size, span // size) if major == "K" else (size, span // size, span, 8)
+            found.append(Mode(f"{major} {name}", *steps, _xor([(4 + bit, 7 + bit) for bit in range(order)])))
+        if atoms and major == "MN":
+            found.append(Mode("MN 128B_ATOM_32B", size, 128 // size, 128, 4, _xor([(5, 7), (6, 8)])))
+    return found
+
+
+def _xor(pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    sources = {source: target for target, source in pairs}
+    top = max(sources, default=-1) + 1
+    return tuple((1 << bit) ^ (1 << sources[bit] if bit in sources else 0) for bit in range(top))
+
+
+def descriptors(
+    extents: Sequence[int], rows: int, deep: int, size: int, mode: Mode, offset: int, bases: Sequence[int],
+    heads: Sequence[int],
+) -> Iterator[System]:  # fmt: skip
+    """Yield what descriptors of one mode and base offset force, part by part of an operand and base by base.
+
+    Mathematically: the unknowns are the start and the two strides, in units of 16 bytes; with the XOR of the mode
+    undone, element (m, k) lies at start + near + far_m (m div edge) + far_k (k div turn).
+
+    Args:
+        extents: (rows, K) of the tile.
+        rows: Rows of a part.
+        deep: Elements along K of a part.
+        size: Bytes of an element.
+        mode: Major and swizzle.
+        offset: The base offset.
+        bases: Tile bases, in bytes.
+        heads: First rows of the parts that are looked at.
+    """
+    m, k = (part.reshape(-1).astype(np.int64) for part in np.indices((rows, deep)))
+    near = mode.near_m * (m % mode.edge) + mode.near_k * (k % mode.turn)
+    factors = (16, 16 * (m // mode.edge), 16 * (k // mode.turn))
+    for base in bases:
+        shift = base - 128 * offset
+        after: list[list[Any]] = [["affine", [[size]], [shift]]]
+        after += [["xor", list(mode.columns), 0]] if mode.columns else []
+        after += [["affine", [[1]], [-shift]]] if shift else []
+        for head in heads:
+            for along in range(0, extents[1], deep):
+                points = head + m + extents[0] * (along + k)
+                yield System((points,), (Equation(((1, 0, 0),), -near, factors),), after)
 
 
 def missing(held: IntArray, one: int, bits: int, apart: IntArray) -> list[System]:

@@ -12,7 +12,7 @@ to the rule that the refusal names; the tests put carried layouts in the place o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -63,7 +63,7 @@ class System(NamedTuple):
     after: Stages | None = None
 
 
-def none_of(f: IntArray, systems: Sequence[System]) -> Certificate | None:
+def none_of(f: IntArray, systems: Sequence[System | Iterable[System]]) -> Certificate | None:
     """Return a certificate that no system of linear equations has an integer solution; None where one seems to have.
 
     Mathematically: kind ``none-of``: for every candidate a listed combination of its equations is 0 = b, b not 0, over
@@ -71,7 +71,7 @@ def none_of(f: IntArray, systems: Sequence[System]) -> Certificate | None:
 
     Args:
         f: The layout by flat coordinate: int64[point] or int64[point, output].
-        systems: The candidates.
+        systems: The candidates; of one that forces several systems, the first that has no solution is shown.
 
     Example:
         >>> i = np.arange(8)
@@ -82,15 +82,20 @@ def none_of(f: IntArray, systems: Sequence[System]) -> Certificate | None:
         True
     """
     values = f.reshape(len(f), -1)
+    chosen: list[System] = []
     sums: list[list[Any]] = []
-    for system in systems:
-        clock.check("a certificate of a refusal")
-        found = excluded(_rows(values, system))
-        if found is None:
+    for forced in systems:
+        for system in (forced,) if isinstance(forced, System) else forced:
+            clock.check("a certificate of a refusal")
+            found = excluded(_rows(values, system))
+            if found is not None:
+                chosen.append(system)
+                sums.append(found)
+                break
+        else:
             return None
-        sums.append(found)
-    statement = {"f": _function(values), "candidates": [_system(one, values.shape[1]) for one in systems]}
-    return proved("none-of", statement, [{"sums": sums}], f"{len(systems)} candidates") if systems else None
+    statement = {"f": _function(values), "candidates": [_system(one, values.shape[1]) for one in chosen]}
+    return proved("none-of", statement, [{"sums": sums}], f"{len(chosen)} candidates") if chosen else None
 
 
 def excluded(rows: IntArray) -> list[Any] | None:

@@ -93,7 +93,7 @@ def admissible(
         )  # fmt: skip
         missing = model_of(request.target).consumer(consumer)
         if isinstance(missing, Absent):
-            return _absent(request, missing)
+            return refusals.absent(request, head, _absent(request, missing))
         with clock.within(given):
             answer = CONSUMERS[head](request)
             return refusals.certified(request, head, answer) if isinstance(answer, Refused) else answer

@@ -26,8 +26,10 @@ from layoutalg.synth.fragments import coordinates
 from layoutalg.synth.lds import FILLS, TRANSPOSING, WIDTHS
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment, mma_type
+from layoutalg.targets.nvidia import tcgen05, wgmma
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
-from layoutalg.targets.target_model import model_of
+from layoutalg.targets.registry import TARGETS
+from layoutalg.targets.target_model import Absent, model_of
 
 CHUNK_BYTES = 16
 
@@ -41,7 +43,7 @@ def certified(request: Request, head: str, answer: Refused) -> Refused:
         answer: The refusal.
     """
     writer = WRITERS.get(head)
-    if writer is None:
+    if writer is None or (head == "wgmma" and answer.certificate is not None):
         return answer
     try:
         made = writer(request)
@@ -191,6 +193,84 @@ def _tiled(request: Request, fragment: Layout, word: int, widths: tuple[int, ...
     return None if found is None else none_of(*found)
 
 
+def _wgmma(request: Request) -> Certificate | None:
+    """wgmma: descriptors of a tile without digits; or registers."""
+    name = {"f32": "tf32", "tf32_ftz": "tf32"}.get(request.dtype.name, request.dtype.name)
+    if request.consumer == "wgmma.D":
+        known = ("f16", "f32", "s32")
+        return none_of(_values(request), forced.named(request.dtype.name, *known)) if name not in known else None
+    if name not in wgmma.DTYPES:
+        return none_of(_values(request), forced.named(name, *wgmma.DTYPES))
+    if request.consumer not in ("wgmma.A", "wgmma.B") or request.dtype.bits < 8:
+        return None
+    if len(request.extents) != 2:
+        return none_of(_flat(request), forced.same(len(request.extents), 2))
+    bits, side = request.dtype.bits, request.consumer[-1]
+    rows, deep = (64 if side == "A" else 8), wgmma.instruction_k(bits)
+    majors = ("K", "MN") if bits == 16 else ("K",)
+    return _described(request, (rows,), deep, forced.modes(bits // 8, majors))
+
+
+def _described(request: Request, rows: tuple[int, ...], deep: int, modes: list[forced.Mode]) -> Certificate | None:
+    """Every mode and base offset, each excluded by some part of the operand and some base of the tile."""
+    f, size, extents = _flat(request), request.element_bytes, request.extents
+    fit = [count for count in rows if extents[0] % count == 0]
+    if not fit:
+        return none_of(f, forced.whole(extents[0], *rows))
+    if extents[1] % deep:
+        return none_of(f, forced.whole(extents[1], deep))
+    least = min(fit)
+    heads = range(0, extents[0], least) if len(fit) == 1 else (0,)
+    candidates = []
+    for mode in modes:
+        period = 1 << (len(mode.columns) or 4)
+        bases = tuple(range(0, period, request.align_bytes)) or (0,)
+        for offset in range(max(1, period // 128)):
+            candidates.append(forced.descriptors(extents, least, deep, size, mode, offset, bases, heads))
+    return none_of(f, candidates)
+
+
+def _tcgen05(request: Request) -> Certificate | None:
+    """tcgen05 operands of whole bytes: the documented modes."""
+    name = {"f32": "tf32", "tf32_ftz": "tf32"}.get(request.dtype.name, request.dtype.name)
+    if name not in tcgen05.BITS:
+        return none_of(_flat(request), forced.named(name, *tcgen05.BITS))
+    options = request.options
+    if request.consumer not in ("tcgen05.A", "tcgen05.B"):
+        return None
+    if len(request.extents) != 2:
+        return none_of(_flat(request), forced.same(len(request.extents), 2))
+    sparse, group, ws = options.get("sparse", False), options.get("cta_group", 1), options.get("ws", False)
+    entry = tcgen05.operand_kind(name, options.get("kind"))
+    if entry.container_bits != tcgen05.BITS[name] or entry.container_bits % 8:
+        return None
+    if request.consumer[-1] == "A":
+        counts: tuple[int, ...] = tuple(m // group for m in tcgen05.m_values(entry.name, group, ws, sparse))
+        deep = entry.k
+    else:
+        counts = tuple(n // group for n in tcgen05.n_values(entry.name, group, ws, sparse, False))
+        deep = entry.k * (2 if sparse else 1)
+    return _described(request, counts, deep, forced.modes(request.element_bytes, ("K", "MN"), atoms=True))
+
+
+def absent(request: Request, head: str, answer: Refused) -> Refused:
+    """Return a refusal of a target with its certificate: the target is none of those that have the consumer."""
+    having = tuple(arch for arch in TARGETS if not isinstance(model_of(arch).consumer(head), Absent | Unknown))
+    try:
+        made = none_of(_values(request), forced.named(request.target, *having))
+    except LayoutError:
+        return answer
+    return answer if made is None else replace(answer, certificate=made)
+
+
+def _values(request: Request) -> IntArray:
+    """The layout whole: of a tile, or of registers."""
+    if request.extents:
+        return _flat(request)
+    found = coordinates(request.layout)[0]
+    return found.reshape(-1, found.shape[-1])
+
+
 def _lds(request: Request) -> Certificate | None:
     """AMD's reads and writes of LDS: vectors of lanes."""
     name, size, f = request.consumer, request.element_bytes, _flat(request)
@@ -241,4 +321,6 @@ WRITERS: Mapping[str, Callable[[Request], Certificate | None]] = {
     **dict.fromkeys((*WIDTHS, *TRANSPOSING, *FILLS), _lds),
     "tma": _chunked,
     "bulk": _chunked,
+    "wgmma": _wgmma,
+    "tcgen05": _tcgen05,
 }
