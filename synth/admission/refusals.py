@@ -150,9 +150,12 @@ def _copied(request: Request) -> Certificate | None:
 def _fragment(request: Request) -> Certificate | None:
     """mma: a tiling of the fragment."""
     name, _, operand = request.consumer.partition(".")[2].rpartition(".")
-    if f"mma.{name}" not in model_of(request.target).instructions:
+    if name not in MMA or f"mma.{name}" not in model_of(request.target).instructions:
         return None
     kind = mma_type(name, operand)
+    given = {"f32": "tf32", "tf32_ftz": "tf32", "i1": "b1"}.get(request.dtype.name, request.dtype.name)
+    if operand in ("A", "B") and given in ELEMENT_BITS and given != kind:
+        return none_of(_values(request), forced.named(given, kind))
     fragment = mma_fragment(name, operand)
     widths = (ELEMENT_BITS[kind], ELEMENT_BITS[MMA[name].operand])
     word = min(max(1, 32 // ELEMENT_BITS[kind]), fragment.in_dims["register"])
