@@ -2,7 +2,7 @@
 
 Run on a machine with an sm_90a GPU, from the root of the repository:
 
-    python3 benchmarks/device_factor.py --out DIRECTORY [--cases 90]
+    python3 benchmarks/device_factor.py --out DIRECTORY [--cases 60] [--seconds 160]
 
 Every case is a random layout of registers, lanes and warps. Its factors' kernels run once, and every element of every
 register is compared with the one that the layout asks for; then the residual is repeated to be timed. Cases run in
@@ -19,6 +19,7 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def run_case(case: int) -> dict[str, Any]:
     return row
 
 
-def peer(cases: int) -> dict[str, Any]:
+def peer(cases: int, seconds: float) -> dict[str, Any]:
     """Triton's conversions of the cases, in a process of its own: nanoseconds by case, and what went wrong."""
     asked = []
     for case in range(cases):
@@ -124,7 +125,7 @@ def peer(cases: int) -> dict[str, Any]:
     command = [sys.executable, str(Path(__file__).with_name("device_factor_triton.py"))]
     try:
         done = subprocess.run(
-            command, input=json.dumps(asked), capture_output=True, text=True, timeout=240, check=False
+            command, input=json.dumps(asked), capture_output=True, text=True, timeout=seconds, check=False
         )
         lines, note = done.stdout, done.stderr[-400:] if done.returncode else ""
     except subprocess.TimeoutExpired as late:
@@ -137,8 +138,9 @@ def main() -> None:
     """Run the cases in groups, each in a process of its own."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cases", type=int, default=90)
+    parser.add_argument("--cases", type=int, default=60)
     parser.add_argument("--first", type=int)
+    parser.add_argument("--seconds", type=float, default=160, help="no group of cases starts after half of them")
     given = parser.parse_args()
     if given.first is not None:
         for case in range(given.first, min(given.first + GROUP, given.cases)):
@@ -149,18 +151,27 @@ def main() -> None:
             print(json.dumps(row), flush=True)
         return
     rows: list[dict[str, Any]] = []
+    begun = time.monotonic()
     for first in range(0, given.cases, GROUP):
+        if time.monotonic() - begun > given.seconds / 2:
+            rows.append({"first": first, "error": "not begun: out of time"})
+            continue
         command = [sys.executable, __file__, "--out", str(given.out), "--cases", str(given.cases)]
         command += ["--first", str(first)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
             lines, note = done.stdout, done.stderr[-400:] if done.returncode else ""
         except subprocess.TimeoutExpired as late:
             lines, note = (late.stdout or b"").decode() if isinstance(late.stdout, bytes) else "", "timed out"
         rows += [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
         if note:
             rows.append({"first": first, "error": note})
-    triton = peer(given.cases)
+    write(given, rows, {"rows": [], "error": "not begun"})
+    write(given, rows, peer(given.cases, max(20.0, given.seconds - (time.monotonic() - begun))))
+
+
+def write(given: argparse.Namespace, rows: list[dict[str, Any]], triton: dict[str, Any]) -> None:
+    """Write what is known, and print its summary."""
     theirs = {row["case"]: row for row in triton["rows"] if "ns" in row}
     for row in rows:
         if row.get("case") in theirs:
@@ -190,7 +201,7 @@ def main() -> None:
     (given.out / "factor_dev.json").write_text(
         json.dumps({"summary": summary, "rows": rows}, indent=1), encoding="utf-8"
     )
-    print(json.dumps(summary, indent=1))
+    print(json.dumps(summary, indent=1), flush=True)
 
 
 if __name__ == "__main__":
