@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.proofs.exchange import Cost
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -55,7 +56,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class ShufflePlan:
+class ShufflePlan(Shown):
     """A permutation of the words of every warp, as moves inside lanes and rounds of shuffles.
 
     Args:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.ground.verdict import Unknown
 from layoutalg.synth.broken import Broken
 from layoutalg.targets import banks
@@ -45,7 +46,7 @@ FILLS: Mapping[str, int] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class LdsPlan:
+class LdsPlan(Shown):
     """LDS accesses of one instruction.
 
     Args:

@@ -148,9 +148,10 @@ def _written(given: argparse.Namespace) -> int:
     with clock.within(given.budget):
         clock.check("a document")
         if given.command == "draw":
-            from layoutalg.cli.pictures import draw_subject
+            from layoutalg.cli.pictures import Asked, draw_subject
 
-            look = (given.against, given.view, given.show, given.shape, given.svg)
+            asked = Asked(given.consumer, given.target, given.dtype) if given.consumer else None
+            look = (given.against, asked, given.view, given.show, given.shape, given.svg)
             return draw_subject(given.subject, *look, given.output, given.budget, given.json)
         from layoutalg.cli.emit import emit
 

@@ -348,13 +348,17 @@ def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _draw(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "draw", "the picture of a layout or a plan, as text or as SVG",
+        commands, "draw", "the picture of a layout, a plan or an answer, as text or as SVG",
         'layoutalg draw "(4,8):(8,1)"', f"layoutalg draw {_SW} -o tile.svg",
         'layoutalg draw "(4,8):(1,4)" --against "(4,8):(8,1)" -o difference.svg',
-        "layoutalg draw plan.json -o plan.svg",
+        f"layoutalg draw {_SW} --for wgmma.A -o operand.svg", "layoutalg draw plan.json -o plan.svg",
     )  # fmt: skip
     command.add_argument("subject", help=SUBJECT)
     command.add_argument("--against", metavar="SUBJECT", help="a second layout: the cells that differ are outlined")
+    command.add_argument(
+        "--for", dest="consumer", metavar="CONSUMER", help="the answer of layoutalg admissible about the layout instead"
+    )
+    _of_target(command)
     command.add_argument("--view", choices=("grid", "owners", "matrix"), help="default: what suits the value")
     command.add_argument("--show", choices=("value", "coordinate", "both"), default="value", help="what cells say")
     command.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")

@@ -17,8 +17,25 @@ from layoutalg.draw.compare import difference_text
 from layoutalg.draw.grid import Show
 from layoutalg.ground.document import malformed
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Unknown
+from layoutalg.synth.admission import admissible
 
 SCHEMA = "layoutalg/picture/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whose answer about a layout is drawn.
+
+    Args:
+        consumer: Of ``layoutalg.admissible``.
+        target: Architecture.
+        dtype: Element type.
+    """
+
+    consumer: str
+    target: str
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,7 @@ class Stopped:
 def draw_subject(
     argument: str,
     against: str | None,
+    asked: Asked | None,
     view: str | None,
     show: Show,
     shape: tuple[int, ...] | None,
@@ -49,7 +67,11 @@ def draw_subject(
             else:
                 say("\n".join(lines))
             return code
-        if against is None:
+        if asked is not None:
+            if against is not None:
+                raise malformed("--against", "compares two layouts; --for draws the answer about one", against)
+            words, picture = _answered(value, asked, shape, budget_seconds)
+        elif against is None:
             words = draw.text(value, view, show)
             picture = draw.svg(value, view, show) if as_svg or as_json or file is not None else ""
         else:
@@ -66,6 +88,16 @@ def draw_subject(
         elif file is None:
             say(words)
     return PROVED
+
+
+def _answered(layout: object, asked: Asked, shape: tuple[int, ...] | None, budget_seconds: float) -> tuple[str, str]:
+    """The answer of a consumer about a layout, as text and as a picture."""
+    found = admissible(
+        layout, asked.consumer, asked.target, asked.dtype, tile=shape, budget_seconds=budget_seconds
+    )  # fmt: skip
+    if isinstance(found, Unknown):
+        return str(found), draw.bundle(found)["image/svg+xml"]
+    return str(found), draw.admission(layout, found)
 
 
 def _value(argument: str, shape: tuple[int, ...] | None, budget_seconds: float) -> object:

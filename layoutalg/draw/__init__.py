@@ -1,6 +1,6 @@
 """Pictures of layouts, plans and verdicts as SVG and as text. Nothing else is needed.
 
-Main definitions: ``svg``, ``text``, ``difference``, ``families``, ``banks``, ``bundle``.
+Main definitions: ``svg``, ``text``, ``admission``, ``difference``, ``families``, ``banks``, ``bundle``.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ from layoutalg.draw.compare import difference_text, draw_difference, in_families
 from layoutalg.draw.grid import Show, cells_of, cells_text, draw_cells
 from layoutalg.draw.matrix import draw_matrix, matrix_text
 from layoutalg.draw.owners import draw_owners, is_distributed, owners_text
-from layoutalg.draw.swizzle import draw_swizzle, swizzle_text
-from layoutalg.draw.tensormap import draw_plan
+from layoutalg.draw.swizzle import swizzle_text
+from layoutalg.draw.values import DRAWN, draw_value
 from layoutalg.draw.verdict import draw_verdict
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
-from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.admission import Admitted, Refused
 
-__all__ = ["banks", "bundle", "difference", "families", "svg", "text"]
+__all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
 
 def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
     """Return a picture of a value as one SVG document without scripts or references.
 
     Args:
-        value: A layout of any family, a swizzle, a TensorMap plan.
+        value: A layout of any family, a swizzle; an answer of ``layoutalg.admissible``, a plan, a factorisation, a
+            family for ragged sizes, a use of tensor memory, an im2col map.
         view: ``"grid"``, ``"owners"`` (which thread and register hold each element) or ``"matrix"`` (F2); None chooses
             by what the value is.
         show: What the cells of a grid say: ``"value"``, ``"coordinate"`` or ``"both"``.
@@ -45,11 +46,7 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" class="l'
     """
     canvas = Canvas()
-    if isinstance(value, Swizzle):
-        draw_swizzle(canvas, value, 0)
-    elif isinstance(value, TensorMapPlan):
-        draw_plan(canvas, value, 0)
-    else:
+    if not (isinstance(value, DRAWN) and draw_value(canvas, value, 0)):
         chosen, layout = _view(value, view), value
         if chosen == "matrix":
             draw_matrix(canvas, layout, 0)
@@ -73,7 +70,7 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
     """
     if isinstance(value, Swizzle):
         return swizzle_text(value)
-    if isinstance(value, TensorMapPlan):
+    if isinstance(value, DRAWN):
         return str(value)
     chosen = _view(value, view)
     if chosen == "matrix":
@@ -84,9 +81,7 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
 def _view(value: object, view: str | None) -> str:
     """The view that was asked for, or the one that suits the value."""
     if not isinstance(value, Layout):
-        because = (
-            f"value must be a layout, a swizzle or a TensorMap plan, not {shown(value)}; layoutalg.parse reads text"
-        )
+        because = f"value must be a layout, an answer or a plan, not {shown(value)}; layoutalg.parse reads text"
         raise MalformedError(Diagnostic("LA560", "this has no picture", because=because))
     if view is None:
         return "owners" if is_distributed(value) else "grid"
@@ -96,6 +91,28 @@ def _view(value: object, view: str | None) -> str:
         because = f"view must be one of {known} for this value, not {shown(view)}"
         raise MalformedError(Diagnostic("LA561", "there is no such view", because=because))
     return view
+
+
+def admission(layout: Any, found: Admitted | Refused) -> str:
+    """Return an answer about a layout as a picture; a refusal shows the offsets around its witness.
+
+    Args:
+        layout: What was asked about: a layout, its text, a table.
+        found: The answer of ``layoutalg.admissible``.
+
+    Raises: MalformedError: LA560.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> "element offsets around it" in admission("(64,64):(65,1)", admissible("(64,64):(65,1)", "ldmatrix.x4"))
+        True
+    """
+    if not isinstance(found, (Admitted, Refused)):
+        because = f"found must be an answer of layoutalg.admissible, not {shown(found)}"
+        raise MalformedError(Diagnostic("LA560", "this has no picture", because=because))
+    canvas = Canvas()
+    draw_value(canvas, found, 0, layout)
+    return canvas.svg(shown(str(found).splitlines()[0], 200))
 
 
 def difference(one: Layout, other: Layout) -> str:
@@ -157,7 +174,7 @@ def bundle(value: Any) -> dict[str, str]:
         canvas = Canvas()
         draw_verdict(canvas, value, 0)
         found["image/svg+xml"] = canvas.svg(type(value).__name__)
-    elif isinstance(value, (Layout, Swizzle, TensorMapPlan)):
+    elif isinstance(value, (Layout, *DRAWN)):
         with contextlib.suppress(LayoutError):  # a layout too large for a table still has its text
             found["image/svg+xml"] = svg(value)
     return found

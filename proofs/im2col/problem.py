@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.targets.nvidia.im2col import Im2colMap, encode, row_bytes, row_pitch_bytes
 
@@ -111,7 +112,7 @@ class ColumnIssue:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionPlan:
+class ConvolutionPlan(Shown):
     """A map and the issues that load a tile of an im2col matrix, for every first row, tap and channel.
 
     Args:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.proofs.tcgen05.reading import read_bits, scale_bytes
 
 IntArray = npt.NDArray[np.int64]
@@ -36,7 +37,7 @@ class Tcgen05Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Tcgen05Plan:
+class Tcgen05Plan(Shown):
     """The descriptors by which ``tcgen05.mma`` reads operand A or B.
 
     Args:
@@ -115,7 +116,7 @@ class Tcgen05Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class ScalePlan:
+class ScalePlan(Shown):
     """The copies that bring scale factors from shared to tensor memory: ``tcgen05.cp.32x128b.warpx4`` each.
 
     Args:
@@ -157,7 +158,7 @@ class ScalePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class TmemPlan:
+class TmemPlan(Shown):
     """The loads, or stores, by which warps hold a tile of tensor memory in registers.
 
     Args:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import MalformedError, TargetRuleError
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.proofs.wgmma import InstructionTile
 from layoutalg.targets.nvidia import wgmma as hardware
 
@@ -27,7 +28,7 @@ ALIGN_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class PartsPlan:
+class PartsPlan(Shown):
     """Descriptors of a tile, one by one: their start addresses follow no digits of the tile.
 
     Args:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from layoutalg.ground.picture import Shown
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
@@ -74,7 +75,7 @@ def _require_length(name: str, length: int, wanted: int, rank: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Im2colMap:
+class Im2colMap(Shown):
     """A tensor of images that the copy engine reads as columns: ``pixels_per_column`` pixels of some channels each.
 
     Mathematically: element (c, w, h, d, n) lies at byte ``base_address + c * element bytes + w * strides_bytes[0] +

@@ -18,6 +18,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
 from layoutalg.targets.layouts.tmem import ATOMS, SPLIT_ATOM, tmem_atom
 from layoutalg.targets.nvidia.tcgen05.descriptor import broken
 
@@ -32,7 +33,7 @@ CHECK = Checker("LA846", "this is not a use of tensor memory")
 
 
 @dataclass(frozen=True, slots=True)
-class TmemAllocation:
+class TmemAllocation(Shown):
     """Columns of tensor memory that one ``tcgen05.alloc`` gave.
 
     Args:
@@ -78,7 +79,7 @@ class TmemAllocation:
 
 
 @dataclass(frozen=True, slots=True)
-class TmemUse:
+class TmemUse(Shown):
     """What a block did with tensor memory so far: a legal sequence, or no value at all.
 
     Each method returns the sequence with one more instruction, and raises where that instruction is illegal there.
@@ -171,7 +172,7 @@ class TmemUse:
 
 
 @dataclass(frozen=True, slots=True)
-class TmemAccess:
+class TmemAccess(Shown):
     """One ``tcgen05.ld`` or ``tcgen05.st`` of one warp.
 
     Args:

@@ -1,0 +1,201 @@
+"""Answers about instructions: the picture of what was admitted; of a refusal the rule, the witness and the repairs.
+
+Main definitions: ``draw_admitted``, ``draw_refused``, ``Witness``, ``witness_of``.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from layoutalg.draw.canvas import Canvas, level_of
+from layoutalg.draw.memory import Unit, draw_memory
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of, layout_of, offsets
+
+LINE = 108
+"""Characters of a line of a reason."""
+SIDE = 12
+"""Rows and columns drawn around a witness."""
+_PLACES = (("mn", "k"), ("row", "column"))
+_HERE = (("requested_byte", 1, "byte"), ("requested_bit", 8, "byte"), ("byte", 1, "byte"), ("offset", 0, "element"))
+_NEEDED = (("read_byte", 1), ("read_bit", 8), ("needed_byte", 1), ("strided", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What a refusal points at.
+
+    Args:
+        at: The coordinate, or the register, lane and warp, in words.
+        point: The coordinate of the tile; None where the witness names none.
+        here: What the layout asks for there, in words; empty where the witness does not say.
+        needed: What the instruction needs there; empty where the witness does not say.
+        here_byte: The shared byte that the layout asks for; None where it is not told in bytes.
+        needed_byte: The shared byte that the instruction takes; None where it is not told in bytes.
+    """
+
+    at: str
+    point: tuple[int, ...] | None
+    here: str
+    needed: str
+    here_byte: int | None = None
+    needed_byte: int | None = None
+
+
+def witness_of(facts: Mapping[str, Any]) -> Witness | None:
+    """Return a witness as what is there and what is needed there; None where there is none.
+
+    Example:
+        >>> found = witness_of({"coordinate": (1, 0), "byte": 130, "needed_byte": 128})
+        >>> found.at, found.here, found.needed
+        ('coordinate (1, 0)', 'byte 130', 'byte 128')
+    """
+    if not facts:
+        return None
+    point = facts.get("coordinate")
+    if not isinstance(point, tuple):
+        point = next((tuple(int(facts[name]) for name in names) for names in _PLACES if set(names) <= set(facts)), None)
+    held = [f"{name} {facts[name]}" for name in ("register", "lane", "warp", "access", "thread") if name in facts]
+    at = f"coordinate {point}" if point is not None else ", ".join(held)
+    here = needed = ""
+    here_byte = needed_byte = None
+    for name, unit, word in _HERE:
+        if name in facts:
+            here = f"{word} {_number(facts[name], unit)}"
+            here_byte = facts[name] // unit if unit else None
+            break
+    for name, unit in _NEEDED:
+        if name in facts:
+            word = "byte" if unit else "element"
+            needed = f"{word} {_number(facts[name], unit)}"
+            needed_byte = facts[name] // unit if unit else None
+            break
+    here = here or (f"holds {facts['holds']}" if "holds" in facts else "")
+    needed = needed or (f"{facts['needs']}" if "needs" in facts else "")
+    return Witness(at, point, here, needed, here_byte, needed_byte)
+
+
+def _number(value: int, unit: int) -> str:
+    return str(value) if unit < 2 or value % unit else str(value // unit)
+
+
+def draw_admitted(canvas: Canvas, found: Admitted, top: float, draw: Callable[[Canvas, Any, float], bool]) -> None:
+    """Draw the answer's head and what carries the layout; ``draw`` says whether that has a picture."""
+    canvas.text(4, top + 14, f"admitted: {found.consumer} on {found.target}, {found.dtype} ({found.evidence})", "h")
+    if not draw(canvas, found.descriptor, top + 20):
+        for place, line in enumerate(str(found.descriptor).splitlines()[:24]):
+            canvas.text(4, top + 40 + 16 * place, line[:140], "n")
+    canvas.text(4, canvas.height + 14, f"certificate of the kind {found.certificate.kind}", "s")
+
+
+def draw_refused(canvas: Canvas, found: Refused, top: float, layout: Any = None) -> None:
+    """Draw the broken rules, the witness at its place in memory and in the layout, and the repairs."""
+    canvas.text(8, top + 16, f"refused: {found.consumer} on {found.target}, {found.dtype}", "h")
+    y = top + 38
+    for rule, reason in zip(found.rules, found.reasons, strict=True):
+        canvas.text(8, y, rule, "n")
+        for line in textwrap.wrap(reason, LINE):
+            canvas.text(24, y + 15, line, "s")
+            y += 14
+        y += 20
+    seen = witness_of(found.witness)
+    if seen is not None:
+        y = _witness(canvas, seen, found, y + 4, layout)
+    for place, repair in enumerate(found.repairs[:4]):
+        canvas.text(8, y + 6, "try" if not place else "", "s")
+        for line in textwrap.wrap(f"{repair.name}: {repair.detail}", LINE):
+            canvas.text(40, y + 6, line, "n")
+            y += 16
+    canvas.frame(1, top + 1, canvas.width + 6, canvas.height - top + 4, "w")
+
+
+def _witness(canvas: Canvas, seen: Witness, found: Refused, top: float, layout: Any) -> float:
+    canvas.text(8, top + 10, f"at {seen.at}", "h")
+    told = "; ".join(
+        part for part in (f"the layout: {seen.here}" if seen.here else "",
+                          f"{found.consumer} takes: {seen.needed}" if seen.needed else "") if part
+    )  # fmt: skip
+    y = top + 28
+    if told:
+        canvas.text(8, y, told, "n")
+        y += 14
+    if seen.here_byte is not None and min(seen.here_byte, seen.needed_byte or 0) >= 0:
+        y = _bytes(canvas, seen, y + 8)
+    if layout is not None and seen.point is not None:
+        y = _neighbours(canvas, seen, layout, y + 8)
+    return y + 8
+
+
+def _bytes(canvas: Canvas, seen: Witness, top: float) -> float:
+    """The two bytes in shared memory: in lines of 128 bytes, or, where they share 16 bytes, in these."""
+    marks = [(seen.needed_byte, "takes", 13, "o"), (seen.here_byte, "asked", 3, "w")]
+    told = [(byte, word, level, mark) for byte, word, level, mark in marks if byte is not None]
+    cells = {byte // 16 for byte, _, _, _ in told}
+    if len(cells) < len(told):
+        first = cells.pop() * 16
+        canvas.text(8, top + 4, "bytes of shared memory; red: asked for, light: what the instruction takes", "s")
+        styles = ["z"] * 16
+        for byte, _, level, _ in told:
+            styles[byte - first] = f"c{level}"
+        size = (max(26.0, 7.0 * len(str(first + 15)) + 8), 18.0)
+        labels, titles = [[str(first + k) for k in range(16)]], [[f"byte {first + k}" for k in range(16)]]
+        canvas.cells(60, top + 12, size, [styles], labels, titles)
+        for byte, _, _, mark in told:
+            canvas.frame(60 + (byte - first) * size[0], top + 12, size[0] - 1, 17, mark)
+        return top + 40
+    units = {byte // 16: Unit(word, f"c{level}", f"byte {byte}, what {word}", mark) for byte, word, level, mark in told}
+    canvas.text(
+        8, top + 4, "shared memory, 16 bytes a cell, lines of 128; what the layout asks for, the instruction takes", "s"
+    )
+    draw_memory(canvas, 60, top + 12, units, 16, whole=False)
+    return top + 20 + 18 * len({unit // 8 for unit in units})
+
+
+def _neighbours(canvas: Canvas, seen: Witness, layout: Any, top: float) -> float:
+    """The offsets around the witness, as the layout has them."""
+    try:
+        value = layout_of(layout, None, 1) if not isinstance(layout, SHARED_LAYOUTS) else layout
+        extents = extents_of(value)
+        table = offsets(value, extents)
+    except LayoutError:
+        return top
+    point = seen.point
+    if point is None or len(point) != len(extents) or any(not 0 <= p < n for p, n in zip(point, extents, strict=True)):
+        return top
+    rows, columns = int((1, *extents)[-2]), int(extents[-1])
+    at = (0, *point)[-2:]
+    plane = table[point[:-2]] if len(extents) > 2 else np.atleast_2d(table)
+    starts = [max(0, min(place - SIDE // 2, extent - SIDE)) for place, extent in zip(at, (rows, columns), strict=True)]
+    part = plane[starts[0] : starts[0] + SIDE, starts[1] : starts[1] + SIDE]
+    low, high = int(part.min()), int(part.max())
+    longest = len(str(high))
+    size = (max(24.0, 7.0 * longest + 8), 18.0)
+    canvas.text(8, top + 6, "element offsets around it; red: the witness", "s")
+    left, base = 60.0, top + 28
+    for column in range(part.shape[1]):
+        canvas.text(left + column * size[0] + size[0] / 2, base - 4, starts[1] + column, "s m")
+    for row in range(part.shape[0]):
+        canvas.text(left - 4, base + row * size[1] + 13, starts[0] + row, "s e")
+    canvas.cells(
+        left,
+        base,
+        size,
+        [[f"c{level_of(int(value), low, high)}" for value in row] for row in part],
+        [[str(int(value)) for value in row] for row in part],
+        [
+            [f"({starts[0] + r}, {starts[1] + c}) -> element {int(value)}" for c, value in enumerate(row)]
+            for r, row in enumerate(part)
+        ],
+    )
+    row, column = at[0] - starts[0], at[1] - starts[1]
+    canvas.frame(left + column * size[0] - 1, base + row * size[1] - 1, size[0] + 1, size[1] + 1, "w")
+    return base + len(part) * size[1] + 8
+
+
+__all__ = ["Witness", "draw_admitted", "draw_refused", "witness_of"]
