@@ -90,7 +90,7 @@ def _lanes(places: Any, size: int) -> dict[int, Unit]:
     found = {}
     for unit, lanes in owners.items():
         clash = any(len(columns[lane // group, unit % (LINE_BYTES // grain)]) > 1 for lane in lanes)
-        label = f"L{lanes[0]}" + (f"+{len(lanes) - 1}" if len(lanes) > 1 else "")
+        label = f"L{lanes[0]}" + (f",{lanes[1]}" if len(lanes) == 2 else f"+{len(lanes) - 1}" if len(lanes) > 2 else "")
         title = f"lane{'s' if len(lanes) > 1 else ''} {ranges(lanes)}"
         bank = unit * grain // BANK % 32
         where = f"bank {bank}" if grain == BANK else f"banks {bank} to {bank + grain // BANK - 1}"

@@ -77,8 +77,13 @@ def _planes(
         )  # fmt: skip
         if plane == planes[0] and plan is not None:
             _filter(canvas, plan, places[0], low2, (left, base - 34 - tall * side, side), spatial)
-    more = f"; {len(planes) - PLANES} more planes" if len(planes) > PLANES else ""
-    cut = f"; the first {wide} columns and {tall} rows" if max(high2[a] - low2[a] + 1 for a in (0, 1)) > MOST else ""
+    left_out = len(planes) - PLANES
+    more = f"; {left_out} more plane{'s' if left_out > 1 else ''}" if left_out > 0 else ""
+    cut = (
+        f"; columns from {low2[0]} to {low2[0] + wide - 1}, rows from {low2[1]} to {low2[1] + tall - 1}"
+        if max(high2[a] - low2[a] + 1 for a in (0, 1)) > MOST
+        else ""
+    )
     steps = ", ".join(map(str, tm.spatial(tm.element_strides)))
     canvas.text(
         4,

@@ -27,11 +27,12 @@ def draw_factorisation(
     least = ", the least" if found.least and found.rounds else ""
     many = "no shuffle" if not found.rounds else f"{found.rounds} shuffle{'s' if found.rounds > 1 else ''} a thread"
     canvas.text(4, top + 14, f"factored for {carrier}: {many}{least}", "h")
-    for place, (name, value) in enumerate(
-        (("layout", found.layout), ("carried", found.carried), ("residual", found.residual), ("unique", found.unique))
-    ):
+    facts = [("layout", found.layout), ("carried", found.carried), ("residual", found.residual)]
+    facts += [("unique", found.unique), *(found.costs.items() if found.rounds else ())]
+    for place, (name, value) in enumerate(facts):
+        cheapest = ", the cheapest way" if name == found.cheapest else ""
         canvas.text(4, top + 36 + 18 * place, name, "s")
-        canvas.text(70, top + 36 + 18 * place, _cut(str(value)), "n")
+        canvas.text(80, top + 36 + 18 * place, _cut(f"{value}{cheapest}"), "n")
     if found.rounds:
         draw_shuffles(canvas, found.shuffles, canvas.height + 10)
     canvas.text(4, canvas.height + 24, "the carried part", "h")

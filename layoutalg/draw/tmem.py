@@ -37,6 +37,7 @@ def draw_tmem(canvas: Canvas, value: Any, top: float) -> None:
         y = base + warp * WARP_LANES * LANE_TALL
         canvas.text(left - 6, y + 24, f"{warp * 32}..{warp * 32 + 31}", "s e")
         canvas.text(left - 6, y + 38, f"warp {warp}", "s e")
+    fits = all(columns * scale >= 7 * len(words.split(":")[0]) for _, _, _, columns, _, words in boxes)
     for lane, lanes, column, columns, level, words in boxes:
         x, y = left + column * scale, base + lane * LANE_TALL
         style = f"c{level}"
@@ -44,7 +45,7 @@ def draw_tmem(canvas: Canvas, value: Any, top: float) -> None:
         if columns * scale >= 4:
             canvas.frame(x, y, columns * scale, lanes * LANE_TALL)
         label = words.split(":")[0]
-        if columns * scale >= 7 * len(label) and lanes * LANE_TALL >= 14:
+        if fits and lanes * LANE_TALL >= 14:
             canvas.text(x + columns * scale / 2, y + min(lanes * LANE_TALL / 2, 24) + 4, label, f"m t{level}")
     for warp in range(5):
         y = base + warp * WARP_LANES * LANE_TALL
@@ -76,7 +77,11 @@ def _boxes(value: Any) -> tuple[list[tuple[int, int, int, int, int, str]], str, 
             for warp, (lane, column) in enumerate(points)
         ]  # fmt: skip
         path = f" of data path layout {value.data_path}" if value.data_path else ""
-        return found, f"{len(value.places)} x tcgen05.ld.{value.shape}.x1{path}", "numbers: accesses, one box a warp"
+        return (
+            found,
+            f"{len(value.places)} x tcgen05.ld.{value.shape}.x1{path}",
+            "one box an access and warp, numbered and coloured in order",
+        )
     live = (value,) if isinstance(value, TmemAllocation) else value.live
     found = [
         (

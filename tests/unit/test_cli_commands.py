@@ -463,3 +463,14 @@ def test_explain_asks_every_target():
         code, out = run("explain", "Sw<3,3,3> o 0 o (64,64):(64,1)", "--target", target)[:2]
         assert (code, says in out) == (PROVED, True)
     assert run("explain", "(4,8):(1,4)", "--target", "sm_1")[0] == USAGE
+
+
+def test_draw_shows_the_answer_of_a_consumer(tmp_path):
+    file = tmp_path / "answer.svg"
+    assert run("draw", "(64,64):(65,1)", "--for", "ldmatrix.x4", "-o", str(file))[0] == PROVED
+    assert "element offsets around it" in file.read_text(encoding="utf-8")
+    code, out = run("draw", "Sw<3,3,3> o 0 o (64,64):(64,1)", "--for", "tcgen05.A", "--target", "sm_100a")[:2]
+    assert (code, out.startswith("admitted")) == (PROVED, True)
+    code, out = run("draw", "(64,64):(64,1)", "--for", "tma", "--target", "sm_100a", "--svg")[:2]
+    assert (code, "no sm_100a device was measured" in out) == (PROVED, True)
+    assert run("draw", "(4,8):(8,1)", "--for", "tma", "--against", "(4,8):(1,4)")[0] == USAGE
