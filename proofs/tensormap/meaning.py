@@ -58,7 +58,7 @@ def layout(plan: TensorMapPlan) -> Meaning:
     instance("plan", plan, TensorMapPlan)
     found = table(plan)
     try:
-        return _form(shared_tile(found, plan.problem.tile, plan.problem.element_bytes), plan.problem.element_bytes)
+        return form(shared_tile(found, plan.problem.tile, plan.problem.element_bytes), plan.problem.element_bytes)
     except (RepresentabilityError, LayoutError):
         return listed(found)
 
@@ -142,8 +142,8 @@ def _ever_in_bounds(plan: TensorMapPlan) -> npt.NDArray[np.bool_]:
     return seen.reshape(-1)
 
 
-def _form(tile: SharedTile, element_bytes: int) -> CuteLayout | ComposedLayout:
-    """A tile's digits as a CuTe layout behind its swizzle."""
+def form(tile: SharedTile, element_bytes: int) -> CuteLayout | ComposedLayout:
+    """Return a tile's digits as a CuTe layout behind its swizzle."""
     shape = tuple(_mode([extent for extent, _ in digits], 1) for digits in tile.modes)
     stride = tuple(_mode([stride for _, stride in digits], 0) for digits in tile.modes)
     inner = CuteLayout(shape, stride)

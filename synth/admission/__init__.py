@@ -16,7 +16,7 @@ from layoutalg.ground.errors import BudgetError, MalformedError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.synth.admission import amd, bulk, copies, fragments, matrices, refusals, tcgen05, tma, wgmma
+from layoutalg.synth.admission import amd, bulk, copies, fragments, im2col, matrices, refusals, tcgen05, tma, wgmma
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, TARGET, Finder, Request, of_layout, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
@@ -25,6 +25,7 @@ __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissib
 CONSUMERS: Mapping[str, Finder] = MappingProxyType(
     {
         "tma": tma.find,
+        "tma.im2col": im2col.find,
         "bulk": bulk.find,
         "wgmma": wgmma.find,
         **dict.fromkeys(("ldmatrix", "stmatrix", "ld.shared", "st.shared"), matrices.find),

@@ -15,9 +15,9 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, TargetRuleError
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem, check
 from layoutalg.proofs.im2col.problem import CHECK
+from layoutalg.synth.im2col.columns import Column, columns, divisors, most_channels
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.im2col import (
-    MAX_CHANNELS,
     MAX_PIXELS,
     OFFSET_LIMITS,
     Im2colMap,
@@ -25,8 +25,9 @@ from layoutalg.targets.nvidia.im2col import (
     violations,
 )
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.limits import SMEM_DESTINATION_ALIGN_BYTES
 
-__all__ = ["InadmissibleConvolutionError", "synthesize_im2col"]
+__all__ = ["Column", "InadmissibleConvolutionError", "columns", "map_of", "proved_plan", "synthesize_im2col"]
 
 
 class InadmissibleConvolutionError(TargetRuleError):
@@ -62,15 +63,10 @@ def synthesize_im2col(problem: ConvolutionProblem) -> ConvolutionPlan:
         raise CHECK.malformed("problem", "must be a ConvolutionProblem", problem)
     found: tuple[Violation, ...] = ()
     for tm in _maps(problem):
-        broken = (*violations(tm, problem.target), *_of_use(problem, tm))
-        if broken:
-            found = found if found and len(found) <= len(broken) else broken
-            continue
-        plan = ConvolutionPlan(problem, tm, _issues(problem, tm))
-        verdict = check(plan)
-        if not verdict:
-            raise LayoutError(Diagnostic("LA371", "the checker refuted a plan; please report it", (str(verdict),)))
-        return plan
+        plan = proved_plan(problem, tm, _issues(problem, tm))
+        if isinstance(plan, ConvolutionPlan):
+            return plan
+        found = found if found and len(found) <= len(plan) else plan
     because = "; ".join(str(entry) for entry in found)
     rule = found[0].rule
     raise InadmissibleConvolutionError(
@@ -80,8 +76,38 @@ def synthesize_im2col(problem: ConvolutionProblem) -> ConvolutionPlan:
     )
 
 
+def proved_plan(
+    problem: ConvolutionProblem, tm: Im2colMap, issues: tuple[ColumnIssue, ...]
+) -> ConvolutionPlan | tuple[Violation, ...]:
+    """Return the proved plan of a map of ``map_of`` and its issues, or the rules that it breaks."""
+    broken = (*violations(tm, problem.target), *_of_use(problem, tm, issues))
+    if broken:
+        return broken
+    plan = ConvolutionPlan(problem, tm, issues)
+    verdict = check(plan)
+    if not verdict:
+        raise LayoutError(Diagnostic("LA371", "the checker refuted a plan; please report it", (str(verdict),)))
+    return plan
+
+
 def _maps(problem: ConvolutionProblem) -> Iterator[Im2colMap]:
     """Yield the map for every split of the tile, fewest issues first, then the widest swizzle."""
+    size = element_type(problem.tensor.dtype).bits // 8
+    names = ("128B", "64B", "32B", "NONE") if problem.swizzle is None else (problem.swizzle,)
+    splits = []
+    for place, name in enumerate(names):
+        for channels in divisors(problem.channels, most_channels(name, size)):
+            if problem.swizzle is None and name != "NONE" and channels * size != SWIZZLE_TABLE[name].span_bytes:
+                continue  # a row narrower than its swizzle leaves gaps
+            for pixels in divisors(problem.pixels, MAX_PIXELS):
+                issues = problem.channels // channels * (problem.pixels // pixels)
+                splits.append((issues, place, -pixels, channels, name))
+    for _, _, pixels, channels, name in sorted(splits)[:64]:
+        yield map_of(problem, Column(name, -pixels, channels))
+
+
+def map_of(problem: ConvolutionProblem, column: Column) -> Im2colMap:
+    """Return the one map whose traversal is the order of the matrix's rows, with the columns given."""
     size = element_type(problem.tensor.dtype).bits // 8
     shape, stride = problem.tensor.shape, problem.tensor.stride or ()
     upper = tuple(
@@ -90,35 +116,20 @@ def _maps(problem: ConvolutionProblem) -> Iterator[Im2colMap]:
             problem.outputs, problem.stride, problem.padding, shape[1:-1], strict=True
         )
     )
-    names = ("128B", "64B", "32B", "NONE") if problem.swizzle is None else (problem.swizzle,)
-    splits = []
-    for place, name in enumerate(names):
-        most = min(MAX_CHANNELS, SWIZZLE_TABLE[name].span_bytes // size if name != "NONE" else MAX_CHANNELS)
-        for channels in _divisors(problem.channels, most):
-            if problem.swizzle is None and name != "NONE" and channels * size != SWIZZLE_TABLE[name].span_bytes:
-                continue  # a row narrower than its swizzle leaves gaps
-            for pixels in _divisors(problem.pixels, MAX_PIXELS):
-                issues = problem.channels // channels * (problem.pixels // pixels)
-                splits.append((issues, place, -pixels, channels, name))
-    for _, _, pixels, channels, name in sorted(splits)[:64]:
-        yield Im2colMap(
-            problem.tensor.dtype,
-            tuple(reversed(shape)),
-            tuple(value * size for value in reversed(stride[:-1])),
-            tuple(-before for before in reversed(problem.padding)),
-            tuple(reversed(upper)),
-            channels,
-            -pixels,
-            (1, *reversed(problem.stride), 1),
-            swizzle=name,
-        )
+    return Im2colMap(
+        problem.tensor.dtype,
+        tuple(reversed(shape)),
+        tuple(value * size for value in reversed(stride[:-1])),
+        tuple(-before for before in reversed(problem.padding)),
+        tuple(reversed(upper)),
+        column.channels,
+        column.pixels,
+        (1, *reversed(problem.stride), 1),
+        swizzle=column.swizzle,
+    )
 
 
-def _divisors(number: int, most: int) -> list[int]:
-    return [value for value in range(1, min(number, most) + 1) if number % value == 0]
-
-
-def _of_use(problem: ConvolutionProblem, tm: Im2colMap) -> tuple[Violation, ...]:
+def _of_use(problem: ConvolutionProblem, tm: Im2colMap, issues: tuple[ColumnIssue, ...]) -> tuple[Violation, ...]:
     """Return what the loads of this map break."""
     found = []
     limit = OFFSET_LIMITS.get(tm.rank, 0)
@@ -130,8 +141,7 @@ def _of_use(problem: ConvolutionProblem, tm: Im2colMap) -> tuple[Violation, ...]
     if inner != 1:
         message = f"the channels lie {inner} elements apart, not 1"
         found.append(Violation("CHANNELS_CONTIGUOUS", message, "stride"))
-    several = tm.channels_per_pixel < problem.channels or tm.pixels_per_column < problem.pixels
-    if several and tm.pixels_per_column * row_pitch_bytes(tm) % 128:
+    if any(issue.smem_offset_bytes % SMEM_DESTINATION_ALIGN_BYTES for issue in issues):
         message = f"columns of {tm.pixels_per_column * row_pitch_bytes(tm)} bytes do not lie at multiples of 128 bytes"
         found.append(Violation("SMEM_ALIGN", message, "pixels"))
     return tuple(found)

@@ -1,0 +1,167 @@
+"""Whether im2col copies carry a layout of a tile of a convolution's matrix.
+
+Main definitions: ``find``.
+
+Main statements: the layout takes (pixel, channel), a row of the matrix and a channel of one tap, to element offsets. It
+is admissible exactly if it is a grid of columns (``synth.im2col.columns``: all of them are tried) of which the
+convolution has a map. Where no convolution is given, one with every grid's map exists: an input that the tile's
+channels fill and a filter of 3 by 3. A refusal holds for columns that write no byte twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from layoutalg.cute import Swizzle
+from layoutalg.ground.errors import BudgetError, Repair
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.im2col import ConvolutionPlan, ConvolutionProblem
+from layoutalg.proofs.im2col.meaning import table
+from layoutalg.proofs.tensor import Tensor, tensor_of
+from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.broken import Broken
+from layoutalg.synth.im2col import columns, map_of, proved_plan
+from layoutalg.synth.im2col.columns import Cut, most_channels
+from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap import apply_swizzle, element_bytes
+from layoutalg.targets.registry import lookup
+
+CONSUMERS = ("tma.im2col", "tma.im2col.load")
+_CONVOLUTION = ("filter", "stride", "dilation", "padding", "padding_after")
+_PERIOD = 1024
+_ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD} bytes: align_bytes={_PERIOD}")
+
+
+def find(request: Request) -> Admission:
+    """Return the im2col plan, or why there is none.
+
+    Options: ``tensor``, the input (N, W, C), (N, H, W, C) or (N, D, H, W, C); with it ``filter``, ``stride``,
+    ``dilation``, ``padding``, ``padding_after``, one number for each spatial dimension.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> found = admissible("Sw<3,3,3> o 0 o (128,64):(64,1)", "tma.im2col", tensor=((8, 56, 56, 128), None, "bf16"),
+        ...                    filter=(3, 3), padding=(1, 1))
+        >>> found.descriptor.tensor_map.lower_corner, len(found.descriptor.issues)
+        ((-1, -1), 1)
+        >>> print(admissible("(128,64):(72,1)", "tma.im2col").rules)
+        ('SWIZZLE_PITCH',)
+    """
+    request.only("tensor", *_CONVOLUTION)
+    if request.consumer not in CONSUMERS:
+        raise CHECK.malformed("consumer", f"must be one of {', '.join(CONSUMERS)}", request.consumer)
+    if len(request.extents) != 2:
+        raise CHECK.malformed("layout", "must take (pixel, channel)", request.extents)
+    request.without_problem("boxes are asked of tma")
+    if not lookup(request.target).has_tensor_maps:
+        return _refused(request, Broken("NO_TMA", f"{request.target} has no tensor maps"))
+    if request.dtype.tensormap is None:
+        return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
+    if not lookup(request.target).measured:
+        because = f"no {request.target} device was measured, so what its copy engine does is not known here"
+        return Unknown(because, ("target",))
+    problem = _problem(request)
+    cuts = columns(request.offsets, request.element_bytes, request.align_bytes)
+    if isinstance(cuts, Broken):
+        aligned = (_ALIGNED,) if cuts.rule == "SMEM_ALIGN" and request.align_bytes < _PERIOD else ()
+        return _refused(request, cuts, (*aligned, *_dense(request, problem)))
+    plan = _planned(problem, cuts)
+    return _admitted(request, plan) if isinstance(plan, ConvolutionPlan) else _broken(request, problem, cuts, plan)
+
+
+def _problem(request: Request) -> ConvolutionProblem:
+    """Return the convolution that was given, or one that has a map for every grid of columns."""
+    pixels, channels = request.extents
+    options: dict[str, Any] = {name: request.options[name] for name in _CONVOLUTION if name in request.options}
+    if "tensor" not in request.options:
+        if options:
+            raise CHECK.malformed("tensor", f"must be given with {', '.join(options)}", None)
+        grain = 16 // request.element_bytes
+        shape = (pixels // 64 + 1, 8, 8, -(-channels // grain) * grain)
+        options = {"filter": (3, 3), "padding": (1, 1)}
+        return ConvolutionProblem(
+            Tensor(shape, None, str(request.dtype.tensormap), 256), pixels=pixels, channels=channels,
+            target=request.target, **options,
+        )  # fmt: skip
+    tensor = tensor_of(request.options["tensor"])
+    if tensor.dtype != request.dtype.tensormap:
+        raise CHECK.malformed("tensor", f"must have elements of {request.dtype.tensormap}", tensor.dtype)
+    spatial = len(tensor.shape) - 2
+    for name, values in options.items():
+        options[name] = CHECK.vector(values, name)
+    options.setdefault("filter", (1,) * spatial)
+    return ConvolutionProblem(tensor, pixels=pixels, channels=channels, target=request.target, **options)
+
+
+def _planned(problem: ConvolutionProblem, cuts: list[Cut]) -> ConvolutionPlan | tuple[Violation, ...]:
+    """Return the plan of the first grid that has a map, or what the grid breaks that breaks least."""
+    least: tuple[Violation, ...] = ()
+    for column, issues in cuts:
+        plan = proved_plan(problem, map_of(problem, column), issues)
+        if isinstance(plan, ConvolutionPlan):
+            return plan
+        least = least if least and len(least) <= len(plan) else plan
+    return least
+
+
+def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
+    statement = {"f": document(table(plan).reshape(-1)), "g": document(request.offsets.reshape(-1))}
+    claim = f"{len(plan.issues)} im2col loads put the tile where it is asked for"
+    try:
+        seal = proved("equality", statement, [{"by": "table"}], claim)
+    except BudgetError as error:
+        return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
+    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "measured")
+
+
+def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], found: tuple[Violation, ...]) -> Refused:
+    """Return the rules that keep the convolution from having a map of these columns."""
+    rules, reasons = tuple(one.rule for one in found), tuple(one.message for one in found)
+    repairs = tuple(_of_convolution(problem, cuts))
+    name = request.dtype.name
+    return Refused(request.consumer, request.target, name, rules, reasons, {}, repairs)
+
+
+def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut]) -> Iterator[Repair]:
+    """Yield changes of the tensor with which the tile was planned."""
+    size = 16 // element_bytes(problem.tensor.dtype)
+    *outer, channels = problem.tensor.shape
+    strides = [1]
+    for extent in reversed((*outer[1:], -(-channels // size) * size)):
+        strides.insert(0, strides[0] * extent)
+    other = replace(problem, tensor=Tensor(problem.tensor.shape, tuple(strides), problem.tensor.dtype, 256))
+    if other.tensor.strides != problem.tensor.strides and isinstance(_planned(other, cuts), ConvolutionPlan):
+        yield Repair("store the tensor by rows", f"channels next to each other, strides {tuple(strides)}")
+
+
+def _dense(request: Request, problem: ConvolutionProblem) -> Iterator[Repair]:
+    """Yield the tile stored by rows of the widest swizzle that they fill, if the convolution has a map of that."""
+    pixels, channels = request.extents
+    size = request.element_bytes
+    for swizzle, bits in (("128B", 3), ("64B", 2), ("32B", 1), ("NONE", 0)):
+        width = SWIZZLE_TABLE[swizzle].span_bytes // size if bits else min(channels, most_channels(swizzle, size))
+        if channels % width:
+            continue
+        k, p = np.arange(channels), np.arange(pixels)[:, None]
+        linear = (p * width + k % width + k // width * width * pixels) * size
+        cuts = columns(apply_swizzle(swizzle, linear) // size, size, request.align_bytes)
+        if isinstance(cuts, list) and isinstance(_planned(problem, cuts), ConvolutionPlan):
+            form = f"({pixels},({width},{channels // width})):({width},(1,{width * pixels}))"
+            if channels == width:
+                form = f"({pixels},{width}):({width},1)"
+            behind = f"{Swizzle(bits, 4, 3, 'byte').recast_elements(size)} o 0 o " if bits else ""
+            yield Repair("store the tile by rows", f"{behind}{form}")
+            return
+
+
+def _refused(request: Request, broken: Broken, repairs: tuple[Repair, ...] = ()) -> Refused:
+    name = request.dtype.name
+    return Refused(request.consumer, request.target, name, (broken.rule,), (broken.reason,), broken.witness, repairs)
