@@ -27,8 +27,8 @@ from layoutalg.proofs.im2col.meaning import table
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
-from layoutalg.synth.im2col import columns, map_of, proved_plan
-from layoutalg.synth.im2col.columns import Cut, most_channels
+from layoutalg.synth.im2col import map_of, proved_plan
+from layoutalg.synth.im2col.columns import Cut, columns, most_channels
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap import apply_swizzle, element_bytes

@@ -15,7 +15,7 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, TargetRuleError
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem, check
 from layoutalg.proofs.im2col.problem import CHECK
-from layoutalg.synth.im2col.columns import Column, columns, divisors, most_channels
+from layoutalg.synth.im2col.columns import Column, divisors, most_channels
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.im2col import (
     MAX_PIXELS,
@@ -27,7 +27,7 @@ from layoutalg.targets.nvidia.im2col import (
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.limits import SMEM_DESTINATION_ALIGN_BYTES
 
-__all__ = ["Column", "InadmissibleConvolutionError", "columns", "map_of", "proved_plan", "synthesize_im2col"]
+__all__ = ["InadmissibleConvolutionError", "synthesize_im2col"]
 
 
 class InadmissibleConvolutionError(TargetRuleError):

@@ -152,7 +152,7 @@ def test_the_repair_of_a_tensor_is_planned() -> None:
 
 def test_what_cannot_be_asked() -> None:
     assert isinstance(la.admissible("(128,64):(64,1)", "tma.im2col", "sm_100a"), Unknown)
-    for options in ({"filter": (3, 3)}, {"issues": 1}, {"tensor": ((8, 56, 56, 128), None, "f32")}):
+    for options in ({"filter": (3, 3)}, {"issues": 1}, {"tensor": ((8, 56, 56, 128), None, "f32"), "dtype": "f16"}):
         with pytest.raises(MalformedError, match="LA801"):
             la.admissible("(128,64):(64,1)", "tma.im2col", **options)
     with pytest.raises(MalformedError, match="LA801"):
