@@ -36,7 +36,7 @@ from device_forms_bulk import bulk_jobs, multicast_jobs  # noqa: E402
 from device_forms_jobs import Job, Result, run_jobs  # noqa: E402
 from device_forms_moves import copy_jobs, move_answers, move_jobs  # noqa: E402
 from device_forms_reductions import reduction_jobs  # noqa: E402
-from device_forms_sparse import sparse_answers, sparse_jobs  # noqa: E402
+from device_forms_sparse import packed, sparse_answers, sparse_jobs  # noqa: E402
 
 
 def facts_now() -> dict[str, str]:
@@ -102,7 +102,7 @@ def main() -> None:
             results: list[Result] = run_jobs(jobs, given.rehearse)
             if section == "sparse":
                 rows, kept = sparse_answers(jobs, results)
-                np.savez_compressed(out / "sparse_dev.npz", facts=json.dumps(written["facts"]), **kept)
+                np.savez_compressed(out / "sparse_dev.npz", facts=json.dumps(written["facts"]), **packed(kept))
             else:
                 rows = move_answers(jobs, results)
         except Exception:  # one section must not stop the others

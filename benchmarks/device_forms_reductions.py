@@ -235,11 +235,12 @@ def denormal_jobs() -> list[Job]:
         "bf16": (0x0001, 0x007F, 0x8001, 0x0000, 0x8000, 0x7FC0, 0x7F80, 0x3F81),
         "f32": (0x00000001, 0x007FFFFF, 0x80000001, 0, 0x80000000, 0x7FC00000, 0x7F800000, 0x3F800001),
     }
+    patterns |= dict.fromkeys(("f32_ftz", "tf32", "tf32_ftz"), patterns["f32"])
     for dtype, given in patterns.items():
-        kind = {"f32": "<u4"}.get(dtype, "<u2")
+        kind = "<u4" if "f32" in dtype else "<u2"
         table = np.array(given, dtype=kind)
         old, new = np.repeat(table, 8), np.tile(table, 8)
-        for operation in ("add",) if dtype == "f32" else ("add", "min", "max"):
+        for operation in ("add",) if "f32" in dtype else ("add", "min", "max"):
             jobs.append(_box_job(operation, dtype, old, new, "special", False))
             jobs[-1].facts["values"] = [old.tolist(), new.tolist()]
     return jobs

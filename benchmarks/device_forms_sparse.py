@@ -1,6 +1,6 @@
 """Jobs that ask a device about sparse ``mma.sync``: exact products, whose metadata is heard, what each code means.
 
-Main definitions: ``sparse_jobs``, ``sparse_answers``.
+Main definitions: ``sparse_jobs``, ``sparse_answers``, ``packed``.
 
 Notation: *reading*: B is an identity, eight columns at a time, so that D is A as it is multiplied, eight columns of k.
 """
@@ -212,6 +212,23 @@ def sparse_answers(jobs: list[Job], results: list[Result]) -> tuple[list[dict[st
             row[label] = {"alike": bool((cells == cells[:, :1]).all())}
             kept[key] = cells[:, 0].astype(np.int8)
     return list(rows.values()), kept
+
+
+def packed(kept: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of ``sparse_answers``, those of all variants and selectors of an instruction as one.
+
+    ``NAME/which``: 4 times the variant plus the selector. ``NAME/a`` to ``NAME/d``: registers [which, lane, word] of
+    one product, ``e`` the metadata. ``NAME/heard``: [which, lane, nibble, 2]. ``NAME/codes``: [which, code, place].
+    """
+    found = {}
+    for name in MMA_SP:
+        chosen = [which for which in range(8) if f"product/{name}/{which}/a" in kept]
+        found[f"{name}/which"] = np.array(chosen, dtype=np.uint8)
+        for part in "abced":
+            found[f"{name}/{part}"] = np.stack([kept[f"product/{name}/{which}/{part}"] for which in chosen])
+        for part in ("heard", "codes"):
+            found[f"{name}/{part}"] = np.stack([kept[f"{part}/{name}/{which}"] for which in chosen])
+    return found
 
 
 def _heard(name: str, full: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from layoutalg.ground.errors import Repair
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.admission import Admission, Admitted, Refused
+from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
@@ -25,6 +25,7 @@ from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.pitches import Chunks, chunked
 from layoutalg.targets.nvidia.bulk import INSTRUCTIONS, REDUCTIONS, UNIT_BYTES, instruction
+from layoutalg.targets.registry import lookup
 
 _OF_CHUNKS = {"SMEM_DENSE": "BULK_CONTIGUOUS", "BOX_INNER_16B": "BULK_SIZE", "INNER_CONTIGUOUS": "BULK_CONTIGUOUS",
               "STRIDE_ALIGN": "BULK_ALIGN"}  # fmt: skip
@@ -126,7 +127,8 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     meaning = plan.sources(places) - low
     statement = {"f": document(meaning), "g": document(source - low)}
     seal = proved("equality", statement, [{"by": "table"}], f"{name} moves what was asked for")
-    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "documented")
+    grade: Grade = "measured" if lookup(request.target).measured else "documented"
+    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
 
 
 def _origins(request: Request, shape: tuple[int, ...], strides: tuple[int, ...], base: int) -> Refused | None:

@@ -188,8 +188,9 @@ def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
     """Return which row and group the four bits of each place of each lane's metadata word tell of.
 
     Mathematically, with q = lane mod 4 and g = lane div 4, nibble i of a lane: G = 4: row g + 8 (i div 4), group
-    i mod 4, of lanes with q = selector. G = 8: row g + 8 (i div 4), group 4 (q mod 2) + i mod 4, of lanes with
-    q div 2 = selector. G = 16: row g + 8 (q mod 2), group 8 (q div 2) + i, of all lanes.
+    i mod 4, of lanes with q = selector. G = 8: of lanes with q div 2 = selector, row g + 8 (i div 4), group
+    4 (q mod 2) + i mod 4 of elements of 16 and 32 bits, row g + 8 (q mod 2), group i of 8 and 4 bits. G = 16: row
+    g + 8 (q mod 2), group 8 (q div 2) + i, of all lanes.
 
     Args:
         name: Instruction, as in ``MMA_SP``.
@@ -206,7 +207,8 @@ def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
 
     Source: PTX ISA 9.1 section 9.7.14.6.2.
     """
-    groups = entry(name, "name", MMA_SP, SPARSE_SOURCE).groups
+    made = entry(name, "name", MMA_SP, SPARSE_SOURCE)
+    groups = made.groups
     if integer(selector, "selector") >= 16 // groups:
         raise malformed("selector", f"must be below {16 // groups} for {name}", selector)
     lane = np.arange(LANES, dtype=np.int64)[:, None]
@@ -214,6 +216,8 @@ def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
     g, q = lane // 4, lane % 4
     if groups == 16:
         row, group, speaker = g + 8 * (q % 2), 8 * (q // 2) + i, np.zeros_like(q)
+    elif groups == 8 and ELEMENT_BITS[made.operand] < 16:
+        row, group, speaker = g + 8 * (q % 2), i, q // 2
     elif groups == 8:
         row, group, speaker = g + 8 * (i // 4), 4 * (q % 2) + i % 4, q // 2
     else:

@@ -135,7 +135,7 @@ def test_reductions_have_the_element_types_of_the_table():
 def test_targets_without_it_are_refused_and_multicast_counts_blocks():
     assert la.admissible("(8,64):(64,1)", "bulk", "sm_80").rules == ("NO_BULK",)
     assert la.admissible("(8,64):(64,1)", "bulk.multicast", ctas=4).descriptor.ctas == 4
-    assert la.admissible("(8,64):(64,1)", "tma.multicast").evidence == "documented"
+    assert la.admissible("(8,64):(64,1)", "tma.multicast").evidence == "measured"
     for wrong in (
         {"consumer": "bulk.prefetch"},
         {"consumer": "bulk", "ctas": 2},
