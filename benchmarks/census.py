@@ -37,6 +37,8 @@ from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth import factorise
 
 CONSUMERS = ("tma", "wgmma.A", "wgmma.B", "ldmatrix.x4", "ldmatrix.x4.trans", "ld.shared.v4.b32")
+OPTIONS = {"tma": {"distinct": True}}
+"""The tile's elements are all different: a tensor whose rows are one row is not what the census counts."""
 BUDGET_SECONDS = 5.0
 """Wall time of one answer."""
 WARPS = 4
@@ -223,7 +225,9 @@ def drawn(space: Space, seed: int) -> Iterator[Any]:
 def asked(layout: Any, tile: tuple[int, int], dtype: str) -> dict[str, str]:
     """Return the verdict of every column: ``yes``, ``no`` or ``unknown``."""
     answers = {
-        name: la.admissible(layout, name, "sm_90a", dtype, tile=tile, budget_seconds=BUDGET_SECONDS)
+        name: la.admissible(
+            layout, name, "sm_90a", dtype, tile=tile, budget_seconds=BUDGET_SECONDS, **OPTIONS.get(name, {})
+        )
         for name in CONSUMERS
     }
     said = {name: _said(answer) for name, answer in answers.items()}

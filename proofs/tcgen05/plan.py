@@ -166,12 +166,14 @@ class TmemPlan(Shown):
         registers: Per access, the layout's register that each register of the access is.
         places: Per access and warp, (lane, column) of the address, relative to the tile's.
         data_path: Letter of the layout that D has; ``""`` where the tile is one of tensor memory itself.
+        split_columns: Per access of 16x32bx2 its immediate: the columns from the lower half to the upper; else ().
     """
 
     shape: str
     registers: tuple[tuple[int, ...], ...]
     places: tuple[tuple[tuple[int, int], ...], ...]
     data_path: str = ""
+    split_columns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA849")
@@ -183,6 +185,11 @@ class TmemPlan(Shown):
         for held, points in zip(self.registers[:4], self.places[:4], strict=True):
             first, last = held[0], held[-1]
             lines.append(f"  registers {first}..{last} at {', '.join(map(str, points[:4]))}")
+        if self.split_columns:
+            lines[1:] = [
+                f"{line}, upper half {split} columns on"
+                for line, split in zip(lines[1:], self.split_columns[:4], strict=True)
+            ]
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
 
     def to_json(self) -> dict[str, object]:
@@ -191,6 +198,7 @@ class TmemPlan(Shown):
             "schema": "layoutalg/tmem-plan/1", "shape": self.shape, "data_path": self.data_path,
             "registers": [list(entry) for entry in self.registers],
             "places": [[list(point) for point in points] for points in self.places],
+            "split_columns": list(self.split_columns),
         }  # fmt: skip
 
 

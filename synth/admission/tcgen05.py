@@ -25,6 +25,8 @@ from layoutalg.targets.nvidia import tcgen05 as hardware
 
 _SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
 """Types by the name that an operand of ``tcgen05.mma`` has for them."""
+_LONG_K = "sm_103a"
+"""Where 96 elements of 4 bits are multiplied at once, by pairs of blocks with M = 256 (PTX ISA 9.1, 9.7.16.2.1)."""
 _FORMS = "must be tcgen05.A, .B, .D, .scale, or .ld or .st with a shape, such as tcgen05.ld.32x32b"
 
 
@@ -74,21 +76,31 @@ def find(request: Request, repair: bool = True) -> Admission:
         because = f"there is no tcgen05.mma.ws of {entry.name}, cta_group {group}"
         return _refused(request, "TCGEN05_WS", because)
     k = entry.k * (2 if sparse and operand == "B" else 1)
-    shaped = _shape(request, operand, plain, k)
+    depths = {k: plain}
+    if request.target == _LONG_K and entry.container_bits == 4 and group == 2 and not sparse:
+        depths[96] = (128,) if operand == "A" else plain  # M = 256 of two blocks
+    shaped = _shape(request, operand, depths)
     if shaped is not None:
         return shaped
     wanted = _bits(request.offsets, entry.container_bits, hardware.BITS[name])
-    question = OperandQuestion(
-        operand, name, entry.name, wanted, plain[::-1], transposed[::-1], k, request.align_bytes
-    )  # fmt: skip
-    found = find_operand(question)
-    if isinstance(found, Missing):
+    missing: list[tuple[OperandQuestion, Missing]] = []
+    for depth, rows in depths.items():
+        if request.extents[1] % depth or not any(request.extents[0] % size == 0 for size in rows):
+            continue
+        question = OperandQuestion(
+            operand, name, entry.name, wanted, rows[::-1], transposed[::-1], depth, request.align_bytes
+        )  # fmt: skip
+        found = find_operand(question)
+        if not isinstance(found, Missing):
+            meaning = found.table()
+            return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
+        missing.append((question, found))
+    for question, found in sorted(missing, key=lambda entry: not entry[1].undocumented):
         if found.undocumented:
             return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
         rule, because = found.forbidden or ("TCGEN05_LAYOUT", found.because)
         return _refused(request, rule, because, found.witness, _repairs(question) if repair else ())
-    meaning = found.table()
-    return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
+    return _refused(request, "TCGEN05_ROWS", "no instruction has both the rows and the depth of the tile")
 
 
 def find_held(request: Request) -> Admission:
@@ -132,8 +144,6 @@ def find_held(request: Request) -> Admission:
     else:
         request.only()
         shapes, places, letter = (words[2],), None, ""
-        if words[2] == SPLIT_ATOM:
-            return Unknown(f"where the second half of {SPLIT_ATOM} starts is not searched for here", ("tcgen05",))
     mismatch: Mismatch | None = None
     for shape in shapes:
         found = find_registers(layout, shape, places, letter)
@@ -142,7 +152,10 @@ def find_held(request: Request) -> Admission:
             return _admitted(request, plan, meaning, asked)
         mismatch = mismatch or found
     because, witness = (mismatch.because, mismatch.witness) if mismatch else ("no shape fits", {})
-    others = [] if whole else [name for name in ATOMS if not isinstance(find_registers(layout, name), Mismatch)]
+    if "split_columns" in witness:
+        return Unknown("no document at hand says whether the second half of 16x32bx2 may lie first", ("tcgen05",))
+    names = (*ATOMS, SPLIT_ATOM)
+    others = [] if whole else [name for name in names if not isinstance(find_registers(layout, name), Mismatch)]
     repairs = tuple(Repair("take another shape", f"tcgen05.{words[1]}.{name}") for name in others)
     return _refused(request, "FRAGMENT", because, witness, repairs)
 
@@ -183,8 +196,9 @@ def _scales(request: Request) -> Admission:
     return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
 
 
-def _shape(request: Request, operand: str, rows: tuple[int, ...], k: int) -> Refused | None:
-    """Refuse extents that no number of instructions makes up."""
+def _shape(request: Request, operand: str, depths: Mapping[int, tuple[int, ...]]) -> Refused | None:
+    """Refuse extents that no number of instructions makes up; ``depths``: rows of an instruction by elements of K."""
+    rows = next(iter(depths.values()))
     if len(request.extents) != 2:
         because = f"an operand has two dimensions, the tile {len(request.extents)}"
         return _refused(request, "TCGEN05_RANK", because, {"extents": request.extents})
@@ -194,10 +208,9 @@ def _shape(request: Request, operand: str, rows: tuple[int, ...], k: int) -> Ref
             f"one instruction takes {', '.join(map(str, rows[:6]))}{', ...' * (len(rows) > 6)} rows of {operand} here"
         )
         return _refused(request, "TCGEN05_ROWS", f"{because}; the tile has {mn}", {"rows": mn})
-    if along % k:
-        return _refused(
-            request, "TCGEN05_K", f"one instruction takes {k} elements along K; the tile has {along}", {"k": along}
-        )
+    if all(along % k for k in depths):
+        because = f"one instruction takes {' or '.join(map(str, depths))} elements along K; the tile has {along}"
+        return _refused(request, "TCGEN05_K", because, {"k": along})
     if request.align_bytes % 16:
         because = f"the base is a multiple of {request.align_bytes} bytes, not of 16"
         return _refused(request, "TCGEN05_ALIGN", because, {"align_bytes": request.align_bytes})

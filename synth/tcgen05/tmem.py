@@ -13,10 +13,11 @@ import numpy.typing as npt
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.tcgen05 import TmemPlan
 from layoutalg.synth.fragments import Mismatch, coordinates, tiling
-from layoutalg.targets.layouts.tmem import tmem_atom
+from layoutalg.targets.layouts.tmem import SPLIT_ATOM, tmem_atom
 from layoutalg.targets.nvidia import tcgen05 as hardware
 
 IntArray = npt.NDArray[np.int64]
+WARP = 32
 
 
 def find_registers(
@@ -30,7 +31,8 @@ def find_registers(
 
     Args:
         layout: (register, lane, warp) to (row, column), or an array [warp, lane, register, coordinate].
-        shape: A shape of ``tcgen05.ld`` but 16x32bx2.
+        shape: A shape of ``tcgen05.ld``; of 16x32bx2 every register is an access of its own, with the distance between
+            its halves that the register has.
         places: int64[row, column]: lane * 2^16 + column of each element of D; None where rows are lanes.
         data_path: The letter of those places.
 
@@ -56,6 +58,8 @@ def find_registers(
             return Mismatch("the registers hold what is no element", {"warp": warp, "lane": lane, "register": register})
         found_at = places[placed[..., 0], placed[..., 1]]
         placed[..., 0], placed[..., 1] = found_at // hardware.LANE_STEP, found_at % hardware.LANE_STEP
+    if shape == SPLIT_ATOM:
+        return _split(placed, data_path)
     fragment = tmem_atom(shape)
     width = fragment.out_dims["col"] or 1
     first: Mismatch | None = None
@@ -77,12 +81,41 @@ def find_registers(
     return first or Mismatch("the shape does not fit", {})
 
 
-def _reach(shape: str, starts: tuple[tuple[tuple[int, int], ...], ...]) -> Mismatch | None:
+def _split(placed: IntArray, data_path: str) -> tuple[TmemPlan, IntArray, IntArray] | Mismatch:
+    """Return the accesses of 16x32bx2: lane t holds row t mod 16 behind the address, the upper half s columns on."""
+    lanes, registers = placed.shape[1:3]
+    if lanes != WARP:
+        return Mismatch(f"a warp has {WARP} lanes, the layout {lanes}", {"lanes": lanes})
+    starts = placed[:, 0]
+    splits = placed[0, 16, :, 1] - placed[0, 0, :, 1]
+    lane = np.arange(WARP)
+    wanted = np.stack(np.broadcast_arrays(
+        starts[:, None, :, 0] + (lane % 16)[:, None], starts[:, None, :, 1] + (lane // 16)[:, None] * splits
+    ), axis=-1)  # fmt: skip
+    wrong = np.argwhere((wanted != placed).any(axis=-1))
+    if len(wrong):
+        warp, at, register = (int(part) for part in wrong[0])
+        found, meant = ((int(v[0]), int(v[1])) for v in (placed[warp, at, register], wanted[warp, at, register]))
+        because = f"lane {at} holds {found}; an access of {SPLIT_ATOM} there holds {meant}"
+        return Mismatch(because, {"warp": warp, "lane": at, "register": register})
+    if int(splits.min()) < 0:
+        return Mismatch("the upper half lies before the lower one", {"split_columns": int(splits.min())})
+    places = tuple(tuple((int(row), int(column)) for row, column in starts[:, held]) for held in range(registers))
+    for points, split in zip(places, splits.tolist(), strict=True):
+        mismatch = _reach(SPLIT_ATOM, (points,), split)
+        if mismatch is not None:
+            return mismatch
+    held = tuple((register,) for register in range(registers))
+    plan = TmemPlan(SPLIT_ATOM, held, places, data_path, tuple(splits.tolist()))
+    return plan, _flat(wanted), _flat(placed)
+
+
+def _reach(shape: str, starts: tuple[tuple[tuple[int, int], ...], ...], split: int = 0) -> Mismatch | None:
     """Return the first access that its warp cannot make."""
     for points in starts:
         for warp, (lane, column) in enumerate(points):
             try:
-                hardware.TmemAccess(shape, 1, warp, lane, column)
+                hardware.TmemAccess(shape, 1, warp, lane, column, split)
             except LayoutError as error:
                 because = error.diagnostic.because or error.diagnostic.what
                 return Mismatch(because, {"warp": warp, "lane": lane, "column": column})

@@ -12,8 +12,10 @@ import pytest
 import layoutalg as la
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, TargetRuleError
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.tcgen05.reading import read_bits, scale_bytes
 from layoutalg.proofs.tile_map import offsets
+from layoutalg.synth.fragments import coordinates
 from layoutalg.targets.layouts.tmem import tensor_memory, tmem_registers
 from layoutalg.targets.nvidia import tcgen05
 from layoutalg.targets.nvidia.tcgen05 import MatrixDescriptor, TmemAccess, TmemAllocation, TmemUse
@@ -300,3 +302,62 @@ def test_a_finder_with_a_wrong_encoder_admits_nothing(bit, monkeypatch):
     encode = MatrixDescriptor.encode
     monkeypatch.setattr(MatrixDescriptor, "encode", lambda self: encode(self) ^ 1 << bit)
     assert not isinstance(la.admissible(tile, "tcgen05.A", "sm_100a"), la.Admitted)
+
+
+def test_halves_of_split_accesses_are_found_where_every_access_tried_holds_them():
+    rng = random.Random(4)
+    seen = set()
+    for _ in range(120):
+        rows = [(1, 0), (2, 0), (4, 0), (8, 0)]
+        columns = [(0, 1 << bit) for bit in range(4)]
+        rng.shuffle(columns)
+        lanes = [*rows, columns.pop() if rng.random() < 0.8 else (16, 0)]
+        if rng.random() < 0.2:
+            one, two = rng.sample(range(5), 2)
+            lanes[one], lanes[two] = lanes[two], lanes[one]
+        registers = columns[: rng.randint(0, 3)]
+        if registers and rng.random() < 0.2:
+            registers[-1] = (registers[-1][0], registers[-1][1] ^ lanes[4][1])
+        warps = [(32, 0), (64, 0)] if rng.random() < 0.8 else [(64, 0), (32, 0)]
+        held = LinearLayout.from_bases({"register": registers, "lane": lanes, "warp": warps}, {"row": 128, "col": 16})
+        answer = la.admissible(held, "tcgen05.ld.16x32bx2", "sm_100a", "f32")
+        table = coordinates(held)[0]
+        fits = {split: np.stack([coordinates(TmemAccess("16x32bx2", 1, 0, 0, 0, split).layout)[0][0, :, 0]])
+                for split in range(16)}  # fmt: skip
+
+        def moved(register, split, table=table, fits=fits):
+            return all(
+                np.array_equal(table[warp, :, register] - table[warp, 0, register], fits[split][0])
+                and table[warp, 0, register, 0] in (32 * warp, 32 * warp + 16)
+                for warp in range(4)
+            )
+
+        found = all(any(moved(register, split) for split in range(16)) for register in range(table.shape[2]))
+        seen.add(type(answer).__name__)
+        if isinstance(answer, Unknown):
+            assert not found
+            continue
+        assert isinstance(answer, la.Admitted) == found, (lanes, registers, warps, answer)
+        if found:
+            plan = answer.descriptor
+            assert all(moved(held[0], split) for held, split in zip(plan.registers, plan.split_columns, strict=True))
+            assert answer.certificate.check()
+    assert seen == {"Admitted", "Refused", "Unknown"}
+
+
+def test_96_elements_of_4_bits_are_one_instruction_where_documents_say_so():
+    def ask(text, target="sm_103a", operand="A", **options):
+        given = {"kind": "mxf4", "cta_group": 2} | options
+        return la.admissible(text, f"tcgen05.{operand}", target, "e2m1", **given)
+
+    chunks = "((8,16),(32,3)):((32,256),(1,4096))"
+    assert (ask(chunks).descriptor.k, len(ask(chunks).descriptor.tiles)) == (96, 1)
+    for text in (chunks, "Sw<3,5,3> o 0 o (128,96):(256,1)", "Sw<2,5,3> o 0 o (128,96):(128,1)"):
+        answer = ask(text)
+        assert isinstance(answer, la.Admitted), answer
+        assert answer.certificate.check()
+        assert (
+            ask(text, "sm_100a").rules == ask(text, cta_group=1).rules == ask(text, sparse=True).rules == ("TCGEN05_K",)
+        )
+    assert isinstance(ask("Sw<3,5,3> o 0 o (128,288):(512,1)"), la.Refused | Unknown)
+    assert ask("(64,96):(96,1)").rules == ("TCGEN05_ROWS",)
