@@ -39,6 +39,7 @@ from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.lattice import FAR, together
 from layoutalg.synth.tensormap.listed import carried as carried_by
 from layoutalg.synth.tensormap.pitches import Fit, fits
+from layoutalg.synth.tensormap.xors import mixed_bit
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.registry import lookup
@@ -182,7 +183,7 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
         elif request.align_bytes < _PERIOD and any(isinstance(one, Fit) for one in _fits(request, most, _PERIOD)):
             text = f"its swizzle XORs address bits that a base aligned to {request.align_bytes} bytes leaves open"
             return _refused(request, Broken("SMEM_ALIGN", text), {}, (_ALIGNED,))
-        return _refused(request, misfit, *_help(request, direction))
+        return _refused(request, _told(request, misfit), *_help(request, direction))
     ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
         answer = _tried(request, direction, strides, most)
@@ -216,6 +217,14 @@ def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int
             if isinstance(answer, Admitted):
                 return answer
     return None
+
+
+def _told(request: Request, misfit: Broken) -> Broken:
+    """Return why no box fits, with the offset bit that is an exclusive or no swizzle undoes, where there is one."""
+    mixed = mixed_bit(request.offsets, request.element_bytes)
+    if mixed is None or misfit.rule in ("SMEM_INJECTIVE", "SMEM_CAP", "SMEM_ALIGN", "ISSUES"):
+        return misfit
+    return Broken(misfit.rule, f"{misfit.reason}; {mixed}", {**misfit.witness, "output_bit": mixed.bit})
 
 
 def _of_one_tile(request: Request, direction: str, found: Iterable[Fit]) -> Admission:

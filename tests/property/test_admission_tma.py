@@ -416,3 +416,35 @@ def test_pitches_that_keep_elements_apart_against_enumeration():
         assert found is None or meets(found)
         seen.add((apart, found is None))
     assert len(seen) == 4
+
+
+def test_a_refusal_names_the_offset_bit_of_an_exclusive_or():
+    rng = random.Random(12)
+    named = 0
+    for _ in range(150):
+        size, bits = rng.choice((1, 2, 4, 8)), rng.choice((6, 7, 8))
+        low = size.bit_length() - 1
+        columns = [1 << bit for bit in range(bits)]
+        tail = columns[4 - low :]
+        rng.shuffle(tail)
+        columns[4 - low :] = tail
+        for _ in range(rng.randint(0, 2)):
+            one, two = rng.sample(range(bits), 2)
+            columns[one] ^= columns[two]
+        table = np.zeros((1, 1), dtype=np.int64)
+        for column in columns[:4]:
+            table = np.concatenate((table, table ^ column), axis=1)
+        for column in columns[4:]:
+            table = np.concatenate((table, table ^ column), axis=0)
+        answer = la.admissible(table, "tma", dtype={1: "u8", 2: "f16", 4: "f32", 8: "u64"}[size], distinct=True)
+        if isinstance(answer, la.Refused) and "output_bit" in answer.witness:
+            named += 1
+            bit = answer.witness["output_bit"]
+            assert f"offset bit {bit} is bit " in answer.reasons[0]
+            for swizzle in ("NONE", "128B", "64B", "32B"):  # some bit below 128 bytes is flipped twice behind each
+                undone = tensormap.apply_swizzle(swizzle, np.array(columns) << low)
+                assert max(sum(int(c) >> at & 1 for c in undone) for at in range(7)) > 1
+            assert (bit + low) < 7
+    assert named > 20
+    plain = la.admissible("(64,64):(72,1)", "tma")
+    assert "output_bit" not in plain.witness

@@ -1,0 +1,81 @@
+"""Which bit of a shared address is an exclusive or that no swizzle of the hardware undoes.
+
+Main definitions: ``mixed_bit``.
+
+Main statements: a tile of 2^n elements whose offsets are affine over F2 has columns, the offset bits that each bit of a
+coordinate flips. Behind a swizzle of the hardware a box writes sums of digits, and a sum of digits that is affine over
+F2 flips no offset bit from two coordinate bits. Lines of 128 bytes may be copied one by one, in any order, so that
+offset bits above them do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.tensormap import limits
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class MixedBit:
+    """An offset bit that several coordinate bits flip, behind the swizzle that leaves the fewest of them.
+
+    Args:
+        bit: The offset bit, in elements.
+        swizzle: Name.
+        sources: ``(dimension, bit)`` of the coordinates that flip it.
+    """
+
+    bit: int
+    swizzle: str
+    sources: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        parts = " XOR ".join(f"bit {bit} of dimension {dim}" for dim, bit in self.sources)
+        behind = "" if self.swizzle == "NONE" else f"behind the {self.swizzle} swizzle "
+        return f"{behind}offset bit {self.bit} is {parts}"
+
+
+def mixed_bit(offsets: IntArray, element_bytes: int) -> MixedBit | None:
+    """Return the lowest offset bit below 128 bytes that is an exclusive or under every swizzle of the hardware.
+
+    None where the offsets are not affine over F2, or some swizzle undoes all exclusive ors there.
+
+    Args:
+        offsets: Element offsets of the tile, indexed outermost dimension first.
+        element_bytes: Bytes of an element, a power of two.
+
+    Example:
+        >>> row, column = np.arange(8)[:, None], np.arange(8)[None, :]
+        >>> print(mixed_bit(8 * row + (column ^ row % 2 * 4), 4))
+        offset bit 2 is bit 0 of dimension 0 XOR bit 2 of dimension 1
+        >>> mixed_bit(8 * row + column, 4) is None
+        True
+    """
+    if any(extent & extent - 1 for extent in offsets.shape):
+        return None
+    names, columns = [], []
+    origin = (0,) * offsets.ndim
+    made = offsets[origin].reshape((1,) * offsets.ndim)
+    for dim, extent in enumerate(offsets.shape):
+        for bit in range(extent.bit_length() - 1):
+            at = tuple(1 << bit if axis == dim else 0 for axis in range(offsets.ndim))
+            names.append((dim, bit))
+            columns.append(int(offsets[at] ^ offsets[origin]))
+            made = np.concatenate((made, made ^ columns[-1]), axis=dim)
+    if not np.array_equal(made, offsets):
+        return None
+    low = element_bytes.bit_length() - 1
+    top = limits.SMEM_DESTINATION_ALIGN_BYTES.bit_length() - 1
+    found: list[list[MixedBit]] = []
+    for swizzle in ("NONE", "128B", "64B", "32B"):
+        undone = hardware.apply_swizzle(swizzle, np.array(columns, dtype=np.int64) << low)
+        flips = [[name for name, column in zip(names, undone, strict=True) if column >> bit & 1] for bit in range(top)]
+        found.append([MixedBit(bit - low, swizzle, tuple(held)) for bit, held in enumerate(flips) if len(held) > 1])
+    least = min(found, key=len)
+    return least[0] if least else None
