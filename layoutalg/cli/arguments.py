@@ -230,7 +230,8 @@ def _factorise(commands: argparse._SubParsersAction[Parser]) -> None:
         'layoutalg factorise "(16,64):(64,1)" --json',
     )  # fmt: skip
     command.add_argument("layout", help="layout notation, JSON (a table of offsets), a file of it, or -")
-    command.add_argument("--consumer", default="tma", help="tma or tma.store (default tma)")
+    consumers = "tma, tma.store, ldmatrix..., stmatrix..., ld.shared..., st.shared..., ds_read..., ds_write..."
+    command.add_argument("--consumer", default="tma", help=f"{consumers} (default tma)")
     _of_target(command)
     command.add_argument("--warps", type=_count, default=1, help="warps that a tile is dealt to (default 1)")
     _common(command, limits.PLAN_SECONDS)
