@@ -13,6 +13,7 @@ import numpy as np
 from layoutalg.ask.carriers import carriers
 from layoutalg.ask.consumers import consumer_of
 from layoutalg.ask.fact import Fact, said
+from layoutalg.ask.fragments import fragments
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.proofs.dtypes import dtype_name, element_type
 from layoutalg.proofs.smem import SharedTile, shared_tile
@@ -45,6 +46,7 @@ def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | Non
     if not isinstance(layout, SHARED_LAYOUTS):
         return
     kind = element_type(dtype)
+    yield from fragments(layout, kind.name, target)
     carried = dtype_name(kind.name)
     try:
         shared = shared_tile(layout, tile, hardware.element_bytes(carried))

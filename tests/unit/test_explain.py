@@ -13,7 +13,9 @@ from layoutalg.ask.carriers import ASKED
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.proofs.wgmma import check as check_operand
-from layoutalg.targets.layouts.nvidia import mma_operand
+from layoutalg.targets.layouts.amd import mfma_accumulator
+from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand
+from layoutalg.targets.nvidia.wgmma import register_layout
 from layoutalg.targets.registry import TARGETS, lookup
 from layoutalg.targets.target_model import Absent, model_of
 
@@ -186,3 +188,25 @@ def test_an_explanation_of_a_tile_is_quick() -> None:
             la.explain(layout)
             taken.append(time.process_time() - began)
         assert min(taken) < 0.15  # 20 to 40 ms on a quiet core
+
+
+@pytest.mark.parametrize(
+    ("layout", "dtype", "target", "takes"),
+    [
+        (mma_operand("A", (32, 32), (2, 1), 2), "bf16", "sm_80", "mma.m16n8k16.f32.bf16.A"),
+        (mma_accumulator((32, 32), (2, 1)), "f32", "sm_90a", "mma.m16n8k16.f32.bf16.D"),
+        (register_layout("bf16"), "bf16", "sm_90a", "wgmma.A.registers"),
+        (mfma_accumulator((64, 64), (32, 32), (2, 1)), "f32", "gfx942", "mfma.v_mfma_f32_32x32x8_f16.D"),
+        (mma_accumulator((32, 32), (2, 1)), "f32", "gfx942", None),
+    ],
+)
+def test_layouts_of_registers_are_asked_of_matrix_instructions(
+    layout: object, dtype: str, target: str, takes: str | None
+) -> None:
+    told = la.explain(layout, dtype, target)["registers"]
+    if takes is None:
+        assert told["verdict"] == "inadmissible"
+        return
+    assert takes in told["consumers"]
+    for consumer in told["consumers"]:
+        assert isinstance(la.admissible(layout, consumer, target, dtype), la.Admitted), consumer
