@@ -186,8 +186,6 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
 
 def _check_issues(plan: TensorMapPlan) -> None:
     """Shared-memory destinations are where the engine can reach them."""
-    if plan.tensor_map.interleave != "NONE" and plan.direction == "store":
-        raise MismatchError("interleaved stores are not modelled", field="interleave", got=plan.tensor_map.interleave)
     for index, issue in enumerate(plan.issues):
         if issue.smem_offset_bytes < 0 or issue.smem_offset_bytes % limits.SMEM_DESTINATION_ALIGN_BYTES:
             raise MismatchError(
@@ -358,7 +356,8 @@ def _check_store(plan: TensorMapPlan, oob: str) -> None:
     ordered = np.sort(relative, axis=None)
     if bool((ordered[1:] == ordered[:-1]).any()):
         raise MismatchError("two tile elements are stored to one global address", tile_elements=relative.size)
-    inner_bytes = plan.tensor_map.dims[0] * hardware.element_bytes(plan.tensor_map.dtype)
+    tm = plan.tensor_map  # slices are whole chunks
+    inner_bytes = tm.dims[0] * SLICES.get(tm.interleave, hardware.element_bytes(tm.dtype))
     if inner_bytes % limits.STORE_CHUNK_BYTES:
         raise MismatchError(
             "a store writes whole chunks, and the last one would run past the inner bound",

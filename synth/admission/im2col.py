@@ -30,11 +30,13 @@ from layoutalg.synth.broken import Broken
 from layoutalg.synth.im2col import map_of, proved_plan
 from layoutalg.synth.im2col.columns import Cut, columns, most_channels
 from layoutalg.targets.model import Violation
+from layoutalg.targets.nvidia.im2col import Im2colMap, store_violations
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap import apply_swizzle, element_bytes
+from layoutalg.targets.nvidia.tensormap.limits import STORE_CHUNK_BYTES
 from layoutalg.targets.registry import lookup
 
-CONSUMERS = ("tma.im2col", "tma.im2col.load")
+CONSUMERS = ("tma.im2col", "tma.im2col.load", "tma.im2col.store")
 _CONVOLUTION = ("filter", "stride", "dilation", "padding", "padding_after")
 _PERIOD = 1024
 _ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD} bytes: align_bytes={_PERIOD}")
@@ -73,8 +75,12 @@ def find(request: Request) -> Admission:
     if isinstance(cuts, Broken):
         aligned = (_ALIGNED,) if cuts.rule == "SMEM_ALIGN" and request.align_bytes < _PERIOD else ()
         return _refused(request, cuts, (*aligned, *_dense(request, problem)))
-    plan = _planned(problem, cuts)
+    plan = _planned(problem, cuts, _stores(request))
     return _admitted(request, plan) if isinstance(plan, ConvolutionPlan) else _broken(request, problem, cuts, plan)
+
+
+def _stores(request: Request) -> bool:
+    return request.consumer.endswith(".store")
 
 
 def _problem(request: Request) -> ConvolutionProblem:
@@ -86,7 +92,7 @@ def _problem(request: Request) -> ConvolutionProblem:
             raise CHECK.malformed("tensor", f"must be given with {', '.join(options)}", None)
         grain = 16 // request.element_bytes
         shape = (pixels // 64 + 1, 8, 8, -(-channels // grain) * grain)
-        options = {"filter": (3, 3), "padding": (1, 1)}
+        options = {"filter": (1, 1)} if _stores(request) else {"filter": (3, 3), "padding": (1, 1)}
         return ConvolutionProblem(
             Tensor(shape, None, str(request.dtype.tensormap), 256), pixels=pixels, channels=channels,
             target=request.target, **options,
@@ -101,20 +107,32 @@ def _problem(request: Request) -> ConvolutionProblem:
     return ConvolutionProblem(tensor, pixels=pixels, channels=channels, target=request.target, **options)
 
 
-def _planned(problem: ConvolutionProblem, cuts: list[Cut]) -> ConvolutionPlan | tuple[Violation, ...]:
+def _planned(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -> ConvolutionPlan | tuple[Violation, ...]:
     """Return the plan of the first grid that has a map, or what the grid breaks that breaks least."""
     least: tuple[Violation, ...] = ()
     for column, issues in cuts:
-        plan = proved_plan(problem, map_of(problem, column), issues)
+        tm = map_of(problem, column)
+        plan = (tuple(_of_stores(problem, tm)) if store else ()) or proved_plan(problem, tm, issues)
         if isinstance(plan, ConvolutionPlan):
             return plan
         least = least if least and len(least) <= len(plan) else plan
     return least
 
 
+def _of_stores(problem: ConvolutionProblem, tm: Im2colMap) -> Iterator[Violation]:
+    """Yield what keeps a store from writing exactly the tile's elements."""
+    yield from store_violations(tm, ())
+    if max(problem.filter) > 1:
+        yield Violation("IM2COL_OFFSET", f"a store adds no offsets for the taps of a filter {problem.filter}", "filter")
+    inner = tm.dims[0] * element_bytes(tm.dtype)
+    if inner % STORE_CHUNK_BYTES:
+        text = f"pixels of {inner} bytes: a store writes whole {STORE_CHUNK_BYTES}-byte chunks, past their channels"
+        yield Violation("STORE_CHUNK", text, "dims", 0)
+
+
 def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
     statement = {"f": document(table(plan).reshape(-1)), "g": document(request.offsets.reshape(-1))}
-    claim = f"{len(plan.issues)} im2col loads put the tile where it is asked for"
+    claim = f"{len(plan.issues)} im2col copies have the tile where it is asked for"
     try:
         seal = proved("equality", statement, [{"by": "table"}], claim)
     except BudgetError as error:
@@ -125,12 +143,12 @@ def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
 def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], found: tuple[Violation, ...]) -> Refused:
     """Return the rules that keep the convolution from having a map of these columns."""
     rules, reasons = tuple(one.rule for one in found), tuple(one.message for one in found)
-    repairs = tuple(_of_convolution(problem, cuts))
+    repairs = tuple(_of_convolution(problem, cuts, _stores(request)))
     name = request.dtype.name
     return Refused(request.consumer, request.target, name, rules, reasons, {}, repairs)
 
 
-def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut]) -> Iterator[Repair]:
+def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -> Iterator[Repair]:
     """Yield changes of the tensor with which the tile was planned."""
     size = 16 // element_bytes(problem.tensor.dtype)
     *outer, channels = problem.tensor.shape
@@ -138,7 +156,7 @@ def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut]) -> Iterator[Re
     for extent in reversed((*outer[1:], -(-channels // size) * size)):
         strides.insert(0, strides[0] * extent)
     other = replace(problem, tensor=Tensor(problem.tensor.shape, tuple(strides), problem.tensor.dtype, 256))
-    if other.tensor.strides != problem.tensor.strides and isinstance(_planned(other, cuts), ConvolutionPlan):
+    if other.tensor.strides != problem.tensor.strides and isinstance(_planned(other, cuts, store), ConvolutionPlan):
         yield Repair("store the tensor by rows", f"channels next to each other, strides {tuple(strides)}")
 
 
@@ -153,7 +171,7 @@ def _dense(request: Request, problem: ConvolutionProblem) -> Iterator[Repair]:
         k, p = np.arange(channels), np.arange(pixels)[:, None]
         linear = (p * width + k % width + k // width * width * pixels) * size
         cuts = columns(apply_swizzle(swizzle, linear) // size, size, request.align_bytes)
-        if isinstance(cuts, list) and isinstance(_planned(problem, cuts), ConvolutionPlan):
+        if isinstance(cuts, list) and isinstance(_planned(problem, cuts, _stores(request)), ConvolutionPlan):
             form = f"({pixels},({width},{channels // width})):({width},(1,{width * pixels}))"
             if channels == width:
                 form = f"({pixels},{width}):({width},1)"

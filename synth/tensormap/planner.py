@@ -206,9 +206,8 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
         because = "interleaved maps are looked for from the digits of a tile, not from its table"
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
     hard = hard_violations(stated)
-    if hard or stated.direction == "store":
-        model = Violation("INTERLEAVE_MODEL", "what stores of interleaved tiles write is not modelled", "direction")
-        return hard or [model]
+    if hard:
+        return hard
     task = _Task(stated, replace(stated, oob_required="lost"), documented_only)
     found: TensorMapPlan | None = None
     for proposal in sliced_plans(stated, interleave):

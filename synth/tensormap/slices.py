@@ -66,7 +66,7 @@ def sliced_plans(stated: TensorMapProblem, interleave: str) -> list[TensorMapPla
     """Return plans with an interleaved map that the checker is to judge, the fewest issues first.
 
     Args:
-        stated: A problem of a load.
+        stated: A problem.
         interleave: ``"16B"`` or ``"32B"``.
     """
     found = []
@@ -249,7 +249,8 @@ def _assembled(
     low = sum(low * stride for (low, _), stride in zip(problem.bounds, problem.global_strides, strict=True))
     tensor_map = hardware.TensorMap(
         dtype, tuple(rows), tuple(strides[1:]), tuple(box for box, _ in boxes), tuple(step for _, step in boxes),
-        interleave, problem.swizzle, "128B", problem.oob_fill, (problem.base_elem_offset + low) * problem.element_bytes,
+        interleave, problem.swizzle, "128B", problem.oob_fill if problem.direction == "load" else "ZERO",
+        (problem.base_elem_offset + low) * problem.element_bytes,
     )  # fmt: skip
     if hardware.violations(tensor_map, target=problem.arch) or problem.base_align_bytes % unit:
         return None

@@ -143,6 +143,25 @@ def test_refusals_name_the_rule(layout: str, options: dict[str, object], rule: s
     assert rule in found.rules
 
 
+def test_stores() -> None:
+    found = la.admissible("Sw<3,3,3> o 0 o (128,64):(64,1)", "tma.im2col.store", tensor=TENSOR, stride=(2, 2))
+    assert isinstance(found, la.Admitted)
+    tm = found.descriptor.tensor_map
+    memory = np.zeros(8 * 56 * 56 * 128 * 2, np.uint8)
+    image = np.random.default_rng(1).integers(1, 256, 1 << 14, dtype=np.uint8)
+    start = found.descriptor.start(found.descriptor.issues[0], 100, 64)
+    im2col.im2col_store(tm, start, memory, image)
+    back = np.zeros(1 << 14, np.uint8)
+    im2col.im2col_load(tm, start, (0, 0), memory, back)
+    assert np.array_equal(back, image)
+    assert np.count_nonzero(memory) == image.size
+    assert la.admissible("(128,64):(64,1)", "tma.im2col.store")
+    padded = la.admissible("(128,64):(64,1)", "tma.im2col.store", tensor=TENSOR, filter=(3, 3), padding=(1, 1))
+    assert {"IM2COL_STORE_BOX", "IM2COL_OFFSET"} <= set(padded.rules)
+    cut = la.admissible("(128,56):(56,1)", "tma.im2col.store", tensor=((8, 9, 9, 60), (5184, 576, 64, 1), "bf16"))
+    assert cut.rules == ("STORE_CHUNK",)
+
+
 def test_the_repair_of_a_tensor_is_planned() -> None:
     found = la.admissible("(128,64):(64,1)", "tma.im2col", tensor=((8, 56, 56, 60), None, "bf16"))
     assert [repair.name for repair in found.repairs] == ["store the tensor by rows"]

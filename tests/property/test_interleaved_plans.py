@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,6 +92,34 @@ def test_every_plan_moves_what_is_asked(seed: int) -> None:
         more += len(plan.issues) > 1
     assert planned > 12
     assert more > 0
+
+
+def test_stores_write_exactly_the_tile() -> None:
+    rng = random.Random(9)
+    stored = 0
+    while stored < 12:
+        try:
+            problem = replace(sliced_problem(rng), direction="store")
+            plan = synthesize_tensormap(problem, interleave=rng.choice(("16B", "32B")), repair=False)
+        except (MalformedError, RepresentabilityError, InadmissibleError):
+            continue
+        stored += 1
+        assert check(plan)
+        origin = [
+            m * rng.randint(0, max(0, (high - 1) // m)) if m else 0
+            for m, (_, high) in zip(problem.origin_multiple, problem.bounds, strict=True)
+        ]
+        image = np.random.default_rng(3).integers(1, 256, plan.smem_bytes + 64, dtype=np.uint8) & 0x3F
+        memory = np.full(problem.byte_span()[1] + 64, 0xA5, np.uint8)
+        wanted = memory.copy()
+        for issue, coords in zip(plan.issues, plan.coordinates(origin), strict=True):
+            tensormap.tile_store(plan.tensor_map, coords, memory, image, issue.smem_offset_bytes)
+        element, inside = problem.elements(origin)
+        each = np.arange(problem.element_bytes)
+        wanted[element[inside][:, None] * problem.element_bytes + each] = image[
+            problem.addresses()[inside][:, None] + each
+        ]
+        assert np.array_equal(memory, wanted), (plan, origin)
 
 
 def test_a_map_with_slices_carries_what_no_plain_map_does() -> None:

@@ -107,6 +107,32 @@ def test_every_recorded_load(name: str) -> None:
     assert (faulted > 100) == (name == "im2col_loads_dev.npz")
 
 
+def test_every_recorded_store() -> None:
+    data = stored("im2col_stores_dev.npz")
+    images = dict(zip(data["rows"].tolist(), data["images"], strict=True))
+    source = (np.arange(8192, dtype=np.uint32) + np.uint32(0x40000000)).view(np.uint8)
+    ran = faulted = 0
+    for i, group in enumerate(data["group"].tolist()):
+        p = data["params"][i].tolist()
+        p[2] += 4096
+        coords, window = data["coords"][i].tolist()[: p[1]], np.full(40960, 0xA5, np.uint8)
+        store = (im2col.im2col_store, from_row(p)) if data["mode"][i] == "im2col" else (
+            tensormap.tile_store, batch.from_row(p[:26]))  # fmt: skip
+        call = functools.partial(store[0], store[1], coords, window, source, int(data["offset"][i]))  # type: ignore[arg-type]
+        if data["fault"][i]:
+            faulted += 1
+            with pytest.raises(TargetRuleError, match=r"IM2COL_STORE_BOX|IM2COL_START|STORE"):
+                call()
+            continue
+        ran += 1
+        call()
+        found = hashlib.blake2b(window.tobytes(), digest_size=8).digest()
+        assert int.from_bytes(found, "little") == int(data["digest"][i]), (group, i)
+        if i in images:
+            assert np.array_equal(window, images[i])
+    assert (ran, faulted) == (1112, 107)
+
+
 def test_offsets_beyond_their_fields_are_refused() -> None:
     tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64)
     with pytest.raises(TargetRuleError, match="IM2COL_OFFSET"):

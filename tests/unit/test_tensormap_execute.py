@@ -223,9 +223,9 @@ def test_fill_and_conversion() -> None:
         tensormap.load_convert("u4_align8", np.zeros(8, np.uint8))
     with pytest.raises(MalformedError, match="LA327"):
         tensormap.load_convert("tf32", np.zeros(6, np.uint8))
-    with pytest.raises(TargetRuleError, match="INTERLEAVE_MODEL"):
+    with pytest.raises(TargetRuleError, match="LA328"):
         tensormap.tile_store(
-            TensorMap("u8", (16,) * 3, (32,) * 2, (16, 1, 1), interleave="32B"), (0,) * 3, ramp(1024), poison(2048)
+            TensorMap("u8", (16,) * 3, (32,) * 2, (16, 1, 1), interleave="32B"), (0, -1, 0), ramp(1024), poison(2048)
         )
     with pytest.raises(MalformedError, match="LA302"):
         tensormap.transaction_bytes(TensorMap("u8", (16,) * 2, (16,), (16, 1), interleave="32B"))

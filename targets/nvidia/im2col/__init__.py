@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from layoutalg.targets.nvidia.im2col.checks import (
     require_accepted,
+    store_violations,
     use_violations,
     violations,
     wide_use_violations,
@@ -18,6 +19,7 @@ from layoutalg.targets.nvidia.im2col.checks import (
 from layoutalg.targets.nvidia.im2col.encoding import FIELDS, column_bytes, decode, encode
 from layoutalg.targets.nvidia.im2col.execute import (
     im2col_load,
+    im2col_store,
     load_bytes,
     pixel_addresses,
     pixel_places,
@@ -39,7 +41,7 @@ from layoutalg.targets.nvidia.im2col.rules import RULES
 
 __all__ = [
     "CORNER_RANGES", "FIELDS", "MAX_CHANNELS", "MAX_PIXELS", "OFFSET_LIMITS", "RULES", "WIDE_SWIZZLES", "Im2colMap",
-    "Im2colWideMap", "column_bytes", "decode", "encode", "im2col_load", "layout", "load_bytes", "pixel_addresses",
-    "pixel_places", "require_accepted", "require_use", "row_bytes", "row_pitch_bytes", "use_violations", "violations",
-    "wide_use_violations",
+    "Im2colWideMap", "column_bytes", "decode", "encode", "im2col_load", "im2col_store", "layout", "load_bytes",
+    "pixel_addresses", "pixel_places", "require_accepted", "require_use", "row_bytes", "row_pitch_bytes",
+    "store_violations", "use_violations", "violations", "wide_use_violations",
 ]  # fmt: skip

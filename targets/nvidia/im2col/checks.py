@@ -1,6 +1,7 @@
 """Which rules an im2col map, or one load through it, breaks.
 
-Main definitions: ``violations``, ``use_violations``, ``wide_use_violations``, ``require_accepted``.
+Main definitions: ``violations``, ``use_violations``, ``store_violations``, ``wide_use_violations``,
+``require_accepted``.
 
 Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
 
@@ -129,6 +130,34 @@ def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int])
         if not 0 <= offset <= limit:
             message = f"offsets[{j}] = {offset} is outside 0..{limit} at rank {tm.rank}"
             found.append(Violation("IM2COL_OFFSET", message, "offsets", j))
+    return tuple(found)
+
+
+def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, ...]:
+    """Return the rules of stores alone that a store through an im2col map breaks.
+
+    Args:
+        tm: The map.
+        coords: Start coordinates; empty to ask the map alone.
+
+    Example:
+        >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, 0), (0, -1), 8, 64)
+        >>> [entry.rule for entry in store_violations(tm, (0, -1, 0, 0))]
+        ['IM2COL_STORE_BOX', 'STORE']
+
+    Source: measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
+    """
+    require_im2col(tm, "store_violations")
+    found = []
+    for name, corner, sign in (("lower_corner", tm.lower_corner, -1), ("upper_corner", tm.upper_corner, 1)):
+        for j, value in enumerate(corner):
+            if value * sign > 0:
+                message = f"{name}[{j}] = {value} leads out of the tensor; the box of a store lies inside it"
+                found.append(Violation("IM2COL_STORE_BOX", message, name, j))
+    for mode, start in enumerate(coords):
+        if start < 0:
+            message = f"coords[{mode}] = {start} is negative; the device raises an illegal instruction"
+            found.append(Violation("STORE", message, "coords", mode))
     return tuple(found)
 
 

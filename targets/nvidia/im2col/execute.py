@@ -1,8 +1,8 @@
 """What one im2col load does, byte by byte: the pixels it visits and the image it leaves.
 
-Main definitions: ``pixel_places``, ``load_bytes``, ``row_pitch_bytes``, ``im2col_load``.
+Main definitions: ``pixel_places``, ``load_bytes``, ``row_pitch_bytes``, ``im2col_load``, ``im2col_store``.
 
-Main statements: ``im2col_load`` reproduces every byte of the loads recorded on a device.
+Main statements: ``im2col_load`` and ``im2col_store`` reproduce every byte of the copies recorded on a device.
 
 Mathematically: pixel 0 is visited at the start coordinate. From one pixel to the next the corner steps along W by the
 element stride; past the box's end it returns to the box's first place and steps along H, then D, then N (by the element
@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError
-from layoutalg.targets.nvidia.im2col.checks import require_accepted, use_violations
+from layoutalg.targets.nvidia.im2col.checks import require_accepted, store_violations, use_violations
 from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import SLICE_BYTES, element_bytes
 from layoutalg.targets.nvidia.tensormap.fields import checked_ints, malformed
-from layoutalg.targets.nvidia.tensormap.rows import gathered, put_rows, require_buffer, require_destination
+from layoutalg.targets.nvidia.tensormap.rows import gathered, put_chunks, put_rows, require_buffer, require_destination
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -178,18 +178,70 @@ def im2col_load(
     return load_bytes(tm)
 
 
-def require_use(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) -> None:
-    """Raise LA857 where a load breaks a rule of its use; a start outside the box raises an illegal instruction.
+def im2col_store(tm: Im2colMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes, smem_offset_bytes: int = 0) -> int:
+    """Store one column from shared into global memory, in place, and return the bytes of the column.
+
+    Mathematically: the load with no offsets read backwards: each pixel inside the tensor is written, in whole chunks of
+    16 bytes where its channels end inside one; what lies outside is not.
+
+    Args:
+        tm: The map; its box must lie inside the tensor.
+        coords: As for ``im2col_load``, none negative.
+        memory: Global memory, one-dimensional contiguous writable uint8.
+        image: Shared memory, one-dimensional contiguous uint8; byte 0 has an address aligned to 1024.
+        smem_offset_bytes: Where the column starts in ``image``, a multiple of 128.
+
+    Raises:
+        RefusedMapError: LA852. TargetRuleError: LA322, LA323, LA324, LA857. MalformedError: LA327, LA850.
+
+    Example:
+        >>> memory, image = np.zeros(128, np.uint8), np.arange(128, dtype=np.uint8)
+        >>> im2col_store(Im2colMap("u8", (16, 4, 2), (16, 64), (1,), (0,), 16, 3), (0, 2, 0), memory, image)
+        48
+        >>> memory[[16, 32, 48, 64, 80]].tolist()
+        [0, 0, 16, 0, 32]
+
+    Laws: reproduces every recorded store byte for byte.
+    Source: measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
+    """
+    if not isinstance(tm, Im2colMap):
+        raise malformed("LA850", "im2col_store needs an Im2colMap", f"got a {type(tm).__name__}")
+    require_accepted(tm, "im2col_store")
+    starts, none = checked_ints("coords", coords, "LA850"), (0,) * (tm.rank - 2)
+    require_use(tm, starts, none, store=True)
+    require_buffer("memory", memory, writable=True)
+    require_buffer("image", image, writable=False)
+    count, pitch, width = tm.pixels_per_column, row_pitch_bytes(tm), row_bytes(tm)
+    offset = require_destination(smem_offset_bytes, count * pitch, image)
+    address, inside = pixel_addresses(tm, starts, none)
+    chunks = np.arange(0, width, 16, dtype=np.int64)
+    kept = np.broadcast_to(inside[:, None], (count, chunks.size))
+    if tm.interleave == "NONE":
+        size = element_bytes(tm.dtype)
+        kept = kept & (starts[0] * size + chunks < tm.dims[0] * size)
+        address = address + starts[0] * size
+    put_chunks(tm.swizzle, memory, address[:, None] + chunks, kept, image, offset, pitch)
+    return width * count
+
+
+def require_use(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], *, store: bool = False) -> None:
+    """Raise LA857 where a copy breaks a rule of its use; a start outside the box raises an illegal instruction.
 
     Raises: MalformedError: LA850. TargetRuleError: LA857.
     """
-    found = list(use_violations(tm, coords, offsets))
+    found = [*use_violations(tm, coords, offsets), *(store_violations(tm, coords) if store else ())]
     if not all(-_COORD_LIMIT <= start < _COORD_LIMIT for start in coords):
         raise malformed("LA850", "a coordinate does not fit a signed 32-bit integer", f"coords = {tuple(coords)}")
     if found:
         because = "; ".join(str(entry) for entry in found)
         where = (repr(tm),)
         raise TargetRuleError(
-            Diagnostic("LA857", "an im2col load breaks a rule", where, because, source="rule " + found[0].rule),
+            Diagnostic(
+                "LA857",
+                f"an im2col {'store' if store else 'load'} breaks a rule",
+                where,
+                because,
+                source="rule " + found[0].rule,
+            ),
             found[0].rule,
         )

@@ -31,7 +31,7 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     row_pitch_bytes,
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_int, checked_ints, malformed
-from layoutalg.targets.nvidia.tensormap.interleave import interleaved_load
+from layoutalg.targets.nvidia.tensormap.interleave import interleaved_load, interleaved_store
 from layoutalg.targets.nvidia.tensormap.limits import MAX_DIM, SMEM_DESTINATION_ALIGN_BYTES, STORE_CHUNK_BYTES
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -125,8 +125,9 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
     unchanged for every type, and what lies outside the tensor is not written, except that rows are written in whole
     16-byte chunks: where ``dims[0]`` ends inside a chunk, the rest of that chunk is written from the image too.
 
-    Measured: swizzles NONE, 32B, 64B, 128B; element strides; upper edges; chunks; sources aligned to 128 bytes. Not
-    known and refused: interleave, NaN and infinities of the tf32 and flush-to-zero types, elements that overlap.
+    Measured: swizzles NONE, 32B, 64B, 128B; element strides; upper edges; chunks; sources aligned to 128 bytes;
+    slices of interleaved tiles. Not
+    known and refused: NaN and infinities of the tf32 and flush-to-zero types, elements that overlap.
 
     Args:
         tm: The map; ``base_address`` is a byte offset into ``memory``.
@@ -139,7 +140,7 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
         Bytes of the whole tile, elements out of bounds included.
 
     Raises:
-        RefusedMapError: LA320. TargetRuleError: LA304, LA321 to LA325, LA331, LA328, LA329. MalformedError: LA326,
+        RefusedMapError: LA320. TargetRuleError: LA321 to LA325, LA331, LA328, LA329. MalformedError: LA326,
         LA327.
 
     Example:
@@ -152,6 +153,12 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
     Laws: storing what ``tile_load`` loaded leaves memory unchanged where rows end on chunks.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0); PTX ISA 9.1 section 9.7.9.27.
     """
+    if isinstance(tm, TensorMap) and tm.interleave != "NONE":
+        require_accepted(tm, "tile_store", "LA320")
+        _require_executable(tm)
+        starts = _checked_coords(tm, coords)
+        _require_above(starts)
+        return interleaved_store(tm, starts, memory, image, smem_offset_bytes)
     window = _window(tm, coords, memory, image, smem_offset_bytes, "tile_store")
     rows = _get_rows(tm, window, image, smem_offset_bytes)
     if not window.empty:
@@ -170,9 +177,6 @@ def _window(
     if not isinstance(tm, TensorMap):
         raise malformed("LA300", f"{call} needs a TensorMap", f"got a {type(tm).__name__}")
     require_accepted(tm, call, "LA320")
-    if tm.interleave != "NONE":  # tile_load does not come here with one
-        because = "what stores of interleaved tiles move is not known"
-        raise refused("LA304", f"{call} does not know interleave {tm.interleave!r}", because, "INTERLEAVE_MODEL")
     starts = _checked_coords(tm, coords)
     _require_executable(tm)
     load = call == "tile_load"
@@ -185,13 +189,18 @@ def _window(
             "not a multiple of 16; the device raises an illegal instruction"
         )
         raise refused("LA321", "the inner start coordinate is not aligned", because, "BOX_ADDR")
-    if not load and min(starts) < 0:
-        because = f"coords = {starts}; the device raises an illegal instruction"
-        raise refused("LA328", "a store starts at a negative coordinate", because, "STORE")
+    if not load:
+        _require_above(starts)
     window = _geometry(tm, starts, element, 1 if load else STORE_CHUNK_BYTES)
     _require_memory(tm, window, memory)
     _require_image(tm, window, image, smem_offset_bytes)
     return window
+
+
+def _require_above(starts: tuple[int, ...]) -> None:
+    if min(starts) < 0:
+        because = f"coords = {starts}; the device raises an illegal instruction"
+        raise refused("LA328", "a store starts at a negative coordinate", because, "STORE")
 
 
 def _require_executable(tm: TensorMap) -> None:

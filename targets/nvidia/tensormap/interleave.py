@@ -1,7 +1,7 @@
 """Interleaved tiled maps: a tensor of slices of 16 or 32 bytes of channels, as layouts like N C/8 H W 8 are.
 
 Main definitions: ``slice_bytes``, ``slice_counts``, ``interleaved_bytes``, ``interleaved_places``,
-``interleaved_load``.
+``interleaved_load``, ``interleaved_store``.
 
 Mathematically: the unit is the slice: mode 0 counts slices that lie 16 (32) bytes apart, mode i >= 1 steps by
 ``strides_bytes[i - 1]``. Along the last mode but one, that of the slices of channels, a box holds one slice whatever it
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from layoutalg.targets.nvidia.tensormap.facts import SLICE_BYTES, loaded_counts, transaction_bytes, unit_bytes
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, malformed
-from layoutalg.targets.nvidia.tensormap.rows import gathered, put_rows, require_buffer, require_destination
+from layoutalg.targets.nvidia.tensormap.rows import gathered, put_chunks, put_rows, require_buffer, require_destination
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -101,4 +101,19 @@ def interleaved_load(tm: TensorMap, coords: Sequence[int], memory: Bytes, image:
     address, inside = interleaved_places(tm, coords)
     rows = gathered(tm.dtype, tm.oob_fill, memory, address[:, None], inside[:, None], slice_bytes(tm))
     put_rows(rows, slice_bytes(tm), tm.swizzle, image, offset)
+    return total
+
+
+def interleaved_store(tm: TensorMap, coords: Sequence[int], memory: Bytes, image: Bytes, smem_offset_bytes: int) -> int:
+    """Store one interleaved tile in place: the slices inside the tensor; return the bytes of the tile.
+
+    Raises: TargetRuleError: LA322, LA323, LA324. MalformedError: LA327.
+    """
+    require_buffer("memory", memory, writable=True)
+    require_buffer("image", image, writable=False)
+    total, unit = interleaved_bytes(tm), slice_bytes(tm)
+    offset = require_destination(smem_offset_bytes, total, image)
+    address, inside = interleaved_places(tm, coords)
+    to = address[:, None] + np.arange(0, unit, 16, dtype=np.int64)
+    put_chunks(tm.swizzle, memory, to, np.broadcast_to(inside[:, None], to.shape), image, offset, unit)
     return total

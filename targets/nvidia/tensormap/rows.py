@@ -1,6 +1,6 @@
 """Rows of one copy: gathered from global memory, filled where they leave the tensor, put into shared memory.
 
-Main definitions: ``gathered``, ``put_rows``, ``require_buffer``, ``require_destination``.
+Main definitions: ``gathered``, ``put_rows``, ``put_chunks``, ``require_buffer``, ``require_destination``.
 
 Implementation notes: shared by the modes whose rows do not form one strided box: im2col and interleaved tiles.
 """
@@ -53,6 +53,24 @@ def put_rows(rows: Bytes, pitch: int, swizzle: str, image: Bytes, offset: int) -
     at = offset + pitch * np.arange(count, dtype=np.int64)[:, None] + np.arange(0, width, 16, dtype=np.int64)
     chunks = apply_swizzle(swizzle, at) >> 4
     image[: image.size // 16 * 16].reshape(-1, 16)[chunks.reshape(-1)] = rows.reshape(-1, 16)
+
+
+def put_chunks(
+    swizzle: str, memory: Bytes, to: Ints, kept: npt.NDArray[np.bool_], image: Bytes, offset: int, pitch: int
+) -> None:
+    """Write the 16-byte chunks of rows of shared memory to global addresses, int64[rows, chunks], where they are kept.
+
+    Raises: TargetRuleError: LA322.
+    """
+    at = offset + pitch * np.arange(to.shape[0], dtype=np.int64)[:, None] + 16 * np.arange(to.shape[1], dtype=np.int64)
+    places = to[kept]
+    if places.size:
+        low, high = int(places.min()), int(places.max()) + 16
+        if low < 0 or high > memory.size:
+            because = f"the tile touches bytes {low}..{high - 1}, memory holds 0..{memory.size - 1}"
+            raise refused("LA322", "an element lies outside memory", because, "MEMORY_RANGE")
+        each = np.arange(16)
+        memory[places[:, None] + each] = image[apply_swizzle(swizzle, at)[kept][:, None] + each]
 
 
 def require_buffer(name: str, buffer: Any, *, writable: bool) -> None:
