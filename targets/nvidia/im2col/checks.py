@@ -140,6 +140,8 @@ def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, .
         tm: The map.
         coords: Start coordinates; empty to ask the map alone.
 
+    Raises: MalformedError: LA850.
+
     Example:
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, 0), (0, -1), 8, 64)
         >>> [entry.rule for entry in store_violations(tm, (0, -1, 0, 0))]
@@ -154,7 +156,7 @@ def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, .
             if value * sign > 0:
                 message = f"{name}[{j}] = {value} leads out of the tensor; the box of a store lies inside it"
                 found.append(Violation("IM2COL_STORE_BOX", message, name, j))
-    for mode, start in enumerate(coords):
+    for mode, start in enumerate(checked_ints("coords", coords, "LA850")):
         if start < 0:
             message = f"coords[{mode}] = {start} is negative; the device raises an illegal instruction"
             found.append(Violation("STORE", message, "coords", mode))
