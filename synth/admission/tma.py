@@ -72,6 +72,8 @@ MOST_FITS = 256
 """Proposals of pitches that are listed."""
 TRIED = 6
 """Different pitches that the planner tries."""
+TRIED_SECONDS = 3.0
+"""Time of the planner for each of them."""
 _PERIOD = 1024
 _ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD} bytes: align_bytes={_PERIOD}")
 
@@ -209,8 +211,8 @@ def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int
         if request.options.get("distinct") and together(problem.global_strides, problem.tile) is not None:
             continue
         try:
-            made = synthesize_tensormap(problem, repair=False)
-        except InadmissibleError:
+            made = synthesize_tensormap(problem, repair=False, budget_seconds=TRIED_SECONDS)
+        except (InadmissibleError, BudgetError):  # a tensor that is one tile decides
             continue
         if most is None or len(made.issues) <= most:
             answer = _admitted(request, made)
