@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from layoutalg import cute
 from layoutalg.bridges.linear import to_linear
+from layoutalg.bridges.listed import looked_up, read
 from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, Call, checked, lowered, normal
 from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
@@ -42,6 +43,7 @@ from layoutalg.ground.errors import (
     shown,
 )
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.operators import after, rule_for
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, permute
@@ -58,6 +60,7 @@ NAMES = {
     IntegerLayout: "integer",
     HierarchicalLayout: "hierarchical",
     PiecewiseLayout: "piecewise",
+    ListedLayout: "table",
 }
 
 SMALL = 128
@@ -97,8 +100,8 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
     Mathematically: c -> outer(inner(c)) on the coordinates c of ``inner``.
 
     Args:
-        outer: A layout of any family, or a swizzle.
-        inner: Likewise; its values are coordinates of ``outer``.
+        outer: A layout of any family, a table or an array of its values, or a swizzle.
+        inner: Likewise; its values are coordinates of ``outer``. A table composes with every family, to a table.
         widen: False: both are of one family, whose ``@`` gives the answer or says why the family cannot hold it. True:
             of any two families, and the answer is in the narrowest family that holds it (``widened`` says why).
 
@@ -115,14 +118,14 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
     """
     if widen:
         return widened(outer, inner).value
-    return after(outer, inner)
+    return after(read(outer), read(inner))
 
 
 def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
     """Return ``layout`` after (tile, complement of the tile in the layout's size); ``widen`` as in ``compose``.
 
     Args:
-        layout: A CuTe or composed layout.
+        layout: A CuTe or composed layout, a table or an array of its values.
         tile: A CuTe layout with a complement in ``layout.size`` that divides it.
 
     Raises: AdmissibilityError: LA120, LA131 to LA134. RepresentabilityError: LA121, LA122. BudgetError: LA653.
@@ -134,10 +137,11 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
         >>> logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(4, 1), widen=True).table().tolist()
         [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12]
     """
-    whole = layout if isinstance(layout, Swizzle) else normal(layout)
-    if not isinstance(whole, CuteLayout | ComposedLayout) or not isinstance(tile, CuteLayout):
-        wrong = tile if isinstance(whole, CuteLayout | ComposedLayout) else layout
-        because = f"a CuteLayout or ComposedLayout is divided by a CuteLayout, not {shown(wrong)}"
+    kinds = CuteLayout | ComposedLayout | ListedLayout
+    whole = layout if isinstance(layout, Swizzle) else normal(read(layout))
+    if not isinstance(whole, kinds) or not isinstance(tile, CuteLayout):
+        wrong = tile if isinstance(whole, kinds) else layout
+        because = f"a CuteLayout, ComposedLayout or table is divided by a CuteLayout, not {shown(wrong)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", ("logical_divide",), because))
     return compose(whole, cute.make_layout(tile, cute.complement(tile, whole.size)), widen=widen)
 
@@ -156,9 +160,24 @@ def widened(outer: object, inner: object) -> Widened:
         linear: F2[i=(1)(3)(7) -> offset:8]
     """
     last, first = _operand(outer), _operand(inner)
+    if isinstance(last, ListedLayout) or isinstance(first, ListedLayout):
+        table = looked_up(last, first)  # refuses what has no value
+        try:
+            found = _narrowest(last, first)
+        except BudgetError as error:
+            return Widened(table, (f"piecewise: {error.diagnostic.because}",))
+        value: Any = found.value
+        values = values_at(value, np.arange(table.size, dtype=np.int64))  # by flat coordinates, not by name
+        return found if np.array_equal(values[:, 0], table.table()) else Widened(table)
+    return _narrowest(last, first)
+
+
+def _narrowest(last: Any, first: Any) -> Widened:
+    """Return the composition in the narrowest family of those with a formula."""
+    tabled = isinstance(last, ListedLayout) or isinstance(first, ListedLayout)
     where = Call("compose", last, first)
     passed: list[str] = []
-    if rule_for(type(last), type(first)) is not None and _share_names(last, first):
+    if not tabled and rule_for(type(last), type(first)) is not None and _share_names(last, first):
         try:
             return Widened(after(last, first))
         except (RepresentabilityError, BudgetError) as error:
@@ -344,6 +363,7 @@ def _affine_table(values: npt.NDArray[Any]) -> LinearLayout | str:
 
 def _operand(operand: object) -> Any:
     """Return a layout or a swizzle, or refuse another value (LA652)."""
+    operand = read(operand)
     if not isinstance(operand, Layout | Swizzle) and normal(operand) is None:
         because = f"an operand is a {ONE_OF} or Swizzle, not {shown(operand)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))

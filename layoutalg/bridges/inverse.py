@@ -12,6 +12,8 @@ import numpy as np
 
 from layoutalg import cute, f2, integer
 from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
+from layoutalg.bridges.cute import to_cute
+from layoutalg.bridges.listed import left_table, read, right_table
 from layoutalg.bridges.normal import normal
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
@@ -29,6 +31,7 @@ from layoutalg.ground.errors import (
     shown,
 )
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout, inverse
 from layoutalg.piecewise.runs import runs_text
@@ -47,8 +50,8 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
     """Return R with layout(R(i)) = i for all i < size(R).
 
     Args:
-        layout: A CuTe or composed layout; without ``widen`` also a linear, integer or piecewise one, whose family's
-            own right inverse (``layoutalg.f2``, ``layoutalg.integer``) this is.
+        layout: A CuTe or composed layout, a table or an array of its values; without ``widen`` also a linear, integer
+            or piecewise one, whose family's own right inverse (``layoutalg.f2``, ``layoutalg.integer``) this is.
         widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
 
     Raises: AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA222, LA648. MalformedError: LA652.
@@ -70,7 +73,8 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
     it is injective the piecewise function exists, which is 0 on the offsets that the layout leaves out.
 
     Args:
-        layout: A CuTe or composed layout of values >= 0, at least one point; without ``widen`` also a linear one.
+        layout: A CuTe or composed layout of values >= 0, at least one point, or a table or array of such values;
+            without ``widen`` also a linear one.
         widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
 
     Raises: AdmissibilityError: LA131 to LA134, LA649. RepresentabilityError: LA643. BudgetError: LA222, LA745.
@@ -87,7 +91,9 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
 
 def _within(layout: object, name: str) -> Any:
     """Return the one-sided inverse that the family of the layout itself defines."""
-    found = normal(layout)
+    found = normal(read(layout))
+    if isinstance(found, ListedLayout):
+        return (right_table if name == "right_inverse" else left_table)(found)
     if isinstance(found, CuteLayout | ComposedLayout):
         return getattr(cute, name)(found)
     if isinstance(found, LinearLayout):
@@ -121,7 +127,13 @@ def widened_left(layout: object) -> Widened:
 
 
 def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None]) -> Widened:
-    given = normal(layout)
+    given = normal(read(layout))
+    if isinstance(given, ListedLayout):
+        table = (right_table if name == "right_inverse" else left_table)(given)
+        try:
+            return _widened(to_cute(given), name, affine)
+        except (RepresentabilityError, AdmissibilityError, BudgetError) as error:
+            return Widened(table, (f"cute: {error.diagnostic.code} {error.diagnostic.because}",))
     if not isinstance(given, CuteLayout | ComposedLayout):
         raise _malformed(name, layout, "CuteLayout or ComposedLayout")
     try:
