@@ -87,7 +87,7 @@ def none_of(f: IntArray, systems: Sequence[System | Iterable[System]]) -> Certif
     for forced in systems:
         for system in (forced,) if isinstance(forced, System) else forced:
             clock.check("a certificate of a refusal")
-            found = excluded(_rows(values, system))
+            found = excluded(rows_of(values, system))
             if found is not None:
                 chosen.append(system)
                 sums.append(found)
@@ -234,8 +234,13 @@ def _picked(count: int, place: int) -> list[Any]:
     return ["affine", [[int(at == place) for at in range(count)]], [0]]
 
 
-def _rows(values: IntArray, system: System) -> IntArray:
-    """Return the equations, int64[i, equation, unknowns + 1]."""
+def rows_of(values: IntArray, system: System) -> IntArray:
+    """Return the equations of a candidate, int64[i, equation, unknowns + 1].
+
+    Args:
+        values: The layout, int64[point, output].
+        system: What it forces.
+    """
     size = len(system.points[0])
     given = [values[points] for points in system.points]
     if system.after:

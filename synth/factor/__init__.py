@@ -44,6 +44,7 @@ from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carrie
 from layoutalg.synth.factor.instructions import carrier_of, template_of
 from layoutalg.synth.factor.orders import Order, first_mixed, tried
 from layoutalg.synth.factor.question import ROLES, IntArray, Question, read
+from layoutalg.synth.factor.refusals import certified
 from layoutalg.synth.factor.shuffles import shuffles
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
@@ -169,7 +170,10 @@ def _linear(
         return Unknown(f"the offsets are not 0 to {question.size - 1}: {obstacles[0].because}", ("factorise",))
     said = dict.fromkeys((each.rule, each.because) for each in obstacles)
     rules, reasons = tuple(rule for rule, _ in said), tuple(because for _, because in said)
-    return Refused(consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit})
+    evidence = certified(question, bits, swizzles)
+    return Refused(
+        consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit}, (), evidence
+    )
 
 
 def _instructed(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
@@ -246,7 +250,8 @@ def _twice(question: Question, consumer: str, target: str) -> Refused:
     missing = int(np.setdiff1d(np.arange(question.size), question.offsets)[0])
     because = f"places {first} and {second} want offset {offset}: the map is no bijection"
     witness = {"output_digit": missing, "offset": offset}
-    return Refused(consumer, target, question.dtype.name, ("FACTOR_INJECTIVE",), (because,), witness)
+    evidence = certified(question, None, ())
+    return Refused(consumer, target, question.dtype.name, ("FACTOR_INJECTIVE",), (because,), witness, (), evidence)
 
 
 def _digit_map(order: Order, element_bytes: int) -> CuteLayout | ComposedLayout:

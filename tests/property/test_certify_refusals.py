@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,14 @@ import pytest
 import layoutalg as la
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import forced
+from layoutalg.proofs.certify.convolutions import convolution
 from layoutalg.proofs.certify.systems import excluded, none_of
+from layoutalg.proofs.im2col import ConvolutionProblem
+from layoutalg.synth.admission import refusals
+from layoutalg.synth.admission.request import request_of
+from layoutalg.synth.factor import factorise
 from layoutalg.synth.fragments import coordinates
+from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.targets.layouts.nvidia_instructions import mma_fragment
 
 ROOT = Path(__file__).parents[2]
@@ -113,3 +120,97 @@ def test_combinations_of_equations_against_another_solver(seed: int) -> None:
             total = total % modulus if modulus else total
             assert not total[:-1].any()
             assert total[-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_layouts_without_factors_have_certificates(seed: int) -> None:
+    """Random bijections of bits over two warps: carried, or a warp bit is no offset bit."""
+    rng = random.Random(seed)
+    seen = 0
+    for _ in range(8):
+        order = [1 << bit for bit in rng.sample(range(9), 9)]
+        for _ in range(rng.randint(1, 3)):
+            one, other = rng.sample(range(9), 2)
+            order[one] ^= order[other]
+        bases = {"register": order[:3], "lane": order[3:8], "warp": order[8:]}
+        layout = la.LinearLayout.from_bases(
+            {name: [(b,) for b in held] for name, held in bases.items()}, {"offset": 512}
+        )
+        answer = factorise(layout)
+        if isinstance(answer, la.Refused):
+            assert answer.certificate is not None, answer
+            document = answer.certificate.to_json()
+            assert checker.check(document)[0] == 0
+            assert JUDGES[document["kind"]](document["statement"])[0]
+            seen += 1
+        elif answer:
+            assert checker.check(answer.certificate.to_json())[0] == 0
+    assert seen
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_im2col_plans_visit_what_the_convolution_reads(seed: int) -> None:
+    """The equality holds, and a map of another corner or step has none."""
+    rng = random.Random(seed)
+    spatial = rng.choice((1, 2))
+    taps = tuple(rng.choice((1, 2, 3)) for _ in range(spatial))
+    tensor = la.Tensor((rng.choice((1, 2)), *(rng.choice((8, 9)) for _ in range(spatial)), 64))
+    stride = tuple(rng.choice((1, 2)) for _ in range(spatial))
+    padding = tuple(rng.choice((0, 1)) for _ in range(spatial))
+    problem = ConvolutionProblem(tensor, taps, 32, 64, stride=stride, padding=padding)
+    plan = synthesize_im2col(problem)
+    made = convolution(plan)
+    assert checker.check(made.to_json())[0] == 0
+    f = function(made.statement["f"])[2]
+    shape, size = problem.tensor.shape, 2
+    for _ in range(60):  # the walk of a convolution, written out once more
+        channel, image = rng.randrange(64), rng.randrange(shape[0])
+        tap = [rng.randrange(count) for count in taps]
+        place = [rng.randrange(count) for count in problem.outputs]
+        at = [
+            o * step - before + t * gap
+            for o, step, before, t, gap in zip(
+                place, problem.stride, problem.padding, tap, problem.dilation, strict=True
+            )
+        ]
+        byte = channel
+        for x, stride in zip((image, *at), problem.tensor.stride, strict=False):
+            byte += x * stride
+        i = 0
+        digits = [
+            (channel, 64),
+            *zip(tap[::-1], taps[::-1], strict=True),
+            *zip(place[::-1], problem.outputs[::-1], strict=True),
+        ]
+        for digit, extent in reversed([*digits, (image, shape[0])]):
+            i = i * extent + digit
+        assert f(i) == [*at[::-1], size * byte]
+    moved = replace(plan.tensor_map, lower_corner=tuple(low - 1 for low in plan.tensor_map.lower_corner))
+    with pytest.raises(la.LayoutError):
+        convolution(replace(plan, tensor_map=moved))
+
+
+@pytest.mark.parametrize("swizzle", ["", "Sw<1,3,3> o 0 o ", "Sw<2,3,3> o 0 o ", "Sw<3,3,3> o 0 o "])
+@pytest.mark.parametrize("major", ["K", "MN"])
+@pytest.mark.parametrize("consumer", ["wgmma.A", "tcgen05.A"])
+def test_operands_that_are_read_have_a_candidate_with_a_solution(swizzle: str, major: str, consumer: str) -> None:
+    """The candidates of descriptors do not exclude what descriptors read, and exclude it moved by one element."""
+    span = 8 << ("", "1", "2", "3").index(swizzle[3:4])
+    rows, deep = 128, 64
+    if major == "K":
+        text = f"{swizzle}({rows},({span},{deep // span})):({span},(1,{rows * span}))"
+    else:
+        text = f"{swizzle}(({span},{rows // span}),{deep}):((1,{deep * span}),{span})"
+    target = "sm_90a" if consumer.startswith("wgmma") else "sm_100a"
+    assert isinstance(la.admissible(text, consumer, target), la.Admitted)
+    writer = refusals.WRITERS[consumer.split(".")[0]]
+
+    def request(layout: Any) -> Any:
+        return request_of(layout, consumer, target, "bf16", (rows, deep), 1024, {})
+
+    assert writer(request(text)) is None
+    table = request(text).offsets.copy()
+    table[5, 3], table[5, 4] = table[5, 4], table[5, 3]
+    made = writer(request(table))
+    assert made is not None
+    assert checker.check(made.to_json())[0] == 0
