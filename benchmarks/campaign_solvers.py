@@ -35,6 +35,7 @@ from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError  #
 from layoutalg.synth import synthesize_tensormap  # noqa: E402
 from layoutalg.synth.solving import AtLeast, Multiple, Spread, joint  # noqa: E402
 from layoutalg.synth.solving import joint_plan as model  # noqa: E402
+from layoutalg.synth.solving import joint_question as asking  # noqa: E402
 from layoutalg.synth.solving.engines import by_search, by_solver  # noqa: E402
 from layoutalg.synth.solving.padding import by_isl  # noqa: E402
 from layoutalg.synth.solving.padding import by_solver as pitches_by_solver  # noqa: E402
@@ -85,14 +86,14 @@ def question(rng: random.Random) -> tuple[tuple[int, int], str, list[Any], str]:
 
 def algebra(tile: tuple[int, int], dtype: str, consumers: list[Any], fill: str) -> tuple[Any, Any, Any]:
     """Return (what the plain orders reach, the bound, the questions that are left)."""
-    asked = model._read(tile, dtype, consumers, "sm_90a", None, fill, {})
+    asked = asking.read(tile, dtype, consumers, "sm_90a", None, fill, {})
     best = model._Best()
-    questions = list(model._questions(asked, best))
+    questions = list(asking.questions(asked, best.reasons))
     for each, found in model._canonical(questions):
         model._tried(asked, each, found, "algebra", best)
     if fill == "threads":
         model._padded(asked, best)
-    return best, model._bound(asked), questions
+    return best, asking.bound_of(asked), questions
 
 
 def joint_layouts(cases: int, seed: int) -> tuple[Counter[str], Times, list[str]]:

@@ -13,6 +13,7 @@ import argparse
 import json
 import random
 import statistics
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,16 +21,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from layoutalg.cli.demo import TILES
-from layoutalg.ground.errors import LayoutError
-from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem
-from layoutalg.proofs.tensormap import TensorMapProblem, check
-from layoutalg.synth import synthesize_symbolic
-from layoutalg.targets.nvidia import tensormap as hardware
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from judges.symbolic_plans import accepted  # noqa: E402
+
+from layoutalg.cli.demo import TILES  # noqa: E402
+from layoutalg.ground.errors import LayoutError  # noqa: E402
+from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem  # noqa: E402
+from layoutalg.proofs.tensormap import TensorMapProblem  # noqa: E402
+from layoutalg.synth import synthesize_symbolic  # noqa: E402
 
 LETTERS = "MNKPQRSTUVW"
-CLASSES = ("exact", "weak", "lost")
 
 
 def named(document: dict[str, Any]) -> dict[str, Any]:
@@ -61,23 +64,6 @@ def named(document: dict[str, Any]) -> dict[str, Any]:
     ]
     del answer["origin_multiple"]
     return dict(answer)
-
-
-def accepted(case: SymbolicPlan, sizes: dict[str, int]) -> bool:
-    """The judge of numbers."""
-    try:
-        plan = case.unproved(sizes)
-    except LayoutError:
-        return False
-    if hardware.violations(plan.tensor_map, target=plan.problem.arch):
-        return False
-    verdict = check(plan)
-    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
-        better = str(verdict.witness["expected"])
-        if CLASSES.index(better) > CLASSES.index(case.oob):
-            return False
-        verdict = check(plan.with_changes(oob=better))
-    return isinstance(verdict, Proved)
 
 
 def draw(names: tuple[str, ...], source: random.Random) -> dict[str, int]:

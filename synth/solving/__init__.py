@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from layoutalg.synth.solving.joint_plan import JointPlan, joint
+from layoutalg.proofs.joint import JointPlan
+from layoutalg.synth.solving.joint_plan import joint
 from layoutalg.synth.solving.least_repairs import RankedRepair, least_repairs
 from layoutalg.synth.solving.legal import Conflict, NearestMap, map_conflicts, nearest_map
 from layoutalg.synth.solving.padding import AtLeast, Multiple, Padding, Spread, conflict, least_padding

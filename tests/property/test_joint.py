@@ -17,7 +17,7 @@ from layoutalg.synth import joint
 from layoutalg.synth.solving.accesses import accesses, turns
 from layoutalg.synth.solving.conditions import operand_rules
 from layoutalg.synth.solving.engines import by_search, by_solver
-from layoutalg.synth.solving.joint_plan import _Best, _questions, _read
+from layoutalg.synth.solving.joint_question import questions, read
 from layoutalg.synth.solving.space import SWIZZLES, Box, Order
 from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.synth.tensormap.planner import tensormap
@@ -59,7 +59,7 @@ def counted(asked, table) -> int | None:
 @pytest.mark.parametrize(("tile", "dtype", "consumers", "fill"), PROBLEMS)
 def test_no_order_of_a_small_tile_is_better(tile, dtype, consumers, fill):
     plan = joint(tile, dtype, consumers, fill=fill)
-    asked = _read(tile, dtype, consumers, "sm_90a", None, fill, {})
+    asked = read(tile, dtype, consumers, "sm_90a", None, fill, {})
     box = asked.box
     assert plan.optimal
     best = None
@@ -96,8 +96,8 @@ def test_the_two_engines_agree_on_what_exists():
     rng = random.Random(5)
     answers = {True: 0, False: 0}
     for tile, dtype, consumers, fill in PROBLEMS:
-        asked = _read(tile, dtype, consumers, "sm_90a", None, fill, {})
-        for question in _questions(asked, _Best()):
+        asked = read(tile, dtype, consumers, "sm_90a", None, fill, {})
+        for question in questions(asked, {}):
             for _ in range(4):
                 bound = max(1, question.copies), rng.randint(8, 96)
                 found = by_search(question, bound), by_solver(question, bound)

@@ -6,10 +6,11 @@ import random
 from typing import Any
 
 import pytest
+from judges.symbolic_plans import accepted
 
 import layoutalg as la
-from layoutalg.ground.errors import AdmissibilityError, LayoutError
-from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.ground.errors import AdmissibilityError
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.symbolic import Guard, SymbolicPlan, prove
 from layoutalg.proofs.tensormap import check
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -32,23 +33,6 @@ CASES: dict[str, tuple[la.Tensor, tuple[int, ...], str | None, dict[str, Any]]] 
 def plan_of(name: str) -> SymbolicPlan:
     tensor, tile, smem, options = CASES[name]
     return la.tensormap(tensor, tile, smem, **options)
-
-
-def accepted(case: SymbolicPlan, sizes: dict[str, int]) -> bool:
-    """The judge: at these numbers the same map is one the target takes and the checker of plans proves."""
-    try:
-        plan = case.unproved(sizes)
-    except LayoutError:
-        return False
-    if hardware.violations(plan.tensor_map, target=plan.problem.arch):
-        return False
-    verdict = check(plan)
-    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
-        better = verdict.witness["expected"]
-        if ("exact", "weak", "lost").index(better) > ("exact", "weak", "lost").index(case.oob):
-            return False
-        verdict = check(plan.with_changes(oob=better))
-    return isinstance(verdict, Proved)
 
 
 def draw(names: tuple[str, ...], source: random.Random) -> dict[str, int]:

@@ -34,6 +34,7 @@ from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
+from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
@@ -47,7 +48,7 @@ from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
-from layoutalg.synth import admissible, factorise, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
+from layoutalg.synth import admissible, factorise, joint, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
@@ -156,6 +157,7 @@ VALUES: dict[type, object] = {
     AccessPlan: admissible("(64,32):(32,1)", "ldmatrix.x4").descriptor,
     AccessForm: access_form("ldmatrix.x4"),
     Factorisation: FACTORED,
+    JointPlan: joint((64, 64), "bf16", ["wgmma.A"]),
     ShufflePlan: FACTORED.shuffles,
     ExchangePlan: EXCHANGED,
     Choose: Choose(1, 2),

@@ -1,0 +1,126 @@
+"""One shared-memory layout for a copy by TMA, the instructions that read it and the banks: what was found, and proofs.
+
+Main definitions: ``JointPlan``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.admission import Admitted
+from layoutalg.proofs.certify.banks import bank_turns
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.plans import plan as certified_plan
+from layoutalg.proofs.tensormap import TensorMapPlan
+
+SCHEMA = "layoutalg/joint/1"
+CHECK = Checker("LA870", "this is not a joint plan")
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan(Shown):
+    """A layout that serves every consumer, and how far from the best it can be.
+
+    Args:
+        smem: The layout: tile coordinates, outermost first, to element offsets.
+        consumers: The consumers' names.
+        plans: Per consumer what carries or counts it: a TensorMap plan, ``wgmma`` descriptors, the turns of an access.
+        issues: TMA issues of all copies.
+        turns: Turns of the banks of all accesses, for the whole tile.
+        bytes: Bytes of shared memory.
+        lower_bound: (issues, turns) that no layout of the space goes below.
+        proof: ``"bound"``, ``"search and z3"``, ``"enumeration"``, or why the lower bound is not met.
+        space: The space, in words.
+        engine: What found the layout: ``"algebra"``, ``"search"``, ``"z3"``, ``"padding"``.
+        target: Architecture.
+        tables: Byte address of each lane of each access, by consumer.
+
+    Raises: MalformedError: LA870.
+    """
+
+    smem: CuteLayout | ComposedLayout
+    consumers: tuple[str, ...]
+    plans: tuple[Any, ...] = field(hash=False)
+    issues: int
+    turns: int
+    bytes: int
+    lower_bound: tuple[int, int]
+    proof: str
+    space: str
+    engine: str
+    target: str
+    tables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA870")
+        if len(self.plans) != len(self.consumers):
+            raise CHECK.malformed("plans", "must have one plan for each consumer", len(self.plans))
+        if not all(callable(getattr(plan, "to_json", None)) for plan in self.plans):
+            raise CHECK.malformed("plans", "must have to_json", self.plans)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no layout of the space has fewer issues, or as many and fewer turns."""
+        return (self.issues, self.turns) == self.lower_bound
+
+    @property
+    def gap(self) -> tuple[int, int]:
+        """Issues and turns above the lower bound."""
+        return self.issues - self.lower_bound[0], self.turns - self.lower_bound[1]
+
+    @property
+    def why(self) -> str:
+        """What the layout costs and why nothing better is known, in words."""
+        costs = f"{self.issues} TMA issues, {self.turns} turns, {self.bytes} bytes"
+        if not self.optimal:
+            issues, turns = self.lower_bound
+            return f"{costs}; at least {issues} issues and {turns} turns are needed, {self.proof}"
+        reason = "no layout needs less" if self.proof == "bound" else f"none of {self.space} needs less ({self.proof})"
+        return f"{costs}; {reason}"
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """What the stand-alone checker proves: each map, each operand, the turns of each access where it counts them.
+
+        Raises: AdmissibilityError: LA430. BudgetError: LA431.
+        """
+        found = []
+        for name, plan in zip(self.consumers, self.plans, strict=True):
+            if isinstance(plan, TensorMapPlan):
+                found.append(certified_plan(plan))
+            elif isinstance(plan, Admitted):
+                found.append(plan.certificate)
+            elif name in self.tables:
+                try:
+                    found.append(bank_turns(self.target, name, self.tables[name]))
+                except (RepresentabilityError, MalformedError):
+                    continue  # an instruction that the checker has no measured rule for
+        return tuple(found)
+
+    def __str__(self) -> str:
+        lines = [f"{self.smem}", f"  {self.why}"]
+        for name, plan in zip(self.consumers, self.plans, strict=True):
+            if isinstance(plan, TensorMapPlan):
+                told = f"{len(plan.issues)} issues of box {list(plan.tensor_map.box)}, {plan.tensor_map.swizzle}"
+            elif isinstance(plan, Admitted):
+                told = str(plan.descriptor).splitlines()[0]
+            else:
+                told = str(plan)
+            lines.append(f"  {name:<12} {told}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        plans = {name: plan.to_json() for name, plan in zip(self.consumers, self.plans, strict=True)}
+        return {
+            "schema": SCHEMA, "smem": str(self.smem), "target": self.target, "plans": plans, "issues": self.issues,
+            "turns": self.turns, "bytes": self.bytes, "lower_bound": list(self.lower_bound), "optimal": self.optimal,
+            "proof": self.proof, "space": self.space, "engine": self.engine,
+        }  # fmt: skip
