@@ -12,7 +12,8 @@ g = l div 4: ``ldmatrix`` has word i at bit 32 q of row 8 i + g; ``.trans`` half
 
 References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async. The fragments of the forms of 8 bits and fewer are
 figures there; as numbers they are in CUTLASS 4.2 (``copy_traits_sm100.hpp`` with the byte permutations of
-``copy_sm100.hpp``); that of ``m16n16`` was also read off an sm_120a by others. Evidence: the m8n8 forms ran on an H200.
+``copy_sm100.hpp``); that of ``m16n16`` was also read off an sm_120a by others. Evidence: the m8n8 forms ran on an
+H200; they, all loads and stores and ``cp.async`` on an H100.
 """
 
 from __future__ import annotations
