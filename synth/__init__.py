@@ -10,11 +10,12 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, factor, ragged, solving, symbolic, tensormap, wgmma
+    from layoutalg.synth import admission, factor, ragged, solving, swizzles, symbolic, tensormap, wgmma
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.factor import factorise
     from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
     from layoutalg.synth.solving import joint
+    from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic import SymbolicPlan, SymbolicProblem, synthesize_symbolic
     from layoutalg.synth.tensormap import (
         InadmissibleError,
@@ -32,6 +33,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.solving": "solving joint",
         "layoutalg.synth.ragged": "ragged RaggedFamily synthesize_ragged",
+        "layoutalg.synth.swizzles": "swizzles swizzle",
         "layoutalg.synth.symbolic": "symbolic SymbolicPlan SymbolicProblem synthesize_symbolic",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
@@ -57,6 +59,8 @@ __all__ = [
     "joint",
     "ragged",
     "solving",
+    "swizzle",
+    "swizzles",
     "symbolic",
     "synthesize_ragged",
     "synthesize_symbolic",

@@ -221,7 +221,6 @@ def _shared(offsets: Offsets, step: int) -> bool:
     return True
 
 
-@lru_cache(maxsize=256)
 def _nvidia(target: str, operation: str) -> BankModel:
     access = banks.nvidia_access(operation)
     size = max(1, access.bits // 8)
@@ -231,6 +230,19 @@ def _nvidia(target: str, operation: str) -> BankModel:
     joins = (1, 2) if access.kind == "load" and access.bits > 32 else ()
     evidence = "measured" if lookup(target).measured else "documented"
     return BankModel(target, operation, count, BANKS, size, groups, joins, evidence)
+
+
+@lru_cache(maxsize=256)
+def _model(target: str, operation: str) -> BankModel:
+    found = lookup(target)
+    if found.vendor == "nvidia":
+        access = banks.nvidia_access(operation)
+        if not found.measured and (access.matrices or access.bits > 32):
+            because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
+            raise banks.unknown(target, operation, because)
+        return _nvidia(target, operation)
+    rule = banks.lds_rule(target, operation)
+    return BankModel(target, operation, rule.lanes, rule.banks, rule.access_bytes, rule.phases, (), rule.evidence)
 
 
 def bank_model(target: str, operation: str) -> BankModel:
@@ -248,13 +260,4 @@ def bank_model(target: str, operation: str) -> BankModel:
 
     Source: see the head of the file.
     """
-    found = lookup(CHECK.kind(target, str, "target"))
-    CHECK.kind(operation, str, "operation")
-    if found.vendor == "nvidia":
-        access = banks.nvidia_access(operation)
-        if not found.measured and (access.matrices or access.bits > 32):
-            because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
-            raise banks.unknown(target, operation, because)
-        return _nvidia(target, operation)
-    rule = banks.lds_rule(target, operation)
-    return BankModel(target, operation, rule.lanes, rule.banks, rule.access_bytes, rule.phases, (), rule.evidence)
+    return _model(CHECK.kind(target, str, "target"), CHECK.kind(operation, str, "operation"))

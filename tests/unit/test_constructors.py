@@ -38,6 +38,7 @@ from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
+from layoutalg.proofs.swizzling import Served, SwizzlePlan, TileAccess
 from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
 from layoutalg.proofs.symbolic.obligations import Obligations, obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
@@ -51,6 +52,7 @@ from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import admissible, factorise, joint, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
+from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
@@ -70,6 +72,8 @@ from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, ConsumerRu
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
+_BASES = {"register": [(1,), (2,)], "lane": [(4 << bit,) for bit in range(5)]}
+SWIZZLE = swizzle([LinearLayout.from_bases(_BASES, {"tile": 128})])
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 32)))
 RULE = tensormap.RULES["BOX_RANGE"]
 NAMED = synthesize_symbolic(SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64)))
@@ -106,6 +110,9 @@ VALUES: dict[type, object] = {
     Axis: Axis(64, Fraction(1), Fraction(0)),
     Residues: Residues(2, frozenset({0}), frozenset({0}), frozenset({0}), frozenset({0})),
     ElementType: element_type("e4m3"),
+    TileAccess: SWIZZLE.accesses[0],
+    Served: SWIZZLE.served[0],
+    SwizzlePlan: SWIZZLE,
     BankModel: bank_model("gfx942", "ds_read_b128"),
     Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
     Access: Access("load", 32),

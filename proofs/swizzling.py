@@ -1,0 +1,332 @@
+"""Swizzles as plans: a shared layout, the accesses that it serves, and the turns of the banks, counted again.
+
+Main definitions: ``TileAccess``, ``Served``, ``SwizzlePlan``, ``instructions``.
+
+Main statements: an instruction of v elements exists where every lane has v registers in an aligned run of v offsets,
+the same registers in all lanes; it then moves one such run per lane. The turns of a plan are those of all instructions
+of all warps, each counted by its addresses: nothing here uses ranks, which is what finders use.
+
+Notation: an access is a linear layout from (register, lane, warp) to tile coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.certify.banks import bank_turns
+from layoutalg.targets.bank_model import BankModel, bank_model
+from layoutalg.targets.registry import lookup
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA910", "this is not a question about swizzles")
+SCHEMA = "layoutalg/swizzle/1"
+KINDS = ("load", "store", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
+ROW_BYTES = 16
+_VECTORS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}
+
+
+@dataclass(frozen=True, slots=True)
+class TileAccess:
+    """Registers of warps that are filled from a tile in shared memory, or written to it.
+
+    Args:
+        layout: From (register, lane) and other axes, which count warps, to tile coordinates.
+        kind: ``"load"``, ``"store"``: by the widest vectors; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``,
+            ``"stmatrix.trans"``: by matrices of 8 rows of 16 bytes.
+
+    Raises: MalformedError: LA910.
+
+    Example:
+        >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2 << b,) for b in range(5)]}, {"tile": 64})
+        >>> TileAccess(rows).registers, TileAccess(rows, "store").lanes
+        ((1,), (2, 4, 8, 16, 32))
+    """
+
+    layout: LinearLayout
+    kind: str = "load"
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA910")
+        if self.kind not in KINDS:
+            raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
+        if not {"register", "lane"} <= set(self.layout.in_dims):
+            raise CHECK.malformed("accesses", "must map the axes register and lane", str(self.layout.in_dims))
+
+    @property
+    def registers(self) -> tuple[int, ...]:
+        """Images of the register bits, packed."""
+        return self._images("register")
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """Images of the lane bits, packed."""
+        return self._images("lane")
+
+    @property
+    def warps(self) -> tuple[int, ...]:
+        """Images of the bits of all other axes, packed."""
+        named = [name for name, _ in self.layout.in_axes if name not in ("register", "lane")]
+        return tuple(column for name in named for column in self._images(name))
+
+    def _images(self, wanted: str) -> tuple[int, ...]:
+        first = 0
+        for name, bits in self.layout.in_axes:
+            if name == wanted:
+                return self.layout.columns[first : first + bits]
+            first += bits
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How one access is served on one target.
+
+    Args:
+        access: Number of the access.
+        target: The target.
+        instruction: The instruction's name.
+        count: Instructions of all warps.
+        turns: Turns of all of them.
+        ideal: Turns if the words of every group were spread evenly over the banks.
+    """
+
+    access: int
+    target: str
+    instruction: str
+    count: int
+    turns: int
+    ideal: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA910")
+
+    def __str__(self) -> str:
+        free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
+        return f"{self.count} x {self.instruction} of {self.target}: {self.turns} turns, {free}"
+
+
+@dataclass(frozen=True, slots=True)
+class SwizzlePlan(Shown):
+    """A shared layout for several accesses, and what the banks make of them.
+
+    Args:
+        smem: Tile coordinates to element offsets, a bijection.
+        element_bits: Bits of an element.
+        accesses: What it serves.
+        served: Each access on each target.
+        bound: Turns that no layout of the form goes below, as proved by the finder.
+        proof: Why.
+        form: The layouts that were asked for: ``"any"``, ...
+    """
+
+    smem: LinearLayout
+    element_bits: int
+    accesses: tuple[TileAccess, ...]
+    served: tuple[Served, ...]
+    bound: int
+    proof: str
+    form: str = "any"
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA910")
+
+    @property
+    def turns(self) -> int:
+        """Turns of all accesses on all targets."""
+        return sum(each.turns for each in self.served)
+
+    @property
+    def ideal(self) -> int:
+        """The same, if no bank were busier than it must be."""
+        return sum(each.ideal for each in self.served)
+
+    @property
+    def conflict_free(self) -> bool:
+        """Whether no access has a conflict."""
+        return self.turns == self.ideal
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no layout of the form takes fewer turns, as proved."""
+        return self.turns == self.bound
+
+    def __str__(self) -> str:
+        lines = [f"swizzle       {self.smem}"]
+        lines += [f"access {each.access:<7}{each}" for each in self.served]
+        most = "the least" if self.optimal else f"no layout has less than {self.bound}"
+        lines.append(f"turns         {self.turns}, {most}: {self.proof}")
+        return "\n".join(lines)
+
+    def check(self) -> SwizzlePlan:
+        """Return the plan after counting its turns from the addresses of every instruction.
+
+        Raises: MalformedError: LA911, where a count or the layout is not what the plan says.
+        """
+        wrong = Checker("LA911", "this plan of a swizzle is wrong")
+        if not self.smem.is_invertible:
+            raise wrong.malformed("smem", "must be a bijection", str(self.smem))
+        for each in self.served:
+            access = self.accesses[each.access]
+            found = serve(access, each.access, self.smem, self.element_bits, each.target)
+            if (found.turns, found.ideal, found.count) != (each.turns, each.ideal, each.count):
+                raise wrong.malformed("served", f"must say '{found}'", str(each))
+        if self.bound > self.turns:
+            raise wrong.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
+        return self
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return the turns of every access on every target as certificates of the common form.
+
+        Raises: RepresentabilityError: LA436, for a target that was not measured.
+        """
+        return tuple(
+            bank_turns(each.target, each.instruction, np.concatenate(rows).reshape(-1))
+            for each in self.served
+            for _, rows in [instructions(self.accesses[each.access], self.smem, self.element_bits, each.target)]
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "form": self.form, "element_bits": self.element_bits, "smem": str(self.smem),
+            "accesses": [{"layout": str(access.layout), "kind": access.kind} for access in self.accesses],
+            "served": [
+                {"access": each.access, "target": each.target, "instruction": each.instruction, "count": each.count,
+                 "turns": each.turns, "ideal": each.ideal}
+                for each in self.served
+            ],
+            "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
+            "proof": self.proof,
+        }  # fmt: skip
+
+
+def serve(access: TileAccess, number: int, smem: LinearLayout, element_bits: int, target: str) -> Served:
+    """Return how an access is served behind a shared layout, counted from addresses.
+
+    Raises: MalformedError: LA910, where no instruction moves it. RepresentabilityError: LA712.
+    """
+    name, rows = instructions(access, smem, element_bits, target)
+    model = bank_model(target, name)
+    counted: dict[bytes, tuple[int, int]] = {}
+    turns = ideal = count = 0
+    for row in rows:
+        for addresses in row:
+            key = (addresses - addresses.min()).tobytes() + bytes([int(addresses.min()) // 4 % model.banks])
+            if key not in counted:
+                counted[key] = model.turns(addresses), model.ideal(addresses)
+            turns, ideal, count = turns + counted[key][0], ideal + counted[key][1], count + 1
+    return Served(number, target, name, count, turns, ideal)
+
+
+def instruction_name(target: str, kind: str, bits: int) -> str:
+    """Return the name of the load or store of ``bits`` bits a lane."""
+    if lookup(target).vendor == "amd":
+        return f"ds_{'read' if kind == 'load' else 'write'}_b{bits}"
+    return f"{'ld' if kind == 'load' else 'st'}.shared.{_VECTORS[bits]}"
+
+
+@lru_cache(maxsize=256)
+def widths(target: str, kind: str, element_bits: int) -> tuple[int, ...]:
+    """Return the bits a lane that loads or stores of a target move and whose banks are known, widest first."""
+    found = []
+    for bits in (128, 64, 32, 16, 8):
+        if bits >= element_bits and _known(target, instruction_name(target, kind, bits)):
+            found.append(bits)
+    return tuple(found)
+
+
+def _known(target: str, name: str) -> BankModel | None:
+    try:
+        return bank_model(target, name)
+    except RepresentabilityError:
+        return None
+
+
+def instructions(
+    access: TileAccess, smem: LinearLayout, element_bits: int, target: str
+) -> tuple[str, Sequence[IntArray]]:
+    """Return the widest instruction that moves an access, and the addresses of each: int64[warp, lane] in bytes.
+
+    Raises: MalformedError: LA910.
+    """
+    offsets = _offsets(access, smem)
+    if access.kind in ("load", "store"):
+        tried = widths(target, access.kind, element_bits)
+        for bits in tried:
+            starts = _runs(offsets, bits // element_bits)
+            if starts is not None:
+                rows = [start * element_bits // 8 for start in starts]
+                return instruction_name(target, access.kind, bits), rows
+        rule = f"must be moved by a {access.kind} of {target} whose banks are known: {tried} bits"
+        raise CHECK.malformed("accesses", rule, str(access.layout))
+    return _matrix_instructions(access, offsets, element_bits)
+
+
+def _offsets(access: TileAccess, smem: LinearLayout) -> IntArray:
+    """Return the element offset of every register: int64[warp, lane, register], equal registers once."""
+    layout = smem @ access.layout
+    names = [name for name, _ in layout.in_axes]
+    shape = list(layout.in_dims.values())
+    table = layout.table().reshape(shape, order="F")
+    rest = [names.index(name) for name in names if name not in ("register", "lane")]
+    table = table.transpose(*rest, names.index("lane"), names.index("register"))
+    table = table.reshape(-1, layout.in_dims["lane"], layout.in_dims["register"])
+    _, kept = np.unique(table.reshape(-1, table.shape[2]), axis=1, return_index=True)
+    return np.asarray(table[:, :, np.sort(kept)], dtype=np.int64)
+
+
+def _runs(offsets: IntArray, elements: int) -> list[IntArray] | None:
+    """Return the first offsets of aligned runs that are the same registers in every lane; None where there are none."""
+    flat = offsets.reshape(-1, offsets.shape[2])
+    place = {flat[:, register].tobytes(): register for register in range(flat.shape[1])}
+    starts = []
+    for register in range(flat.shape[1]):
+        column = flat[:, register]
+        if (column % elements).any():
+            continue
+        if any((column + step).tobytes() not in place for step in range(1, elements)):
+            return None
+        starts.append(offsets[:, :, register])
+    return starts if len(starts) * elements == flat.shape[1] else None
+
+
+def _matrix_instructions(access: TileAccess, offsets: IntArray, element_bits: int) -> tuple[str, Sequence[IntArray]]:
+    """Return the matrix instructions, x4 where the matrices are a multiple of four, and the rows' addresses."""
+    name, _, trans = access.kind.partition(".")
+    per_word = 32 // element_bits if element_bits <= 32 else 0
+    if offsets.shape[1] != 32 or not per_word or (trans and element_bits != 16):
+        raise CHECK.malformed("accesses", "must have 32 lanes, elements of at most 32 bits, of 16 where transposed",
+                              str(access.layout))  # fmt: skip
+    starts = []
+    for first in range(0, offsets.shape[2], per_word):
+        held = offsets[:, :, first : first + per_word]
+        if held.shape[2] < per_word:
+            raise CHECK.malformed("accesses", "must fill words of 32 bits", str(access.layout))
+        if trans:
+            rows = np.stack([held[:, :4, half] for half in range(2)], axis=2).reshape(-1, 8)
+            wanted = np.stack([np.tile(rows[:, half::2], (1, 8)) for half in range(2)], axis=2)
+            wanted += np.repeat(np.arange(8), 4)[None, :, None]
+        else:
+            rows = held[:, ::4, 0]
+            words = np.repeat(rows, 4, axis=1) + np.tile(np.arange(4) * per_word, 8)
+            wanted = words[:, :, None] + np.arange(per_word)
+        row_elements = ROW_BYTES * 8 // element_bits
+        if (held != wanted).any() or (rows % row_elements).any():
+            rule = f"must be the fragments of {access.kind}: 8 rows of 16 bytes"
+            raise CHECK.malformed("accesses", rule, f"{access.layout} behind the layout")
+        starts.append(rows * element_bits // 8)
+    many = next(many for many in (4, 2, 1) if len(starts) % many == 0)
+    joined = [np.concatenate(starts[first : first + many], axis=1) for first in range(0, len(starts), many)]
+    return f"{name}.x{many}{'.' + trans if trans else ''}", joined

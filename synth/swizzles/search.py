@@ -1,0 +1,240 @@
+"""Bank numbers as an unknown linear map: the map that takes fewest turns, by closed form or by search.
+
+Main definitions: ``Columns``, ``least``, ``complement_columns``.
+
+Notation: tile elements are written in a basis whose first vectors lie at known offset bits; the bank number of a word
+is a linear map K with known columns on these and unknown ones on the rest. For a space U the turns are
+``2 ** dim(U and ker K)`` over ``2 ** dim(U and in-word)``. Bit j of a column says bank bit j.
+
+Main statements: (1) the columns are fixed one after the other; the kernel of K on the part of U that lies in the span
+of the basis vectors so far can only grow, so a partial map gives a lower bound. (2) Without restrictions, K matters up
+to a change of the basis of the bank bits that no space tells apart, so a column may be restricted to the span of the
+bits in use and one new bit: the search over these is complete. (3) For two spaces of the same bank bits, the largest
+space that meets both in zero has the dimension of the whole minus the larger of theirs, see
+``f2.matrix.common_complement``; taking it as kernel is optimal, and vectors added beyond it are in the larger space in
+any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from layoutalg.f2 import matrix
+from layoutalg.ground import clock
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A space whose elements are touched together.
+
+    Args:
+        basis: In coordinates of the search.
+        mask: The bank bits that count for it.
+        weight: How often it is touched.
+        inside: Dimension of its part that lies within a word.
+    """
+
+    basis: tuple[int, ...]
+    mask: int
+    weight: int
+    inside: int
+
+    @property
+    def least(self) -> int:
+        """Turns that no map goes below."""
+        return self.weight << max(0, len(self.basis) - self.inside - self.mask.bit_count())
+
+    def turns(self, columns: Sequence[int]) -> int:
+        """Return the turns behind a map."""
+        images = [matrix.apply(columns, vector) & self.mask for vector in self.basis]
+        return self.weight << len(self.basis) - matrix.rank(images) - self.inside
+
+
+def stepped(space: Space, total: int) -> list[int | None]:
+    """Return a basis of the space by the highest coordinate of each vector: one vector or none for each coordinate."""
+    found: list[int | None] = [None] * total
+    for vector in space.basis:
+        while vector:
+            top = vector.bit_length() - 1
+            held = found[top]
+            if held is None:
+                found[top] = vector
+                break
+            vector ^= held
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search found.
+
+    Args:
+        columns: Bank bits of every basis vector.
+        turns: Their turns.
+        bound: Turns that no map of the form goes below.
+        proof: Why.
+        nodes: Columns that were tried.
+    """
+
+    columns: tuple[int, ...]
+    turns: int
+    bound: int
+    proof: str
+    nodes: int
+
+
+def least(
+    spaces: Sequence[Space],
+    known: Sequence[int],
+    total: int,
+    choices: Callable[[int, int], Sequence[int]],
+    nodes: int,
+) -> Found | None:
+    """Return the map of least turns by branch and bound; None where the nodes did not suffice to find any.
+
+    Args:
+        spaces: The spaces.
+        known: The columns of the first basis vectors.
+        total: Number of basis vectors.
+        choices: The columns to try, best first, for a coordinate and the bank bits in use.
+        nodes: Columns to try at most.
+
+    Example:
+        >>> found = least([Space((1, 2), 3, 1, 0), Space((4, 8), 3, 1, 0)], (), 4, lambda at, used: range(4), 1000)
+        >>> found.turns, found.bound
+        (2, 2)
+    """
+    steps = [stepped(space, total) for space in spaces]
+    floor = sum(space.least for space in spaces)
+    best: list[tuple[int, tuple[int, ...]]] = []
+    tried = 0
+
+    def bound_of(nullity: Sequence[int]) -> int:
+        found = 0
+        for space, null in zip(spaces, nullity, strict=True):
+            found += max(space.weight << max(0, null - space.inside), space.least)
+        return found
+
+    def go(columns: list[int], work: list[dict[int, int]], nullity: list[int], used: int) -> bool:
+        """Extend the map; return whether the search is over."""
+        nonlocal tried
+        at = len(columns)
+        if at == total:
+            best[:] = [(bound_of(nullity), tuple(columns))]
+            return best[0][0] == floor
+        for column in (known[at],) if at < len(known) else choices(at, used):
+            tried += 1
+            if tried > nodes or (tried % 256 == 0 and clock.left() <= 0):
+                return True
+            columns.append(column)
+            grown, nulls = work, nullity
+            for place, step in enumerate(steps):
+                vector = step[at]
+                if vector is None:
+                    continue
+                image = _image(columns, vector) & spaces[place].mask
+                reduced = work[place]
+                while image and image.bit_length() in reduced:
+                    image ^= reduced[image.bit_length()]
+                grown = list(grown) if grown is work else grown
+                if image:
+                    grown[place] = {**reduced, image.bit_length(): image}
+                else:
+                    nulls = list(nulls) if nulls is nullity else nulls
+                    nulls[place] += 1
+            if (not best or bound_of(nulls) < best[0][0]) and go(columns, grown, nulls, used | column):
+                return True
+            columns.pop()
+        return False
+
+    over = go([], [{} for _ in spaces], [0] * len(spaces), 0)
+    if not best:
+        return None
+    turns, columns = best[0]
+    if turns == floor:
+        proof = "every group spreads its words as evenly as the banks allow"
+        return Found(columns, turns, floor, proof, tried)
+    if over:
+        return Found(columns, turns, floor, f"best of {tried} columns tried, the search was not finished", tried)
+    return Found(columns, turns, turns, f"a complete search of {tried} columns found no less", tried)
+
+
+def _image(columns: Sequence[int], vector: int) -> int:
+    image = 0
+    while vector:
+        low = vector & -vector
+        image ^= columns[low.bit_length() - 1]
+        vector ^= low
+    return image
+
+
+def free_choices(bits: int, fixed: int, same: bool) -> Callable[[int, int], Sequence[int]]:
+    """Return the columns to try of a map without restrictions, without trying maps that no space tells apart.
+
+    Args:
+        bits: Number of bank bits.
+        fixed: The lowest of them are those of known columns, and of no others.
+        same: Whether all spaces see all bank bits.
+    """
+    everything = sorted(range(0, 1 << bits, 1 << fixed), key=lambda value: (value.bit_count() != 1, value))
+
+    def choices(_: int, used: int) -> Sequence[int]:
+        if not same:
+            return everything
+        used >>= fixed
+        fresh = 1 << used.bit_length() + fixed
+        inside = [value for value in everything if value < fresh]
+        return inside if fresh >> bits else [fresh, *inside]
+
+    return choices
+
+
+def complement_columns(spaces: Sequence[Space], word: int, known: int, total: int, bits: int) -> tuple[int, ...] | None:
+    """Return bank bits by a common complement, for one or two spaces that see the same banks; None elsewhere.
+
+    What a space has where the known bank bits are zero is all that the other bits have to tell apart.
+
+    Args:
+        spaces: One or two spaces.
+        word: Coordinates within a word.
+        known: Coordinates whose bank bits are known: their own, in order.
+        total: Number of coordinates.
+        bits: Bank bits of the others.
+
+    Returns:
+        For each coordinate from ``known`` on, its bank bits among ``bits``.
+    """
+    if len(spaces) > 2 or len({space.mask for space in spaces}) > 1:
+        return None
+    over = []
+    for space in spaces:
+        told = [(vector & (1 << known) - 1) >> word for vector in space.basis]
+        over.append([matrix.apply(space.basis, null) >> known for null in matrix.kernel(told)])
+    left, right = over[0], over[-1]
+    free = total - known
+    kernel = list(matrix.common_complement(left, right, free))
+    wanted = max(0, free - bits)
+    smaller = min(left, right, key=matrix.rank)
+    while len(kernel) < wanted:
+        kernel.append(_outside([*kernel, *smaller], kernel, free))
+    kernel = kernel[:wanted]
+    chosen: list[int] = list(kernel)
+    banks = []
+    for unit in (1 << at for at in range(free)):
+        if matrix.rank([*chosen, unit]) > len(chosen):
+            chosen.append(unit)
+            banks.append(unit)
+    inverse = matrix.inverse([*banks, *kernel])
+    mask = (1 << len(banks)) - 1
+    return tuple(column & mask for column in inverse)
+
+
+def _outside(spanned: Sequence[int], kernel: Sequence[int], bits: int) -> int:
+    """Return a unit vector outside of a space; of another one, where it is everything."""
+    for space in (spanned, kernel):
+        rank = matrix.rank(space)
+        for at in range(bits):
+            if matrix.rank([*space, 1 << at]) > rank:
+                return 1 << at
+    raise AssertionError("the kernel is everything")
