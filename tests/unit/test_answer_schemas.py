@@ -41,6 +41,7 @@ from layoutalg.synth import (
 from layoutalg.synth.abstract import AbstractTile, never_copied
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
+from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets import model_of
 from layoutalg.targets.layouts.amd_instructions import mfma_fragment
 from layoutalg.targets.layouts.nvidia import mma_operand
@@ -78,6 +79,7 @@ def answers() -> Iterator[Any]:
                 yield la.admissible(text, consumer, dtype=dtype)
     yield la.admissible(np.arange(1024).reshape(8, 128)[[3, 1, 0, 2, 4, 5, 6, 7]], "tma", dtype="u8")
     yield factorise(REGISTERS)
+    yield swizzle([HELD])
     yield joint((64, 64), "bf16", ["wgmma.A", "ldmatrix.x4.trans", "ld.shared.v4.b32"])
     yield synthesize_im2col(CONVOLUTION)
     yield la.admissible(OPERAND, "mma.m16n8k16.f32.bf16.A")
