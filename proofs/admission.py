@@ -9,7 +9,7 @@ witness, and repairs that were admitted when they were tried. What is neither is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -68,8 +68,25 @@ class Admitted(Shown):
         }  # fmt: skip
 
 
+class _Later:
+    """A value some of whose fields are found when they are first read."""
+
+    __slots__ = ("_later",)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            later: dict[str, Callable[[], Any]] = object.__getattribute__(self, "_later")
+        except AttributeError:
+            later = {}
+        if name not in later:
+            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
+        found = later[name]()
+        object.__setattr__(self, name, found)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
-class Refused(Shown):
+class Refused(_Later, Shown):
     """No descriptor of the consumer denotes the layout.
 
     Args:
@@ -79,10 +96,13 @@ class Refused(Shown):
         rules: Ids of the broken rules, the first reason first; at least one.
         reasons: One sentence per rule.
         witness: The first coordinate that shows it, with what is there and what the instruction needs there.
-        repairs: Changes that were admitted when they were tried, the least first.
+        repairs: Changes that were admitted when they were tried, the least first: see ``Cost``.
         certificate: What the stand-alone checker proves of the refusal; None where its kinds have no evidence for it.
 
     Raises: MalformedError: LA800.
+
+    Implementation notes: a finder that needs time for witness, repairs or certificate gives functions to ``deferred``;
+    each is called when the field is first read.
     """
 
     consumer: str
@@ -99,6 +119,24 @@ class Refused(Shown):
         if not self.rules or len(self.rules) != len(self.reasons):
             raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
 
+    def deferred(self, **found: Callable[[], Any]) -> Refused:
+        """Return the refusal with fields that are found when they are first read.
+
+        Example:
+            >>> refused = Refused("tma", "sm_90a", "f16", ("SMEM_DENSE",), ("a gap",))
+            >>> refused.deferred(repairs=lambda: (Repair("close the gap", "(8,64):(64,1)"),)).repairs[0].detail
+            '(8,64):(64,1)'
+        """
+        made = Refused(self.consumer, self.target, self.dtype, self.rules, self.reasons)
+        pending = {**getattr(self, "_later", {}), **found}
+        for name in ("witness", "repairs", "certificate"):
+            if name in pending:
+                object.__delattr__(made, name)
+            else:
+                object.__setattr__(made, name, getattr(self, name))
+        object.__setattr__(made, "_later", pending)
+        return made
+
     def __bool__(self) -> bool:
         return False
 
@@ -107,7 +145,7 @@ class Refused(Shown):
         lines += [f"  {rule}: {reason}" for rule, reason in zip(self.rules, self.reasons, strict=True)]
         if self.witness:
             lines.append("  at          " + ", ".join(f"{key}={value}" for key, value in self.witness.items()))
-        return "\n".join(lines + [f"  try         {repair.name}: {repair.detail}" for repair in self.repairs])
+        return "\n".join(lines + [f"  try         {repair}" for repair in self.repairs])
 
     def to_json(self) -> dict[str, object]:
         """Return the answer as JSON-ready data."""

@@ -1,6 +1,6 @@
 """How a wave of AMD moves a tile between LDS and registers, or from global memory into LDS, or why it cannot.
 
-Main definitions: ``read_or_write``, ``fill``, ``LdsPlan``, ``FillPlan``.
+Main definitions: ``read_or_write``, ``fill``, ``exchange``, ``LdsPlan``, ``FillPlan``.
 
 Main statements: an LDS access gives every lane the bytes at one address, in order; a transposing read gives register r
 of lane l the element ``slot`` of the bytes that lane ``source`` addresses. So the address of each lane is forced by the
@@ -146,7 +146,7 @@ def read_or_write(
             because = f"{held.shape[2]} registers of {size} bytes are no whole accesses of {width} bytes"
             return Broken("LDS_WIDTH", because, {"registers": held.shape[2]})
         groups = held.reshape(held.shape[0], lanes, -1, many).transpose(0, 2, 1, 3).reshape(-1, lanes, many)
-    slot, source = _exchange(instruction, many, lanes)
+    slot, source = exchange(instruction, many, lanes)
     asked = np.where(groups >= 0, flat[groups], -1)
     starts = np.where(groups >= 0, asked - slot * size, -1)
     first = np.zeros((lanes, 2), dtype=np.int64)
@@ -174,8 +174,14 @@ def read_or_write(
     return LdsPlan(instruction, 8 * size, listed, _turns(target, instruction, listed)), meaning, moved
 
 
-def _exchange(instruction: str, many: int, lanes: int) -> tuple[IntArray, IntArray]:
-    """(slot, source) of each lane and register."""
+def exchange(instruction: str, many: int, lanes: int) -> tuple[IntArray, IntArray]:
+    """Return which slot of which lane's bytes each register [lane, register] receives.
+
+    Example:
+        >>> slot, source = exchange("ds_read_b64", 4, 64)
+        >>> slot[5].tolist(), source[5].tolist()
+        ([0, 1, 2, 3], [5, 5, 5, 5])
+    """
     if instruction not in TRANSPOSING:
         lane, register = np.meshgrid(np.arange(lanes), np.arange(many), indexing="ij")
         return register.astype(np.int64), lane.astype(np.int64)

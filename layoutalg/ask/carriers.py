@@ -123,13 +123,12 @@ def _fact(name: str, found: Admission, tensor: Tensor | None) -> Fact:
 
 
 def _refusal(name: str, found: Refused) -> Fact:
+    """The reasons; repairs, which take longer, are those of ``admissible``."""
     pairs = list(zip(found.rules, found.reasons, strict=True))
     lines = [f"no: {rule}: {reason}" for rule, reason in pairs]
-    lines += [f"try: {repair.name}: {repair.detail}" for repair in found.repairs[:1]]
     data = {
         "verdict": "inadmissible", "because": found.reasons[0], "reasons": list(found.reasons),
         "violations": [{"rule": rule, "message": reason} for rule, reason in pairs],
-        "repairs": [repair.to_json() for repair in found.repairs],
     }  # fmt: skip
     return said(name, lines, data)
 

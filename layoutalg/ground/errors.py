@@ -24,6 +24,36 @@ _SHOWN_DEPTH = 20
 _PLAIN_DEPTH = 100
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Cost:
+    """What a repair costs; costs are compared entry by entry, so bytes come first, then instructions, then changes.
+
+    Args:
+        added_bytes: Bytes of memory more than what was asked for reaches over.
+        instructions: Instructions, copies or descriptors of the repaired answer.
+        changes: Entries of the question that differ.
+
+    Example:
+        >>> print(Cost(128, 16, 1))
+        128 bytes more, 16 instructions, 1 change
+    """
+
+    added_bytes: int
+    instructions: int
+    changes: int
+
+    def __str__(self) -> str:
+        words = (("byte", " more"), ("instruction", ""), ("change", ""))
+        numbers = self.added_bytes, self.instructions, self.changes
+        return ", ".join(
+            f"{number} {noun}{'s' * (number != 1)}{tail}" for number, (noun, tail) in zip(numbers, words, strict=True)
+        )
+
+    def to_json(self) -> dict[str, int]:
+        """Return the cost as JSON-ready data."""
+        return {"added_bytes": self.added_bytes, "instructions": self.instructions, "changes": self.changes}
+
+
 @dataclass(frozen=True, slots=True)
 class Repair:
     """A change of the input that the library has re-checked.
@@ -32,15 +62,22 @@ class Repair:
         name: Short imperative phrase, for example ``"pad the pitch"``.
         detail: What to change, with the numbers.
         document: The repaired input as JSON-ready data, ready to be submitted again; None where no document applies.
+        cost: What it costs; None where that is not counted.
     """
 
     name: str
     detail: str
     document: Mapping[str, object] | None = field(default=None, hash=False)
+    cost: Cost | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.detail}" + (f" ({self.cost})" if self.cost else "")
 
     def to_json(self) -> dict[str, object]:
         """Return the repair as JSON-ready data."""
         answer: dict[str, object] = {"name": self.name, "detail": self.detail}
+        if self.cost is not None:
+            answer["cost"] = self.cost.to_json()
         if self.document is not None:
             answer["document"] = plain(self.document)
         return answer

@@ -185,6 +185,12 @@ TILE_ISSUES: Final = 4_096
 PLAN_SECONDS: Final = 30.0
 """seconds: one tensor-map plan, repairs included, where the caller states no time"""
 
+REPAIR_SECONDS: Final = 2.0
+"""seconds: the repairs of one refusal, when they are first asked for"""
+
+REPAIR_TRIES: Final = 60
+"""repaired requests: tried for one kind of repair"""
+
 # texts of ISL
 
 ISL_CHARACTERS: Final = 200_000

@@ -1,6 +1,6 @@
 """Whether an instruction can carry a layout: one question for every consumer, answered with bits, a reason or unknown.
 
-Main definitions: ``admissible``, ``CONSUMERS``.
+Main definitions: ``admissible``, ``asked_again``, ``CONSUMERS``.
 
 Implementation notes: each consumer's file defines ``find(request)``; the table below names it. A finder is exact: it
 admits only what a checker has proved, refuses only what no descriptor carries, and else says what is missing.
@@ -10,17 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
+
+import numpy as np
 
 from layoutalg.ground import clock
+from layoutalg.ground.document import Reader, load_json
 from layoutalg.ground.errors import BudgetError, MalformedError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.synth.admission import amd, bulk, copies, fragments, im2col, matrices, refusals, tcgen05, tma, wgmma
+from layoutalg.synth.admission.repairs import SCHEMA
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, TARGET, Finder, Request, of_layout, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
-__all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible"]
+__all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible", "asked_again"]
 
 CONSUMERS: Mapping[str, Finder] = MappingProxyType(
     {
@@ -85,6 +90,9 @@ def admissible(
     if head is None:
         raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
+    asked = _asked(layout)
+    if asked is not None:
+        layout, dtype, target, tile, align_bytes, options = _stated(asked, consumer)
     if wgmma.is_problem(layout):
         layout, dtype, tile, align_bytes, options = wgmma.stated(layout, consumer, options, dtype, tile, align_bytes)
     of_registers = head in _OF_REGISTERS or consumer in wgmma.OF_REGISTERS
@@ -102,6 +110,54 @@ def admissible(
         raise of_layout(error) from None
     except BudgetError as spent:
         return Unknown(spent.diagnostic.because or spent.diagnostic.what, (head,))
+
+
+def asked_again(refused: Refused, repair: Repair) -> tuple[Admission, ...]:
+    """Return the answers to a repaired request, one for each of its parts; nothing where it has no document.
+
+    Args:
+        refused: The refusal.
+        repair: One of its repairs.
+
+    Example:
+        >>> refused = admissible("(64,64):(65,1)", "ldmatrix.x4", dtype="f16")
+        >>> all(all(asked_again(refused, repair)) for repair in refused.repairs)
+        True
+    """
+    held: Any = repair.document
+    if held is None:
+        return ()
+    parts = held.get("parts", [held]) if held.get("schema") == SCHEMA else [held]
+    return tuple(admissible(part, part.get("consumer", refused.consumer)) for part in parts)
+
+
+def _asked(layout: object) -> Mapping[str, Any] | None:
+    """Return the document of a request that was given in place of a layout."""
+    if isinstance(layout, str) and layout.lstrip().startswith("{") and f'"{SCHEMA}"' in layout:
+        layout = load_json(layout)
+    return layout if isinstance(layout, Mapping) and layout.get("schema") == SCHEMA else None
+
+
+def _stated(
+    document: Mapping[str, Any], consumer: str
+) -> tuple[object, object, str, Sequence[int], int, dict[str, object]]:
+    """Return what the document of a request asks.
+
+    Raises: MalformedError: LA010, LA801.
+    """
+    reader = Reader(dict(document))
+    reader.keys(("schema", "layout", "consumer", "target", "dtype", "tile", "align_bytes"), ("options",))
+    if reader.get("consumer").text() != consumer:
+        raise CHECK.malformed("consumer", f"must be {document['consumer']}: the document asks of that", consumer)
+    options = document.get("options", {})
+    if not isinstance(options, Mapping):
+        reader.get("options").fail("must be an object")
+    tile = [part.integer(1) for part in reader.get("tile").items()]
+    layout = document["layout"]
+    return (
+        np.asarray(layout) if isinstance(layout, list) else reader.get("layout").text(), reader.get("dtype").text(),
+        reader.get("target").text(), tile, reader.get("align_bytes").integer(1), dict(options),
+    )  # fmt: skip
 
 
 def _absent(request: Request, missing: Absent) -> Refused:

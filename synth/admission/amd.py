@@ -5,7 +5,8 @@ Main definitions: ``find_matrix``, ``find_access``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Repair, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.recognize import Departure, linear
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation import parse
 from layoutalg.proofs.admission import Admission, Admitted, Refused
@@ -21,10 +23,12 @@ from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.register_map import tile_elements
+from layoutalg.synth.admission.ideas import Idea
+from layoutalg.synth.admission.repairs import ranked, ranked_consumers
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
-from layoutalg.synth.lds import FILLS, TRANSPOSING, WIDTHS, FillPlan, LdsPlan, fill, read_or_write
+from layoutalg.synth.lds import FILLS, TRANSPOSING, WIDTHS, FillPlan, LdsPlan, exchange, fill, read_or_write
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, MatrixInstruction
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
@@ -93,7 +97,9 @@ def find_matrix(request: Request) -> Admission:
     known = tables[request.target]
     if name not in known:
         because = f"{request.target} has no {name}"
-        return _refused(request, "MATRIX_INSTRUCTION", because, repairs=_others(request, name, operand))
+        return _refused(request, "MATRIX_INSTRUCTION", because).deferred(
+            repairs=lambda: _others(request, name, operand)
+        )
     shape = known[name]
     bits = shape.element_bits if operand in ("A", "B") else shape.result_bits
     if request.dtype.bits not in (bits, shape.element_bits):
@@ -117,7 +123,9 @@ def _divided(request: Request, name: str, operand: str, shape: MatrixInstruction
         return _refused(request, "REGISTER_AXES", because, {"coordinates": rank})
     found = tiling(layout, fragment, _word(request.target, operand, bits, fragment))
     if isinstance(found, Mismatch):
-        return _refused(request, "FRAGMENT", found.because, found.witness)
+        return _refused(request, "FRAGMENT", found.because, found.witness).deferred(
+            repairs=lambda: _others(request, name, operand)
+        )
     asked = coordinates(layout)[0]
     seal = _same(_flat(found.table(fragment), asked), _flat(asked, asked), request.consumer)
     plan = MatrixPlan(name, operand, (shape.m, shape.n, shape.k), found)
@@ -149,14 +157,13 @@ def _others(request: Request, name: str, operand: str) -> tuple[Repair, ...]:
     """Instructions of the target that take the layout, of the same kinds of operand and result."""
     family = request.consumer.partition(".")[0]
     made = next(table[name] for table in _TABLES[family].values() if name in table)
-    found = []
+    others = {}
     for other, shape in _TABLES[family][request.target].items():
-        if (shape.element_bits, shape.result_bits) != (made.element_bits, made.result_bits):
-            continue
-        consumer = f"{family}.{other}.{operand}"
-        if isinstance(find_matrix(replace(request, consumer=consumer)), Admitted):
-            found.append(Repair(f"use {other}", f"{consumer} takes this layout on {request.target}"))
-    return tuple(found[:3])
+        if other != name and (shape.element_bits, shape.result_bits) == (made.element_bits, made.result_bits):
+            for side in (operand, *(side for side in "AB" if operand in "AB" and side != operand)):
+                consumer = f"{family}.{other}.{side}"
+                others[consumer] = f"use {other}", f"{consumer} takes this layout on {request.target}"
+    return ranked_consumers(request, find_matrix, others)
 
 
 def find_access(request: Request) -> Admission:
@@ -170,6 +177,59 @@ def find_access(request: Request) -> Admission:
         >>> print(admissible("(64,64):(1,64)", "ds_read_b128", "gfx942").rules)
         ('LDS_CONTIGUOUS',)
     """
+    answer = _access(request)
+    if not isinstance(answer, Refused):
+        return answer
+    own = (_transposed,) if "read" in request.consumer else ()
+    others = _other_accesses(request)
+    return answer.deferred(
+        repairs=lambda: ranked(request, _access, others, 8 * _grain(request.consumer), own=own, least=_least)
+    )
+
+
+def _least(request: Request) -> int:
+    width = WIDTHS.get(request.consumer, FILLS.get(request.consumer, 8))
+    total = math.prod(request.extents) * request.element_bytes
+    return -(-total // (width * lookup(request.target).lanes))
+
+
+def _other_accesses(request: Request) -> dict[str, str]:
+    """Instructions of the same direction that move other widths, or exchange elements of the type's width."""
+    name = request.consumer
+    if name in FILLS:
+        stem = name.partition("_dword")[0]
+        return {other: "take another instruction" for other in FILLS if other.startswith(stem) and other != name}
+    verb = "write" if "write" in name else "read"
+    found = {other: "take another instruction" for other in WIDTHS if f"_{verb}_" in other and other != name}
+    turned = {other: "read it transposed" for other in TRANSPOSING if verb == "read" and other != name}
+    return found | (turned if "registers" in request.options else {})
+
+
+def _transposed(request: Request) -> Iterator[Idea]:
+    """Let a transposing read hand the elements of a row to each lane, from a tile that holds columns contiguous."""
+    bits, extents = request.dtype.bits, request.extents
+    name = next((name for name, width in TRANSPOSING.items() if width == bits), None)
+    if name is None or request.options or len(extents) != 2:
+        return
+    many, lanes = 64 // bits, lookup(request.target).lanes
+    if extents[0] % many or (extents[0] * extents[1]) % (lanes * many):
+        return
+    flat = np.arange(extents[0] * extents[1]).reshape(extents, order="F")
+    runs = flat.T.reshape(-1, lanes, many)  # columns in runs of what a lane addresses, neighbouring lanes neighbours
+    slot, source = exchange(name, many, lanes)
+    held = runs[:, source, slot]
+    table = held.transpose(0, 2, 1).reshape(-1, lanes)  # [register, lane]
+    found = linear(np.asarray(table.reshape(-1, order="F"), dtype=np.int64))
+    if isinstance(found, Departure) or any(size & size - 1 for size in extents):
+        return
+    axes = (("register", len(table).bit_length() - 1), ("lane", lanes.bit_length() - 1))
+    outputs = tuple((f"dim{dim}", extent.bit_length() - 1) for dim, extent in enumerate(extents))
+    registers = LinearLayout(axes, outputs, *found)
+    changed = replace(request, consumer=name, options={"registers": registers})
+    yield Idea("read it transposed", f"{name}, registers {registers}", 0, 2, (changed,))
+
+
+def _access(request: Request) -> Admission:
     name = request.consumer
     if name in UNDOCUMENTED:
         return Unknown(f"which bytes the lanes of {name} take is not known here for elements of whole bytes", ("amd",))
@@ -237,7 +297,6 @@ def _refused(
     rule: str,
     because: str,
     witness: Mapping[str, object] | None = None,
-    repairs: tuple[Repair, ...] = (),
 ) -> Refused:
     at = {name: value if isinstance(value, int) else shown(value) for name, value in (witness or {}).items()}
-    return Refused(request.consumer, request.target, request.dtype.name, (rule,), (because,), at, repairs)
+    return Refused(request.consumer, request.target, request.dtype.name, (rule,), (because,), at)

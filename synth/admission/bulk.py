@@ -11,9 +11,11 @@ it has a solution exactly if copies exist for some tensor, because chunks can be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import numpy as np
 
-from layoutalg.ground.errors import Repair
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.bulk import BulkPlan
@@ -21,6 +23,8 @@ from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapProblem
+from layoutalg.synth.admission.ideas import Idea
+from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.pitches import Chunks, chunked
@@ -46,6 +50,45 @@ def find(request: Request) -> Admission:
         >>> print(admissible("(8,64):(65,1)", "bulk").rules)
         ('BULK_CONTIGUOUS',)
     """
+    answer = _found(request)
+    if not isinstance(answer, Refused) or request.problem is not None:
+        return answer
+    return answer.deferred(repairs=lambda: ranked(request, _found, own=[_more_copies, _better_tensor]))
+
+
+def _more_copies(request: Request) -> Iterator[Idea]:
+    """Allow as many copies as the runs are."""
+    options = {name: value for name, value in request.options.items() if name != "issues"}
+    if "issues" in request.options:
+        answer = _found(replace(request, options=options))
+        if isinstance(answer, Admitted):
+            many = len(answer.descriptor.copies)
+            changed = replace(request, options={**options, "issues": many})
+            yield Idea("allow more copies", f"issues={many}", 0, 1, (changed,))
+
+
+def _better_tensor(request: Request) -> Iterator[Idea]:
+    """Round the tensor's base and pitches up to chunks, each pitch behind what the faster dimensions hold."""
+    if "tensor" not in request.options:
+        return
+    tensor, size = tensor_of(request.options["tensor"]), request.element_bytes
+    grain = max(1, UNIT_BYTES // size)
+    base = max(tensor.base_align_bytes, UNIT_BYTES)
+    strides, reach, old = list(tensor.strides), 0, 0
+    for dim in sorted(range(len(strides)), key=lambda dim: strides[dim]):
+        stride, extent = strides[dim], tensor.shape[dim]
+        if stride > 1:
+            strides[dim] = -(-max(stride, reach if stride > old else 0) // grain) * grain
+        old, reach = old + stride * (extent - 1), reach + strides[dim] * (extent - 1)
+    changes = sum(a != b for a, b in zip(strides, tensor.strides, strict=True)) + (base != tensor.base_align_bytes)
+    if changes:
+        made = Tensor(tensor.shape, tuple(strides), tensor.dtype, base)
+        changed = replace(request, options={**request.options, "tensor": made})
+        detail = f"strides {tuple(strides)}, base_align_bytes={base}"
+        yield Idea("pad the tensor", detail, max(0, (reach - old) * size), changes, (changed,))
+
+
+def _found(request: Request) -> Admission:
     multicast = request.consumer == "bulk.multicast"
     request.only("tensor", "issues", *(["ctas"] if multicast else []))
     if request.consumer not in INSTRUCTIONS:
@@ -58,7 +101,7 @@ def find(request: Request) -> Admission:
         return _refused(request, "BULK_REDUCE_DTYPE", f"{request.consumer} has no {name}; it has {', '.join(kinds)}")
     if request.align_bytes % UNIT_BYTES:
         text = f"the tile's base is a multiple of {request.align_bytes} bytes; a copy starts at one of {UNIT_BYTES}"
-        return _refused(request, "BULK_ALIGN", text, repair=("align the base", f"align_bytes={UNIT_BYTES}"))
+        return _refused(request, "BULK_ALIGN", text)
     strides: tuple[int, ...] | None = None
     tensor = _tensor(request)
     if isinstance(tensor, Unknown):
@@ -119,7 +162,7 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     most = request.options.get("issues")
     if most is not None and len(copies) > CHECK.integer(most, "issues", 1):
         text = f"the runs that are contiguous on both sides are {len(copies)}; at most {most} copies are asked for"
-        return _refused(request, "BULK_COPIES", text, repair=("allow more copies", f"issues={len(copies)}"))
+        return _refused(request, "BULK_COPIES", text)
     ctas = CHECK.integer(request.options.get("ctas", 1), "ctas", 1, MOST_CTAS + 1)
     name = instruction(request.consumer, request.dtype.name)
     plan = BulkPlan(name, size, request.extents, strides, copies, ctas)
@@ -147,7 +190,5 @@ def _origins(request: Request, shape: tuple[int, ...], strides: tuple[int, ...],
     return None
 
 
-def _refused(request: Request, rule: str, reason: str, repair: tuple[str, str] | None = None) -> Refused:
-    repairs = () if repair is None else (Repair(*repair),)
-    name = request.dtype.name
-    return Refused(request.consumer, request.target, name, (rule,), (reason,), {}, repairs)
+def _refused(request: Request, rule: str, reason: str) -> Refused:
+    return Refused(request.consumer, request.target, request.dtype.name, (rule,), (reason,))

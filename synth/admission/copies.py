@@ -5,16 +5,15 @@ Main definitions: ``find``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from layoutalg.ground.errors import Repair
 from layoutalg.proofs.admission import Admission
 from layoutalg.proofs.tile_map import layout_of, offsets
 from layoutalg.synth.accesses import Moved, along_dimension, overlapping, unfit
-from layoutalg.synth.admission.matrices import admitted, places_of, plan_of, refused
+from layoutalg.synth.admission.matrices import admitted, least, places_of, plan_of, refused
+from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout_of_table
@@ -59,7 +58,11 @@ def find(request: Request) -> Admission:
         if valid is not None:
             plan = replace(plan, source_bytes=tuple(valid.reshape(-1).tolist()))
         return admitted(request, form, moved, plan)
-    return refused(request, first or Broken("ACCESS_TILE", "no copy"), tuple(_repairs(request, names)))
+    others = {name: "take another size" for name in WIDEST_FIRST if name not in names}
+    grain = access_form(names[0]).row_bits
+    return refused(request, first or Broken("ACCESS_TILE", "no copy")).deferred(
+        repairs=lambda: ranked(request, find, others, grain, least=_least)
+    )
 
 
 def _copied(request: Request, form: AccessForm) -> tuple[Moved, IntArray | None, IntArray | None] | Broken:
@@ -123,9 +126,6 @@ def _outside(
     return moved, sources, valid
 
 
-def _repairs(request: Request, tried: list[str]) -> Iterator[Repair]:
-    """Yield the widest copy that is admitted."""
-    for name in ("cp.async.cg.16", "cp.async.ca.8", "cp.async.ca.4"):
-        if name not in tried and not isinstance(_copied(request, FORMS[name]), Broken):
-            yield Repair("take another size", name)
-            return
+def _least(request: Request) -> int:
+    whole = replace(request, consumer=WIDEST_FIRST[0]) if request.consumer not in FORMS else request
+    return least(whole)

@@ -5,18 +5,18 @@ Main definitions: ``find``, ``FragmentPlan``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Repair
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
+from layoutalg.synth.admission.repairs import ranked_consumers
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, MmaInstruction, mma_fragment, mma_type
@@ -145,7 +145,9 @@ def find(request: Request) -> Admission:
     fragment = made.fragment(operand)
     found = tiling(layout, fragment, made.word(operand))
     if isinstance(found, Mismatch):
-        return _refused(request, "FRAGMENT", found.because, found.witness, tuple(_repairs(request, made, operand)))
+        return _refused(request, "FRAGMENT", found.because, found.witness).deferred(
+            repairs=lambda: ranked_consumers(request, find, _others(made, operand))
+        )
     asked = coordinates(layout)[0]
     statement = {"f": document(_flat(found.table(fragment), asked)), "g": document(_flat(asked, asked))}
     seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} takes the registers")
@@ -188,18 +190,17 @@ def _flat(table: IntArray, like: IntArray) -> IntArray:
     return np.asarray(table[..., 0] + (int(like[..., 0].max()) + 1) * table[..., 1], dtype=np.int64).reshape(-1)
 
 
-def _repairs(request: Request, made: _Instruction, operand: str) -> Iterator[Repair]:
-    """Yield other instructions with the same types that take the registers, and the other operand."""
+def _others(made: _Instruction, operand: str) -> dict[str, tuple[str, str]]:
+    """Other instructions with the same types, and the other operands, of the same element."""
     mine = made.table[made.name]
+    found = {}
     for name, shape in made.table.items():
         other = _Instruction(made.variant, name)
         same = (shape.operand, shape.operand_b, shape.result) == (mine.operand, mine.operand_b, mine.result)
         for side in "ABD" if same else "":
-            if (name, side) == (made.name, operand) or other.type(side) != made.type(operand):
-                continue
-            if isinstance(tiling(request.layout, other.fragment(side), other.word(side)), Tiling):
-                yield Repair("take another instruction", f"{other.full}.{side}")
-                return
+            if (name, side) != (made.name, operand) and other.type(side) == made.type(operand):
+                found[f"{other.full}.{side}"] = "take another instruction", f"{other.full}.{side}"
+    return found
 
 
 def _refused(
@@ -207,7 +208,6 @@ def _refused(
     rule: str,
     reason: str,
     witness: Mapping[str, object] | None = None,
-    repairs: tuple[Repair, ...] = (),
 ) -> Refused:
     name = request.dtype.name
-    return Refused(request.consumer, request.target, name, (rule,), (reason,), witness or {}, repairs, None)
+    return Refused(request.consumer, request.target, name, (rule,), (reason,), witness or {})

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import BudgetError, LayoutError, Repair, RepresentabilityError
+from layoutalg.ground.errors import Repair, RepresentabilityError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.ground.verdict import Unknown
@@ -24,6 +21,7 @@ from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.synth.accesses import Moved, divided, overlapping, whole_tile
+from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.targets import banks
@@ -59,7 +57,9 @@ def find(request: Request) -> Admission:
         return refused(request, Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
     answer = _moved(request, form)
     if isinstance(answer, Broken):
-        return refused(request, answer, tuple(_repairs(request, form)))
+        return refused(request, answer).deferred(
+            repairs=lambda: ranked(request, find, _others(request, form), form.row_bits)
+        )
     return admitted(request, form, answer, plan_of(request, form, answer))
 
 
@@ -173,52 +173,21 @@ def _turns(target: str, form: AccessForm, addresses: IntArray) -> tuple[int | No
     return turns, ideal
 
 
-def _repairs(request: Request, form: AccessForm) -> Iterator[Repair]:
-    """Yield changes that are admitted, one of each kind: of base, matrix instruction, layout, and the widest vector."""
-    seen: set[str] = set()
-    for name, detail, changed, other in _candidates(request, form):
-        if name in seen:
-            continue
-        try:
-            if not isinstance(_moved(changed, other), Broken):
-                seen.add(name)
-                yield Repair(name, detail)
-        except BudgetError:
-            raise
-        except LayoutError:
-            continue
+def least(request: Request) -> int:
+    """Return how many instructions move the bits of a tile at least."""
+    form = access_form(request.consumer)
+    return -(-math.prod(request.extents) * request.dtype.bits // (form.addresses * form.row_bits))
 
 
-def _candidates(request: Request, form: AccessForm) -> Iterator[tuple[str, str, Request, AccessForm]]:
-    rows = form.row_bits // 8
-    if request.align_bytes % rows:
-        request = replace(request, align_bytes=rows)
-        yield "align the tile", f"align_bytes={rows}", request, form
-    bits = request.dtype.bits
-    others = [other for other in _other_forms(form) if available(other, request.target)]
-    yield from (("take another instruction", other.name, request, other) for other in others if other.matrix_rows)
-    layout_ = request.layout
-    unit = form.row_bits // bits if form.row_bits % bits == 0 else 0
-    if isinstance(layout_, ComposedLayout) and unit > 1 and len(layout_.stages) == 1:
-        swizzle, offset = layout_.stages[0]
-        moved = Swizzle(swizzle.bits, unit.bit_length() - 1, swizzle.shift)
-        if unit & (unit - 1) == 0 and moved != swizzle:
-            changed = ComposedLayout(moved, offset, layout_.base)
-            yield "swizzle whole rows", str(changed), replace(request, layout=changed), form
-    if isinstance(layout_, CuteLayout) and unit > 1:
-        flat = [stride for _, stride in layout_.flat]
-        wide = {stride: -(-stride // unit) * unit for stride in flat if stride > unit and stride % unit}
-        if wide:
-            changed_strides = _padded(layout_.stride, wide)
-            padded = CuteLayout(layout_.shape, changed_strides)
-            yield "pad to whole rows", str(padded), replace(request, layout=padded), form
-    yield from (("move vectors", other.name, request, other) for other in others if not other.matrix_rows)
-
-
-def _padded(stride: IntTuple, wide: dict[int, int]) -> IntTuple:
-    if isinstance(stride, tuple):
-        return tuple(_padded(part, wide) for part in stride)
-    return wide.get(stride, stride)
+def _others(request: Request, form: AccessForm) -> dict[str, str]:
+    """Other instructions of the target, with the kind of repair that each is."""
+    found = {}
+    for other in _other_forms(form):
+        if available(other, request.target):
+            turned = (".trans" in form.name) != (".trans" in other.name)
+            kind = "read it transposed" if turned else "take another instruction"
+            found[other.name] = kind if other.matrix_rows else "move vectors"
+    return found
 
 
 def _other_forms(form: AccessForm) -> Iterator[AccessForm]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from layoutalg.ground.errors import BudgetError, LayoutError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Refused
@@ -43,15 +43,19 @@ def certified(request: Request, head: str, answer: Refused) -> Refused:
         answer: The refusal.
     """
     writer = WRITERS.get(head)
-    if writer is None or (head == "wgmma" and answer.certificate is not None):
-        return answer
+    return answer if writer is None else answer.deferred(certificate=lambda: _written(writer, request, head, answer))
+
+
+def _written(
+    writer: Callable[[Request], Certificate | None], request: Request, head: str, answer: Refused
+) -> Certificate | None:
+    held = answer.certificate
+    if head == "wgmma" and held is not None:
+        return held
     try:
-        made = writer(request)
-    except BudgetError:
-        return answer
-    except LayoutError:
-        return answer
-    return answer if made is None else replace(answer, certificate=made)
+        return writer(request) or held
+    except LayoutError:  # the time is up, or the evidence cannot be stated
+        return held
 
 
 def _flat(request: Request) -> IntArray:

@@ -5,18 +5,19 @@ Main definitions: ``find``, ``find_held``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from layoutalg.ground.errors import Repair
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.evidence import proved
-from layoutalg.proofs.tile_map import layout_of, offsets
+from layoutalg.synth.admission.ideas import Idea
+from layoutalg.synth.admission.repairs import ranked, ranked_consumers
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch
 from layoutalg.synth.tcgen05 import Missing, OperandQuestion, find_operand, find_registers, find_scales
@@ -52,6 +53,25 @@ def find(request: Request, repair: bool = True) -> Admission:
         >>> admissible("(64,64):(1,64)", "tcgen05.A", "sm_100a", "e2m1", kind="mxf4").rules
         ('TCGEN05_ROWS',)
     """
+    answer = _shared(request)
+    if not repair or not isinstance(answer, Refused) or answer.rules in (("TCGEN05_WS",), ("TCGEN05_DTYPE",)):
+        return answer
+    own = [_canonical_scales] if request.consumer == "tcgen05.scale" else []
+    return answer.deferred(repairs=lambda: ranked(request, _shared, own=own))
+
+
+def _canonical_scales(request: Request) -> Iterator[Idea]:
+    """Yield the documented layout of scales, for extents rounded up to whole blocks too."""
+    if len(request.extents) == 2:
+        rows, groups = -(-request.extents[0] // 128) * 128, -(-request.extents[1] // 4) * 4
+        for order in ("K", "MN"):
+            layout = hardware.scale_layout(rows, groups, order=order)
+            part = replace(request, layout=layout, extents=(rows, groups))
+            added = max(0, rows * groups - 1 - int(request.offsets.max()))
+            yield Idea("use the canonical layout", str(layout), added, 2 + (part.extents != request.extents), (part,))
+
+
+def _shared(request: Request) -> Admission:
     if request.consumer == "tcgen05.scale":
         request.only()
         return _scales(request)
@@ -83,7 +103,7 @@ def find(request: Request, repair: bool = True) -> Admission:
     if shaped is not None:
         return shaped
     wanted = _bits(request.offsets, entry.container_bits, hardware.BITS[name])
-    missing: list[tuple[OperandQuestion, Missing]] = []
+    missing: list[Missing] = []
     for depth, rows in depths.items():
         if request.extents[1] % depth or not any(request.extents[0] % size == 0 for size in rows):
             continue
@@ -94,12 +114,12 @@ def find(request: Request, repair: bool = True) -> Admission:
         if not isinstance(found, Missing):
             meaning = found.table()
             return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
-        missing.append((question, found))
-    for question, found in sorted(missing, key=lambda entry: not entry[1].undocumented):
+        missing.append(found)
+    for found in sorted(missing, key=lambda entry: not entry.undocumented):
         if found.undocumented:
             return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
         rule, because = found.forbidden or ("TCGEN05_LAYOUT", found.because)
-        return _refused(request, rule, because, found.witness, _repairs(question) if repair else ())
+        return _refused(request, rule, because, found.witness)
     return _refused(request, "TCGEN05_ROWS", "no instruction has both the rows and the depth of the tile")
 
 
@@ -154,10 +174,12 @@ def find_held(request: Request) -> Admission:
     because, witness = (mismatch.because, mismatch.witness) if mismatch else ("no shape fits", {})
     if "split_columns" in witness:
         return Unknown("no document at hand says whether the second half of 16x32bx2 may lie first", ("tcgen05",))
-    names = (*ATOMS, SPLIT_ATOM)
-    others = [] if whole else [name for name in names if not isinstance(find_registers(layout, name), Mismatch)]
-    repairs = tuple(Repair("take another shape", f"tcgen05.{words[1]}.{name}") for name in others)
-    return _refused(request, "FRAGMENT", because, witness, repairs)
+    refused = _refused(request, "FRAGMENT", because, witness)
+    if whole:
+        return refused
+    names = (f"tcgen05.{words[1]}.{name}" for name in (*ATOMS, SPLIT_ATOM) if name != words[2])
+    others = {name: ("take another shape", name) for name in names}
+    return refused.deferred(repairs=lambda: ranked_consumers(request, find_held, others))
 
 
 def _placed(request: Request) -> tuple[IntArray, str] | Refused:
@@ -189,9 +211,7 @@ def _scales(request: Request) -> Admission:
     if isinstance(found, Missing):
         if found.undocumented:
             return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
-        text = str(hardware.scale_layout(*request.extents))
-        repairs = (Repair("use the canonical layout", text),)
-        return _refused(request, "TCGEN05_SCALE_LAYOUT", found.because, found.witness, repairs)
+        return _refused(request, "TCGEN05_SCALE_LAYOUT", found.because, found.witness)
     meaning = found.table()
     return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
 
@@ -225,30 +245,6 @@ def _bits(elements: IntArray, container_bits: int, element_bits: int) -> IntArra
     return elements // many * 128 + elements % many * element_bits
 
 
-def _repairs(question: OperandQuestion) -> tuple[Repair, ...]:
-    """Return the widest canonical K-major tile of the same extents, where it was found to be read."""
-    rows, along = question.wanted.shape
-    bits = hardware.checked_kind(question.kind).container_bits
-    for span, order in ((128, 3), (64, 2), (32, 1)):
-        wide = span * 8 // bits
-        if along % wide:
-            continue
-        base = 4 - (bits.bit_length() - 4)
-        modes = f"({rows},{wide}):({wide},1)"
-        if along > wide:
-            modes = f"({rows},({wide},{along // wide})):({wide},(1,{wide * rows}))"
-        text = f"Sw<{order},{base},3> o 0 o {modes}"
-        table = offsets(layout_of(text, question.wanted.shape, 1), question.wanted.shape)
-        asked = _bits(table, bits, hardware.BITS[question.dtype])
-        changed = OperandQuestion(
-            question.operand, question.dtype, question.kind, asked, question.rows, question.transposed_rows, question.k,
-            question.align_bytes,
-        )  # fmt: skip
-        if not isinstance(find_operand(changed), Missing):
-            return (Repair(f"use a {span}B-swizzled K-major tile", text),)
-    return ()
-
-
 def _admitted(request: Request, plan: Any, meaning: IntArray, asked: IntArray) -> Admitted:
     statement = {"f": document(meaning.reshape(-1)), "g": document(asked.reshape(-1))}
     seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} denotes what was asked for")
@@ -260,7 +256,6 @@ def _refused(
     rule: str,
     because: str,
     witness: Mapping[str, object] | None = None,
-    repairs: tuple[Repair, ...] = (),
 ) -> Refused:
     name = request.dtype.name
-    return Refused(request.consumer, request.target, name, (rule,), (because,), witness or {}, repairs, None)
+    return Refused(request.consumer, request.target, name, (rule,), (because,), witness or {})

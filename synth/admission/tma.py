@@ -17,13 +17,15 @@ no, and else ``Unknown``.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from layoutalg.ground.errors import BudgetError, MalformedError, Repair, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, Cost, MalformedError, Repair, RepresentabilityError
+from layoutalg.ground.limits import REPAIR_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.banks import document
@@ -33,10 +35,13 @@ from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, meaning
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
+from layoutalg.synth.admission.ideas import Idea
+from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, Request
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.lattice import FAR, together
+from layoutalg.synth.tensormap.least_repairs import least_repairs
 from layoutalg.synth.tensormap.listed import carried as carried_by
 from layoutalg.synth.tensormap.pitches import Fit, fits
 from layoutalg.synth.tensormap.xors import mixed_bit
@@ -75,7 +80,6 @@ TRIED = 6
 TRIED_SECONDS = 3.0
 """Time of the planner for each of them."""
 _PERIOD = 1024
-_ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD} bytes: align_bytes={_PERIOD}")
 
 
 def find(request: Request) -> Admission:
@@ -132,7 +136,10 @@ def carried(request: Request, direction: str) -> Admission:
         return _of_tensor(request, direction, most)
     if _interleave(request) in SLICES:
         return _of_slices(request, direction, most)
-    return _of_any(request, direction, most)
+    answer = _of_any(request, direction, most)
+    if not isinstance(answer, Refused):
+        return answer
+    return answer.deferred(repairs=lambda: _repairs(request, direction), certificate=lambda: _never(request, direction))
 
 
 def _interleave(request: Request) -> str:
@@ -184,8 +191,9 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
             misfit = Broken("ISSUES", f"no box carries the tile in {most} copies, whatever the tensor's pitches")
         elif request.align_bytes < _PERIOD and any(isinstance(one, Fit) for one in _fits(request, most, _PERIOD)):
             text = f"its swizzle XORs address bits that a base aligned to {request.align_bytes} bytes leaves open"
-            return _refused(request, Broken("SMEM_ALIGN", text), {}, (_ALIGNED,))
-        return _refused(request, _told(request, misfit), *_help(request, direction))
+            misfit = Broken("SMEM_ALIGN", text)
+            return _refused(request, misfit)
+        return _refused(request, _told(request, misfit))
     ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
         answer = _tried(request, direction, strides, most)
@@ -338,17 +346,18 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
     """Ask the planner."""
     interleave = _interleave(request)
     try:
-        made = synthesize_tensormap(problem, interleave=interleave)
+        made = synthesize_tensormap(problem, repair=False, interleave=interleave)
     except InadmissibleError as error:
         broken = error.violations
-        evidence = _evidence(problem)
-        if interleave != "NONE" and evidence is None:
+        rules, reasons = tuple(one.rule for one in broken), tuple(one.message for one in broken)
+        refused = Refused(request.consumer, request.target, request.dtype.name, rules, reasons)
+        if interleave == "NONE":
+            return refused.deferred(
+                repairs=lambda: _of_problem(request, problem), certificate=lambda: _evidence(problem)
+            )
+        if _evidence(problem) is None:
             return Unknown(f"no interleaved map was found: {broken[0]}", ("planner",))
-        repairs = (*error.repairs, *(_sliced(problem) if interleave == "NONE" else ()))
-        return Refused(
-            request.consumer, request.target, request.dtype.name, tuple(one.rule for one in broken),
-            tuple(one.message for one in broken), {}, repairs, evidence if interleave == "NONE" else None,
-        )  # fmt: skip
+        return refused.deferred(repairs=lambda: _of_problem(request, problem))
     if made.smem_align_bytes > request.align_bytes:
         text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
         return _refused(request, Broken("SMEM_ALIGN", text))
@@ -364,7 +373,8 @@ def _sliced(problem: TensorMapProblem) -> Iterator[Repair]:
             made = synthesize_tensormap(problem, repair=False, interleave=kind)
         except (InadmissibleError, BudgetError):
             continue
-        yield Repair("take an interleaved map", f"interleave={kind!r} carries it in {len(made.issues)} issues")
+        detail, many = f"interleave={kind!r} carries it in {len(made.issues)} issues", len(made.issues)
+        yield Repair("take an interleaved map", detail, None, Cost(0, many, 1))
         return
 
 
@@ -390,35 +400,45 @@ def _admitted_slices(request: Request, made: TensorMapPlan) -> Admission:
     return Admitted(request.consumer, request.target, request.dtype.name, made, seal, "measured")
 
 
-def _help(request: Request, direction: str) -> tuple[Mapping[str, object], tuple[Repair, ...], Certificate | None]:
-    """Return repairs that were planned and proved, the least first, and the certificate for the row-major tensor."""
+def _repairs(request: Request, direction: str) -> tuple[Repair, ...]:
+    """Return repairs that were planned and proved, the least first, each with the problem that it states."""
+
+    def stated(answer: Admitted) -> Mapping[str, object] | None:
+        problem = answer.descriptor.problem
+        return None if isinstance(problem, ListedProblem) else problem.to_json()
+
+    return ranked(request, lambda part: carried(part, direction), stated=stated, own=[_more_copies])
+
+
+def _more_copies(request: Request) -> Iterator[Idea]:
+    if "issues" in request.options:
+        options = {name: value for name, value in request.options.items() if name != "issues"}
+        yield Idea("allow more copies", "no bound on issues", 0, 1, (replace(request, options=options),))
+
+
+def _never(request: Request, direction: str) -> Certificate | None:
+    """Return the certificate that no map carries the tile of the row-major tensor; None where none was found."""
     rank = len(request.extents)
     strides = tuple(1 if dim == rank - 1 else FAR << 2 * (rank - dim) for dim in range(rank))
     tensor = Tensor(tuple(8 * extent for extent in request.extents), strides, str(request.dtype.tensormap))
-    made: list[Repair] = []
-    evidence = None
     try:
         problem = TensorMapProblem.of(tensor, request.extents, request.layout, arch=request.target, direction=direction)
-        synthesize_tensormap(problem)
-    except InadmissibleError as error:
-        made, evidence = list(error.repairs), _evidence(problem)
     except (RepresentabilityError, MalformedError):
-        made = []
-    if not made and math.prod(request.extents) * request.element_bytes <= limits.MAX_SMEM_BYTES:
-        dense = TensorMapProblem.of(tensor, request.extents, None, arch=request.target, direction=direction)
-        try:
-            synthesize_tensormap(dense, repair=False)
-            made = [Repair("store the tile densely", "row-major, without gaps", dense.to_json())]
-        except InadmissibleError:
-            made = []
-    return {}, tuple(sorted(made, key=_bytes)), evidence
+        return None
+    return _evidence(problem)
 
 
-def _bytes(repair: Repair) -> int:
-    """Shared bytes that a repaired tile reaches over."""
-    document: Any = repair.document
-    smem = document["smem"]["modes"]
-    return sum((extent - 1) * stride for modes in smem for extent, stride in modes)
+def _of_problem(request: Request, problem: TensorMapProblem) -> tuple[Repair, ...]:
+    """Return the repairs of a problem, the least first: of its tensor, its tile, or what it requires."""
+    found = []
+    with contextlib.suppress(BudgetError):
+        if not isinstance(problem, ListedProblem):
+            for repair in least_repairs(problem, budget_seconds=REPAIR_SECONDS):
+                _, added, issues, _, changes = repair.cost
+                detail = "; ".join(f"{name}: {before} -> {after}" for name, before, after in repair.changes)
+                found.append(Repair(repair.name, detail, repair.plan.problem.to_json(), Cost(added, issues, changes)))
+        found += _sliced(problem) if _interleave(request) == "NONE" else ()
+    return tuple(sorted(found, key=lambda repair: (repair.cost, repair.name)))
 
 
 def _evidence(problem: TensorMapProblem) -> Certificate | None:
@@ -432,11 +452,6 @@ def _refused(
     request: Request,
     misfit: Broken,
     witness: Mapping[str, object] | None = None,
-    repairs: tuple[Repair, ...] = (),
-    certificate: Certificate | None = None,
 ) -> Refused:
     shown = misfit.witness or witness or {}
-    name = request.dtype.name
-    return Refused(
-        request.consumer, request.target, name, (misfit.rule,), (misfit.reason,), shown, repairs, certificate
-    )
+    return Refused(request.consumer, request.target, request.dtype.name, (misfit.rule,), (misfit.reason,), shown)

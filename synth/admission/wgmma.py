@@ -23,13 +23,15 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.operands import no_operand, operand
 from layoutalg.proofs.listed import listed
-from layoutalg.proofs.wgmma import OperandProblem, requested_addresses
+from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, requested_addresses
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
+from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
 from layoutalg.synth.wgmma.parts import ALIGN_BYTES as PART_BYTES
 from layoutalg.synth.wgmma.parts import parts
+from layoutalg.synth.wgmma.refusal import closest
 from layoutalg.targets.nvidia import wgmma as hardware
 
 RULE = "WGMMA_LAYOUT"
@@ -106,7 +108,8 @@ def find(request: Request, repair: bool = True) -> Admission:
     name = operand_dtype(_SAME.get(request.dtype.name, request.dtype.name))
     if name is None:
         known = ", ".join(hardware.DTYPES)
-        return _refused(request, "WGMMA_DTYPE", f"operands are of {known}, not {request.dtype.name}")
+        refused = _refused(request, "WGMMA_DTYPE", f"operands are of {known}, not {request.dtype.name}")
+        return refused if registers or not repair else refused.deferred(repairs=lambda: _repairs(request))
     if request.consumer.endswith(".sparse") and not hardware.multiply(name).sparse:
         return _refused(request, "WGMMA_SPARSE", f"A of {name} is never sparse")
     if registers:
@@ -125,27 +128,33 @@ def _shared(request: Request, name: str, repair: bool) -> Admission:
         problem = OperandProblem.of(
             side, name, request.layout, tile=request.extents, align_bytes=request.align_bytes, sparse=sparse
         )
-        plan = synthesize_wgmma(problem, repair=repair)
+        plan = synthesize_wgmma(problem, repair=False)
     except RepresentabilityError as error:
         found = _by_parts(request, side, name, sparse) if request.dtype.bits in (1, 8, 16, 32) else None
         if found is not None:
             return found
         rule = "WGMMA_BITS" if name == "b1" else RULE
-        return _refused(request, rule, error.diagnostic.because, error.diagnostic.witness or {})
+        refused = _refused(request, rule, error.diagnostic.because, error.diagnostic.witness or {})
+        return refused.deferred(repairs=lambda: _repairs(request)) if repair else refused
     except InadmissibleOperandError as error:
-        said = error.diagnostic
-        rules, reasons = (error.rules, error.reasons) if error.rules else ((RULE,), (said.because,))
-        return Refused(
-            request.consumer,
-            request.target,
-            name,
-            rules,
-            reasons,
-            said.witness or {},
-            said.repairs,
-            _evidence(problem) if repair else None,
+        rules, reasons = (error.rules, error.reasons) if error.rules else ((RULE,), (error.diagnostic.because,))
+        refused = Refused(request.consumer, request.target, name, rules, reasons)
+        if not repair:
+            return refused
+        return refused.deferred(
+            witness=lambda: closest(problem) or {},
+            repairs=lambda: _repairs(request),
+            certificate=lambda: _evidence(problem),
         )
     return Admitted(request.consumer, request.target, name, plan, operand(plan), "measured")
+
+
+def _repairs(request: Request) -> tuple[Repair, ...]:
+    def stated(answer: Admitted) -> Mapping[str, object] | None:
+        plan = answer.descriptor
+        return plan.problem.to_json() if isinstance(plan, OperandPlan) else None
+
+    return ranked(request, lambda part: find(part, repair=False), stated=stated)
 
 
 def _by_parts(request: Request, side: str, name: str, sparse: bool) -> Admitted | Unknown | None:

@@ -1,6 +1,6 @@
 """Why no descriptor reads a layout, in words, with the closest candidate's first difference and re-checked repairs.
 
-Main definitions: ``InadmissibleOperandError``, ``refusal``.
+Main definitions: ``InadmissibleOperandError``, ``refusal``, ``closest``.
 
 Implementation notes: before the XOR a requested address is a sum of one term per axis, so a mode that XORs as requested
 fits exactly when its digits fit each axis alone; the reasons walk those digits and are complete for that mode. Other
@@ -76,7 +76,7 @@ def refusal(problem: OperandProblem, find: Find, repair: bool = True) -> Inadmis
     witness: dict[str, object] | None = None
     if not broken:
         broken = tuple(_layout_reasons(problem))
-        witness = _closest(problem) if repair else None
+        witness = closest(problem) if repair else None
     reasons, rules = tuple(reason for _, reason in broken), tuple(rule for rule, _ in broken)
     diagnostic = Diagnostic(
         "LA370",
@@ -252,8 +252,16 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
         )
 
 
-def _closest(problem: OperandProblem) -> dict[str, object] | None:
-    """Return the first difference of the candidate that reads most elements right."""
+def closest(problem: OperandProblem) -> dict[str, object] | None:
+    """Return the first difference of the candidate that reads most elements right; None where the shape is no operand.
+
+    Example:
+        >>> found = closest(OperandProblem("A", (64, 16), (((64, 24),), ((16, 1),))))
+        >>> found["mn"], found["k"], found["requested_byte"]
+        (1, 0, 48)
+    """
+    if any(True for _ in _shape_reasons(problem)):
+        return None
     linear = linear_addresses(problem)
     phase = base_phases(problem, problem.swizzle)[-1]
     beyond = np.argwhere(linear + phase >= hardware.ADDRESS_LIMIT_BYTES)

@@ -35,6 +35,7 @@ REASONS = {
     "layoutalg.admissible": "each consumer is judged in tests/property/test_admission_*.py",
     "Admitted.to_json": "the answer with its certificate, tests/unit/test_admission.py",
     "Refused.to_json": "the answer with its reasons, tests/unit/test_admission.py",
+    "Refused.deferred": "fields that are found when they are read, tests/property/test_repairs.py",
     "Proved.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
     "Refuted.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
     "Unknown.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",

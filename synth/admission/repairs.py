@@ -1,0 +1,214 @@
+"""Repairs of a refusal: each asked again and admitted, the least first.
+
+Main definitions: ``ranked``, ``ranked_consumers``, ``instructions``, ``document``, ``SCHEMA``.
+
+Main statements: repairs are in the order of ``Cost``: bytes added, then instructions, copies or descriptors, then
+entries changed; then by the order of kinds in ``ideas`` and by their text. There is one repair of each kind: of all
+that ``ideas`` goes through of that kind, none that is admitted costs less. Two changes in one, types wider
+than 16 bits and larger tiles are gone through where nothing else is admitted. A kind of which ``REPAIR_TRIES`` requests
+were refused is left out, and so is what the time of ``REPAIR_SECONDS`` does not reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Cost, LayoutError, Repair
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.limits import REPAIR_SECONDS, REPAIR_TRIES
+from layoutalg.proofs.admission import Admitted
+from layoutalg.proofs.listed import ListedLayout
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.synth.admission.ideas import Idea, ideas, last_ideas
+from layoutalg.synth.admission.request import Finder, Request
+from layoutalg.targets.target_model import Absent, model_of
+
+SCHEMA = "layoutalg/admission-request/1"
+Stated: TypeAlias = Callable[[Admitted], Mapping[str, object] | None]
+ALIGNED = 1024
+"""A base that every rule about bases takes."""
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """How a repaired request is asked and told."""
+
+    find: Finder
+    stated: Stated | None
+    least: Callable[[Request], int]
+
+
+def ranked(
+    request: Request,
+    find: Finder,
+    others: Mapping[str, str] | None = None,
+    grain_bits: int = 128,
+    stated: Stated | None = None,
+    own: Sequence[Callable[[Request], Iterator[Idea]]] = (),
+    least: Callable[[Request], int] = lambda _: 1,
+) -> tuple[Repair, ...]:
+    """Return the repairs of a request that was refused.
+
+    Args:
+        request: What was refused.
+        find: The finder of the consumer; asked again for every idea.
+        others: Consumers to take instead, with the kind of that repair.
+        grain_bits: What rows start at multiples of.
+        stated: The document of a repaired request, from its answer; None for ``document``.
+        own: Kinds that only the consumer has.
+        least: Instructions that every layout of a request's tile takes at least.
+    """
+    ask = _Ask(find, stated, least)
+    found: dict[str, tuple[Cost, int, Repair]] = {}
+    try:
+        with clock.within(REPAIR_SECONDS):
+            mine = [kind(request) for kind in own]
+            _gather(found, ideas(request, others or {}, grain_bits, mine), ask)
+            if not found and request.align_bytes < ALIGNED:
+                aligned = replace(request, align_bytes=ALIGNED)
+                _gather(found, _with_base(ideas(aligned, others or {}, grain_bits)), ask)
+            if not found:
+                _gather(found, last_ideas(request, grain_bits), ask)
+    except BudgetError:  # what was found so far was admitted
+        pass
+    return _sorted(found)
+
+
+def ranked_consumers(request: Request, find: Finder, others: Mapping[str, tuple[str, str]]) -> tuple[Repair, ...]:
+    """Return the consumers that take the layout as it is, the fewest instructions first.
+
+    Args:
+        request: What was refused.
+        find: The finder of all of them.
+        others: Consumers, with the name and the detail of the repair.
+    """
+    found: dict[str, tuple[Cost, int, Repair]] = {}
+    try:
+        with clock.within(REPAIR_SECONDS):
+            for place, (consumer, (name, detail)) in enumerate(others.items()):
+                part = replace(request, consumer=consumer)
+                answers = _asked(Idea(name, detail, 0, 1, (part,)), find)
+                if answers is not None:
+                    cost = Cost(0, instructions(answers[0].descriptor), 1)
+                    found[consumer] = cost, place, Repair(name, detail, document(part), cost)
+    except BudgetError:
+        pass
+    return _sorted(found)
+
+
+def _sorted(found: Mapping[str, tuple[Cost, int, Repair]]) -> tuple[Repair, ...]:
+    order = sorted(found.values(), key=lambda entry: (*entry[:2], entry[2].detail))
+    different = {repair.detail: repair for _, _, repair in reversed(order)}
+    return tuple(repair for _, _, repair in order if different[repair.detail] is repair)
+
+
+def _with_base(kinds: Iterable[Iterator[Idea]]) -> Iterator[Iterator[Idea]]:
+    for kind in kinds:
+        yield (replace(idea, detail=f"{idea.detail}, align_bytes={ALIGNED}", changes=idea.changes + 1) for idea in kind)
+
+
+def _gather(
+    found: dict[str, tuple[Cost, int, Repair]],
+    kinds: Iterable[Iterator[Idea]],
+    ask: _Ask,
+) -> None:
+    """Add the least repair of every kind."""
+    for place, kind in enumerate(kinds):
+        best: tuple[Cost, int, Repair] | None = None
+        for tried, idea in enumerate(kind):
+            clock.check("repairs")
+            if tried == REPAIR_TRIES or (best is not None and idea.added_bytes > best[0].added_bytes):
+                break
+            if best is not None and best[0] <= Cost(idea.added_bytes, sum(map(ask.least, idea.parts)), idea.changes):
+                continue
+            answers = _asked(idea, ask.find)
+            if answers is None:
+                continue
+            many = sum(instructions(answer.descriptor) for answer in answers)
+            cost = Cost(idea.added_bytes, many, idea.changes)
+            if best is None or cost < best[0]:
+                told = ask.stated(answers[0]) if ask.stated is not None and len(answers) == 1 else None
+                told = _document(idea.parts) if told is None else told
+                best = cost, place, Repair(idea.kind, idea.detail, told, cost)
+        if best is not None:
+            found[best[2].name] = best
+
+
+def _asked(idea: Idea, find: Finder) -> list[Admitted] | None:
+    """Return the answers of all parts, None where one is not admitted."""
+    answers = []
+    for part in idea.parts:
+        if isinstance(model_of(part.target).consumer(part.consumer), Absent):
+            return None
+        try:
+            answer = find(part)
+        except BudgetError:
+            raise
+        except LayoutError:  # the changed request cannot be asked
+            return None
+        if not isinstance(answer, Admitted):
+            return None
+        answers.append(answer)
+    return answers
+
+
+def instructions(plan: Any) -> int:
+    """Return how many instructions, copies or descriptors carry a layout.
+
+    Example:
+        >>> from layoutalg.synth.admission import admissible
+        >>> instructions(admissible("(64,64):(64,1)", "ds_read_b128", "gfx942").descriptor)
+        8
+    """
+    if isinstance(count := getattr(plan, "count", None), int):
+        return count
+    for name in ("issues", "tiles", "copies", "addresses", "bases"):
+        held = getattr(plan, name, None)
+        if isinstance(held, tuple):
+            return len(held)
+    tiling = getattr(plan, "tiling", None)
+    return 1 if tiling is None else len(tiling.registers)
+
+
+def document(request: Request) -> dict[str, object] | None:
+    """Return a request as JSON-ready data that ``admissible`` reads in place of a layout; None where it has no text.
+
+    Example:
+        >>> from layoutalg.synth.admission.request import request_of
+        >>> asked = request_of("(64,64):(72,1)", "wgmma.A", "sm_90a", "bf16", None, 1024, {})
+        >>> document(asked)["layout"]
+        '(64,64):(72,1)'
+    """
+    layout: object = str(request.layout)
+    if isinstance(request.layout, ListedLayout):
+        layout = request.offsets.tolist()
+    options = {name: _told(value) for name, value in request.options.items()}
+    if request.problem is not None or None in options.values():
+        return None
+    return {
+        "schema": SCHEMA, "layout": layout, "consumer": request.consumer, "target": request.target,
+        "dtype": request.dtype.name, "tile": list(request.extents), "align_bytes": request.align_bytes,
+        "options": options,
+    }  # fmt: skip
+
+
+def _told(value: object) -> object:
+    """Return an option as JSON-ready data that is read back as the same; None where it cannot be."""
+    if isinstance(value, (str, int)):
+        return value
+    if isinstance(value, Tensor):
+        plain = Tensor(value.shape, value.strides, value.dtype)
+        return [list(value.shape), list(value.strides), value.dtype] if plain == value else None
+    if isinstance(value, Layout) and not isinstance(value, ListedLayout):
+        return str(value)
+    return list(value) if isinstance(value, tuple) and all(isinstance(part, int) for part in value) else None
+
+
+def _document(parts: tuple[Request, ...]) -> Mapping[str, object] | None:
+    told = [document(part) for part in parts]
+    if None in told:
+        return None
+    return told[0] if len(told) == 1 else {"schema": SCHEMA, "parts": told}
