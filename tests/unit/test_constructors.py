@@ -29,6 +29,8 @@ from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.conversion import Alternative, ConversionCost, ConversionPlan, Held
+from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack
 from layoutalg.proofs.factorisation import Factorisation
@@ -56,6 +58,7 @@ from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
+from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
 from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, SparseMma
@@ -81,6 +84,11 @@ RAGGED = synthesize_ragged(Tensor((64, 64)), (16, 64), strategy="overfetch")
 DESCRIPTOR = wgmma_facts.MatrixDescriptor(0, 16, 1024, 0, "128B")
 FACTORED = factorise(LinearLayout.from_bases({"register": [(8,)], "lane": [(1,), (2,), (4,)]}, {"offset": 16}))
 
+ACCESS = SharedAccess("ld.shared.b32", 1, (4, 8, 16, 32, 64), (0,), 0, 1)
+HELD = Held(
+    LinearLayout((("register", 0), ("lane", 5), ("warp", 0)), (("element", 5),), (1, 2, 4, 8, 16)), None, 1, 32, 1
+)
+FREE = ConversionCost(0, 0, 0, 0, 0, 0, 0.0)
 EXCHANGED = exchanges(np.array([[[0, 2], [1, 3]]]))
 
 CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
@@ -113,6 +121,15 @@ VALUES: dict[type, object] = {
     TileAccess: SWIZZLE.accesses[0],
     Served: SWIZZLE.served[0],
     SwizzlePlan: SWIZZLE,
+    Held: HELD,
+    ConversionCost: FREE,
+    Alternative: Alternative("nothing", "all is there", FREE),
+    ConversionPlan: ConversionPlan(HELD, HELD, 32, "sm_90a", "nothing", (), FREE, "all is there", ()),
+    Take: Take((1, 0), 2, 2),
+    Read: Read((1, 2), (0, 1), (0, 1)),
+    SharedAccess: ACCESS,
+    Through: Through(128, "warp", 1, ACCESS, ACCESS),
+    InstructionCosts: instruction_costs("sm_90a"),
     BankModel: bank_model("gfx942", "ds_read_b128"),
     Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
     Access: Access("load", 32),

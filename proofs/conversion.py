@@ -1,0 +1,393 @@
+"""Conversions of registers as plans: the steps of a thread, run again on labels, with their costs.
+
+Main definitions: ``ConversionPlan``, ``Alternative``, ``ConversionCost``, ``Held``, ``counted``.
+
+Notation: an element is a coordinate of the tensor, packed; a layout of registers says which element the place
+(register, lane, warp) holds. Several places may hold one element. A plan begins with what the source says and is right
+where, after its steps, every place of the destination holds the element that the destination says.
+
+A kernel takes a plan as it is: ``plan.steps`` in order, each a ``Take``, ``Choose``, ``Exchange``, ``Move``,
+``Rename``, ``Read``, ``ShufflePlan`` or ``Through``; ``proofs.conversion_steps`` and ``proofs.exchange`` define them.
+A thread begins with ``source.registers`` elements and ends with ``destination.registers``, in both with ``plan.packed``
+elements to a word of 32 bits: element e at part e % packed of word e // packed, the last word perhaps not full. A
+``Take`` may change how many elements a word has, down to one and back: the parts above a lone element may be anything.
+Elements wider than a word are ``plan.element_bits // 32`` words that all move alike; ``packed`` is then 1.
+
+Main statements: ``check`` runs the steps on labels of elements, which is an enumeration of all places, and counts the
+turns of the banks from addresses; neither uses what the finder used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.certify.algebra import composition
+from layoutalg.proofs.conversion_steps import CHECK, WORD_BITS, WRONG, Read, Step, Take, Through, ran
+from layoutalg.proofs.exchange import Choose, Exchange, Move
+from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+SCHEMA = "layoutalg/conversion/1"
+MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices")
+MOST_CYCLES = 1e15
+ELEMENT_BITS = (8, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A layout of registers, read as places (register, lane, warp).
+
+    Args:
+        layout: From the axes register, lane, warp, in this order, to one axis: the packed element.
+        table: The same as numbers, [warp][lane][register]; None where the layout is linear, which says all.
+        registers: Elements of a thread.
+        lanes: Lanes of a warp.
+        warps: Number of warps.
+    """
+
+    layout: LinearLayout | None
+    table: tuple[tuple[tuple[int, ...], ...], ...] | None
+    registers: int
+    lanes: int
+    warps: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if (self.layout is None) == (self.table is None):
+            raise CHECK.malformed("layout", "must be given, or else table", self.layout)
+        counts = (self.warps, self.lanes, self.registers)
+        if self.layout is not None:
+            fits = tuple(1 << bits for _, bits in reversed(self.layout.in_axes)) == counts
+        else:
+            rows = {len(lane) for warp in self.table or () for lane in warp}
+            lanes = {len(warp) for warp in self.table or ()}
+            fits = (len(self.table or ()), lanes, rows) == (self.warps, {self.lanes}, {self.registers})
+        if not fits or min(counts) < 1:
+            raise CHECK.malformed("registers", "must be those of the layout, as lanes and warps", counts)
+
+    def elements(self) -> IntArray:
+        """Return the element of every place: int64[warp, lane, register]."""
+        if self.layout is None:
+            return np.array(self.table, dtype=np.int64)
+        flat = matrix.table(self.layout.columns, self.layout.constant)
+        return flat.reshape(self.warps, self.lanes, -1)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the layout as JSON-ready data."""
+        said: object = self.table if self.layout is None else str(self.layout)
+        return {"layout": said, "registers": self.registers, "lanes": self.lanes, "warps": self.warps}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionCost:
+    """Instructions of a thread, turns of the banks of all warps, and the cycles that they come to.
+
+    Args:
+        shuffles: Shuffles of words.
+        selects: Selects.
+        permutes: Byte permutations.
+        accesses: Loads and stores of shared memory.
+        turns: Turns of the banks, of all warps together.
+        barriers: Barriers.
+        cycles: Cycles of a multiprocessor for the block, by the costs of the target.
+    """
+
+    shuffles: int
+    selects: int
+    permutes: int
+    accesses: int
+    turns: int
+    barriers: int
+    cycles: float
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if not 0 <= self.cycles < MOST_CYCLES:
+            raise CHECK.malformed("cycles", "must be a number of cycles", self.cycles)
+
+    def __str__(self) -> str:
+        named = {"shuffle": self.shuffles, "select": self.selects, "byte permutation": self.permutes,
+                 "access": self.accesses, "turn": self.turns, "barrier": self.barriers}  # fmt: skip
+        told = [f"{count} {name}{('es' if name[-1] == 's' else 's') if count > 1 else ''}"
+                for name, count in named.items() if count]  # fmt: skip
+        return f"{', '.join(told) or 'no instruction'} ({self.cycles:g} cycles)"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the cost as JSON-ready data."""
+        return {
+            "shuffles": self.shuffles, "selects": self.selects, "permutes": self.permutes, "accesses": self.accesses,
+            "turns": self.turns, "barriers": self.barriers, "cycles": self.cycles,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A mechanism that was thought of, and what became of it.
+
+    Args:
+        mechanism: Its name.
+        because: Why it was not taken, or that it was.
+        cost: What it costs; None where it cannot do it.
+        smem_bytes: Shared memory that it takes.
+        steps: Its steps; empty where it cannot do it, or there is nothing to do.
+    """
+
+    mechanism: str
+    because: str
+    cost: ConversionCost | None = None
+    smem_bytes: int = 0
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+
+    def __str__(self) -> str:
+        where = f", {self.smem_bytes} bytes" if self.smem_bytes else ""
+        return f"{self.mechanism:<12}{'no' if self.cost is None else self.cost}{where}: {self.because}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the alternative as JSON-ready data."""
+        return {
+            "mechanism": self.mechanism, "because": self.because, "smem_bytes": self.smem_bytes,
+            "cost": None if self.cost is None else self.cost.to_json(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ConversionPlan(Shown):
+    """How every thread gets the elements of one layout of registers from another.
+
+    Args:
+        source: What the registers hold.
+        destination: What they are to hold.
+        element_bits: Bits of an element.
+        target: The target whose costs were compared.
+        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"`` or ``"matrices"``.
+        steps: What a thread does.
+        cost: What it costs.
+        why: Why this mechanism.
+        alternatives: All that were thought of, this one among them.
+        least: Whether no plan has fewer shuffles, where the mechanism is shuffles.
+
+    Raises: MalformedError: LA930.
+
+    Example:
+        >>> place = LinearLayout.identity({"register": 2, "lane": 32, "warp": 1})
+        >>> held = Held(LinearLayout(place.in_axes, (("element", 6),), place.columns), None, 2, 32, 1)
+        >>> free = ConversionCost(0, 0, 0, 0, 0, 0, 0.0)
+        >>> plan = ConversionPlan(held, held, 32, "sm_90a", "nothing", (), free, "all is there", ())
+        >>> plan.check().rounds, plan.certificate.kind
+        (0, 'composition')
+    """
+
+    source: Held
+    destination: Held
+    element_bits: int
+    target: str
+    mechanism: str
+    steps: tuple[Step, ...]
+    cost: ConversionCost
+    why: str
+    alternatives: tuple[Alternative, ...] = field(repr=False)
+    least: bool = False
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if self.mechanism not in MECHANISMS:
+            raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", self.mechanism)
+        if self.element_bits not in ELEMENT_BITS:
+            raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
+        if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):
+            raise CHECK.malformed("destination", "must have the lanes and warps of the source", self.destination.warps)
+
+    @property
+    def packed(self) -> int:
+        """Elements of a word of 32 bits, before and after."""
+        return max(1, WORD_BITS // self.element_bits)
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of a warp."""
+        return self.source.lanes
+
+    @property
+    def warps(self) -> int:
+        """Number of warps."""
+        return self.source.warps
+
+    @property
+    def rounds(self) -> int:
+        """Shuffles of a thread, or passes through shared memory."""
+        passes = sum(step.passes for step in self.steps if isinstance(step, Through))
+        return passes or self.cost.shuffles
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory."""
+        return max((step.smem_bytes for step in self.steps if isinstance(step, Through)), default=0)
+
+    def run(self, elements: Any) -> IntArray:
+        """Return what every register holds after the steps.
+
+        Args:
+            elements: What they hold before, any integers, indexed by warp, lane and register.
+
+        Raises: MalformedError: LA931.
+        """
+        held = np.asarray(elements, dtype=np.int64)
+        shape = (self.warps, self.lanes, self.source.registers)
+        if held.shape != shape:
+            raise WRONG.malformed("elements", f"must have the shape {shape}", held.shape)
+        packed = self.packed
+        for step in self.steps:
+            held, packed = ran(step, held, packed, self.element_bits)
+        if packed != self.packed:
+            raise WRONG.malformed("steps", f"must end with {self.packed} elements a word", packed)
+        return held
+
+    def check(self) -> ConversionPlan:
+        """Return the plan after running its steps on labels and counting its instructions and turns again.
+
+        Raises: MalformedError: LA931: names the first place that does not hold what it should, or the wrong count.
+        """
+        found, wanted = self.run(self.source.elements()), self.destination.elements()
+        if found.shape != wanted.shape:
+            raise WRONG.malformed("steps", f"must end with the registers {wanted.shape}", found.shape)
+        if (found != wanted).any():
+            warp, lane, register = (int(part) for part in np.argwhere(found != wanted)[0])
+            place = f"register {register} of lane {lane} of warp {warp}"
+            rule = f"must bring {place} the element {int(wanted[warp, lane, register])}"
+            raise WRONG.malformed("steps", rule, int(found[warp, lane, register]))
+        for step in self.steps:
+            for access in (step.store, step.load) if isinstance(step, Through) else ():
+                turns = access.counted(self.target, self.lanes)
+                if turns != access.turns:
+                    raise WRONG.malformed("turns", f"must be {turns} for {access.instruction}", access.turns)
+        again = counted(self.steps, self.source, self.element_bits, instruction_costs(self.target))
+        if again != self.cost:
+            raise WRONG.malformed("cost", f"must be {again}", str(self.cost))
+        return self
+
+    @property
+    def moved(self) -> LinearLayout | ListedLayout:
+        """The place of the source whose element each place of the destination receives, as the steps say.
+
+        Both places are register + registers * (lane + lanes * warp).
+        """
+        count = self.source.registers * self.lanes * self.warps
+        places = self.run(np.arange(count, dtype=np.int64).reshape(self.warps, self.lanes, -1)).reshape(-1)
+        size = len(places)
+        bits = size.bit_length() - 1
+        if size == 1 << bits:
+            first = int(places[0])
+            columns = tuple(int(places[1 << bit]) ^ first for bit in range(bits))
+            wide = (count - 1).bit_length()
+            if np.array_equal(matrix.table(columns, first), places):
+                return LinearLayout((("place", bits),), (("source", wide),), columns, first)
+        return ListedLayout((size,), tuple(places.tolist()))
+
+    @property
+    def certificate(self) -> Certificate:
+        """That the source's element at the place from which the steps fetch is the destination's, for every place."""
+        return composition(_flat(self.source), self.moved, _flat(self.destination))
+
+    def __str__(self) -> str:
+        least = ", the least number" if self.least and self.cost.shuffles else ""
+        lines = [
+            f"conversion    {self.mechanism}: {self.cost}{least}",
+            f"  from        {_told(self.source)}",
+            f"  to          {_told(self.destination)}",
+            f"  why         {self.why}",
+        ]
+        for step in self.steps:
+            if isinstance(step, Through):
+                lines.append(
+                    f"  shared      {step.smem_bytes} bytes, {step.passes} pass{'es' if step.passes > 1 else ''}, "
+                    f"{step.store.instruction} then {step.load.instruction}, barrier of the {step.barrier}"
+                )
+        lines += [f"  {other}" for other in self.alternatives if other.mechanism != self.mechanism]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "mechanism": self.mechanism, "target": self.target, "element_bits": self.element_bits,
+            "source": self.source.to_json(), "destination": self.destination.to_json(), "packed": self.packed,
+            "rounds": self.rounds, "least": self.least, "smem_bytes": self.smem_bytes, "why": self.why,
+            "cost": self.cost.to_json(), "steps": [step.to_json() for step in self.steps],
+            "alternatives": [other.to_json() for other in self.alternatives],
+        }  # fmt: skip
+
+
+def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:
+    """Return the instructions of steps, and the cycles that they come to.
+
+    All warps share the multiprocessor, so that the cycles of instructions are added over them; latencies are paid once
+    for each step that waits for the one before.
+
+    Args:
+        steps: The steps.
+        source: What they begin with.
+        element_bits: Bits of an element.
+        costs: Cycles of instructions.
+    """
+    shuffles = selects = permutes = accesses = turns = barriers = 0
+    waits = 0.0
+    registers, packed, wide = source.registers, max(1, WORD_BITS // element_bits), max(1, element_bits // WORD_BITS)
+    issued = 0.0
+    for step in steps:
+        words = -(-registers // packed)
+        if isinstance(step, Take):
+            permutes += step.permutes * wide
+            registers, packed = len(step.registers), step.repacked
+        elif isinstance(step, Through):
+            stores, loads = len(step.store.starts), len(step.load.starts)
+            accesses += stores + loads
+            turns += step.store.turns + step.load.turns
+            barriers += step.barriers
+            one = costs.block_barrier if step.barrier == "block" else costs.warp_barrier
+            waits += step.barriers * one + step.passes * costs.shared_latency
+            writing = np.count_nonzero(step.store.active(source.lanes * source.warps)) // source.lanes
+            issued += costs.access * (stores * writing + loads * source.warps)
+            registers, packed = loads * step.load.elements, max(1, WORD_BITS // element_bits)
+        elif isinstance(step, ShufflePlan):
+            shuffles += step.cost.shuffles * wide
+            selects += step.cost.selects * wide
+            waits += costs.shuffle_latency
+        elif isinstance(step, Read):
+            shuffles += step.shuffles(source.lanes) * wide
+            waits += costs.shuffle_latency * bool(step.shuffles(source.lanes))
+            registers = len(step.taken) * packed
+        elif isinstance(step, Choose | Exchange | Move):
+            cost = step.cost(words)
+            shuffles += cost.shuffles * wide
+            selects += cost.selects * wide
+            waits += costs.shuffle_latency * bool(cost.shuffles)
+    each = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
+    cycles = each * source.warps + issued + turns * costs.turn + waits
+    return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))
+
+
+def _flat(held: Held) -> LinearLayout | ListedLayout:
+    """The layout with one input axis, the place."""
+    if held.layout is None:
+        flat = held.elements().reshape(-1)
+        return ListedLayout((len(flat),), tuple(flat.tolist()))
+    layout = held.layout
+    return LinearLayout((("place", layout.in_bits),), (("element", layout.out_bits),), layout.columns, layout.constant)
+
+
+def _told(held: Held) -> str:
+    if held.layout is not None:
+        return str(held.layout)
+    return f"{held.registers} registers, {held.lanes} lanes, {held.warps} warps, by a table"

@@ -1,0 +1,329 @@
+"""Steps of a conversion of registers beyond exchanges: choices of registers, reads of lanes, shared memory.
+
+Main definitions: ``Take``, ``Read``, ``SharedAccess``, ``Through``, ``ran``.
+
+Notation: a thread t = lane + lanes * warp holds elements 0 to n - 1; p of them lie in a word of 32 bits, element e at
+part e % p (its bits 32 e / p and up) of word e // p. ``Choose``, ``Exchange``, ``Move``, ``Rename`` (of
+``proofs.exchange``), ``Read`` and a ``ShufflePlan`` act on words; ``Take`` and ``Through`` on elements. A byte address
+is linear in the bits of the thread, the constants of instructions being joined by exclusive or.
+
+Implementation notes: ``ran`` executes a step on labels, by the definition of each step alone; no finder uses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.f2 import matrix
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.targets.bank_model import bank_model
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA930", "this is not a plan of a conversion")
+WORD_BITS = 32
+ROWS, ROW_BYTES = 8, 16
+NOTHING = -1
+"""The label of what nobody has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Every element becomes one that the thread already holds, the same in all threads.
+
+    Args:
+        registers: For every element after the step the element before it that it is; elements may be dropped or taken
+            twice.
+        packed: Elements of a word before.
+        repacked: Elements of a word after.
+
+    Example:
+        >>> Take((1, 0), 2, 2).parts(0), Take((1, 0), 2, 2).permutes, Take((2, 3, 0, 1), 2, 2).permutes
+        (((0, 1), (0, 0)), 1, 0)
+    """
+
+    registers: tuple[int, ...]
+    packed: int
+    repacked: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
+            raise CHECK.malformed("registers", "must be elements that the thread holds", self.registers)
+
+    def parts(self, word: int) -> tuple[tuple[int, int], ...]:
+        """Return for every part of a word the (word, part) before the step that it is taken from."""
+        first = word * self.repacked
+        return tuple(divmod(element, self.packed) for element in self.registers[first : first + self.repacked])
+
+    @property
+    def words(self) -> int:
+        """Words after the step."""
+        return -(-len(self.registers) // self.repacked)
+
+    @property
+    def permutes(self) -> int:
+        """Byte permutations of a thread: one where a word is made of two, and one more for each further one."""
+        count = 0
+        for word in range(self.words):
+            parts = self.parts(word)
+            if any(part != place for place, (_, part) in enumerate(parts)) or len({source for source, _ in parts}) > 1:
+                count += max(1, len({source for source, _ in parts}) - 1)
+        return count
+
+    def to_json(self) -> dict[str, object]:
+        """Return the step as JSON-ready data."""
+        return {"step": "take", "registers": self.registers, "packed": self.packed, "repacked": self.repacked}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Every word is read from a lane of the same warp, from one of the words there; words may be dropped or copied.
+
+    Word w after the step is, in the thread t, the word ``taken[w]`` of the lane
+    ``threads(t) xor lanes[w]`` of the thread's warp, where ``threads`` is linear with one column per bit of t.
+
+    Args:
+        threads: By bit of the thread what it adds to the lane that is read.
+        lanes: By word what is added to it.
+        taken: By word the word of that lane.
+
+    Example:
+        >>> Read((0, 2), (1, 1), (0, 0)).shuffles(4), Read((1, 2), (0, 1), (0, 1)).shuffles(4)
+        (2, 1)
+    """
+
+    threads: tuple[int, ...]
+    lanes: tuple[int, ...]
+    taken: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if len(self.lanes) != len(self.taken):
+            raise CHECK.malformed("lanes", "must be as many as the words", len(self.lanes))
+
+    def read(self, word: int, thread: IntArray) -> IntArray:
+        """Return the lane that every thread reads a word from."""
+        return np.asarray(matrix.table(self.threads)[thread] ^ self.lanes[word], dtype=np.int64)
+
+    def mask(self, word: int, lanes: int) -> int | None:
+        """Return what is added to every lane's own number; 0: it stays; None: it is not the same for all lanes."""
+        plain = all(column == (1 << bit) % lanes for bit, column in enumerate(self.threads))
+        return self.lanes[word] if plain else None
+
+    def shuffles(self, lanes: int) -> int:
+        """Return the shuffles of a warp of so many lanes."""
+        return sum(self.mask(word, lanes) != 0 for word in range(len(self.taken)))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the step as JSON-ready data."""
+        return {"step": "read", "threads": self.threads, "lanes": self.lanes, "taken": self.taken}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """Instructions that store, or load, all elements of a thread, the same in all threads.
+
+    Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``. The address of thread t is
+    ``threads(t) xor starts[i]`` bytes. ``st.shared``, ``ld.shared``, ``ds_...``: element k of the v lies k elements
+    after it. ``stmatrix.xN``, ``ldmatrix.xN``: the lanes below 8 N give the rows of N matrices of 8 rows of 16 bytes,
+    as PTX has it.
+
+    Args:
+        instruction: Its name, as ``bank_model`` has it.
+        elements: Elements of a thread that an instruction moves.
+        threads: By bit of the thread what it adds to the byte address.
+        starts: By instruction the constant.
+        idle: Bits of the thread that must all be 0 for it to take part; others hold nothing new.
+        turns: Turns of the banks of all instructions of all warps.
+    """
+
+    instruction: str
+    elements: int
+    threads: tuple[int, ...]
+    starts: tuple[int, ...]
+    idle: int
+    turns: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if self.elements < 1 or not self.starts:
+            raise CHECK.malformed("elements", "must be at least 1, of at least one instruction", self.elements)
+
+    @property
+    def matrices(self) -> int:
+        """Matrices of an instruction; 0 for loads and stores of each lane's own address."""
+        if "matrix" not in self.instruction:
+            return 0
+        return int(self.instruction.split(".x")[1].split(".")[0])
+
+    def active(self, threads: int) -> npt.NDArray[np.bool_]:
+        """Return which threads take part."""
+        return np.asarray(np.arange(threads) & self.idle == 0)
+
+    def addresses(self) -> IntArray:
+        """Return the byte address of every instruction and thread: int64[instruction, thread]."""
+        return np.asarray(matrix.table(self.threads)[None, :] ^ np.array(self.starts, dtype=np.int64)[:, None])
+
+    def elements_at(self, element_bits: int, lanes: int) -> IntArray:
+        """Return the byte address of every element: int64[thread, element]."""
+        bytes_each, rows = element_bits // 8, self.addresses()
+        if not self.matrices:
+            found = rows[:, :, None] + np.arange(self.elements) * bytes_each
+        else:
+            per = self.elements // self.matrices
+            matrix_, part = np.divmod(np.arange(self.elements), per)
+            lane = np.arange(lanes)[:, None]
+            if self.instruction.endswith(".trans"):
+                giver, inside = ROWS * matrix_ + 2 * (lane % 4) + part, lane // 4 * bytes_each + 0 * part
+            else:
+                giver, inside = ROWS * matrix_ + lane // 4, lane % 4 * 4 + part * bytes_each
+            by_warp = rows.reshape(len(self.starts), -1, lanes)
+            found = (by_warp[:, :, giver] + inside).reshape(len(self.starts), -1, self.elements)
+        return np.asarray(found.transpose(1, 0, 2).reshape(rows.shape[1], -1), dtype=np.int64)
+
+    def counted(self, target: str, lanes: int) -> int:
+        """Return the turns of all instructions of all warps, counted from their addresses."""
+        model = bank_model(target, self.instruction)
+        total = 0
+        seen: dict[bytes, int] = {}
+        rows, active = self.addresses(), self.active(1 << len(self.threads))
+        for row in rows:
+            for first in range(0, row.shape[0], lanes):
+                if not active[first]:
+                    continue
+                given = row[first : first + model.lanes]
+                key = (given - given.min()).tobytes() + bytes([int(given.min()) // 4 % model.banks])
+                if key not in seen:
+                    seen[key] = model.turns(given)
+                total += seen[key]
+        return total
+
+    def to_json(self) -> dict[str, object]:
+        """Return the accesses as JSON-ready data."""
+        return {
+            "instruction": self.instruction, "elements": self.elements, "threads": self.threads, "starts": self.starts,
+            "idle": self.idle, "turns": self.turns,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Through:
+    """Elements pass through shared memory, in passes of equally many instructions.
+
+    Pass q of n does the instructions i with i n // count = q of the store, a barrier, those of the load, and, where
+    another pass follows, a barrier. All passes use the same bytes.
+
+    Args:
+        smem_bytes: Bytes of shared memory.
+        barrier: ``"block"``, or ``"warp"`` where every warp reads only what it wrote.
+        passes: Number of passes.
+        store: What threads store.
+        load: What they load; the elements of the thread after the step, in order.
+    """
+
+    smem_bytes: int
+    barrier: str
+    passes: int
+    store: SharedAccess
+    load: SharedAccess
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if self.barrier not in ("warp", "block"):
+            raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
+        if self.passes < 1 or len(self.store.starts) % self.passes or len(self.load.starts) % self.passes:
+            raise CHECK.malformed("passes", "must divide the numbers of stores and loads", self.passes)
+
+    @property
+    def barriers(self) -> int:
+        """Barriers of all passes."""
+        return 2 * self.passes - 1
+
+    def to_json(self) -> dict[str, object]:
+        """Return the step as JSON-ready data."""
+        return {
+            "step": "through", "smem_bytes": self.smem_bytes, "barrier": self.barrier, "passes": self.passes,
+            "store": self.store.to_json(), "load": self.load.to_json(),
+        }  # fmt: skip
+
+
+Step: TypeAlias = Take | Choose | Exchange | Move | Rename | Read | ShufflePlan | Through
+
+
+def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[IntArray, int]:
+    """Return what threads hold after a step, and how many elements a word has then.
+
+    Args:
+        step: The step.
+        held: Labels of elements: int64[warp, lane, register].
+        packed: Elements of a word before.
+        element_bits: Bits of an element.
+
+    Raises: MalformedError: LA931, where the step does not fit what is held: a race of two threads, an element that
+        nobody wrote.
+    """
+    warps, lanes, registers = held.shape
+    if isinstance(step, Take):
+        if step.packed != packed or max(step.registers) >= registers:
+            raise WRONG.malformed("steps", f"must take elements of {registers}, {packed} a word", str(step))
+        return held[:, :, list(step.registers)], step.repacked
+    if isinstance(step, Through):
+        return _through(step, held, element_bits), max(1, WORD_BITS // element_bits)
+    if registers % packed:
+        raise WRONG.malformed("steps", f"must move whole words: {registers} elements, {packed} a word", str(step))
+    words = held.reshape(warps, lanes, registers // packed, packed)
+    if isinstance(step, ShufflePlan):
+        moved = words.reshape(-1, packed)[step.source().reshape(-1)].reshape(words.shape)
+    else:
+        flat = words.reshape(warps * lanes, -1, packed)
+        thread = np.arange(warps * lanes, dtype=np.int64)[:, None]
+        if isinstance(step, Read):
+            word = np.array(step.taken, dtype=np.int64)[None, :]
+            lane = matrix.table(step.threads)[thread] ^ np.array(step.lanes, dtype=np.int64)[None, :]
+            thread = thread // lanes * lanes + lane
+        else:
+            number = np.arange(flat.shape[1], dtype=np.int64)[None, :]
+            word, thread = step.source(*np.broadcast_arrays(number, thread))
+        if word.max(initial=0) >= flat.shape[1] or thread.max(initial=0) >= warps * lanes:
+            raise WRONG.malformed("steps", "must name words and lanes that there are", str(step))
+        moved = flat[thread, word]
+    return moved.reshape(warps, lanes, -1), packed
+
+
+WRONG = Checker("LA931", "this plan of a conversion is wrong")
+
+
+def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
+    warps, lanes, registers = held.shape
+    threads, bytes_each = warps * lanes, element_bits // 8
+    flat = held.reshape(threads, registers)
+    stored, loaded = (access.elements_at(element_bits, lanes) for access in (step.store, step.load))
+    if stored.shape != flat.shape or loaded.shape[0] != threads:
+        raise WRONG.malformed("steps", f"must store {registers} elements of {threads} threads", stored.shape)
+    for addresses in (stored, loaded):
+        if (addresses % bytes_each).any() or int(addresses.max()) + bytes_each > step.smem_bytes:
+            raise WRONG.malformed("steps", f"must keep to {step.smem_bytes} bytes", int(addresses.max()))
+    writers, readers = (access.active(threads) for access in (step.store, step.load))
+    answer = np.full((threads, loaded.shape[1]), NOTHING, dtype=np.int64)
+    owner = np.arange(threads, dtype=np.int64)[:, None] // lanes
+    for number in range(step.passes):
+        mine = slice(number * registers // step.passes, (number + 1) * registers // step.passes)
+        theirs = slice(number * loaded.shape[1] // step.passes, (number + 1) * loaded.shape[1] // step.passes)
+        memory = np.full((step.smem_bytes // bytes_each, 2), NOTHING, dtype=np.int64)
+        places, values = stored[writers, mine] // bytes_each, flat[writers, mine]
+        memory[places, 0] = values
+        memory[places, 1] = np.broadcast_to(owner[writers], places.shape)
+        if (memory[places, 0] != values).any():
+            raise WRONG.malformed("steps", "must not store two elements at one address", step.smem_bytes)
+        taken = loaded[readers, theirs] // bytes_each
+        answer[readers, theirs] = memory[taken, 0]
+        if step.barrier == "warp" and (memory[taken, 1] != owner[readers]).any():
+            raise WRONG.malformed("steps", "must keep warps to their own bytes, or have barriers of the block", number)
+    return answer.reshape(warps, lanes, -1)

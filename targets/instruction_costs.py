@@ -1,0 +1,80 @@
+"""What instructions that move registers cost on a target, as data with evidence.
+
+Main definitions: ``InstructionCosts``, ``instruction_costs``, ``COSTS``.
+
+Notation: cycles of a multiprocessor (compute unit) for one instruction of one warp, all warps sharing the unit;
+latencies are cycles until a dependent instruction may go on, paid once by warps that wait together.
+
+References: CUDA C++ Programming Guide, throughput of native arithmetic instructions (32 lanes of a shuffle, 64 of a
+select or a byte permutation a cycle); AMD CDNA 3 and RDNA 3 architecture guides (LDS of 128 bytes a cycle, 64 lanes of
+a vector instruction a cycle). Latencies are not documented; they are assumed until a device has been measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.registry import lookup
+
+MOST_CYCLES = 1e6
+CHECK = Checker("LA932", "these are not costs of instructions")
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCosts:
+    """Cycles of a multiprocessor for the instructions of one warp, and latencies.
+
+    Args:
+        shuffle: A shuffle of one word.
+        select: A select, with the share of its comparison.
+        permute: A byte permutation.
+        turn: A turn of the banks.
+        access: Issue of an access to shared memory beside its turns.
+        shuffle_latency: From a shuffle to what uses it.
+        shared_latency: From a load of shared memory to what uses it, with the store before.
+        block_barrier: A barrier of the block.
+        warp_barrier: A barrier of a warp.
+        evidence: ``"measured"``; ``"documented"``: throughputs are documented, latencies assumed; ``"assumed"``.
+    """
+
+    shuffle: float
+    select: float
+    permute: float
+    turn: float
+    access: float
+    shuffle_latency: float
+    shared_latency: float
+    block_barrier: float
+    warp_barrier: float
+    evidence: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA932")
+        for name in self.__slots__[:-1]:
+            if not 0 <= getattr(self, name) < MOST_CYCLES:
+                raise CHECK.malformed(name, "must be a number of cycles", getattr(self, name))
+        if self.evidence not in ("measured", "documented", "assumed"):
+            raise CHECK.malformed("evidence", "must be measured, documented or assumed", self.evidence)
+
+
+_NVIDIA = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.25, 23.0, 52.0, 24.0, 4.0, "documented")
+_CDNA = InstructionCosts(2.0, 1.0, 1.0, 1.0, 1.0, 64.0, 128.0, 32.0, 4.0, "documented")
+_RDNA = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.5, 48.0, 96.0, 32.0, 4.0, "assumed")
+COSTS: dict[str, InstructionCosts] = {"nvidia": _NVIDIA, "amd64": _CDNA, "amd32": _RDNA}
+"""By target where it was asked about itself, else by vendor and lanes; a measurement of a target is put here."""
+
+
+def instruction_costs(target: str) -> InstructionCosts:
+    """Return the costs of a target's instructions.
+
+    Raises: MalformedError: LA340.
+
+    Example:
+        >>> instruction_costs("sm_90a").select, instruction_costs("gfx942").evidence
+        (0.5, 'documented')
+    """
+    found = lookup(CHECK.kind(target, str, "target"))
+    family = "nvidia" if found.vendor == "nvidia" else f"amd{found.lanes}"
+    return COSTS.get(target, COSTS[family])
