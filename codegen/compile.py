@@ -11,13 +11,13 @@ from __future__ import annotations
 import functools
 import re
 
+from layoutalg.codegen.complaints import CompileError, line_before, lines_of, refused
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.ground import limits
-from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, MissingExtraError
+from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 
-
-class CompileError(LayoutError):
-    """The run-time compiler refused the text; ``.diagnostic.because`` is its log."""
+__all__ = ["CompileError", "to_cubin"]
+_ASSEMBLER_LINE = re.compile(r"ptx input, line (\d+)")
 
 
 def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
@@ -55,18 +55,45 @@ def _compiled(text: str, arch: str) -> bytes:
         from cuda.core import Program, ProgramOptions
     except ImportError as error:
         raise _missing(str(error)) from None
+    program = None
     try:
         program = Program(text, "c++", ProgramOptions(arch=arch, std="c++17"))
         code = bytes(program.compile("cubin").code)
     except (ImportError, OSError) as error:  # the bindings are there, the compiler's library is not
         raise _missing(str(error)) from None
     except Exception as error:  # cuda.core's own error types differ between its versions
+        program = None  # an error that is kept would keep it, and its end complains when the collector comes first
         if type(error).__name__ in ("DynamicLibNotFoundError", "FunctionNotFoundError"):
             raise _missing(str(error)) from None
-        raise CompileError(
-            Diagnostic("LA511", "the run-time compiler refused the kernel", (f"arch {arch}",), str(error).strip())
-        ) from None
+        log = str(error)
+        numbers = lines_of(log) or _assembled(text, arch)
+        what = "the run-time compiler refused the kernel"
+        raise refused("LA511", what, f"arch {arch}", log, text, numbers) from None
     return code
+
+
+def _assembled(text: str, arch: str) -> tuple[int, ...]:
+    """Return the lines of the text whose inline assembly the assembler refuses; empty where that cannot be told."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        return ()
+
+    def compiled(real: str) -> tuple[str, bytes]:
+        _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"default_program", 0, [], [])
+        options = [f"--gpu-architecture={real}_{arch[3:]}".encode(), b"--std=c++17", b"--generate-line-info"]
+        nvrtc.nvrtcCompileProgram(program, len(options), options)
+        log = b" " * nvrtc.nvrtcGetProgramLogSize(program)[1]
+        nvrtc.nvrtcGetProgramLog(program, log)
+        made = b" " * nvrtc.nvrtcGetPTXSize(program)[1] if real == "compute" else b""
+        if made:
+            nvrtc.nvrtcGetPTX(program, made)
+        nvrtc.nvrtcDestroyProgram(program)
+        return log.decode("utf-8", "replace"), made
+
+    log, assembly = compiled("sm")[0], compiled("compute")[1].decode("utf-8", "replace")
+    found = (line_before(assembly, int(match[1])) for match in _ASSEMBLER_LINE.finditer(log))
+    return tuple(dict.fromkeys(line for line in found if line))
 
 
 def _missing(reason: str) -> MissingExtraError:

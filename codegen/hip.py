@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from layoutalg.codegen.compile import CompileError
+from layoutalg.codegen.complaints import line_before, lines_of, refused
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
@@ -24,6 +25,7 @@ from layoutalg.ground.errors import Diagnostic, MissingExtraError
 
 CHECK = Checker("LA901", "this is not a kernel of an AMD target")
 EXTRA = 'pip install "layoutalg[hip]"'
+_ASSEMBLER_LINE = re.compile(r"kernel\.s:(\d+):\d+: error")
 
 
 def to_code_object(source: KernelSource) -> bytes:
@@ -32,7 +34,8 @@ def to_code_object(source: KernelSource) -> bytes:
     Args:
         source: A kernel whose ``arch`` is an AMD target.
 
-    Raises: MissingExtraError: LA902. CompileError: LA903, with the compiler's text. MalformedError: LA901.
+    Raises: MissingExtraError: LA902. CompileError: LA903, with the compiler's words and the lines they mean.
+        MalformedError: LA901.
     """
     kernel = _checked(source)
     return _compiled(kernel.text, kernel.arch)[1]
@@ -71,14 +74,26 @@ def _compiled(text: str, arch: str) -> tuple[str, bytes]:
         names = {end: str(Path(folder, f"kernel.{end}")) for end in ("hip", "s", "o", "co")}
         Path(names["hip"]).write_text(text, encoding="utf-8")
         offload = [f"--offload-arch={arch}", "--cuda-device-only", "-nogpuinc", "-nogpulib"]
-        _zig(["clang", "-x", "hip", *offload, "-O3", "-std=c++17", "-w", "-S", names["hip"], "-o", names["s"]], arch)
+        listing = ["clang", "-x", "hip", *offload, "-O3", "-std=c++17", "-w", "-S", names["hip"], "-o", names["s"]]
         whole = ["clang", "-target", "amdgcn-amd-amdhsa", f"-mcpu={arch}", "-x", "assembler", "-c"]
-        _zig([*whole, names["s"], "-o", names["o"]], arch)
-        _zig(["ld.lld", "-shared", names["o"], "-o", names["co"]], arch)
+        whole += [names["s"], "-o", names["o"]]
+        linking = ["ld.lld", "-shared", names["o"], "-o", names["co"]]
+        log = _zig(listing, arch) or _zig(whole, arch) or _zig(linking, arch)
+        if log:
+            numbers = lines_of(log)
+            if not numbers and not _zig(
+                [*listing, "-gline-tables-only"], arch
+            ):  # the assembler names lines of assembly
+                assembly = Path(names["s"]).read_text(encoding="utf-8")
+                places = _ASSEMBLER_LINE.finditer(_zig(whole, arch))
+                found = (line_before(assembly, int(match[1])) for match in places)
+                numbers = tuple(dict.fromkeys(line for line in found if line))
+            raise refused("LA903", "the compiler refused the kernel", f"arch {arch}", log, text, numbers)
         return Path(names["s"]).read_text(encoding="utf-8"), Path(names["co"]).read_bytes()
 
 
-def _zig(arguments: Sequence[str], arch: str) -> None:
+def _zig(arguments: Sequence[str], arch: str) -> str:
+    """Run the compiler within its time and return what it says where it fails."""
     seconds = clock.left(limits.COMPILE_SECONDS)
     try:
         done = subprocess.run(
@@ -86,6 +101,4 @@ def _zig(arguments: Sequence[str], arch: str) -> None:
         )
     except subprocess.TimeoutExpired:
         clock.out_of_time(f"compiling for {arch}", seconds)
-    if done.returncode:
-        words = done.stderr.decode("utf-8", "replace")[-limits.COMPILER_WORDS :].strip()
-        raise CompileError(Diagnostic("LA903", "the compiler refused the kernel", (f"arch {arch}",), words))
+    return done.stderr.decode("utf-8", "replace") or "no words" if done.returncode else ""

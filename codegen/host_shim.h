@@ -31,16 +31,20 @@ namespace la_host {
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
     TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
-    MODEL_LIMIT, MISALIGNED
+    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES
 };
+enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER };
 
 struct Index { unsigned x, y, z; };
-struct Fiber { ucontext_t context; Index thread; bool done; };
+struct Fiber { ucontext_t context; Index thread; bool done; Wait wait; };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier; };
 struct Region { const unsigned char* first; size_t bytes; };
 // One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is its hit k.
-struct Access { la_u32 place, hit, block, thread, byte, what; };
+// Accesses of one phase lie between the same barriers of the block; of one step, between the same la_sync_warp as well.
+struct Access { la_u32 place, hit, block, thread, byte, what, phase, step; };
+// Where a fault happened, and where the threads of its block were.
+struct Told { la_u32 block, thread, byte, at_block_barrier, at_warp_barrier, ended; };
 // Where a launch writes the accesses; nothing is written where items is null.
 struct Trace { Access* items; size_t capacity, count; la_u32* hits; };
 
@@ -70,11 +74,12 @@ struct State {
     void** arguments;
     Index block, grid, block_size;
     la_u32 dynamic_first, dynamic_bytes;
-    unsigned waiting, generation;
+    unsigned waiting, generation, barrier_place, steps[MAX_THREADS];
     unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], progress;
     la_u32 words[MAX_THREADS];  // what each thread offers in a shuffle
     Trace trace;
     int fault_code;
+    Told told;
     List<Barrier, MAX_BARRIERS> barriers;
     List<Copy, MAX_COPIES> queue, uncommitted, committed;
     List<Region, MAX_REGIONS> regions;
@@ -84,9 +89,10 @@ static thread_local State* here;
 
 inline void yield() { swapcontext(&here->current->context, &here->scheduler); }
 
-inline void fault(Fault code)
+inline void fault(Fault code, la_u32 byte = 0)
 {
     here->fault_code = code;
+    here->told = {here->block.x, here->current->thread.x, byte, 0, 0, 0};
     for (;;) yield();  // never resumed
 }
 
@@ -110,12 +116,17 @@ inline void release_if_complete()
     if (s.waiting && s.waiting >= live()) { s.waiting = 0; ++s.generation; ++s.progress; }
 }
 
-inline void block_barrier()
+inline void block_barrier(unsigned place)
 {
     const unsigned mine = here->generation;
+    if (here->waiting && here->barrier_place != place) fault(BARRIER_PLACES);
+    here->barrier_place = place;
     ++here->waiting;
     release_if_complete();
+    Fiber& fiber = *here->current;
+    fiber.wait = AT_BLOCK_BARRIER;
     while (here->generation == mine) yield();
+    fiber.wait = RUNS;
 }
 
 // The threads of a warp wait for each other; a thread that has ended is not waited for.
@@ -137,17 +148,22 @@ inline void warp_barrier()
     const unsigned warp = here->current->thread.x / LA_LANES, mine = here->warp_generation[warp];
     ++here->warp_waiting[warp];
     release_warp(warp);
+    Fiber& fiber = *here->current;
+    fiber.wait = AT_WARP_BARRIER;
     while (here->warp_generation[warp] == mine) yield();
+    fiber.wait = RUNS;
 }
 
-// Every lane of the warp offers a word and reads one.
+// Every lane of the warp offers a word and reads one, of a lane that takes part.
 inline la_u32 shuffle(la_u32 word, la_u32 lane)
 {
     State& s = *here;
     const unsigned mine = s.current->thread.x;
     s.words[mine] = word;
     warp_barrier();
-    const la_u32 taken = s.words[mine / LA_LANES * LA_LANES + lane % LA_LANES];
+    const unsigned other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
+    if (other >= s.block_size.x || s.fibers.items[other].done) fault(INACTIVE_LANE);
+    const la_u32 taken = s.words[other];
     warp_barrier();
     return taken;
 }
@@ -156,7 +172,7 @@ inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
 {
     const State& s = *here;
     if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
-        fault(SHARED_RANGE);
+        fault(SHARED_RANGE, address - s.dynamic_first);
     return here->arena + address;
 }
 
@@ -170,13 +186,14 @@ inline void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
     const la_u32 thread = here->current->thread.x;
     if (place >= MAX_PLACES || trace.count == trace.capacity) fault(MODEL_LIMIT);
     const la_u32 hit = trace.hits[place * MAX_THREADS + thread]++;
-    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes};
+    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes,
+                                  here->generation, here->steps[thread]};
 }
 
 template <class Kept, class Value>
 inline Value load(la_u32 place, la_u32 byte)
 {
-    if (byte % sizeof(Kept)) fault(MISALIGNED);
+    if (byte % sizeof(Kept)) fault(MISALIGNED, byte);
     Kept kept;
     std::memcpy(&kept, shared_bytes(here->dynamic_first + byte, sizeof kept), sizeof kept);
     note(LOAD, place, byte, sizeof kept);
@@ -186,7 +203,7 @@ inline Value load(la_u32 place, la_u32 byte)
 template <class Kept, class Value>
 inline void store(la_u32 place, la_u32 byte, const Value& value)
 {
-    if (byte % sizeof(Kept)) fault(MISALIGNED);
+    if (byte % sizeof(Kept)) fault(MISALIGNED, byte);
     const Kept kept = (Kept)value;
     std::memcpy(shared_bytes(here->dynamic_first + byte, sizeof kept), &kept, sizeof kept);
     note(STORE, place, byte, sizeof kept);
@@ -207,7 +224,7 @@ inline void move_matrices(la_u32 place, la_u32 byte, la_u32* words)
     State& s = *here;
     const unsigned mine = s.current->thread.x, lane = mine % 32;
     if (lane < 8u * matrices) {
-        if (byte % 16) fault(MISALIGNED);
+        if (byte % 16) fault(MISALIGNED, byte);
         note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
     }
     s.words[mine] = byte;
@@ -424,6 +441,7 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
     s.block = {index, 0, 0};
     s.waiting = 0;
     std::memset(s.warp_waiting, 0, sizeof s.warp_waiting);
+    std::memset(s.steps, 0, sizeof s.steps);
     if (s.trace.items) std::memset(s.trace.hits, 0, sizeof(la_u32) * MAX_PLACES * MAX_THREADS);
     s.barriers.size = s.queue.size = s.uncommitted.size = s.committed.size = 0;
     std::memset(s.arena, 0xCD, sizeof s.arena);
@@ -432,6 +450,7 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
         Fiber& fiber = s.fibers.items[t];
         fiber.thread = {t, 0, 0};
         fiber.done = false;
+        fiber.wait = RUNS;
         getcontext(&fiber.context);
         fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
         fiber.context.uc_stack.ss_size = STACK;
@@ -446,16 +465,29 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
             s.current = &fiber;
             swapcontext(&s.scheduler, &fiber.context);
         }
+        if (s.fault_code) break;
+        // A round in which nothing was released has asked every waiting thread whether it may go on.
         idle = s.progress == before ? idle + 1 : 0;
-        if (idle > (1u << 20)) s.fault_code = DEADLOCK;
+        bool all_wait = idle > 0;
+        for (const Fiber& fiber : s.fibers) all_wait = all_wait && (fiber.done || fiber.wait != RUNS);
+        if (live() && (all_wait || idle > (1u << 20))) {
+            s.fault_code = DEADLOCK;
+            s.told = {index, 0, 0, 0, 0, 0};
+        }
     }
+    if (s.fault_code)
+        for (const Fiber& fiber : s.fibers) {
+            s.told.at_block_barrier += !fiber.done && fiber.wait == AT_BLOCK_BARRIER;
+            s.told.at_warp_barrier += !fiber.done && fiber.wait == AT_WARP_BARRIER;
+            s.told.ended += fiber.done;
+        }
     if (!s.fault_code && s.queue.size) s.fault_code = COPY_IN_FLIGHT;
     if (!s.fault_code && (s.uncommitted.size || s.committed.size)) s.fault_code = STORE_NOT_COMMITTED;
 }
 
 inline int launch(
     Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
-    unsigned count)
+    unsigned count, Told* told)
 {
     if ((la_u64)how.bytes + how.skew + RESERVED > CAPACITY) return SHARED_RANGE;
     if (how.threads > MAX_THREADS || count > MAX_REGIONS) return MODEL_LIMIT;
@@ -473,6 +505,7 @@ inline int launch(
         state->dynamic_bytes = how.bytes;
         state->generation = state->progress = 0;
         std::memset(state->warp_generation, 0, sizeof state->warp_generation);
+        state->told = {};
         state->trace = how.trace;
         state->fault_code = NONE;
         for (unsigned i = 0; i < count; ++i) state->regions.items[i] = {first[i], sizes[i]};
@@ -481,6 +514,7 @@ inline int launch(
         for (unsigned b = 0; b < how.blocks && !state->fault_code; ++b) run_block(b, how, stacks);
         here = nullptr;
         code = state->fault_code;
+        *told = state->told;
         how.trace.count = state->trace.count;
     }
     std::free(how.trace.hits);
@@ -495,9 +529,13 @@ inline int launch(
 #define blockIdx (la_host::here->block)
 #define blockDim (la_host::here->block_size)
 #define gridDim (la_host::here->grid)
-#define __syncthreads() la_host::block_barrier()
+#define __syncthreads() la_host::block_barrier(__COUNTER__)
 static inline la_u32 la_shuffle(la_u32 word, la_u32 lane) { return la_host::shuffle(word, lane); }
-static inline void la_sync_warp() { la_host::warp_barrier(); }
+static inline void la_sync_warp()
+{
+    la_host::warp_barrier();
+    ++la_host::here->steps[la_host::here->current->thread.x];
+}
 static inline bool la_elect() { return threadIdx.x % LA_LANES == 0; }
 static inline la_u32 la_permute(la_u32 low, la_u32 high, la_u32 selector)
 {
@@ -511,16 +549,16 @@ static inline la_u32 la_permute(la_u32 low, la_u32 high, la_u32 selector)
 
 struct alignas(8) la_words2 { la_u32 word[2]; };
 struct alignas(16) la_words4 { la_u32 word[4]; };
-#define la_shared_load_b8(byte) la_host::load<unsigned char, la_u32>(__COUNTER__, byte)
-#define la_shared_load_b16(byte) la_host::load<unsigned short, la_u32>(__COUNTER__, byte)
-#define la_shared_load_b32(byte) la_host::load<la_u32, la_u32>(__COUNTER__, byte)
-#define la_shared_load_b64(byte) la_host::load<la_words2, la_words2>(__COUNTER__, byte)
-#define la_shared_load_b128(byte) la_host::load<la_words4, la_words4>(__COUNTER__, byte)
-#define la_shared_store_b8(byte, value) la_host::store<unsigned char>(__COUNTER__, byte, value)
-#define la_shared_store_b16(byte, value) la_host::store<unsigned short>(__COUNTER__, byte, value)
-#define la_shared_store_b32(byte, value) la_host::store<la_u32>(__COUNTER__, byte, value)
-#define la_shared_store_b64(byte, value) la_host::store<la_words2>(__COUNTER__, byte, value)
-#define la_shared_store_b128(byte, value) la_host::store<la_words4>(__COUNTER__, byte, value)
+#define la_shared_load_b8(...) la_host::load<unsigned char, la_u32>(__COUNTER__, __VA_ARGS__)
+#define la_shared_load_b16(...) la_host::load<unsigned short, la_u32>(__COUNTER__, __VA_ARGS__)
+#define la_shared_load_b32(...) la_host::load<la_u32, la_u32>(__COUNTER__, __VA_ARGS__)
+#define la_shared_load_b64(...) la_host::load<la_words2, la_words2>(__COUNTER__, __VA_ARGS__)
+#define la_shared_load_b128(...) la_host::load<la_words4, la_words4>(__COUNTER__, __VA_ARGS__)
+#define la_shared_store_b8(...) la_host::store<unsigned char>(__COUNTER__, __VA_ARGS__)
+#define la_shared_store_b16(...) la_host::store<unsigned short>(__COUNTER__, __VA_ARGS__)
+#define la_shared_store_b32(...) la_host::store<la_u32>(__COUNTER__, __VA_ARGS__)
+#define la_shared_store_b64(...) la_host::store<la_words2>(__COUNTER__, __VA_ARGS__)
+#define la_shared_store_b128(...) la_host::store<la_words4>(__COUNTER__, __VA_ARGS__)
 
 #define LA_HOST_MATRICES(many, kind, suffix, transposed)                                        \
     static inline kind la_host_ldmatrix_x##many##suffix(la_u32 place, la_u32 byte)              \
@@ -539,18 +577,18 @@ LA_HOST_MATRICES(4, la_words4, , false)
 LA_HOST_MATRICES(1, la_u32, _trans, true)
 LA_HOST_MATRICES(2, la_words2, _trans, true)
 LA_HOST_MATRICES(4, la_words4, _trans, true)
-#define la_ldmatrix_x1(byte) la_host_ldmatrix_x1(__COUNTER__, byte)
-#define la_ldmatrix_x2(byte) la_host_ldmatrix_x2(__COUNTER__, byte)
-#define la_ldmatrix_x4(byte) la_host_ldmatrix_x4(__COUNTER__, byte)
-#define la_ldmatrix_x1_trans(byte) la_host_ldmatrix_x1_trans(__COUNTER__, byte)
-#define la_ldmatrix_x2_trans(byte) la_host_ldmatrix_x2_trans(__COUNTER__, byte)
-#define la_ldmatrix_x4_trans(byte) la_host_ldmatrix_x4_trans(__COUNTER__, byte)
-#define la_stmatrix_x1(byte, words) la_host_stmatrix_x1(__COUNTER__, byte, words)
-#define la_stmatrix_x2(byte, words) la_host_stmatrix_x2(__COUNTER__, byte, words)
-#define la_stmatrix_x4(byte, words) la_host_stmatrix_x4(__COUNTER__, byte, words)
-#define la_stmatrix_x1_trans(byte, words) la_host_stmatrix_x1_trans(__COUNTER__, byte, words)
-#define la_stmatrix_x2_trans(byte, words) la_host_stmatrix_x2_trans(__COUNTER__, byte, words)
-#define la_stmatrix_x4_trans(byte, words) la_host_stmatrix_x4_trans(__COUNTER__, byte, words)
+#define la_ldmatrix_x1(...) la_host_ldmatrix_x1(__COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x2(...) la_host_ldmatrix_x2(__COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x4(...) la_host_ldmatrix_x4(__COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x1_trans(...) la_host_ldmatrix_x1_trans(__COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x2_trans(...) la_host_ldmatrix_x2_trans(__COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x4_trans(...) la_host_ldmatrix_x4_trans(__COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x1(...) la_host_stmatrix_x1(__COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x2(...) la_host_stmatrix_x2(__COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x4(...) la_host_stmatrix_x4(__COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x1_trans(...) la_host_stmatrix_x1_trans(__COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x2_trans(...) la_host_stmatrix_x2_trans(__COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x4_trans(...) la_host_stmatrix_x4_trans(__COUNTER__, __VA_ARGS__)
 static inline la_u64 la_cycles() { return 0; }
 static inline la_u64 la_nanoseconds() { return 0; }
 

@@ -20,10 +20,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.codegen.complaints import refused
 from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
-from layoutalg.codegen.shared_log import Trace, gathered
+from layoutalg.codegen.shared_log import COLUMNS, Trace, gathered, race
 from layoutalg.ground import clock, limits
-from layoutalg.ground.errors import Diagnostic, LayoutError, MissingExtraError
+from layoutalg.ground.errors import Diagnostic, MissingExtraError
 from layoutalg.targets.registry import TARGETS
 
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
@@ -48,18 +49,23 @@ FAULTS = (
     "bulk copy through a dimension above 2^31",
     "more threads, barriers, copies, regions or logged accesses than the models hold",
     "shared address not a multiple of the bytes that an access moves",
+    "race: threads touch one byte of shared memory with no barrier between, and one of them writes",
+    "shuffle reads a lane that takes no part",
+    "threads of a block wait at different barriers of the text",
+    "lanes that must hold copies of an operand hold different words",
 )
 """Meaning of the numbers ``run`` returns."""
+_RACE = next(text for text in FAULTS if text.startswith("race"))
 
 _ENTRY = """
 static void la_host_kernel(void** arguments) {{ {name}({values}); }}
 
 extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew,
                            const unsigned char* const* first, const size_t* sizes, unsigned count,
-                           void* log, size_t capacity, size_t* logged)
+                           void* log, size_t capacity, size_t* logged, void* told)
 {{
     la_host::Launch how = {{blocks, threads, bytes, skew, {{(la_host::Access*)log, capacity, 0, nullptr}}}};
-    const int fault = la_host::launch(how, la_host_kernel, arguments, first, sizes, count);
+    const int fault = la_host::launch(how, la_host_kernel, arguments, first, sizes, count, (la_host::Told*)told);
     *logged = how.trace.count;
     return fault;
 }}
@@ -90,11 +96,11 @@ def _library(kernel: KernelSource) -> ctypes.CDLL:
         command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
         command.append(f"-DLA_LANES={lanes_of(kernel)}")
         command += ["-include", str(HEADER), "-o", str(target), str(source)]
-        _compile(command, kernel.name)
+        _compile(command, kernel.name, kernel.text)
         return ctypes.CDLL(str(target))
 
 
-def _compile(command: Sequence[str], name: str) -> None:
+def _compile(command: Sequence[str], name: str, text: str) -> None:
     """Run the compiler within its time; its words may be in any encoding."""
     where, seconds = (f"kernel {name}",), clock.left(limits.COMPILE_SECONDS)
     try:
@@ -106,8 +112,8 @@ def _compile(command: Sequence[str], name: str) -> None:
             Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", where, str(error))
         ) from None
     if process.returncode:
-        words = process.stderr.decode("utf-8", "replace")[-limits.COMPILER_WORDS :]
-        raise LayoutError(Diagnostic("LA521", "the kernel text does not compile as C++", where, words))
+        words = process.stderr.decode("utf-8", "replace")
+        raise refused("LA521", "the kernel text does not compile as C++", where[0], words, text)
 
 
 def lanes_of(kernel: KernelSource) -> int:
@@ -139,12 +145,19 @@ def run(
     Returns:
         0, or an index into ``FAULTS``.
 
-    Raises: MissingExtraError: LA520. LayoutError: LA521. MalformedError: LA522.
+    Raises: MissingExtraError: LA520. CompileError: LA521. MalformedError: LA522.
     """
     return _launched(kernel, arguments, blocks, dynamic_smem_bytes, skew_bytes, regions, None)[0]
 
 
-def trace(kernel: KernelSource, arguments: Sequence[Argument], *, blocks: int = 1, capacity: int = 2**20) -> Trace:
+def trace(
+    kernel: KernelSource,
+    arguments: Sequence[Argument],
+    *,
+    blocks: int = 1,
+    capacity: int = 2**20,
+    races: bool = False,
+) -> Trace:
     """Run a kernel on the CPU and return what its warps did in shared memory by the portable names.
 
     Args:
@@ -152,13 +165,30 @@ def trace(kernel: KernelSource, arguments: Sequence[Argument], *, blocks: int = 
         arguments: As for ``run``.
         blocks: Grid size.
         capacity: Most accesses of single lanes that are kept; beyond it the run ends with a fault.
+        races: Whether accesses that nothing orders are a fault: two threads, one byte, one of them writes, no
+            ``__syncthreads`` between, and in one warp no ``la_sync_warp``. Accesses by plain pointers are not seen.
 
-    Raises: MissingExtraError: LA520. LayoutError: LA521. MalformedError: LA522.
+    Raises: MissingExtraError: LA520. CompileError: LA521. MalformedError: LA522.
     """
     checked_int(capacity, "capacity", 1, 2**26, f"kernel {kernel.name}", "LA522")
-    log = np.zeros((capacity, 6), dtype=np.uint32)
-    fault, count = _launched(kernel, arguments, blocks, None, 0, (), log)
-    return Trace(fault, gathered(log[:count], lanes_of(kernel)), kernel.arch)
+    log = np.zeros((capacity, COLUMNS), dtype=np.uint32)
+    fault, count, told = _launched(kernel, arguments, blocks, None, 0, (), log)
+    lanes, why = lanes_of(kernel), _why(fault, told, kernel.threads)
+    if races and fault == 0:
+        why = race(log[:count], lanes)
+        fault = FAULTS.index(_RACE) if why else 0
+    return Trace(fault, gathered(log[:count], lanes), kernel.arch, why)
+
+
+def _why(fault: int, told: Sequence[int], threads: int) -> str:
+    """Return where a fault happened, or where the threads wait for ever."""
+    block, thread, byte, at_block, at_warp, ended = told
+    if FAULTS[fault] == "deadlock":
+        rest = threads - at_block - at_warp - ended
+        where = {"wait at __syncthreads": at_block, "wait for their warp": at_warp, "have ended": ended, "run": rest}
+        return f"of block {block}, " + ", ".join(f"{many} threads {what}" for what, many in where.items() if many)
+    at = f", byte {byte}" if FAULTS[fault].startswith("shared") else ""
+    return f"thread {thread} of block {block}{at}" if fault else ""
 
 
 def _launched(
@@ -169,8 +199,8 @@ def _launched(
     skew_bytes: int,
     regions: Sequence[tuple[int, int]],
     log: npt.NDArray[np.uint32] | None,
-) -> tuple[int, int]:
-    """Return the fault number and how many rows of the log were written."""
+) -> tuple[int, int, tuple[int, ...]]:
+    """Return the fault number, how many rows of the log were written, and where the fault was."""
     checked_arguments(kernel, arguments, "LA522")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}
@@ -193,10 +223,10 @@ def _launched(
         raise misfit("LA522", f"kernel {kernel.name}", because)
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
-    logged = ctypes.c_size_t(0)
+    logged, told = ctypes.c_size_t(0), (ctypes.c_uint32 * 6)()
     where, capacity = (None, 0) if log is None else (ctypes.c_void_p(log.ctypes.data), len(log))
     fault = library.la_host_run(
         pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known), where, ctypes.c_size_t(capacity),
-        ctypes.byref(logged),
+        ctypes.byref(logged), told,
     )  # fmt: skip
-    return int(fault), int(logged.value)
+    return int(fault), int(logged.value), tuple(told)

@@ -9,6 +9,7 @@ A kernel text uses ``threadIdx.x``, ``blockIdx.x``, ``__syncthreads()`` and thes
   from ``la_shared()``. On the CPU every one of them is logged, so that bank turns are counted from the executed text.
 - ``la_shuffle(word, lane)``: the word that another lane of the warp offers; all lanes take part.
 - ``la_permute(low, high, selector)``: four bytes of the eight, byte i by bits 4 i to 4 i + 2 of the selector.
+- ``la_sync_warp()``: the lanes of the warp or wave wait for each other, and see each other's shared memory afterwards.
 - ``la_elect()``: whether this thread is the one of its warp that issues; all lanes take part.
 - ``la_cycles()``: a counter for timing; 0 on the CPU.
 - NVIDIA and the CPU alone: ``la_ldmatrix_x1|x2|x4[_trans](byte)``, ``la_stmatrix_x1|x2|x4[_trans](byte, words)``, with
@@ -106,6 +107,8 @@ __device__ __forceinline__ bool la_elect()
 #endif
 }
 
+__device__ __forceinline__ void la_sync_warp() { __syncwarp(); }
+
 __device__ __forceinline__ la_u64 la_cycles() { return (la_u64)clock64(); }
 
 """
@@ -151,6 +154,13 @@ __device__ __forceinline__ la_u32 la_permute(la_u32 low, la_u32 high, la_u32 sel
 }
 
 __device__ __forceinline__ bool la_elect() { return threadIdx.x % LA_LANES == 0; }
+
+__device__ __forceinline__ void la_sync_warp()
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
 
 __device__ __forceinline__ la_u64 la_cycles() { return __builtin_readcyclecounter(); }
 """

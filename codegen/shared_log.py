@@ -1,10 +1,11 @@
 """What the warps of an executed kernel did in shared memory: its instructions, and the turns of the banks.
 
-Main definitions: ``Trace``, ``SharedAccess``, ``gathered``.
+Main definitions: ``Trace``, ``SharedAccess``, ``gathered``, ``race``.
 
 Main statements: the CPU runs each thread by itself and notes every access with its place in the text and how often the
 thread has passed it. The accesses of one block, one place, one pass and one warp are one instruction of that warp; a
-lane that is not among them was inactive.
+lane that is not among them was inactive. A phase of a block ends at its barrier, a step of a warp also at
+``la_sync_warp``; nothing orders the accesses of one phase by two warps, or of one step by two lanes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from layoutalg.targets import banks
 from layoutalg.targets.registry import lookup
 
 _NVIDIA = {1: "b8", 2: "b16", 4: "b32", 8: "v2.b32", 16: "v4.b32"}
+COLUMNS = 8
+"""Numbers of one entry: place, pass, block, thread, byte offset, kind and bytes, phase of the block, step."""
 _KINDS = ("load", "store", "ldmatrix", "stmatrix")
 
 
@@ -69,11 +72,13 @@ class Trace:
         fault: As ``hostsim.run`` returns it.
         accesses: The instructions in the order of their first lane.
         arch: The kernel's target.
+        why: Where the fault was: thread, block and byte, or where the threads wait; empty without a fault.
     """
 
     fault: int
     accesses: tuple[SharedAccess, ...]
     arch: str
+    why: str = ""
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
@@ -87,11 +92,11 @@ def gathered(log: npt.NDArray[np.uint32], lanes: int) -> tuple[SharedAccess, ...
     """Return the instructions of warps that a log of single lanes shows.
 
     Args:
-        log: Place, pass, block, thread, byte offset and kind of every access of a lane: uint32[n, 6].
+        log: Every access of a lane: uint32[n, COLUMNS].
         lanes: Lanes of a warp.
     """
     found: dict[tuple[int, int, int, int, int], list[int | None]] = {}
-    for place, hit, block, thread, byte, what in log.tolist():
+    for place, hit, block, thread, byte, what in log[:, :6].tolist():
         warp, lane = divmod(thread, lanes)
         kind, size = what >> 16, what & 0xFFFF
         rows = lanes if kind < 2 else size // 2
@@ -100,3 +105,46 @@ def gathered(log: npt.NDArray[np.uint32], lanes: int) -> tuple[SharedAccess, ...
         SharedAccess(_KINDS[what >> 16], what & 0xFFFF, block, warp, place, tuple(offsets))
         for (place, _, block, warp, what), offsets in found.items()
     )
+
+
+def race(log: npt.NDArray[np.uint32], lanes: int) -> str:
+    """Return the first two accesses that nothing orders, in words; empty where there are none.
+
+    Mathematically: a byte of one block and phase is raced for when one access of it writes and two are by different
+    warps, or are of one step of a warp and by different lanes. Matrix instructions count as one more lane of their
+    warp, one that reads and one that writes, because their words belong to all lanes.
+
+    Args:
+        log: Every access of a lane: uint32[n, COLUMNS].
+        lanes: Lanes of a warp.
+    """
+    if not len(log):
+        return ""
+    what, thread = log[:, 5], log[:, 3].astype(np.int64)
+    kind = what >> 16
+    width = np.where(kind < 2, what & 0xFFFF, 16).astype(np.int64)
+    at = np.repeat(np.arange(len(log)), width)
+    byte = log[at, 4].astype(np.int64) + np.arange(len(at)) - np.repeat(np.cumsum(width) - width, width)
+    warp = thread // lanes
+    actor = np.where(kind < 2, thread, -1 - 2 * warp - (kind & 1))
+    writes = (kind & 1).astype(bool)
+    found = []
+    for groups, actors in (((), warp), ((warp, log[:, 7]), actor)):
+        columns = [log[at, 2], log[at, 6], byte, *(group[at] for group in groups)]
+        order = np.lexsort([actors[at], *columns])
+        fresh = np.ones(len(order), dtype=bool)
+        fresh[1:] = np.any([np.diff(column[order].astype(np.int64)) != 0 for column in columns], axis=0)
+        group = np.cumsum(fresh) - 1
+        sorted_actors, sorted_writes = actors[at][order], writes[at][order]
+        first, last = np.flatnonzero(fresh), np.append(np.flatnonzero(fresh)[1:], len(order)) - 1
+        bad = (sorted_actors[first] != sorted_actors[last]) & np.bincount(group, sorted_writes).astype(bool)
+        for number in np.flatnonzero(bad):
+            members = at[order[first[number] : last[number] + 1]]
+            writer = int(members[writes[members]].min())
+            other = int(members[actors[members] != actors[writer]].min())
+            found.append((min(writer, other), max(writer, other), int(byte[order[first[number]]])))
+    if not found:
+        return ""
+    one, two, shared = min(found)
+    texts = [f"{_KINDS[kind[entry]]} {log[entry, 0]} of thread {thread[entry]}" for entry in (one, two)]
+    return f"byte {shared} of block {log[one, 2]}: {texts[0]} and {texts[1]}"

@@ -1,0 +1,75 @@
+"""What a compiler says of a kernel, with the lines of the kernel's own text that it means.
+
+Main definitions: ``CompileError``, ``refused``, ``lines_of``, ``line_before``.
+
+Implementation notes: compilers name lines of what they read. For C++ that is the kernel's text. An assembler names
+lines of assembly; where that was written with line tables, the directive ``.loc`` before a line says which line of the
+text it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from layoutalg.ground import limits
+from layoutalg.ground.errors import Diagnostic, LayoutError
+
+_LINE = re.compile(r"^(?:default_program|(?:\S*[/\\])?kernel\.(?:hip|cpp))[:(](\d+)\)?:.*\berror\b", re.MULTILINE)
+_LOCATION = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)\b")
+MOST_LINES = 8
+"""Lines of the text that one error quotes."""
+
+
+class CompileError(LayoutError):
+    """A compiler refused the text: ``.diagnostic.because`` is its log, ``.lines`` the lines that it means."""
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """Numbers of the lines of the kernel's text that the compiler names, from 1; empty where it names none."""
+        found = (re.match(r"line (\d+) of the text: ", entry) for entry in self.diagnostic.where)
+        return tuple(int(match[1]) for match in found if match)
+
+
+def lines_of(log: str) -> tuple[int, ...]:
+    """Return the lines of the kernel's text that errors in a compiler's log name, each once.
+
+    Example:
+        >>> lines_of("default_program(12): error: x is undefined\\n/tmp/kernel.hip:3:5: error: expected expression")
+        (12, 3)
+    """
+    return tuple(dict.fromkeys(int(match[1]) for match in _LINE.finditer(log)))
+
+
+def line_before(assembly: str, line: int) -> int | None:
+    """Return the line of the text that a line of assembly with line tables comes from, None where it says none.
+
+    Example:
+        >>> line_before(".loc 1 7 5\\nmov.u32 a, b;\\n.loc 1 9 0\\nret;", 2)
+        7
+    """
+    for entry in reversed(assembly.splitlines()[:line]):
+        match = _LOCATION.match(entry)
+        if match and int(match[1]):
+            return int(match[1])
+    return None
+
+
+def refused(
+    code: str, what: str, where: str, log: str, text: str, numbers: Sequence[int] | None = None
+) -> CompileError:
+    """Return the error for a kernel that does not compile.
+
+    Args:
+        code: Code of the error.
+        what: Its sentence.
+        where: What was compiled, and for what.
+        log: What the compiler said.
+        text: The kernel's text.
+        numbers: Lines of the text that it means; those that its log names when left out.
+    """
+    words = re.sub(r"\S*[/\\](kernel\.(?:hip|cpp|s|o))", r"\1", log.replace("\0", "")).strip()
+    written = text.splitlines()
+    named = [line for line in (lines_of(log) if numbers is None else numbers) if 0 < line <= len(written)]
+    quoted = [f"line {line} of the text: {written[line - 1].strip()}" for line in named[:MOST_LINES]]
+    return CompileError(Diagnostic(code, what, (where, *quoted), words[-limits.COMPILER_WORDS :]))
