@@ -38,7 +38,7 @@ enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER };
 struct Index { unsigned x, y, z; };
 struct Fiber { ucontext_t context; Index thread; bool done; Wait wait; };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
-struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier; };
+struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group; };
 struct Region { const unsigned char* first; size_t bytes; };
 // One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is its hit k.
 // Accesses of one phase lie between the same barriers of the block; of one step, between the same la_sync_warp as well.
@@ -75,6 +75,7 @@ struct State {
     Index block, grid, block_size;
     la_u32 dynamic_first, dynamic_bytes;
     unsigned waiting, generation, barrier_place, steps[MAX_THREADS];
+    la_u32 groups;  // committed groups of stores, of the one thread that stores
     unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], progress;
     la_u32 words[MAX_THREADS];  // what each thread offers in a shuffle
     Trace trace;
@@ -443,6 +444,7 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
     std::memset(s.warp_waiting, 0, sizeof s.warp_waiting);
     std::memset(s.steps, 0, sizeof s.steps);
     if (s.trace.items) std::memset(s.trace.hits, 0, sizeof(la_u32) * MAX_PLACES * MAX_THREADS);
+    s.groups = 0;
     s.barriers.size = s.queue.size = s.uncommitted.size = s.committed.size = 0;
     std::memset(s.arena, 0xCD, sizeof s.arena);
     s.fibers.size = (int)how.threads;
@@ -635,7 +637,11 @@ static inline void la_fence_tensor_map(const la_tensor_map*) {}
 
 static inline void la_store_commit()
 {
-    for (const la_host::Copy& copy : la_host::here->uncommitted) la_host::append(la_host::here->committed, copy);
+    ++la_host::here->groups;
+    for (la_host::Copy& copy : la_host::here->uncommitted) {
+        copy.group = la_host::here->groups;
+        la_host::append(la_host::here->committed, copy);
+    }
     la_host::here->uncommitted.size = 0;
 }
 
@@ -648,14 +654,29 @@ static inline void la_store_wait()
     }
 }
 
+// Runs the groups that must be done, oldest first; the last ones stay, so that a stage written too early is seen.
+template <int pending>
+static inline void la_store_wait_read()
+{
+    la_host::yield();
+    la_host::List<la_host::Copy, la_host::MAX_COPIES>& list = la_host::here->committed;
+    int kept = 0;
+    for (int i = 0; i < list.size; ++i) {
+        const la_host::Copy copy = list.items[i];
+        if (copy.group + pending <= la_host::here->groups) la_host::run_copy(copy);
+        else list.items[kept++] = copy;
+    }
+    list.size = kept;
+}
+
 #define LA_HOST_COPIES(rank, args, list)                                                                       \
     static inline void la_tma_load_##rank##d(la_u32 destination, const la_tensor_map* map, la_u32 barrier, args) \
     {                                                                                                          \
-        la_host::append(la_host::here->queue, {true, map, {list}, rank, destination, barrier});                       \
+        la_host::append(la_host::here->queue, {true, map, {list}, rank, destination, barrier, 0});                       \
     }                                                                                                          \
     static inline void la_tma_store_##rank##d(const la_tensor_map* map, la_u32 source, args)                     \
     {                                                                                                          \
-        la_host::append(la_host::here->uncommitted, {false, map, {list}, rank, source, 0});                           \
+        la_host::append(la_host::here->uncommitted, {false, map, {list}, rank, source, 0, 0});                           \
     }
 #define LA_COMMA ,
 LA_HOST_COPIES(1, int c0, c0)

@@ -1,0 +1,347 @@
+"""Time the kernels that move arrays on a GPU: copies by the copy engine, transposes, beside copies of the driver.
+
+Run on a machine with an sm_90a GPU and PyTorch, from the root of the repository:
+
+    python3 benchmarks/device_kernels.py --out DIRECTORY [--seconds 55]
+
+Every kernel first moves random data, compared byte for byte; then the median of ``REPEATS`` timings of ``BATCH``
+launches is taken. In the same process the driver's copy from device to device, PyTorch's copy and its transposing copy
+are timed. Two processes run one after the other, so that a fault of one kind of kernel leaves the other's figures.
+Writes ``kernels_dev.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import datetime
+import json
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT)]
+
+from layoutalg.codegen.compile import to_cubin  # noqa: E402
+from layoutalg.codegen.kernel import argument_cell  # noqa: E402
+from layoutalg.codegen.kernels import ArrayKernel, copy_kernel, transpose_kernel, transpose_ring_kernel  # noqa: E402
+
+MAKERS = {"copy": copy_kernel, "transpose": transpose_kernel, "ring": transpose_ring_kernel}
+REPEATS, BATCH = 9, 8
+BYTES = {"u8": 1, "f16": 2, "f32": 4, "f64": 8}
+Job = tuple[str, tuple[int, ...], str, dict[str, Any]]
+EVEN, ODD = (8192, 8192), (8191, 8193)
+
+
+def plain_jobs() -> list[Job]:
+    """Transposes by the threads' own loads and stores, and copies by vectors."""
+    jobs: list[Job] = [("copy", EVEN, "f32", {"way": "vector", "per_thread": n}) for n in (2, 4, 8)]
+    tiles: dict[tuple[str, tuple[int, int]], list[dict[str, Any]]] = {
+        ("f32", EVEN): [
+            {"tile": (64, 64), "threads": 256, "group": group} for group in (1, 4, 16, 128)
+        ] + [
+            {"tile": (32, 32), "threads": 64}, {"tile": (64, 32), "threads": 128}, {"tile": (32, 64), "threads": 128},
+            {"tile": (128, 64), "threads": 256}, {"tile": (64, 128), "threads": 256},
+            {"tile": (128, 32), "threads": 256}, {"tile": (64, 64), "threads": 256, "vector_bytes": 8},
+            {"tile": (64, 64), "threads": 256, "vector_bytes": 4},
+        ],
+        ("f16", EVEN): [
+            {"tile": (64, 64), "threads": 64, "group": group} for group in (1, 4, 16)
+        ] + [
+            {"tile": (128, 64), "threads": 128}, {"tile": (64, 128), "threads": 128},
+            {"tile": (128, 128), "threads": 256}, {"tile": (256, 64), "threads": 256},
+            {"tile": (64, 64), "threads": 256, "vector_bytes": 8},
+            {"tile": (128, 64), "threads": 256, "vector_bytes": 8},
+            {"tile": (128, 128), "threads": 256, "vector_bytes": 8},
+        ],
+        ("f32", ODD): [
+            {"tile": (64, 64), "threads": 256, "group": group} for group in (1, 4, 16, 128)
+        ] + [
+            {"tile": (32, 128), "threads": 256}, {"tile": (128, 32), "threads": 256},
+            {"tile": (128, 64), "threads": 512},
+            {"tile": (64, 128), "threads": 512}, {"tile": (128, 128), "threads": 512},
+            {"tile": (128, 128), "threads": 1024}, {"tile": (32, 32), "threads": 128},
+        ],
+        ("f16", ODD): [
+            {"tile": (64, 64), "threads": 256, "group": group} for group in (1, 4, 16)
+        ] + [
+            {"tile": (128, 64), "threads": 256}, {"tile": (64, 128), "threads": 256},
+            {"tile": (128, 128), "threads": 512},
+        ],
+        ("u8", EVEN): [{"tile": (128, 128), "threads": 256}, {"tile": (128, 128), "threads": 128}],
+        ("f64", EVEN): [{"tile": (64, 32), "threads": 256}, {"tile": (32, 32), "threads": 128}],
+    }  # fmt: skip
+    for (dtype, shape), many in tiles.items():
+        jobs += [("transpose", shape, dtype, options) for options in many]
+    return jobs
+
+
+def engine_jobs() -> list[Job]:
+    """Transposes and copies by the copy engine; the last part is the table by rank, box and swizzle."""
+    jobs: list[Job] = []
+    for tile, stages, leaving, down in (
+        ((32, 32), 2, 2, False), ((32, 32), 4, 2, False), ((64, 64), 2, 1, False), ((64, 64), 2, 2, False),
+        ((64, 64), 2, 2, True), ((64, 32), 2, 2, False), ((32, 64), 2, 2, False), ((64, 64), 3, 2, False),
+        ((128, 64), 2, 1, False), ((64, 128), 2, 1, False),
+    ):  # fmt: skip
+        jobs.append(("ring", EVEN, "f32", {"tile": tile, "stages": stages, "leaving": leaving, "down": down}))
+    for tile, stages, leaving, down in (
+        ((64, 64), 2, 2, False), ((64, 64), 4, 2, False), ((64, 64), 2, 2, True), ((128, 64), 2, 2, False),
+        ((64, 128), 2, 2, False), ((128, 128), 2, 1, False),
+    ):  # fmt: skip
+        jobs.append(("ring", EVEN, "f16", {"tile": tile, "stages": stages, "leaving": leaving, "down": down}))
+    jobs += [("ring", EVEN, "u8", {}), ("ring", EVEN, "f64", {"tile": (32, 32)})]
+    for tile, stages in (
+        ((16, 256), 2),
+        ((16, 256), 4),
+        ((16, 256), 8),
+        ((32, 256), 4),
+        ((32, 256), 6),
+        ((64, 256), 3),
+        ((8, 256), 8),
+        ((64, 64), 4),
+        ((128, 32), 4),
+    ):
+        jobs.append(("copy", EVEN, "f32", {"way": "tma", "tile": tile, "stages": stages}))
+    table = [
+        ((1 << 26,), (256,), "NONE"), (EVEN, (4, 256), "NONE"), (EVEN, (64, 8), "NONE"), (EVEN, (64, 16), "NONE"),
+        (EVEN, (256, 16), "NONE"), (EVEN, (256, 8), "32B"), (EVEN, (256, 16), "64B"), (EVEN, (128, 32), "128B"),
+        (EVEN, (64, 64), "128B"), (EVEN, (16, 256), "128B"), ((256, 512, 512), (4, 16, 64), "NONE"),
+        ((256, 512, 512), (4, 32, 32), "128B"), ((64, 64, 128, 128), (2, 4, 16, 32), "NONE"),
+        ((64, 64, 128, 128), (2, 4, 16, 32), "128B"), ((16, 16, 32, 64, 128), (2, 2, 4, 8, 32), "NONE"),
+        ((16, 16, 32, 64, 128), (2, 2, 4, 8, 32), "128B"),
+    ]  # fmt: skip
+    jobs += [("copy", shape, "f32", {"way": "tma", "tile": tile, "swizzle": way}) for shape, tile, way in table]
+    return jobs
+
+
+JOBS = {"plain": plain_jobs, "engine": engine_jobs}
+
+
+def made(job: Job) -> tuple[ArrayKernel, bytes] | str:
+    """Return the kernel of a job and its machine code, or why there is none."""
+    kind, shape, dtype, options = job
+    try:
+        kernel = MAKERS[kind](shape, dtype, **options)
+        return kernel, to_cubin(kernel.kernel)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:400]
+
+
+class Device:
+    """What launches and timings share."""
+
+    def __init__(self) -> None:
+        import torch
+        from cuda.bindings import driver
+
+        self.torch, self.driver = torch, driver
+        torch.cuda.init()
+        self.units = torch.cuda.get_device_properties(0).multi_processor_count
+        self.stream = torch.cuda.Stream()
+        torch.cuda.set_stream(self.stream)
+
+    def call(self, result: tuple[Any, ...]) -> Any:
+        code, *values = result
+        if int(code):
+            raise RuntimeError(f"driver: {code!s}")
+        return values[0] if values else None
+
+    def milliseconds(self, act: Any) -> float:
+        """The median time of one launch."""
+        torch = self.torch
+        for _ in range(3):
+            act()
+        times = []
+        for _ in range(REPEATS):
+            first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            first.record()
+            for _ in range(BATCH):
+                act()
+            last.record()
+            last.synchronize()
+            times.append(first.elapsed_time(last) / BATCH)
+        return statistics.median(times)
+
+    def references(self, shape: tuple[int, ...], source: Any, result: Any) -> dict[str, float]:
+        """Times of the driver's and PyTorch's copies, and of PyTorch's transposing copy."""
+        size = source.numel() * source.element_size()
+        driver, stream = self.driver, self.stream.cuda_stream
+        found = {
+            "memcpy": self.milliseconds(
+                lambda: driver.cuMemcpyDtoDAsync(result.data_ptr(), source.data_ptr(), size, stream)
+            ),
+            "torch_copy": self.milliseconds(lambda: result.copy_(source)),
+        }
+        if len(shape) == 2:
+            found["torch_transpose"] = self.milliseconds(lambda: source.t().contiguous())
+        return found
+
+    def run(self, kernel: ArrayKernel, cubin: bytes, source: Any, result: Any, turned: bool) -> dict[str, Any]:
+        """Compare what a kernel writes, then time it; persistent ones with several grids."""
+        torch, driver = self.torch, self.driver
+        function = self.call(
+            driver.cuModuleGetFunction(self.call(driver.cuModuleLoadData(cubin)), kernel.kernel.name.encode())
+        )
+        smem, threads = kernel.kernel.dynamic_smem_bytes, kernel.kernel.threads
+        limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self.call(driver.cuFuncSetAttribute(function, limit, smem))
+        registers = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
+        local = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+        resident = self.call(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, smem))
+        row: dict[str, Any] = {
+            "resident": int(resident), "registers": int(self.call(driver.cuFuncGetAttribute(registers, function))),
+            "local_bytes": int(self.call(driver.cuFuncGetAttribute(local, function))), "smem": smem,
+            "conflicts": sum(each.turns - each.ideal for each in kernel.served),
+        }  # fmt: skip
+        status = torch.zeros(kernel.blocks if kernel.persistent else 1, dtype=torch.int32, device="cuda")
+        grids = [min(kernel.blocks, many * self.units) for many in sorted({resident, max(1, resident // 2)})]
+        row["grids"] = {}
+        for blocks in dict.fromkeys(grids) if kernel.persistent else [kernel.blocks]:
+            given = kernel.arguments(source.data_ptr(), result.data_ptr(), blocks, status.data_ptr())
+            cells = [argument_cell(*parameter, value, "LA533")
+                     for parameter, value in zip(kernel.kernel.parameters, given, strict=True)]  # fmt: skip
+            pointers = (ctypes.c_void_p * len(cells))(*[address for address, _ in cells])
+            where, stream = ctypes.addressof(pointers), self.stream.cuda_stream
+
+            def act(blocks: int = blocks, where: int = where, stream: int = stream) -> None:
+                self.call(driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, smem, stream, where, 0))
+
+            result.fill_(85)
+            status.zero_()
+            act()
+            torch.cuda.synchronize()
+            wanted = source.t() if turned else source
+            equal = bool(torch.equal(result.view(wanted.shape), wanted))
+            fine = not kernel.persistent or bool((status[:blocks] == 1).all())
+            time_ms = self.milliseconds(act)
+            row["grids"][str(blocks)] = {"equal": equal, "status": fine, "ms": time_ms,
+                                         "gbps": kernel.moved_bytes / time_ms / 1e6}  # fmt: skip
+        best = max(row["grids"].values(), key=lambda each: each["gbps"])
+        row.update(best, equal=all(each["equal"] and each["status"] for each in row["grids"].values()))
+        return row
+
+
+def work(which: str, out: Path, first: int, seconds: float) -> None:
+    """Run the jobs of one kind from number ``first`` on; one line of JSON a job as soon as it is done."""
+    begun = time.monotonic()
+    jobs = JOBS[which]()
+    with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
+        kernels = list(pool.map(made, jobs[first:]))
+    device = Device()
+    torch = device.torch
+    types = {"u8": torch.uint8, "f16": torch.int16, "f32": torch.int32, "f64": torch.int64}
+    held: dict[tuple[int, ...], tuple[Any, Any]] = {}
+    with out.open("a", encoding="utf-8") as file:
+
+        def tell(row: dict[str, Any]) -> None:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+
+        tell({"which": which, "chip": torch.cuda.get_device_name(0), "made_s": time.monotonic() - begun})
+        known: tuple[Any, ...] = ()
+        for number, (job, answer) in enumerate(zip(jobs[first:], kernels, strict=True), first):
+            kind, shape, dtype, options = job
+            row: dict[str, Any] = {
+                "number": number, "which": which, "kind": kind, "shape": shape, "dtype": dtype, "options": options
+            }  # fmt: skip
+            if time.monotonic() - begun > seconds:
+                tell({**row, "error": "not run: time"})
+                continue
+            if isinstance(answer, str):
+                tell({**row, "error": answer})
+                continue
+            if known != (shape, dtype):
+                held.clear()
+                known = (shape, dtype)
+                source = torch.empty(shape, dtype=types[dtype], device="cuda")
+                source.view(torch.uint8).random_(0, 256)
+                result = torch.empty_like(source)
+                held[shape] = source, result
+                tell({"references": device.references(shape, source, result), "shape": shape, "dtype": dtype,
+                      "bytes": 2 * source.numel() * source.element_size(), "which": which})  # fmt: skip
+            source, result = held[shape]
+            file.write(json.dumps({"begun": number}) + "\n")
+            file.flush()
+            try:
+                tell({**row, **device.run(*answer, source, result, kind != "copy")})
+            except Exception as error:
+                tell({**row, "error": f"{type(error).__name__}: {error}"[:300]})
+                if "driver" in str(error) or "CUDA" in str(error):
+                    raise
+
+
+def main() -> None:
+    """Run both processes, join what they wrote, print a summary."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=55)
+    parser.add_argument("--which", choices=JOBS)
+    parser.add_argument("--first", type=int, default=0)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.which:
+        work(given.which, given.out / f"{given.which}.jsonl", given.first, given.seconds)
+        return
+    begun = time.monotonic()
+    lines: list[dict[str, Any]] = []
+    for place, which in enumerate(JOBS):
+        path = given.out / f"{which}.jsonl"
+        path.unlink(missing_ok=True)
+        first = 0
+        for _ in range(3):
+            left = (given.seconds - (time.monotonic() - begun)) / (len(JOBS) - place)
+            if left < 6:
+                break
+            command = [sys.executable, __file__, "--out", str(given.out), "--which", which, "--first", str(first)]
+            try:
+                ended = subprocess.run([*command, "--seconds", str(left - 4)], timeout=left + 4, check=False)
+            except subprocess.TimeoutExpired:
+                break
+            if ended.returncode == 0 or not path.exists():
+                break
+            started = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if '"begun"' in line]
+            first = 1 + max((line["begun"] for line in started), default=first)
+        if path.exists():
+            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            lines += [row for row in rows if "begun" not in row]
+    write(given.out, lines)
+
+
+def write(out: Path, lines: list[dict[str, Any]]) -> None:
+    """Write everything and the best of every kind, with ratios to the copies of the same process."""
+    ran = [row for row in lines if "gbps" in row]
+    reference = {(row["which"], tuple(row["shape"]), row["dtype"]): row for row in lines if "references" in row}
+    best: dict[str, Any] = {}
+    for row in ran:
+        told = reference[row["which"], tuple(row["shape"]), row["dtype"]]
+        fast = min(told["references"]["memcpy"], told["references"]["torch_copy"])
+        row["of_copy"] = fast / row["ms"]
+        row["of_memcpy"] = told["references"]["memcpy"] / row["ms"]
+        if "torch_transpose" in told["references"] and row["kind"] != "copy":
+            row["to_torch"] = row["ms"] / told["references"]["torch_transpose"]
+        name = f"{row['kind']} {'x'.join(map(str, row['shape']))} {row['dtype']}"
+        if name not in best or row["gbps"] > best[name]["gbps"]:
+            keys = ("options", "gbps", "of_copy", "of_memcpy", "to_torch", "resident", "registers", "local_bytes")
+            best[name] = {key: row[key] for key in keys if key in row}
+    summary = {
+        "date": datetime.date.today().isoformat(), "chip": next((row["chip"] for row in lines if "chip" in row), ""),
+        "kernels": len(ran), "equal": sum(row["equal"] for row in ran),
+        "errors": [row["error"] for row in lines if "error" in row][:8],
+        "not_run": sum("error" in row for row in lines), "best": best,
+        "copy_gbps": {f"{which} {shape} {dtype}": {name: row["bytes"] / ms / 1e6
+                      for name, ms in row["references"].items()}
+                      for (which, shape, dtype), row in reference.items()},
+    }  # fmt: skip
+    (out / "kernels_dev.json").write_text(json.dumps({"summary": summary, "rows": lines}, indent=1), encoding="utf-8")
+    print(json.dumps(summary, indent=1), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""A kernel that moves an array, with what a launch of it needs.
+
+Main definitions: ``ArrayKernel``; the checks that all of them share: ``checked_shape``, ``element_bytes``, ``fitting``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.launch import place_map
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.swizzling import Served, SwizzlePlan
+from layoutalg.targets.registry import Target, lookup
+from layoutalg.targets.target_model import model_of
+
+CHECK = Checker("LA945", "no kernel is written for this")
+MOST_EXTENT = 1 << 31
+MOST_BYTES = 1 << 46
+Place: TypeAlias = "int | npt.NDArray[Any]"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayKernel:
+    """A kernel that moves an array from one place to another.
+
+    Args:
+        kernel: The text and the numbers of a launch.
+        blocks: Blocks of the grid; where blocks take more than one tile, how many tiles there are.
+        what: What it does, in one line.
+        moved_bytes: Bytes that it reads and writes at least.
+        swizzle: The shared layout, where threads read and write one, and the turns of its banks.
+        maps: Descriptors of the source and of the destination, relative to their addresses; empty without them.
+        persistent: Whether a block takes tiles until none is left: any number of blocks from 1 to ``blocks`` will do.
+        served: How the banks of shared memory serve the accesses of one tile.
+
+    Raises: MalformedError: LA374.
+    """
+
+    kernel: KernelSource
+    blocks: int
+    what: str
+    moved_bytes: int
+    swizzle: SwizzlePlan | None = None
+    maps: tuple[bytes, ...] = ()
+    persistent: bool = False
+    served: tuple[Served, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    def __str__(self) -> str:
+        grid = f"1 to {self.blocks}" if self.persistent else f"{self.blocks}"
+        lines = [
+            f"kernel        {self.kernel.name} for {self.kernel.arch}: {self.what}",
+            f"launch        {grid} blocks of {self.kernel.threads} threads, "
+            f"{self.kernel.dynamic_smem_bytes} bytes of shared memory",
+        ]
+        lines += [f"shared        {each}" for each in self.served]
+        return "\n".join(lines)
+
+    def arguments(
+        self, source: Place, destination: Place, blocks: int | None = None, status: Place | None = None
+    ) -> list[Any]:
+        """Return the arguments of a launch, one per parameter.
+
+        Args:
+            source: Address of the source, or a contiguous array for a run on the CPU.
+            destination: Address of the destination, or such an array.
+            blocks: Blocks of the launch, where the kernel is persistent; all tiles a block each when left out.
+            status: Where such a kernel writes one word a block, 1 when all went well; a new array when left out.
+
+        Raises: MalformedError: LA945, LA530.
+        """
+        if not self.maps:
+            return [source, destination]
+        count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
+        placed = [place_map(raw, _address(place)) for raw, place in zip(self.maps, (source, destination), strict=True)]
+        return [*placed, count, np.zeros(count, dtype=np.int32) if status is None else status]
+
+
+def _address(place: Place) -> int:
+    return int(place.ctypes.data) if isinstance(place, np.ndarray) else int(place)
+
+
+def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
+    """Return extents, each from 1 to 2^31 - 1, of an array that addresses can reach.
+
+    Raises: MalformedError: LA945.
+    """
+    if not isinstance(shape, Sequence) or isinstance(shape, str) or not shape:
+        raise CHECK.malformed("shape", "must be a sequence of extents, outermost first", shape)
+    found = tuple(CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape)
+    if rank is not None and len(found) != rank:
+        raise CHECK.malformed("shape", f"must have {rank} extents", found)
+    if prod(found) > MOST_BYTES // 16:
+        raise CHECK.malformed("shape", f"must have at most {MOST_BYTES // 16} elements", found)
+    return found
+
+
+def element_bytes(dtype: object, sizes: Sequence[int] = (1, 2, 4, 8)) -> int:
+    """Return the bytes of an element of a type, by any of its names.
+
+    Raises: MalformedError: LA945, LA375.
+    """
+    found = element_type(dtype)
+    if found.bits % 8 or found.bits // 8 not in sizes:
+        raise CHECK.malformed("dtype", f"must have elements of {', '.join(map(str, sizes))} bytes", str(dtype))
+    return found.bits // 8
+
+
+def checked_target(target: object) -> Target:
+    """Return a target by its name.
+
+    Raises: MalformedError: LA945, LA340.
+    """
+    return lookup(CHECK.kind(target, str, "target"))
+
+
+def fitting(smem: int, target: str, what: str) -> int:
+    """Return bytes of shared memory, refused where a block of the target has fewer.
+
+    Raises: InfeasibleError: LA946.
+    """
+    name = "shared_bytes_per_block_optin" if lookup(target).vendor == "nvidia" else "lds_bytes_per_block"
+    limit = model_of(target).limit(name)
+    if not isinstance(limit, Unknown) and isinstance(limit.value, int) and smem > limit.value:
+        because = f"{smem} bytes for {what}, of {limit.value}"
+        message = f"the kernel does not fit a block's shared memory on {target}"
+        raise InfeasibleError(Diagnostic("LA946", message, (what,), because, source=str(limit.source)))
+    return smem
+
+
+def checked_threads(threads: object, target: Target) -> int:
+    """Return the threads of a block: a power of two, whole warps, at most 1024.
+
+    Raises: MalformedError: LA945.
+    """
+    return power(threads, "threads", target.lanes, 1024)
+
+
+def power(value: object, argument: str, low: int, high: int) -> int:
+    """Return a power of two from low to high.
+
+    Raises: MalformedError: LA945.
+    """
+    found = CHECK.integer(value, argument)
+    if found & (found - 1) or not low <= found <= high:
+        raise CHECK.malformed(argument, f"must be a power of two from {low} to {high}", found)
+    return found

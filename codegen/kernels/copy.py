@@ -1,0 +1,193 @@
+"""Copies of arrays: by the copy engine through a ring of stages, or by vectors of the threads.
+
+Main definitions: ``copy_kernel``.
+
+Implementation notes: with the copy engine one elected thread of a block does all: it loads tiles some stages ahead,
+stores each from the stage in which it arrived, and loads into a stage again when its store has read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
+from layoutalg.codegen.kernels.answer import (
+    CHECK,
+    ArrayKernel,
+    checked_shape,
+    checked_target,
+    checked_threads,
+    element_bytes,
+    fitting,
+)
+from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, mover, tile_plan, tiles_of
+from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
+
+WAYS = ("tma", "vector")
+STAGE_BYTES = 16384
+VECTOR_BYTES = 16
+
+_RING_BODY = """
+// {what}: {tiles} tiles of {tile}, {stages} stages, loads {ahead} tiles ahead.
+extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+{{
+    const la_u32 ring = la_shared_address(la_aligned_shared({align}));
+    const la_u32 barriers = ring + {barriers};
+    if (!la_elect()) return;  // one thread issues everything
+
+    for (int stage = 0; stage < {stages}; ++stage) la_mbarrier_init(barriers + 8 * stage, 1);
+    for (int i = 0; i < {ahead}; ++i) {{
+        const int tile = (int)blockIdx.x + i * blocks;
+        if (tile < {tiles}) {name}_load(&from, ring + i * {stage_bytes}, barriers + 8 * i, tile);
+    }}
+
+    int stage = 0, loaded = {first}, parity = 0;
+    bool done = true;
+    for (int tile = (int)blockIdx.x; tile < {tiles}; tile += blocks) {{
+        done = la_wait_parity(barriers + 8 * stage, parity);
+        if (!done) break;
+        {name}_store(&into, ring + stage * {stage_bytes}, tile);
+
+        // All stores but the last {behind} have read their stages: the next load goes into the oldest of these.
+        la_store_wait_read<{behind}>();
+        const int next = tile + {ahead} * blocks;
+        if (next < {tiles}) {name}_load(&from, ring + loaded * {stage_bytes}, barriers + 8 * loaded, next);
+        if (++loaded == {stages}) loaded = 0;
+        if (++stage == {stages}) stage = 0, parity ^= 1;
+    }}
+    la_store_wait();
+    status[blockIdx.x] = done ? {status_done} : {status_timeout};
+}}
+"""
+
+_VECTOR_BODY = """
+// {what}: {per_thread} vectors of 16 bytes a thread, neighbouring threads neighbouring vectors.
+extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+{{
+    const la_u64 first = (la_u64)blockIdx.x * {block_vectors}u + threadIdx.x;
+    const la_words4* source = (const la_words4*)from + first;
+    la_words4* target = (la_words4*)into + first;
+{loads}{stores}{tail}}}
+"""
+
+_TAIL = """
+    // The last {tail} bytes are no vector.
+    if (blockIdx.x == 0 && threadIdx.x < {tail}) into[{whole}ull + threadIdx.x] = from[{whole}ull + threadIdx.x];
+"""
+
+
+def copy_kernel(
+    shape: Sequence[int],
+    dtype: str,
+    target: str = "sm_90a",
+    *,
+    way: str | None = None,
+    tile: Sequence[int] | None = None,
+    swizzle: str = "NONE",
+    stages: int = 4,
+    threads: int = 256,
+    per_thread: int = 4,
+    name: str | None = None,
+) -> ArrayKernel:
+    """Return the kernel that copies a dense array.
+
+    Mathematically: ``into[x] = from[x]``.
+
+    Args:
+        shape: Extents, outermost first.
+        dtype: Element type by any of its names.
+        target: The target.
+        way: ``"tma"``: by the copy engine; ``"vector"``: by the threads. The copy engine where the target has one and
+            the array's rows are multiples of 16 bytes, when left out.
+        tile: Extents of a tile, for the copy engine; chosen when left out.
+        swizzle: How its tiles lie in shared memory: ``"NONE"``, ``"32B"``, ``"64B"``, ``"128B"``.
+        stages: Its stages, 2 to 16.
+        threads: Threads of a block, for vectors.
+        per_thread: Vectors that a thread reads before it writes, 1 to 16.
+        name: Kernel symbol.
+
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946. InadmissibleError: where no descriptor
+        does it.
+
+    Example:
+        >>> copy_kernel((4096, 4096), "bf16").persistent, copy_kernel((4096, 4096), "bf16", "gfx942").persistent
+        (True, False)
+    """
+    extents, size, found = checked_shape(shape), element_bytes(dtype), checked_target(target)
+    if way is not None and way not in WAYS:
+        raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
+    if way is None:
+        way = "tma" if found.has_tensor_maps and extents[-1] * size % 16 == 0 and len(extents) <= 5 else "vector"
+    name = f"la_copy_{'x'.join(map(str, extents))}_b{8 * size}_{way}" if name is None else checked_name(name)
+    if way == "vector":
+        checked_threads(threads, found)
+        return _vectors(extents, size, target, threads, CHECK.integer(per_thread, "per_thread", 1, 17), name)
+    if not found.has_tensor_maps:
+        raise CHECK.malformed("way", f"must be vector: {target} has no copy engine for tensors", way)
+    chosen = _tile(extents, size) if tile is None else checked_shape(tile, len(extents))
+    return _ring(extents, dtype, size, target, chosen, swizzle, CHECK.integer(stages, "stages", 2, 17), name)
+
+
+def _tile(extents: Sequence[int], size: int) -> tuple[int, ...]:
+    """Return a tile of at most 16 KiB, as long in the inner dimensions as a box may be."""
+    room = STAGE_BYTES // size
+    tile: list[int] = []
+    for extent in reversed(extents):
+        most = min(room, 256, 1 << (extent - 1).bit_length())
+        tile.append(max(1, min(most, extent) if extent * size % 16 == 0 or tile else most))
+        room = max(1, room // tile[-1])
+    return tuple(reversed(tile))
+
+
+def _ring(
+    extents: tuple[int, ...], dtype: str, size: int, target: str, tile: tuple[int, ...], swizzle: str, stages: int,
+    name: str,
+) -> ArrayKernel:  # fmt: skip
+    load, store = (tile_plan(extents, dtype, tile, swizzle, target, way) for way in ("load", "store"))
+    align = max(load.smem_align_bytes, store.smem_align_bytes, 128)
+    ring = RingShape(stages, max(1, stages // 2), -(-load.smem_bytes // align) * align, align)
+    smem = fitting(ring.smem, target, f"{stages} stages of {ring.stage_bytes} bytes")
+    counts = tiles_of(extents, tile)
+    tiles = prod(counts)
+    if tiles >= 1 << 30:
+        raise CHECK.malformed("tile", "must leave fewer than 2^30 tiles", tiles)
+    order = tuple(reversed(range(len(extents))))
+    shown = " x ".join(map(str, extents))
+    what = f"copy of {shown} elements of {size} bytes by the copy engine"
+    inner = [counts[dim] for dim in order]
+    box = "x".join(map(str, load.tensor_map.box))
+    told = f"box {box} (innermost first), swizzle {load.tensor_map.swizzle}"
+    text = _RING_BODY.format(
+        what=what, tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages, ahead=stages - ring.behind,
+        behind=ring.behind, threads=32, name=name, signature=signature(PARAMETERS), align=align,
+        barriers=stages * ring.stage_bytes, stage_bytes=ring.stage_bytes, first=stages - ring.behind,
+        status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
+    )  # fmt: skip
+    movers = mover(load, f"{name}_load", f"Loads a tile: {told}.", order, inner)
+    movers += mover(store, f"{name}_store", f"Stores a tile: {told}.", order, inner)
+    kernel = KernelSource(name, TENSOR_PRELUDE + RING + movers + text, target, 32, smem, PARAMETERS)
+    moved = 2 * prod(extents) * size
+    return ArrayKernel(kernel, tiles, what, moved, maps=(load.raw, store.raw), persistent=True)
+
+
+def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per_thread: int, name: str) -> ArrayKernel:
+    total = prod(extents) * size
+    vectors, tail = divmod(total, VECTOR_BYTES)
+    block = threads * per_thread
+    blocks = max(1, -(-vectors // block))
+    what = f"copy of {' x '.join(map(str, extents))} elements of {size} bytes"
+    loads, stores = [], []
+    for number in range(per_thread):
+        ahead = f" + {number * threads}u" if number else ""
+        inside = f"first{ahead} < {vectors}ull"
+        loads.append(f"    la_words4 a{number} = {{}};\n    if ({inside}) a{number} = source[{number * threads}u];\n")
+        stores.append(f"    if ({inside}) target[{number * threads}u] = a{number};\n")
+    parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
+    text = _VECTOR_BODY.format(
+        what=what, per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
+        block_vectors=block, loads="".join(loads), stores="".join(stores),
+        tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
+    )  # fmt: skip
+    kernel = KernelSource(name, portable_prelude(target) + text, target, threads, 0, parameters)
+    return ArrayKernel(kernel, blocks, what, 2 * total)

@@ -1,0 +1,149 @@
+"""Tiles of arrays by the copy engine, stage after stage: descriptors of both sides, and the text that uses them.
+
+Main definitions: ``tile_plan``, ``mover``, ``RING``, ``RingShape``.
+
+Notation: a stage is one tile in shared memory with its barrier. A persistent block takes tiles ``blockIdx.x``,
+``blockIdx.x + blocks``, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from textwrap import dedent, indent
+from typing import Any
+
+from layoutalg.codegen.cuda import issue_text
+from layoutalg.codegen.kernels.answer import CHECK
+from layoutalg.cute import CuteLayout
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.synth.tensormap import synthesize_tensormap
+from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
+
+SPANS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
+MAP = "const __grid_constant__ la_tensor_map"
+PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", "blocks"), ("int*", "status"))
+
+RING = r"""
+#ifndef LA_HOST
+// Waits until the copy engine has read the sources of all but the last `pending` committed stores.
+template <int pending>
+__device__ __forceinline__ void la_store_wait_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
+}
+#endif
+"""
+
+_MOVER = """
+// {title}
+__device__ __forceinline__ void {name}(const la_tensor_map* map, la_u32 tile_address,{barrier} int tile)
+{{
+{origins}{expect}{issues}{commit}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RingShape:
+    """Stages of a ring.
+
+    Args:
+        stages: How many.
+        behind: Stores that may still read their stage when the next load is issued.
+        stage_bytes: From one stage to the next.
+        align: Alignment of a stage, bytes.
+    """
+
+    stages: int
+    behind: int
+    stage_bytes: int
+    align: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+    @property
+    def smem(self) -> int:
+        """Dynamic shared memory: alignment, stages, barriers."""
+        return self.align + self.stages * (self.stage_bytes + 8)
+
+
+def tile_plan(
+    shape: Sequence[int], dtype: str, tile: Sequence[int], swizzle: str, target: str, direction: str
+) -> TensorMapPlan:
+    """Return the plan that copies tiles of a dense row-major array; rows of shared memory are as long as a swizzle's.
+
+    Args:
+        shape: Extents, outermost first.
+        dtype: Element type.
+        tile: Extents of a tile, same order.
+        swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``.
+        target: A target with tensor maps.
+        direction: ``"load"`` or ``"store"``.
+
+    Raises: InadmissibleError, with the rules that no descriptor meets. MalformedError: LA945, LA372.
+
+    Example:
+        >>> tile_plan((512, 512), "f32", (64, 64), "128B", "sm_90a", "load").tensor_map.box
+        (32, 64)
+    """
+    if swizzle not in SPANS:
+        raise CHECK.malformed("swizzle", f"must be one of {', '.join(SPANS)}", swizzle)
+    tensor = Tensor(tuple(shape), dtype=dtype, base_align_bytes=128)
+    size = element_type(dtype).bits // 8
+    inner = tile[-1] if not SPANS[swizzle] else min(tile[-1], SPANS[swizzle] // size)
+    if tile[-1] % inner:
+        raise CHECK.malformed("tile", f"must have an inner extent that is a multiple of {inner}", tuple(tile))
+    extents: list[Any] = list(tile[:-1])
+    strides: list[Any] = [inner * prod(tile[dim + 1 : -1]) for dim in range(len(tile) - 1)]
+    if tile[-1] == inner:
+        extents.append(inner)
+        strides.append(1)
+    else:
+        extents.append((inner, tile[-1] // inner))
+        strides.append((1, inner * prod(tile[:-1])))
+    smem = CuteLayout(tuple(extents), tuple(strides))
+    problem = TensorMapProblem.of(tensor, tuple(tile), smem, swizzle=swizzle, arch=target, direction=direction)
+    return synthesize_tensormap(problem)
+
+
+def tiles_of(shape: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
+    """Return how many tiles there are in each dimension."""
+    return tuple(-(-extent // part) for extent, part in zip(shape, tile, strict=True))
+
+
+def mover(plan: TensorMapPlan, name: str, title: str, order: Sequence[int], counts: Sequence[int]) -> str:
+    """Return the device function that issues the copies of a tile by its number.
+
+    Args:
+        plan: The plan.
+        name: The function's name.
+        title: What it does.
+        order: Dimensions of the plan's tile, the one whose tiles follow one another first.
+        counts: Tiles in each of them, same order.
+
+    Raises: MalformedError: LA945, where a barrier cannot count the bytes or an origin is not on the grid of tiles.
+    """
+    if plan.expect_tx_bytes > MAX_PHASE_BYTES:
+        raise CHECK.malformed("tile", f"must have at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)
+    origins, before = [], 1
+    for place, (dim, count) in enumerate(zip(order, counts, strict=True)):
+        number = f"tile / {before}" if before > 1 else "tile"
+        number += f" % {count}" if place + 1 < len(order) else ""
+        where = "0" if count == 1 else f"{number} * {plan.problem.tile[dim]}"
+        origins.append(f"    const int origin{dim} = {where};\n")
+        before *= count
+    load = plan.direction == "load"
+    call = "la_tma_load_{rank}d({address}, map, barrier, {coords});"
+    if not load:
+        call = "la_tma_store_{rank}d(map, {address}, {coords});"
+    issues = indent(dedent(issue_text(plan, range(len(plan.issues)), 0, call)), "    ")
+    return _MOVER.format(
+        title=title, name=name, barrier=" la_u32 barrier," if load else "", origins="".join(sorted(origins)),
+        expect=f"    la_arrive_expect_tx(barrier, {plan.expect_tx_bytes}u);\n" if load else "",
+        issues=issues, commit="" if load else "    la_store_commit();\n",
+    )  # fmt: skip

@@ -1,0 +1,371 @@
+"""The transpose of a matrix through swizzled shared memory: one text for NVIDIA, AMD and the CPU.
+
+Main definitions: ``transpose_kernel``.
+
+Main statements: a block takes one tile. Its threads read vectors along the rows, transpose small blocks in registers,
+store them to shared memory as vectors along the rows of the result, and load what they write to memory. The shared
+layout is the one that ``synth.swizzle`` finds for this pair of accesses, with its turns.
+
+Implementation notes: where rows start at any element of 1 or 2 bytes, a thread reads the two words around its own and
+joins them, and writes words that its own and its neighbour's elements make up, so that memory sees words.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from functools import lru_cache
+from math import gcd
+
+import numpy as np
+
+from layoutalg.codegen.kernel import KernelSource, checked_name, signature
+from layoutalg.codegen.kernels.answer import (
+    CHECK,
+    ArrayKernel,
+    checked_shape,
+    checked_target,
+    checked_threads,
+    element_bytes,
+    fitting,
+    power,
+)
+from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words
+from layoutalg.codegen.portable import portable_prelude
+from layoutalg.codegen.thread_numbers import IntArray, Numbers
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
+from layoutalg.synth.swizzles import swizzle
+from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.registry import Target
+
+PARAMETERS = (("const unsigned char*", "from"), ("unsigned char*", "into"))
+KINDS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
+MOST_REGISTER_BYTES = 256
+
+_WORDS = r"""
+// The word of memory around byte `at` of an array of `bytes` bytes; nothing behind its end is read.
+__device__ __forceinline__ la_u32 la_word_around(const unsigned char* from, la_u64 at, la_u64 bytes)
+{
+    at &= ~3ull;
+    if (at + 4 <= bytes) return *(const la_u32*)(from + at);
+    la_u32 word = 0;
+    for (la_u32 i = 0; at + i < bytes && i < 4; ++i) word |= (la_u32)from[at + i] << 8 * i;
+    return word;
+}
+
+// Four bytes from byte `at` on, of the two words around them.
+__device__ __forceinline__ la_u32 la_word_of(la_u32 low, la_u32 high, la_u64 at)
+{
+    return la_permute(low, high, 0x3210u + 0x1111u * ((la_u32)at & 3u));
+}
+
+// Writes bytes [first, end) of a word that begins at byte `at`.
+__device__ __forceinline__ void la_part_to(unsigned char* into, la_u64 at, la_u32 word, la_u32 first, la_u32 end)
+{
+    for (la_u32 i = first; i < end; i += LA_ELEMENT)
+        *(LA_ELEMENT_TYPE*)(into + at + i) = (LA_ELEMENT_TYPE)(word >> 8 * i);
+}
+
+// Writes the words of neighbouring lanes, `run` of them in a row, that begin at byte `at` of any alignment.
+__device__ __forceinline__ void la_run_to(
+    unsigned char* into, la_u64 at, la_u32 word, la_u32 run, bool whole, la_u32 end)
+{
+    const la_u32 shift = (la_u32)at & 3u, lane = threadIdx.x % LA_LANES;
+    const la_u32 before = la_shuffle(word, (lane - 1u) & (LA_LANES - 1u));
+    if (!whole) {
+        la_part_to(into, at, word, 0, end);
+    } else if (shift == 0) {
+        *(la_u32*)(into + at) = word;
+    } else {
+        if (lane % run) *(la_u32*)(into + (at - shift)) = la_permute(before, word, 0x3210u + 0x1111u * (4u - shift));
+        else la_part_to(into, at, word, 0, 4u - shift);
+        if (lane % run == run - 1u) la_part_to(into, at, word, 4u - shift, 4);
+    }
+}
+"""
+
+_BODY = """
+// {what}:
+// {rows} x {cols} elements a tile; a thread reads {take} columns and writes {give} rows at once.
+{told}extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+{{
+    const la_u32 t = threadIdx.x;
+{origin}{parts}
+    // Vectors along the rows of the source.
+    const la_u32 row = row0 + {in_row}, col = col0 + {in_col};
+{loads}
+    // Transposed in registers, then to shared memory as vectors along the rows of the result.
+{stores}    __syncthreads();
+
+    const la_u32 to_row = row0 + {out_row}, to_col = col0 + {out_col};
+{writes}}}
+"""
+
+
+def transpose_kernel(
+    shape: Sequence[int],
+    dtype: str,
+    target: str = "sm_90a",
+    *,
+    tile: tuple[int, int] | None = None,
+    threads: int = 256,
+    vector_bytes: int = 16,
+    group: int = 4,
+    name: str | None = None,
+) -> ArrayKernel:
+    """Return the kernel that writes the transpose of a dense row-major matrix.
+
+    Mathematically: ``into[c, r] = from[r, c]``.
+
+    Args:
+        shape: Rows and columns of the source, of any extents.
+        dtype: Element type by any of its names; 1, 2, 4 or 8 bytes.
+        target: The target.
+        tile: Rows and columns of a tile, powers of two; chosen for the element and the alignment when left out.
+        threads: Threads of a block.
+        vector_bytes: Most bytes that a lane reads or writes at once: 4, 8 or 16.
+        group: Tiles below each other that neighbouring blocks take, before they go to the right.
+        name: Kernel symbol.
+
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
+
+    Example:
+        >>> made = transpose_kernel((8192, 8192), "f16")
+        >>> made.kernel.threads, made.swizzle.conflict_free
+        (256, True)
+
+    Source: the two accesses of a tile and their common complement: arXiv 2505.23819, section 5.4.
+    """
+    rows, cols = checked_shape(shape, 2)
+    size, found = element_bytes(dtype), checked_target(target)
+    checked_threads(threads, found)
+    most = min(power(vector_bytes, "vector_bytes", 4, 16), 8 if size == 1 else 16)
+    group = CHECK.integer(group, "group", 1, 1 << 16)
+    into, out = (max(gcd(extent * size, most), 4, size) for extent in (cols, rows))
+    shape_of = _tile(tile, size, into, out, found, threads)
+    held = shape_of.rows * shape_of.cols * size // threads
+    if held > MOST_REGISTER_BYTES:
+        raise CHECK.malformed("tile", f"must leave a thread at most {MOST_REGISTER_BYTES} bytes", f"{held} bytes")
+    smem = fitting(shape_of.rows * shape_of.cols * size, target, f"a tile of {shape_of.rows} x {shape_of.cols}")
+    plan = tile_swizzle(shape_of, 8 * size, target)
+    what = f"transpose of {rows} x {cols} elements of {size} bytes"
+    name = f"la_transpose_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
+    blocks = -(-rows // shape_of.rows) * -(-cols // shape_of.cols)
+    if blocks >= 1 << 31:
+        raise CHECK.malformed("tile", "must leave fewer than 2^31 blocks", blocks)
+    text = _text(shape_of, plan, (rows, cols), size, (into, out), group, what, name)
+    kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, PARAMETERS)
+    return ArrayKernel(kernel, blocks, what, 2 * rows * cols * size, plan, served=plan.served)
+
+
+def _tile(tile: object, size: int, into: int, out: int, target: Target, threads: int) -> TileShape:
+    """Return the tile: 64 elements or 128 bytes a side, whichever is more, unless one is asked for."""
+    take, give, lanes = into // size, out // size, target.lanes
+    if tile is None:
+        side = max(64, 128 // size)
+        most = side * side
+        while most < take * give * threads:
+            most *= 2
+        extents = (most // side, side)
+    else:
+        given = tile if isinstance(tile, (tuple, list)) and len(tile) == 2 else None
+        if given is None:
+            raise CHECK.malformed("tile", "must be rows and columns", tile)
+        extents = (power(given[0], "tile", give, 1 << 12), power(given[1], "tile", take, 1 << 12))
+    if extents[0] * extents[1] < take * give * threads:
+        rule = f"must have at least {take * give} elements for each of {threads} threads"
+        raise CHECK.malformed("tile", rule, extents)
+    return TileShape(*extents, take, give, lanes, threads // lanes)
+
+
+@lru_cache(maxsize=64)
+def tile_swizzle(shape: TileShape, element_bits: int, target: str) -> SwizzlePlan:
+    """Return the shared layout for a tile that is stored as it is read and loaded as it is written.
+
+    Args:
+        shape: The tile.
+        element_bits: Bits of an element.
+        target: The target; where nobody published its banks, the layout is that of sm_90a or gfx942, as the plan says.
+    """
+    accesses = (TileAccess(shape.reader, "store"), TileAccess(shape.writer))
+    relative = "sm_90a" if target.startswith("sm_") else "gfx942"
+    found = []
+    for known in (target, relative):
+        try:
+            found.append(swizzle(accesses, known, element_bits))
+        except RepresentabilityError:
+            continue
+    return min(found, key=lambda plan: sum(each.count for each in plan.served))
+
+
+def vectors(plan: SwizzlePlan, access: int, element_bytes: int) -> list[tuple[int, ...]]:
+    """Return the registers of every instruction of a thread, in the order in which they lie in shared memory."""
+    served = plan.served[access]
+    count = bank_model(served.target, served.instruction).access_bytes // element_bytes
+    order = np.argsort(_offsets(plan, access, 1)[0], kind="stable").tolist()
+    return [tuple(order[first : first + count]) for first in range(0, len(order), count)]
+
+
+def _offsets(plan: SwizzlePlan, access: int, size: int) -> IntArray:
+    """Byte offset in shared memory by thread and register."""
+    layout = plan.smem @ plan.accesses[access].layout
+    registers = layout.in_dims["register"]
+    return np.asarray(layout.table(), dtype=np.int64).reshape(-1, registers) * size
+
+
+def _text(
+    shape: TileShape, plan: SwizzlePlan, extents: tuple[int, int], size: int, widths: tuple[int, int], group: int,
+    what: str, name: str,
+) -> str:  # fmt: skip
+    rows, cols = extents
+    numbers = Numbers()
+    shifted = cols * size % 4 != 0, rows * size % 4 != 0
+    reader, writer = (_coordinates(layout, shape) for layout in (shape.reader, shape.writer))
+    in_row, in_col = (numbers.text(reader[:, 0, axis]) for axis in range(2))
+    out_row, out_col = (numbers.text(writer[:, 0, axis]) for axis in range(2))
+    names = (f"w{number}" for number in itertools.count())
+    loads, stores, writes = list[str](), list[str](), list[str]()
+    if shifted[0]:
+        loads.append(f"    const la_u64 at = ((la_u64)row * {cols}u + col) * {size}u;")
+    else:
+        loads.append(f"    const unsigned char* at = from + ((la_u64)row * {cols}u + col) * {size}u;")
+    store_at, load_at = _offsets(plan, 0, size), _offsets(plan, 1, size)
+    block = shape.take * shape.give
+    packed = max(1, 4 // size)
+    word_of: dict[tuple[int, int], list[str]] = {}  # (step and column, rows / packed) to the words of its elements
+    for step in range(shape.steps):
+        held = []
+        for line in range(shape.give):
+            row, col = (int(value) for value in reader[0, step * block + line])
+            held.append(fields(widths[0] // 4, f"a{step}_{line}"))
+            loads += _load(f"a{step}_{line}", row, col, extents, size, widths[0], shifted[0])
+            if shifted[0]:
+                place = _wide("at", (row * cols + col) * size)
+                stores.append(
+                    f"    const la_u32 a{step}_{line} = la_word_of(a{step}_{line}l, a{step}_{line}h, {place});"
+                )
+        lines, columns = turned_words(held, size, names)
+        stores += [f"    {line}" for line in lines]
+        wide = max(1, size // 4)
+        for column, words in enumerate(columns):
+            for first in range(0, len(words), wide):
+                word_of[step * shape.take + column, first // wide] = words[first : first + wide]
+    for run in vectors(plan, 0, size):
+        words = [word for register in run[::packed] for word in word_of[_word(register, shape, packed)]]
+        place = numbers.text(store_at[:, run[0]])
+        stores.append(f"    la_shared_store_b{32 * len(words)}({place}, {_joined(words)});")
+    word_of.clear()
+    for number, run in enumerate(vectors(plan, 1, size)):
+        kind = KINDS[len(run) * size]
+        writes.append(
+            f"    const {kind} b{number} = la_shared_load_b{8 * len(run) * size}({numbers.text(load_at[:, run[0]])});"
+        )
+        parts = iter(fields(len(run) * size // 4, f"b{number}"))
+        for register in run[::packed]:
+            word_of[_word(register, shape, packed)] = [next(parts) for _ in range(max(1, size // 4))]
+    if shifted[1]:
+        writes.append(f"    const la_u64 to = ((la_u64)to_col * {rows}u + to_row) * {size}u;")
+        writes.append(f"    const bool whole = row0 + {shape.rows}u <= {rows}u;")
+        ends = f"to_row < {rows}u ? ({rows}u - to_row) * {size}u : 0u"
+        writes.append(f"    const la_u32 left = {ends}, end = left < 4u ? left : 4u;")
+    else:
+        writes.append(f"    unsigned char* to = into + ((la_u64)to_col * {rows}u + to_row) * {size}u;")
+    for column in range(shape.steps * shape.take):
+        row, col = (int(value) for value in writer[0, column * shape.give])
+        words = [word for part in range(shape.give // packed) for word in word_of[column, part]]
+        writes += _write(_joined(words), row, col, extents, size, widths[1], shifted[1], shape)
+    told = "".join(f"// {each}\n" for each in plan.served)
+    prelude = ""
+    if any(shifted):
+        kind = {1: "unsigned char", 2: "unsigned short"}[size]
+        prelude = f"#define LA_ELEMENT {size}u\n#define LA_ELEMENT_TYPE {kind}\n{_WORDS}"
+    return prelude + "".join(numbers.tables) + _BODY.format(
+        what=what, rows=shape.rows, cols=shape.cols, take=shape.take, give=shape.give, told=told,
+        threads=shape.lanes * shape.warps, name=name, signature=signature(PARAMETERS),
+        origin=_origin(shape, extents, group), parts=numbers.declared(), in_row=in_row, in_col=in_col,
+        loads="".join(f"{line}\n" for line in loads), stores="".join(f"{line}\n" for line in stores),
+        out_row=out_row, out_col=out_col, writes="".join(f"{line}\n" for line in writes),
+    )  # fmt: skip
+
+
+def _word(register: int, shape: TileShape, packed: int) -> tuple[int, int]:
+    """(step and column, rows / packed) of a register."""
+    return register // shape.give, register % shape.give // packed
+
+
+def _coordinates(layout: object, shape: TileShape) -> IntArray:
+    """Row and column by thread and register: int64[threads, registers, 2]."""
+    table = np.asarray(layout.table(), dtype=np.int64)  # type: ignore[attr-defined]
+    row, col = table % shape.rows, table // shape.rows
+    return np.stack([row, col], axis=-1).reshape(shape.lanes * shape.warps, -1, 2)
+
+
+def _origin(shape: TileShape, extents: tuple[int, int], group: int) -> str:
+    """Statements that say which tile a block takes: groups of rows of tiles, in each from above to below."""
+    down, across = -(-extents[0] // shape.rows), -(-extents[1] // shape.cols)
+    group = min(group, down)
+    if group == 1:
+        where = f"const la_u32 down = blockIdx.x / {across}u, across = blockIdx.x % {across}u;"
+        return f"    {where}\n    const la_u32 row0 = down * {shape.rows}u, col0 = across * {shape.cols}u;\n"
+    lines = [
+        f"const la_u32 above = blockIdx.x / {group * across}u * {group}u, inside = blockIdx.x % {group * across}u;",
+        f"const la_u32 high = {down}u - above < {group}u ? {down}u - above : {group}u;",
+        f"const la_u32 row0 = (above + inside % high) * {shape.rows}u, col0 = inside / high * {shape.cols}u;",
+    ] if down % group else [
+        f"const la_u32 above = blockIdx.x / {group * across}u * {group}u, inside = blockIdx.x % {group * across}u;",
+        f"const la_u32 row0 = (above + inside % {group}u) * {shape.rows}u, col0 = inside / {group}u * {shape.cols}u;",
+    ]  # fmt: skip
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _sum(name: str, more: int) -> str:
+    return f"{name} + {more}u" if more else name
+
+
+def _inside(row: str, more_rows: int, col: str, more_cols: int, extents: tuple[int, int]) -> str:
+    return f"{_sum(row, more_rows)} < {extents[0]}u && {_sum(col, more_cols)} < {extents[1]}u"
+
+
+def _load(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int, shifted: bool) -> list[str]:
+    """Statements that read a vector ``row`` rows and ``col`` columns behind the thread's first."""
+    ahead = (row * extents[1] + col) * size
+    inside = _inside("row", row, "col", col, extents)
+    if shifted:
+        total, place = extents[0] * extents[1] * size, _wide("at", ahead)
+        return [
+            f"    const la_u32 {value}l = {inside} ? la_word_around(from, {place}, {total}ull) : 0u;",
+            f"    const la_u32 {value}h = {inside} ? la_word_around(from, {_wide('at', ahead + 4)}, {total}ull) : 0u;",
+        ]
+    kind = KINDS[width]
+    zero = " = 0u" if width == 4 else " = {}"
+    return [f"    {kind} {value}{zero};", f"    if ({inside}) {value} = *(const {kind}*)({_wide('at', ahead)});"]
+
+
+def _wide(name: str, more: int) -> str:
+    return f"{name} + {more}{'ull' if more >= 1 << 31 else 'u'}" if more else name
+
+
+def _joined(words: Sequence[str]) -> str:
+    """The words as one value."""
+    if len(words) == 1:
+        return words[0]
+    return f"(la_words{len(words)}{{{{{', '.join(words)}}}}})"
+
+
+def _write(
+    load: str, row: int, col: int, extents: tuple[int, int], size: int, width: int, shifted: bool, shape: TileShape
+) -> list[str]:
+    """Statements that write a vector along the rows, ``row`` rows and ``col`` columns behind the thread's first."""
+    ahead = (col * extents[0] + row) * size
+    if shifted:
+        run = min(shape.lanes, shape.rows // shape.give)
+        if row:
+            raise CHECK.malformed(
+                "tile", f"must have at most {shape.lanes * shape.warps * shape.give} rows", shape.rows
+            )
+        inside = f"{_sum('to_col', col)} < {extents[1]}u"
+        end = f"{inside} ? end : 0u"
+        return [f"    la_run_to(into, {_wide('to', ahead)}, {load}, {run}u, whole && {inside}, {end});"]
+    inside = _inside("to_row", row, "to_col", col, extents)
+    return [f"    if ({inside}) *({KINDS[width]}*)({_wide('to', ahead)}) = {load};"]

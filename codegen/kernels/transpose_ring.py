@@ -1,0 +1,222 @@
+"""The transpose of a matrix by the copy engine: tiles arrive and leave swizzled, threads turn small blocks between.
+
+Main definitions: ``transpose_ring_kernel``.
+
+Main statements: rows of a tile and of its transpose lie in shared memory as the 128-byte swizzle puts them: a 16-byte
+chunk is exclusive-ored with the row modulo 8. Threads take blocks of one chunk a side; lane bits 0 to 2 count
+chunks of both sides at once (a diagonal), so that the eight lanes of a group are in eight chunks when they
+load and when they store. The turns are counted when the text is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
+from layoutalg.codegen.kernels.answer import (
+    CHECK,
+    ArrayKernel,
+    checked_shape,
+    checked_target,
+    checked_threads,
+    element_bytes,
+    fitting,
+    power,
+)
+from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, mover, tile_plan, tiles_of
+from layoutalg.codegen.kernels.turned import fields, turned_words
+from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.codegen.thread_numbers import IntArray, Numbers
+from layoutalg.f2 import LinearLayout
+from layoutalg.proofs.swizzling import Served
+from layoutalg.targets.bank_model import bank_model
+
+CHUNK, SPAN = 16, 128
+LANES = 32
+MOST_REGISTER_BYTES = 256
+
+_BODY = """
+// {what}: {tiles} tiles of {rows} x {cols}, {stages} stages; a block of a thread is {side} x {side}.
+{told}extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+{{
+    const la_u32 t = threadIdx.x;
+    const la_u32 ring = (la_u32)(la_aligned_shared({align}) - la_shared());
+    const la_u32 ring_address = la_shared_address(la_shared() + ring);
+    const la_u32 turned = ring + {turned}, barriers = ring_address + {barriers};
+    const bool issues = t < 32 && la_elect();  // one thread issues every copy
+{parts}
+    if (issues) {{
+        for (int stage = 0; stage < {stages}; ++stage) la_mbarrier_init(barriers + 8 * stage, 1);
+        for (int i = 0; i < {stages}; ++i) {{
+            const int tile = (int)blockIdx.x + i * blocks;
+            if (tile < {tiles}) {name}_load(&from, ring_address + i * {stage_bytes}, barriers + 8 * i, tile);
+        }}
+    }}
+    __syncthreads();
+
+    int stage = 0, parity = 0, leaving = 0;
+    bool done = true;
+    for (int tile = (int)blockIdx.x; tile < {tiles}; tile += blocks) {{
+        done = la_wait_parity(barriers + 8 * stage, parity);
+        if (!done) break;
+        const la_u32 came = ring + stage * {stage_bytes}, goes = turned + leaving * {stage_bytes};
+{loads}
+        // The stage is read, and the store before the last {pending} has read its tile: both may be written again.
+        if (issues) la_store_wait_read<{pending}>();
+        __syncthreads();
+        const int next = tile + {stages} * blocks;
+        if (issues && next < {tiles})
+            {name}_load(&from, ring_address + stage * {stage_bytes}, barriers + 8 * stage, next);
+{stores}
+        la_fence_async();
+        __syncthreads();
+        if (issues) {name}_store(&into, ring_address + {turned} + leaving * {stage_bytes}, tile);
+        if (++leaving == {leaving}) leaving = 0;
+        if (++stage == {stages}) stage = 0, parity ^= 1;
+    }}
+    if (issues) {{
+        la_store_wait();
+        status[blockIdx.x] = done ? {status_done} : {status_timeout};
+    }}
+}}
+"""
+
+
+def transpose_ring_kernel(
+    shape: Sequence[int],
+    dtype: str,
+    target: str = "sm_90a",
+    *,
+    tile: tuple[int, int] | None = None,
+    threads: int | None = None,
+    stages: int = 2,
+    leaving: int = 2,
+    down: bool = False,
+    name: str | None = None,
+) -> ArrayKernel:
+    """Return the kernel that transposes a dense matrix with the copy engine on both sides.
+
+    Args:
+        shape: Rows and columns; both must be multiples of 16 bytes.
+        dtype: Element type; 1, 2, 4 or 8 bytes.
+        target: A target with tensor maps.
+        tile: Rows and columns of a tile, powers of two of at least 128 bytes; 128 bytes a side when left out.
+        threads: Threads of a block; one for each block of a tile, at most 256, when left out.
+        stages: Tiles that are loaded ahead, 1 to 8.
+        leaving: Turned tiles that may be on their way out, 1 to 4.
+        down: Whether neighbouring blocks take tiles below each other instead of beside each other.
+        name: Kernel symbol.
+
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946. InadmissibleError: where no descriptor
+        does it.
+
+    Example:
+        >>> made = transpose_ring_kernel((8192, 8192), "f32")
+        >>> [each.turns == each.ideal for each in made.served]
+        [True, True]
+    """
+    rows, cols = checked_shape(shape, 2)
+    size, found = element_bytes(dtype), checked_target(target)
+    if not found.has_tensor_maps:
+        raise CHECK.malformed("target", "must have a copy engine for tensors", target)
+    least = SPAN // size
+    given = (least, least) if tile is None else tuple(tile) if isinstance(tile, (tuple, list)) else ()
+    if len(given) != 2:
+        raise CHECK.malformed("tile", "must be rows and columns", tile)
+    height, width = (power(extent, "tile", least, 256) for extent in given)
+    side = CHUNK // size
+    blocks = height * width // side**2
+    threads = min(blocks, 256) if threads is None else checked_threads(threads, found)
+    if blocks % threads or blocks // threads * side * CHUNK > MOST_REGISTER_BYTES:
+        rule = f"must share out {blocks} blocks of {side * CHUNK} bytes, at most {MOST_REGISTER_BYTES} bytes a thread"
+        raise CHECK.malformed("threads", rule, threads)
+    ring = RingShape(
+        CHECK.integer(stages, "stages", 1, 9), CHECK.integer(leaving, "leaving", 1, 5), height * width * size, 1024
+    )
+    turned = ring.stages * ring.stage_bytes
+    barriers = turned + ring.behind * ring.stage_bytes
+    smem = fitting(ring.align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
+    load = tile_plan((rows, cols), dtype, (height, width), "128B", target, "load")
+    store = tile_plan((cols, rows), dtype, (width, height), "128B", target, "store")
+    counts = tiles_of((rows, cols), (height, width))
+    what = f"transpose of {rows} x {cols} elements of {size} bytes by the copy engine"
+    name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
+    order = (0, 1) if down else (1, 0)
+    inner = [counts[dim] for dim in order]
+    movers = mover(load, f"{name}_load", "Loads a tile.", order, inner)
+    movers += mover(store, f"{name}_store", "Stores a turned tile.", tuple(1 - dim for dim in order), inner)
+    numbers = Numbers()
+    loads, stores, served = _turning((height, width), size, threads, numbers, target)
+    text = _BODY.format(
+        what=what, tiles=prod(counts), rows=height, cols=width, stages=stages, side=side, threads=threads, name=name,
+        told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS), align=ring.align,
+        turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=ring.stage_bytes, leaving=leaving,
+        pending=leaving - 1, loads="".join(f"        {line}\n" for line in loads),
+        stores="\n".join(f"        {line}" for line in stores), status_done=STATUS_DONE,
+        status_timeout=STATUS_TIMEOUT,
+    )  # fmt: skip
+    kernel = KernelSource(
+        name, TENSOR_PRELUDE + RING + movers + "".join(numbers.tables) + text, target, threads, smem, PARAMETERS
+    )
+    moved = 2 * rows * cols * size
+    return ArrayKernel(kernel, prod(counts), what, moved, maps=(load.raw, store.raw), persistent=True, served=served)
+
+
+def _blocks(rows: int, cols: int, threads: int) -> LinearLayout:
+    """(step, thread) to (row, col) of the blocks: three bits of the lane are on the diagonal, three move it."""
+    bases = [(1 << bit, 1 << bit) for bit in range(3)] + [(1 << bit, 0) for bit in range(3)]
+    bases += [(0, 1 << bit) for bit in range(3, cols.bit_length() - 1)]
+    bases += [(1 << bit, 0) for bit in range(3, rows.bit_length() - 1)]
+    bits = threads.bit_length() - 1
+    return LinearLayout.from_bases({"step": bases[bits:], "thread": bases[:bits]}, {"row": rows, "col": cols})
+
+
+def _swizzled(rows: IntArray, chunks: IntArray, height: int) -> IntArray:
+    """Byte offset of 16-byte chunks of a tile of ``height`` rows: panels of 128 bytes, swizzled."""
+    return chunks // 8 * (height * SPAN) + rows * SPAN + (chunks % 8 ^ rows % 8) * CHUNK
+
+
+def _turning(
+    tile: tuple[int, int], size: int, threads: int, numbers: Numbers, target: str
+) -> tuple[list[str], list[str], tuple[Served, ...]]:
+    """Statements that load the blocks of a thread, that turn and store them, and the turns of the banks."""
+    height, width = tile
+    side = CHUNK // size
+    layout = _blocks(height // side, width // side, threads)
+    table = np.asarray(layout.table(), dtype=np.int64).reshape(threads, -1)
+    row, col = table % (height // side), table // (height // side)
+    names = (f"w{number}" for number in itertools.count())
+    loads, stores = list[str](), list[str]()
+    read, written = [], []
+    for step in range(table.shape[1]):
+        held = []
+        for line in range(side):
+            at = _swizzled(row[:, step] * side + line, col[:, step], height)
+            read.append(at)
+            loads.append(f"const la_words4 a{step}_{line} = la_shared_load_b128(came + {numbers.text(at)});")
+            held.append(fields(CHUNK // 4, f"a{step}_{line}"))
+        lines, columns = turned_words(held, size, names)
+        stores += lines
+        for line, words in enumerate(columns):
+            at = _swizzled(col[:, step] * side + line, row[:, step], width)
+            written.append(at)
+            value = f"(la_words4{{{{{', '.join(words)}}}}})"
+            stores.append(f"la_shared_store_b128(goes + {numbers.text(at)}, {value});")
+    served = tuple(
+        _counted(number, target, name, each)
+        for number, (name, each) in enumerate((("ld.shared.v4.b32", read), ("st.shared.v4.b32", written)))
+    )
+    return loads, stores, served
+
+
+def _counted(number: int, target: str, name: str, accesses: Sequence[IntArray]) -> Served:
+    """The turns of all warps; by the banks of sm_90a where nobody measured the target's."""
+    known = target if target.startswith("sm_90") else "sm_90a"
+    model = bank_model(known, name)
+    warps = [addresses[first : first + LANES] for addresses in accesses for first in range(0, len(addresses), LANES)]
+    turns, ideal = sum(map(model.turns, warps)), sum(map(model.ideal, warps))
+    return Served(number, known, name, len(warps), turns, ideal)

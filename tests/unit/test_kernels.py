@@ -1,0 +1,164 @@
+"""Kernels that move arrays, executed on the CPU: every element, ragged extents, warps and waves, turns, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.kernels import ArrayKernel, copy_kernel, transpose_kernel, transpose_ring_kernel
+from layoutalg.ground.errors import InfeasibleError, LayoutError, MalformedError
+
+needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+TYPES = {"u8": np.uint8, "f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
+
+
+def placed(shape, dtype):
+    """An array at a multiple of 128 bytes, as an allocation on a device is."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    store = np.zeros(size + 128, dtype=np.uint8)
+    first = -store.ctypes.data % 128
+    return store[first : first + size].view(dtype).reshape(shape)
+
+
+def moved(made: ArrayKernel, source, shape, blocks=None):
+    """Run a kernel on the CPU; what it writes behind its array is an error."""
+    result = placed((int(np.prod(shape)) + 64 // source.itemsize,), source.dtype)
+    result.view(np.uint8)[:] = 0xA5
+    end = int(np.prod(shape))
+    grid = made.blocks if blocks is None else min(blocks, made.blocks)
+    arguments = made.arguments(source.reshape(-1), result[:end], grid)
+    regions = [(array.ctypes.data, array.nbytes) for array in (source, result[:end])]
+    assert hostsim.FAULTS[hostsim.run(made.kernel, arguments, blocks=grid, regions=regions)] == "none"
+    if made.maps:
+        assert (arguments[-1] == 1).all()
+    assert (result[end:].view(np.uint8) == 0xA5).all()
+    return result[:end].reshape(shape)
+
+
+def drawn(shape, dtype, seed=0):
+    source = placed(shape, TYPES[dtype])
+    source.view(np.uint8).reshape(-1)[:] = np.random.default_rng(seed).integers(0, 256, source.nbytes, dtype=np.uint8)
+    return source
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942", "gfx1201"])
+@pytest.mark.parametrize(("dtype", "shape"), [
+    ("u8", (131, 197)), ("u8", (136, 200)), ("f16", (131, 197)), ("f16", (129, 66)), ("f16", (72, 136)),
+    ("f32", (67, 129)), ("f32", (64, 132)), ("f64", (33, 71)), ("f64", (34, 64)),
+])  # fmt: skip
+def test_transposes_of_any_extents(arch, dtype, shape):
+    source = drawn(shape, dtype)
+    made = transpose_kernel(shape, dtype, arch)
+    assert (moved(made, source, shape[::-1]) == source.T).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [
+    {"tile": (32, 64), "threads": 128, "group": 1}, {"tile": (64, 64), "threads": 64, "vector_bytes": 8, "group": 3},
+    {"tile": (128, 32), "threads": 256, "vector_bytes": 4},
+])  # fmt: skip
+def test_transposes_in_other_tiles(options):
+    for shape in ((200, 168), (201, 167)):
+        source = drawn(shape, "f32", 1)
+        assert (moved(transpose_kernel(shape, "f32", **options), source, shape[::-1]) == source.T).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64"])
+@pytest.mark.parametrize("shape", [(128, 128), (127, 129)])
+def test_the_executed_turns_are_the_plans(arch, dtype, shape):
+    made = transpose_kernel(shape, dtype, arch)
+    source, result = drawn(shape, dtype), np.zeros(shape[::-1], dtype=TYPES[dtype])
+    trace = hostsim.trace(made.kernel, [source.reshape(-1), result.reshape(-1)], blocks=made.blocks)
+    assert trace.fault == 0
+    assert trace.turns() == made.blocks * made.swizzle.turns
+    assert len(trace.accesses) == made.blocks * sum(each.count for each in made.served)
+    assert made.swizzle.check().conflict_free
+
+
+@needs_compiler
+@pytest.mark.parametrize(("dtype", "shape", "options"), [
+    ("f32", (100, 200), {}), ("f16", (104, 200), {"stages": 3, "leaving": 1}),
+    ("f16", (104, 136), {"tile": (64, 128), "down": True}), ("u8", (144, 272), {}), ("f64", (50, 70), {"stages": 1}),
+])  # fmt: skip
+def test_transposes_by_the_copy_engine(dtype, shape, options):
+    made = transpose_ring_kernel(shape, dtype, **options)
+    source = drawn(shape, dtype, 2)
+    assert (moved(made, source, shape[::-1], blocks=2) == source.T).all()
+    assert all(each.turns == each.ideal for each in made.served)
+
+
+@needs_compiler
+def test_the_turns_of_the_copy_engines_tiles_are_counted_from_the_text():
+    shape = (64, 96)
+    made = transpose_ring_kernel(shape, "f32")
+    source, result = drawn(shape, "f32"), placed(shape[::-1], np.uint32)
+    log = np.zeros((1 << 16, 6), dtype=np.uint32)
+    regions = [(array.ctypes.data, array.nbytes) for array in (source, result)]
+    arguments = made.arguments(source.reshape(-1), result.reshape(-1), 1)
+    fault, count = hostsim._launched(made.kernel, arguments, 1, None, 0, regions, log)
+    assert fault == 0
+    found = hostsim.gathered(log[:count], 32)
+    assert sum(access.turns("sm_90a") for access in found) == made.blocks * sum(each.turns for each in made.served)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("dtype", "shape", "options"), [
+    ("f32", (100, 200), {"tile": (16, 32)}), ("f32", (100, 200), {"tile": (16, 64), "swizzle": "128B", "stages": 3}),
+    ("f16", (5, 30, 72), {"tile": (2, 8, 32), "swizzle": "64B", "stages": 2}), ("u8", (4096,), {"tile": (256,)}),
+    ("f16", (3, 2, 3, 10, 64), {}), ("f16", (37, 99), {}), ("u8", (37, 99), {"per_thread": 1}), ("u8", (1, 1), {}),
+])  # fmt: skip
+def test_copies(dtype, shape, options):
+    source = drawn(shape, dtype, 3)
+    made = copy_kernel(shape, dtype, **options)
+    assert (moved(made, source, shape, blocks=None if not made.persistent else 3) == source).all()
+    assert made.moved_bytes == 2 * source.nbytes
+
+
+@needs_compiler
+def test_a_stage_that_is_loaded_before_its_store_has_read_it_is_seen():
+    shape = (64, 128)
+    made = copy_kernel(shape, "f32", tile=(8, 32), stages=2)
+    early = made.kernel.text.replace("la_store_wait_read<1>();", "la_store_wait_read<2>();")
+    assert early != made.kernel.text
+    wrong = ArrayKernel(
+        type(made.kernel)(
+            made.kernel.name, early, made.kernel.arch, made.kernel.threads, made.kernel.dynamic_smem_bytes,
+            made.kernel.parameters,
+        ),
+        made.blocks, made.what, made.moved_bytes, maps=made.maps, persistent=True,
+    )  # fmt: skip
+    source = drawn(shape, "f32", 4)
+    assert not (moved(wrong, source, shape, blocks=1) == source).all()
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: transpose_kernel((8, 8, 8), "f32"), "2 extents"),
+    (lambda: transpose_kernel((0, 8), "f32"), "shape"),
+    (lambda: transpose_kernel((8, 8), "f32", tile=(48, 64)), "tile"),
+    (lambda: transpose_kernel((8, 8), "f32", tile=(4, 4)), "tile"),
+    (lambda: transpose_kernel((8, 8), "f32", threads=48), "threads"),
+    (lambda: transpose_kernel((8, 8), "f32", vector_bytes=32), "vector_bytes"),
+    (lambda: transpose_kernel((8, 8), "f32", "sm_20"), "sm_20"),
+    (lambda: transpose_ring_kernel((8, 8), "f32", "gfx942"), "target"),
+    (lambda: transpose_ring_kernel((64, 64), "f32", tile=(16, 32)), "tile"),
+    (lambda: copy_kernel((8, 8), "f32", "gfx942", way="tma"), "way"),
+    (lambda: copy_kernel((8, 8), "f32", stages=1), "stages"),
+    (lambda: copy_kernel((64, 64), "f32", swizzle="16B"), "swizzle"),
+    (lambda: copy_kernel("64", "f32"), "shape"),
+])  # fmt: skip
+def test_refusals_name_the_argument(call, words):
+    with pytest.raises(MalformedError, match=words):
+        call()
+
+
+def test_what_does_not_fit_is_refused_before_any_text():
+    with pytest.raises(InfeasibleError, match="shared memory on gfx90a"):
+        transpose_kernel((4096, 4096), "f64", "gfx90a", tile=(256, 128), threads=1024)
+    with pytest.raises(InfeasibleError, match="sm_90a"):
+        copy_kernel((4096, 4096), "f32", tile=(256, 64), stages=8)
+    with pytest.raises(LayoutError, match="16"):
+        transpose_ring_kernel((64, 65), "f32")
