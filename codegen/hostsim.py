@@ -157,6 +157,7 @@ def trace(
     blocks: int = 1,
     capacity: int = 2**20,
     races: bool = False,
+    regions: Sequence[tuple[int, int]] = (),
 ) -> Trace:
     """Run a kernel on the CPU and return what its warps did in shared memory by the portable names.
 
@@ -167,12 +168,13 @@ def trace(
         capacity: Most accesses of single lanes that are kept; beyond it the run ends with a fault.
         races: Whether accesses that nothing orders are a fault: two threads, one byte, one of them writes, no
             ``__syncthreads`` between, and in one warp no ``la_sync_warp``. Accesses by plain pointers are not seen.
+        regions: As for ``run``.
 
     Raises: MissingExtraError: LA520. CompileError: LA521. MalformedError: LA522.
     """
     checked_int(capacity, "capacity", 1, 2**26, f"kernel {kernel.name}", "LA522")
     log = np.zeros((capacity, COLUMNS), dtype=np.uint32)
-    fault, count, told = _launched(kernel, arguments, blocks, None, 0, (), log)
+    fault, count, told = _launched(kernel, arguments, blocks, None, 0, regions, log)
     lanes, why = lanes_of(kernel), _why(fault, told, kernel.threads)
     if races and fault == 0:
         why = race(log[:count], lanes)

@@ -72,7 +72,7 @@ def test_transposes_in_other_tiles(options):
 def test_the_executed_turns_are_the_plans(arch, dtype, shape):
     made = transpose_kernel(shape, dtype, arch)
     source, result = drawn(shape, dtype), np.zeros(shape[::-1], dtype=TYPES[dtype])
-    trace = hostsim.trace(made.kernel, [source.reshape(-1), result.reshape(-1)], blocks=made.blocks)
+    trace = hostsim.trace(made.kernel, [source.reshape(-1), result.reshape(-1)], blocks=made.blocks, races=True)
     assert trace.fault == 0
     assert trace.turns() == made.blocks * made.swizzle.turns
     assert len(trace.accesses) == made.blocks * sum(each.count for each in made.served)
@@ -96,13 +96,11 @@ def test_the_turns_of_the_copy_engines_tiles_are_counted_from_the_text():
     shape = (64, 96)
     made = transpose_ring_kernel(shape, "f32")
     source, result = drawn(shape, "f32"), placed(shape[::-1], np.uint32)
-    log = np.zeros((1 << 16, 6), dtype=np.uint32)
     regions = [(array.ctypes.data, array.nbytes) for array in (source, result)]
     arguments = made.arguments(source.reshape(-1), result.reshape(-1), 1)
-    fault, count = hostsim._launched(made.kernel, arguments, 1, None, 0, regions, log)
-    assert fault == 0
-    found = hostsim.gathered(log[:count], 32)
-    assert sum(access.turns("sm_90a") for access in found) == made.blocks * sum(each.turns for each in made.served)
+    trace = hostsim.trace(made.kernel, arguments, regions=regions)
+    assert trace.fault == 0
+    assert trace.turns() == made.blocks * sum(each.turns for each in made.served)
 
 
 @needs_compiler
