@@ -7,7 +7,8 @@ Run on a machine with an sm_90a GPU, from the root of the repository (some ten s
 One kernel text holds a kernel for every instruction, way of conflict and number of streams. ``cycles[warps]`` are those
 of one instruction of one warp while so many warps of one block execute the same: the difference of a long and a short
 loop, median of ``RUNS``. One stream is a chain in which every instruction needs the last (loads: with one addition);
-eight streams are independent. Writes ``conversion_costs_dev.json``.
+eight streams are independent. Stores go to places of their own, since one that is overwritten may be left out. Writes
+``conversion_costs_dev.json``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from layoutalg.codegen.portable import portable_prelude  # noqa: E402
 
 FEW, MANY, RUNS, UNROLL, STREAMS = 8, 72, 3, 16, 8
 WARPS = (1, 4, 8)
-SMEM_BYTES = 16384
+SMEM_BYTES, SLOT_BYTES = 65536, 2048
 BODY = """
 extern "C" __global__ void {name}(long long* cycles, la_u32* sink, int turns)
 {{
@@ -77,8 +78,10 @@ class Case:
     def text(self) -> str:
         """The kernel."""
         lines = [
-            "        " + self.statement.replace("$", str(stream)) + "\n"
-            for _ in range(self.turns)
+            "        "
+            + self.statement.replace("$", str(stream)).replace("@", str(SLOT_BYTES * (turn * self.streams + stream)))
+            + "\n"
+            for turn in range(self.turns)
             for stream in range(self.streams)
         ]
         return BODY.format(
@@ -94,7 +97,6 @@ def cases() -> Iterator[Case]:
         "select": 'asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; selp.b32 %0, %0, %1, p;}"'
                   ' : "+r"(x[$]) : "r"(y[$] + $), "r"((la_u32)asked));',
         "permute": 'asm volatile("prmt.b32 %0, %0, %1, 0x5140;" : "+r"(x[$]) : "r"(y[$]));',
-        "xor": 'asm volatile("xor.b32 %0, %0, %1;" : "+r"(x[$]) : "r"(y[$]));',
     }  # fmt: skip
     for name, statement in plain.items():
         for streams in (1, STREAMS):
@@ -110,7 +112,7 @@ def cases() -> Iterator[Case]:
                 f'add.u32 %0, %0, {names[-1]};}}" : "+r"(x[$]) :: "memory");'
             )
             values = "%1" if words == 1 else f"{{{', '.join(['%1'] * words)}}}"
-            store = f'asm volatile("st.shared.{vector} [%0], {values};" :: "r"(x[$]), "r"(y[$] ^ y[$]) : "memory");'
+            store = f'asm volatile("st.shared.{vector} [%0 + @], {values};" :: "r"(x[$]), "r"(y[$] ^ y[$]) : "memory");'
             for streams in (1, STREAMS):
                 yield Case(f"load_b{32 * words}_w{ways}_s{streams}", load, streams, first)
             yield Case(f"store_b{32 * words}_w{ways}_s{STREAMS}", store, STREAMS, first)

@@ -138,7 +138,7 @@ def repacked(step: Repack, words: Sequence[str], names: Iterator[str]) -> tuple[
 
 
 def stepped(
-    step: Step, words: Sequence[str], numbers: Numbers, names: Iterator[str], warps: int = 1
+    step: Step, words: Sequence[str], numbers: Numbers, names: Iterator[str], warps: int = 1, lanes: int = LANES
 ) -> tuple[list[str], list[str]]:
     """Return the statements of one step of words, and the names after it.
 
@@ -148,14 +148,15 @@ def stepped(
         numbers: Collects what depends on the thread.
         names: Fresh names.
         warps: Warps of the block.
+        lanes: Lanes of a warp.
     """
     after, lines = list(words), list[str]()
     if isinstance(step, Rename):
         return [], [words[int(word)] for word in step.source(np.arange(len(words)), np.zeros(1, np.int64))[0]]
     if isinstance(step, Move):
-        threads = np.arange(LANES * warps, dtype=np.int64)
+        threads = np.arange(lanes * warps, dtype=np.int64)
         for word, name in enumerate(words):
-            mask = step.mask(word, LANES)
+            mask = step.mask(word, lanes)
             if mask == 0:
                 continue
             after[word] = next(names)

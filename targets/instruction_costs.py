@@ -8,6 +8,7 @@ latencies are cycles until a dependent instruction may go on, paid once by warps
 References: CUDA C++ Programming Guide, throughput of native arithmetic instructions (32 lanes of a shuffle, 64 of a
 select or a byte permutation a cycle); AMD CDNA 3 and RDNA 3 architecture guides (LDS of 128 bytes a cycle, 64 lanes of
 a vector instruction a cycle). Latencies are not documented; they are assumed until a device has been measured.
+``sm_90a`` is measured: ``tests/data/measured/conversion_costs_dev.json.gz``.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class InstructionCosts:
 _NVIDIA = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.25, 23.0, 52.0, 24.0, 4.0, "documented")
 _CDNA = InstructionCosts(2.0, 1.0, 1.0, 1.0, 1.0, 64.0, 128.0, 32.0, 4.0, "documented")
 _RDNA = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.5, 48.0, 96.0, 32.0, 4.0, "assumed")
-COSTS: dict[str, InstructionCosts] = {"nvidia": _NVIDIA, "amd64": _CDNA, "amd32": _RDNA}
+_H100 = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.25, 24.0, 30.0, 20.0, 1.0, "measured")
+COSTS: dict[str, InstructionCosts] = {"sm_90a": _H100, "nvidia": _NVIDIA, "amd64": _CDNA, "amd32": _RDNA}
 """By target where it was asked about itself, else by vendor and lanes; a measurement of a target is put here."""
 
 

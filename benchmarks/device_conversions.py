@@ -1,0 +1,384 @@
+"""Time conversions between layouts of registers on a GPU, beside Triton's of the same pair in the same call.
+
+Run on a machine with an sm_90a GPU, torch and Triton, from the root of the repository (about a minute):
+
+    python3 benchmarks/device_conversions.py --out DIRECTORY [--processes 16]
+
+First all kernels are compiled, in many processes; then one process runs them one after the other. Each plan's kernel
+converts random data once, and every word is compared with the definition of the layouts. Then it is timed: a loop that
+converts there and back, by the clock around it, minus the same loop without conversions; cycles of one conversion are
+half of a turn. The same for every alternative that the planner thought of, and for Triton. Writes
+``conversions_dev.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+import layoutalg as la  # noqa: E402
+from layoutalg.codegen import launch  # noqa: E402
+from layoutalg.codegen.compile import to_cubin  # noqa: E402
+from layoutalg.codegen.conversion import conversion_kernel, conversion_loop  # noqa: E402
+from layoutalg.codegen.kernel import KernelSource  # noqa: E402
+from layoutalg.f2 import LinearLayout, matrix  # noqa: E402
+from layoutalg.proofs.conversion import ConversionPlan  # noqa: E402
+from layoutalg.synth import conversion  # noqa: E402
+
+FEW, MANY, RUNS = 32, 544, 5
+TARGET = "sm_90a"
+DENSE = (1, 3, 4, 6, 9, 10, 12, 14, 15, 17, 18, 21, 22, 24, 30, 32, 33, 39, 42, 43, 47, 0, 2, 5)
+"""Seeds of dense pairs; Triton 3.6 does not compile the last three."""
+
+
+def blocked(each: tuple[int, int], lanes: tuple[int, int], warps: tuple[int, int], order: str) -> str:
+    """The text of a blocked layout."""
+    told = [f"[{a},{b}]" for a, b in (each, lanes, warps)]
+    return f"#ttg.blocked<{{sizePerThread={told[0]},threadsPerWarp={told[1]},warpsPerCTA={told[2]},order=[{order}]}}>"
+
+
+def named_pairs() -> list[tuple[str, int, tuple[int, int], str, str]]:
+    """Pairs of layouts that kernels convert between: name, bits, tile, and the two layouts."""
+    found = []
+    for bits in (8, 16, 32):
+        v = 128 // bits
+        for shape in ((64, 64), (128, 64), (128, 128)):
+            rows = blocked((1, v), (32 * v // 64 if v < 64 else 32, 64 // v), (4, 1), "1,0")
+            columns = blocked((v, 1), (64 // v, 32 * v // 64), (1, 4), "0,1")
+            found.append((f"transposed {shape[0]}x{shape[1]}", bits, shape, rows, columns))
+        found.append(
+            ("tiles", bits, (64, 64), blocked((4, 4), (4, 8), (4, 1), "1,0"), blocked((1, 4), (8, 4), (2, 2), "1,0"))
+        )
+        found.append(("lanes of a warp", bits, (64, 64), blocked((1, 4), (8, 4), (4, 1), "1,0"),
+                      blocked((1, 4), (4, 8), (4, 1), "1,0")))  # fmt: skip
+    mma = "#ttg.nvidia_mma<{versionMajor=2,versionMinor=0,warpsPerCTA=[2,2],instrShape=[16,8]}>"
+    rows16, rows32 = blocked((1, 8), (4, 8), (4, 1), "1,0"), blocked((1, 4), (2, 16), (4, 1), "1,0")
+    for shape in ((64, 64), (128, 64), (128, 128)):
+        found.append((f"mma v2 {shape[0]}x{shape[1]}", 16, shape, rows16, mma))
+        found.append((f"mma v2 {shape[0]}x{shape[1]}", 32, shape, rows32, mma))
+    for n in (64, 128):
+        wgmma = f"#ttg.nvidia_mma<{{versionMajor=3,versionMinor=0,warpsPerCTA=[4,1],instrShape=[16,{n},16]}}>"
+        for shape in ((64, n), (128, n)):
+            found.append((f"wgmma accumulator {shape[0]}x{n}", 16, shape, rows16, wgmma))
+            found.append((f"wgmma accumulator {shape[0]}x{n}", 32, shape, rows32, wgmma))
+        operand = f"#ttg.dot_op<{{opIdx=0,parent={wgmma},kWidth=4}}>"
+        found.append((f"accumulator to operand {n}", 8, (64, n), wgmma, operand))
+        found.append((f"mma v2 to wgmma {n}", 16, (64, n), mma, wgmma))
+    for bits in (8, 16, 32):
+        rows = blocked((1, 128 // bits), (256 // bits, bits // 8 * 2 if bits < 32 else 8), (4, 1), "1,0")
+        rows = {8: blocked((1, 16), (8, 4), (4, 1), "1,0"), 16: rows16, 32: rows32}[bits]
+        for index in (0, 1):
+            operand = f"#ttg.dot_op<{{opIdx={index},parent={mma},kWidth={32 // bits}}}>"
+            found.append((f"dot operand {index}", bits, (64, 64), rows, operand))
+    return found
+
+
+def packed(layout: LinearLayout) -> tuple[list[list[int]], int]:
+    """The element of every register, lane and warp bit, the last axis fastest; and the number of elements."""
+    shifts, low = [], 0
+    for _, bits in reversed(layout.out_axes):
+        shifts.append(low)
+        low += bits
+    shifts.reverse()
+    columns, first = {}, 0
+    for name, bits in layout.in_axes:
+        columns[name] = [_place(layout, column, shifts) for column in layout.columns[first : first + bits]]
+        first += bits
+    return [columns[name] for name in ("register", "lane", "warp")], 1 << low
+
+
+def _place(layout: LinearLayout, column: int, shifts: list[int]) -> int:
+    found = 0
+    for (_, bits), shift in zip(layout.out_axes, shifts, strict=True):
+        found |= (column & (1 << bits) - 1) << shift
+        column >>= bits
+    return found
+
+
+def cases() -> list[dict[str, Any]]:
+    """All pairs as numbers."""
+    found = []
+    for name, bits, shape, source, destination in named_pairs():
+        (first, size), (second, _) = (packed(la.parse(text, shape=shape)) for text in (source, destination))
+        found.append({"name": name, "bits": bits, "size": size, "source": first, "destination": second})
+    for number in DENSE:
+        rng = random.Random(number)
+        bits = (8, 16, 32)[number % 3]
+        registers, warps = rng.randint(3, 5) + (bits == 8), rng.randint(1, 3)
+        total = registers + 5 + warps
+        while matrix.rank(columns := [rng.randrange(1, 1 << total) for _ in range(total)]) < total:
+            pass
+        ends = [[each[:registers], each[registers : registers + 5], each[registers + 5 :]]
+                for each in ([1 << bit for bit in range(total)], columns)]  # fmt: skip
+        found.append({"name": f"dense {number}", "bits": bits, "size": 1 << total, "source": ends[0],
+                      "destination": ends[1]})  # fmt: skip
+    for number, case in enumerate(found):
+        case["case"], case["warps"] = number, 1 << len(case["source"][2])
+    return found
+
+
+def linear(bases: list[list[int]], size: int) -> LinearLayout:
+    """The layout of these columns."""
+    axes = dict(
+        zip(("register", "lane", "warp"), ([(column,) for column in columns] for columns in bases), strict=True)
+    )
+    return LinearLayout.from_bases(axes, {"element": size})
+
+
+def plans(case: dict[str, Any]) -> dict[str, tuple[ConversionPlan, ConversionPlan]]:
+    """The plan there and the plan back; and each alternative's that goes both ways."""
+    ends = [linear(case[end], case["size"]) for end in ("source", "destination")]
+    there = conversion(ends[0], ends[1], case["bits"], target=TARGET)
+    back = conversion(ends[1], ends[0], case["bits"], target=TARGET)
+    found = {"plan": (there, back)}
+    for one in there.alternatives:
+        for other in back.alternatives:
+            if one.mechanism == other.mechanism and one.cost is not None and other.cost is not None and one.steps:
+                found[one.mechanism] = tuple(
+                    dataclasses.replace(plan, mechanism=each.mechanism, steps=each.steps, cost=each.cost)
+                    for plan, each in ((there, one), (back, other))
+                )
+    return found
+
+
+def build(number: int, processes: int, folder: Path) -> None:
+    """Compile the kernels of some cases."""
+    for case in cases()[number::processes]:
+        row: dict[str, Any] = {"case": case["case"], "kernels": {}}
+        try:
+            made = plans(case)
+            there, back = made["plan"]
+            row |= {"mechanism": there.mechanism, "back": back.mechanism, "plan": str(there).splitlines()[0]}
+            row["modelled"] = {key: (pair[0].cost.cycles + pair[1].cost.cycles) / 2 for key, pair in made.items()}
+            kernels: dict[str, KernelSource] = {"once": conversion_kernel(there)}
+            kernels |= {key: conversion_loop(*pair) for key, pair in made.items()}
+            kernels["nothing done"] = conversion_loop(there, back, converts=False)
+            for key, kernel in kernels.items():
+                name = f"{case['case']}_{len(row['kernels'])}.cubin"
+                (folder / name).write_bytes(to_cubin(kernel))
+                row["kernels"][key] = [name, kernel.name, kernel.threads, kernel.dynamic_smem_bytes]
+        except Exception as error:
+            row["error"] = f"{type(error).__name__}: {error}"[:600]
+        try:
+            import device_conversions_triton
+
+            device_conversions_triton.build(case)
+        except Exception as error:
+            row["triton_error"] = f"{type(error).__name__}: {error}"[:300]
+        (folder / f"{case['case']}.json").write_text(json.dumps(row))
+
+
+class Runner:
+    """Loads machine code and runs it on the memory of torch tensors."""
+
+    def __init__(self, folder: Path) -> None:
+        import torch
+        from cuda.bindings import driver
+
+        self.torch, self.driver, self.folder = torch, driver, folder
+        torch.zeros(1, device="cuda")
+        self.cycles = torch.zeros(1, dtype=torch.int64, device="cuda")
+
+    def load(self, said: list[Any]) -> Any:
+        """The function of a kernel that was compiled."""
+        name, symbol, threads, smem = said
+        module = self._call(self.driver.cuModuleLoadData((self.folder / name).read_bytes()))
+        function = self._call(self.driver.cuModuleGetFunction(module, symbol.encode()))
+        limit = self.driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        self._call(self.driver.cuFuncSetAttribute(function, limit, smem))
+        return function, threads, smem
+
+    def run(self, loaded: Any, pointers: list[int], turns: int | None = None) -> None:
+        """Launch and wait."""
+        import ctypes
+
+        function, threads, smem = loaded
+        values = [*pointers] if turns is None else [*pointers, turns]
+        types = [ctypes.c_void_p] * len(pointers) + ([] if turns is None else [ctypes.c_int])
+        self._call(
+            self.driver.cuLaunchKernel(function, 1, 1, 1, threads, 1, 1, smem, 0, (tuple(values), tuple(types)), 0)
+        )
+        self.torch.cuda.synchronize()
+
+    def took(self, once: Any) -> int:
+        """The cycles that a launch wrote."""
+        once()
+        self.torch.cuda.synchronize()
+        return int(self.cycles.item())
+
+    def _call(self, answer: tuple[Any, ...]) -> Any:
+        if int(answer[0]):
+            raise RuntimeError(str(answer[0]))
+        return answer[1] if len(answer) > 1 else None
+
+
+def words_of(values: np.ndarray[Any, Any], threads: int) -> np.ndarray[Any, Any]:
+    """Elements by thread and register as words by word and thread."""
+    return np.ascontiguousarray(values.reshape(threads, -1).view(np.uint32).T)
+
+
+def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any]) -> None:
+    """Run one case: correct first, then every loop in turn."""
+    torch = runner.torch
+    number = {8: np.uint8, 16: np.uint16, 32: np.uint32}[case["bits"]]
+    values = np.random.default_rng(case["case"]).integers(0, 1 << case["bits"], case["size"], dtype=number)
+    threads = 32 * case["warps"]
+    tables = [
+        np.asarray(linear(case[end], case["size"]).table()).reshape(threads, -1) for end in ("source", "destination")
+    ]
+    before, after = (words_of(np.ascontiguousarray(values[table]), threads) for table in tables)
+    loops: dict[str, Any] = {}
+    source = torch.from_numpy(before.view(np.int32).copy()).cuda()
+    into = torch.zeros(max(before.size, after.size), dtype=torch.int32, device="cuda")
+    if row.get("kernels"):
+        runner.run(runner.load(row["kernels"]["once"]), [source.data_ptr(), into.data_ptr()])
+        found = into[: after.size].cpu().numpy().view(np.uint32).reshape(after.shape)
+        row["equal"] = bool(np.array_equal(found, after))
+        for key, said in row["kernels"].items():
+            if key != "once":
+                loops[key] = _ours(runner, runner.load(said), source, into)
+    if "triton_error" not in row:
+        import device_conversions_triton
+
+        kind = {8: torch.int8, 16: torch.int16, 32: torch.int32}[case["bits"]]
+        given = torch.from_numpy(values.copy()).view(kind).cuda()
+        target = torch.zeros_like(given)
+        for key, converts in (("triton", True), ("triton nothing done", False)):
+            loops[key] = _theirs(runner, device_conversions_triton, case, converts, given, target)
+        try:
+            runner.took(lambda: loops["triton"](3))
+            row["triton_equal"] = bool(torch.equal(given, target))
+        except Exception as error:
+            row["triton_error"] = f"{type(error).__name__}: {error}"[:300]
+            loops = {key: once for key, once in loops.items() if "triton" not in key}
+    samples: dict[str, list[int]] = {key: [] for key in loops}
+    for once in loops.values():
+        runner.took(lambda once=once: once(MANY))
+    for _ in range(RUNS):
+        for key, once in loops.items():
+            few, many = (runner.took(lambda once=once, turns=turns: once(turns)) for turns in (FEW, MANY))
+            samples[key].append(many - few)
+    turn = {key: statistics.median(found) / (MANY - FEW) for key, found in samples.items()}
+    row["cycles"] = {
+        key: round((value - turn["triton nothing done" if "triton" in key else "nothing done"]) / 2, 2)
+        for key, value in turn.items()
+        if "nothing done" not in key
+    }
+    row["turns"] = {key: round(value, 2) for key, value in turn.items()}
+
+
+def _ours(runner: Runner, loaded: Any, source: Any, into: Any) -> Any:
+    pointers = [source.data_ptr(), into.data_ptr(), runner.cycles.data_ptr()]
+    return lambda turns: runner.run(loaded, pointers, turns)
+
+
+def _theirs(runner: Runner, module: Any, case: dict[str, Any], converts: bool, given: Any, target: Any) -> Any:
+    return lambda turns: module.launch(case, converts, given, target, runner.cycles, turns)
+
+
+def summarised(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Ratios to Triton, and how often the cost model puts the cheapest first."""
+    both = [row for row in rows if row.get("cycles", {}).keys() >= {"plan", "triton"} and row["cycles"]["triton"] > 2]
+    ratios = {
+        row["name"] + f" {row['bits']} bits": max(row["cycles"]["plan"], 0.5) / row["cycles"]["triton"] for row in both
+    }
+    ranked = right = 0
+    for row in rows:
+        measured = {key: value for key, value in row.get("cycles", {}).items() if key not in ("plan", "triton")}
+        if len(measured) > 1:
+            ranked += 1
+            least = min(measured, key=lambda key, of=row: of["modelled"][key])
+            right += measured[least] <= 1.05 * min(measured.values())
+    return {
+        "pairs": len(rows), "equal": sum(row.get("equal", False) for row in rows),
+        "triton_equal": sum(row.get("triton_equal", False) for row in rows), "compared": len(both),
+        "geometric_mean": round(math.exp(statistics.fmean(map(math.log, ratios.values()))), 4) if ratios else None,
+        "max": max(ratios.values(), default=None), "worst": max(ratios, key=lambda key: ratios[key], default=None),
+        "above_1.05": sorted(key for key, value in ratios.items() if value > 1.05),
+        "ranked": ranked, "ranked_right": right,
+        "errors": [row["error"] for row in rows if "error" in row][:6],
+        "triton_errors": [row["triton_error"][:100] for row in rows if "triton_error" in row],
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Compile in many processes, then run in one."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=55)
+    parser.add_argument("--build", type=int)
+    parser.add_argument("--folder", type=Path)
+    given = parser.parse_args()
+    if given.build is not None:
+        build(given.build, given.processes, given.folder)
+        return
+    begun = time.monotonic()
+    given.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="layoutalg-") as name:
+        folder = Path(name)
+        os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
+        command = [sys.executable, __file__, "--out", str(given.out), "--processes", str(given.processes)]
+        running = [
+            subprocess.Popen([*command, "--folder", name, "--build", str(number)], stderr=subprocess.PIPE, text=True)
+            for number in range(given.processes)
+        ]
+        notes = []
+        for process in running:
+            try:
+                _, said = process.communicate(timeout=max(1.0, 0.7 * given.seconds - (time.monotonic() - begun)))
+                notes += [said[-300:]] if process.returncode else []
+            except subprocess.TimeoutExpired:
+                process.kill()
+                notes.append("compiling took too long")
+        compiled = time.monotonic() - begun
+        rows = []
+        runner = Runner(folder)
+        for case in cases():
+            there = folder / f"{case['case']}.json"
+            row = json.loads(there.read_text()) if there.exists() else {"case": case["case"], "error": "not compiled"}
+            row |= {"name": case["name"], "bits": case["bits"], "size": case["size"], "warps": case["warps"]}
+            if time.monotonic() - begun > given.seconds:
+                row["error"] = "not begun: out of time"
+            elif "kernels" in row:
+                try:
+                    time_case(runner, case, row)
+                except Exception as error:
+                    row["error"] = f"{type(error).__name__}: {error}"[:300]
+            row.pop("kernels", None)
+            rows.append(row)
+    try:
+        import triton
+
+        version = triton.__version__
+    except ImportError:
+        version = None
+    summary = {
+        "date": datetime.date.today().isoformat(), "device": str(launch.device()), "triton": version,
+        "seconds": [round(compiled, 1), round(time.monotonic() - begun, 1)], "notes": notes[:3], **summarised(rows),
+    }  # fmt: skip
+    (given.out / "conversions_dev.json").write_text(json.dumps({"summary": summary, "rows": rows}))
+    print(json.dumps(summary, indent=1))
+    for row in rows:
+        print(row["case"], row["name"], row["bits"], row.get("mechanism"), row.get("cycles"), row.get("error", ""))
+
+
+if __name__ == "__main__":
+    main()

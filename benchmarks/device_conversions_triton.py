@@ -1,0 +1,88 @@
+"""Triton's conversion between two layouts of registers, there and back in a loop; ``device_conversions.py`` times it.
+
+Main definitions: ``build``, ``launch``.
+
+The loop is that of ``codegen.conversion.conversion_loop``: every turn changes all words before and between the two
+conversions; the statement that does so takes whole words, so that elements come and go packed as ours do. Cycles are
+those of one thread's clock around the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+TYPES = {8: "i8", 16: "i16", 32: "i32"}
+
+
+@gluon.jit
+def clock():
+    """The multiprocessor's clock."""
+    return gl.inline_asm_elementwise("mov.u64 $0, %clock64;", "=l", [], dtype=gl.int64, is_pure=False, pack=1)
+
+
+@gluon.jit
+def stirred(values, pack: gl.constexpr):
+    """All words changed, by something that nothing may be moved across."""
+    return gl.inline_asm_elementwise(
+        "xor.b32 $0, $1, 0x5a5a5a5a;", "=r,r", [values], dtype=values.dtype, is_pure=False, pack=pack
+    )
+
+
+@gluon.jit
+def there_and_back(
+    source,
+    target,
+    cycles,
+    turns,
+    size: gl.constexpr,
+    first: gl.constexpr,
+    second: gl.constexpr,
+    converts: gl.constexpr,
+    pack: gl.constexpr,
+):
+    """Convert as often as is said, and store."""
+    at = gl.arange(0, size, layout=first)
+    values = gl.load(source + at)
+    begun = clock()
+    for _ in range(turns):
+        values = stirred(values, pack)
+        if converts:
+            other = stirred(gl.convert_layout(values, second), pack)
+            values = gl.convert_layout(other, first)
+        else:
+            values = stirred(values, pack)
+    took = clock() - begun
+    gl.store(target + at, values)
+    gl.store(cycles, took)
+
+
+def layout(bases: list[list[int]], size: int) -> Any:
+    """The layout whose register, lane and warp bits go to these elements."""
+    registers, lanes, warps = ([[column] for column in columns] for columns in bases)
+    return gl.DistributedLinearLayout(registers, lanes, warps, [], [size])
+
+
+def arguments(case: dict[str, Any], converts: bool) -> dict[str, Any]:
+    """The constants of the loop's kernel."""
+    first, second = (layout(case[end], case["size"]) for end in ("source", "destination"))
+    return {
+        "size": case["size"], "first": first, "second": second if converts else first, "converts": converts,
+        "pack": 32 // case["bits"],
+    }  # fmt: skip
+
+
+def build(case: dict[str, Any]) -> None:
+    """Compile both kernels of a case into Triton's cache, for the device that there is."""
+    for converts in (True, False):
+        there_and_back.warmup(
+            *[f"*{TYPES[case['bits']]}"] * 2, "*i64", "i32", **arguments(case, converts), num_warps=case["warps"],
+            grid=(1,),
+        )  # fmt: skip
+
+
+def launch(case: dict[str, Any], converts: bool, source: Any, target: Any, cycles: Any, turns: int) -> Any:
+    """Run the loop."""
+    return there_and_back[(1,)](source, target, cycles, turns, **arguments(case, converts), num_warps=case["warps"])

@@ -1,0 +1,45 @@
+"""Kernels of conversions on the CPU: random steps bring every element where the definition of the steps says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from instruments.conversion_steps import random_plan
+
+from layoutalg.codegen import hostsim
+from layoutalg.codegen.conversion import conversion_kernel
+from layoutalg.proofs.conversion import ConversionPlan
+
+pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+
+
+def as_words(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+    """Registers by (warp, lane, register) as the words of a kernel, by word and thread."""
+    flat = elements.astype({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[bits])
+    flat = flat.reshape(-1, flat.shape[-1])
+    return np.ascontiguousarray(np.ascontiguousarray(flat).view(np.uint32).T)
+
+
+def executed(plan: ConversionPlan, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """What the kernel brought, and what the steps say."""
+    values = np.random.default_rng(seed).integers(
+        0, 1 << min(plan.element_bits, 62), (plan.warps, plan.lanes, plan.source.registers)
+    )
+    wanted = as_words(plan.run(values), plan.element_bits)
+    found = np.zeros_like(wanted)
+    assert hostsim.run(conversion_kernel(plan), [as_words(values, plan.element_bits), found]) == 0
+    return found, wanted
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_every_word_is_the_one_that_the_steps_say(seed: int) -> None:
+    found, wanted = executed(random_plan(seed), seed)
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_waves_of_64(seed: int) -> None:
+    found, wanted = executed(random_plan(seed, "gfx942"), seed)
+    assert np.array_equal(found, wanted)
