@@ -176,6 +176,7 @@ def build(number: int, processes: int, folder: Path) -> None:
                 row["kernels"][key] = [name, kernel.name, kernel.threads, kernel.dynamic_smem_bytes]
         except Exception as error:
             row["error"] = f"{type(error).__name__}: {error}"[:600]
+        (folder / f"{case['case']}.json").write_text(json.dumps(row | {"triton_error": "did not compile"}))
         try:
             import device_conversions_triton
 
@@ -258,12 +259,13 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any]) -> None
         import device_conversions_triton
 
         kind = {8: torch.int8, 16: torch.int16, 32: torch.int32}[case["bits"]]
-        given = torch.from_numpy(values.copy()).view(kind).cuda()
+        signed = {8: np.int8, 16: np.int16, 32: np.int32}[case["bits"]]
+        given = torch.from_numpy(values.view(signed).copy()).to(kind).cuda()
         target = torch.zeros_like(given)
         for key, converts in (("triton", True), ("triton nothing done", False)):
             loops[key] = _theirs(runner, device_conversions_triton, case, converts, given, target)
         try:
-            runner.took(lambda: loops["triton"](3))
+            runner.took(lambda: loops["triton"](FEW))
             row["triton_equal"] = bool(torch.equal(given, target))
         except Exception as error:
             row["triton_error"] = f"{type(error).__name__}: {error}"[:300]
@@ -337,14 +339,16 @@ def main() -> None:
         os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
         command = [sys.executable, __file__, "--out", str(given.out), "--processes", str(given.processes)]
         running = [
-            subprocess.Popen([*command, "--folder", name, "--build", str(number)], stderr=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [*command, "--folder", name, "--build", str(number)], stderr=(folder / f"{number}.err").open("w")
+            )
             for number in range(given.processes)
         ]
         notes = []
-        for process in running:
+        for number, process in enumerate(running):
             try:
-                _, said = process.communicate(timeout=max(1.0, 0.7 * given.seconds - (time.monotonic() - begun)))
-                notes += [said[-300:]] if process.returncode else []
+                process.wait(timeout=max(1.0, 0.7 * given.seconds - (time.monotonic() - begun)))
+                notes += [(folder / f"{number}.err").read_text()[-300:]] if process.returncode else []
             except subprocess.TimeoutExpired:
                 process.kill()
                 notes.append("compiling took too long")
