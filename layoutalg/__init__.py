@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.admission import Admitted, Refused
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.admission import admissible
+    from layoutalg.synth.conversions import conversion
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
 
@@ -96,6 +97,7 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.certify": "certify",
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.admission": "admissible",
+        "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
@@ -137,6 +139,7 @@ __all__ = [
     "certify",
     "codegen",
     "compose",
+    "conversion",
     "convert",
     "cute",
     "draw",

@@ -10,8 +10,9 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, factor, ragged, solving, swizzles, symbolic, tensormap, wgmma
+    from layoutalg.synth import admission, conversions, factor, ragged, solving, swizzles, symbolic, tensormap, wgmma
     from layoutalg.synth.admission import admissible
+    from layoutalg.synth.conversions import conversion
     from layoutalg.synth.factor import factorise
     from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
     from layoutalg.synth.solving import joint
@@ -30,6 +31,7 @@ __getattr__, __dir__ = door(
     __name__,
     {
         "layoutalg.synth.admission": "admission admissible",
+        "layoutalg.synth.conversions": "conversions conversion",
         "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.solving": "solving joint",
         "layoutalg.synth.ragged": "ragged RaggedFamily synthesize_ragged",
@@ -54,6 +56,8 @@ __all__ = [
     "TensorMapProblem",
     "admissible",
     "admission",
+    "conversion",
+    "conversions",
     "factor",
     "factorise",
     "joint",

@@ -239,14 +239,14 @@ def _three_layers(of: _Affine, added: tuple[int, ...]) -> tuple[Step, ...]:
     constant = of.word(of.constant) ^ matrix.apply(chosen, at)
     renamed = tuple(words(unit, 0, 0) for unit in _units(of.words))
     return (
-        *_chosen(chosen),
+        *choices(chosen),
         Rename(renamed, constant),
         Move((*moved, *by_warp), to_lane, at),
-        *_chosen([*added, *[0] * warps]),
+        *choices([*added, *[0] * warps]),
     )
 
 
-def _chosen(columns: Sequence[int]) -> list[Step]:
+def choices(columns: Sequence[int]) -> list[Step]:
     """The selects that add a linear map of the thread to the word: as many as its rank."""
     basis = matrix.image_basis(columns)
     steps: list[Step] = []
@@ -291,7 +291,7 @@ def _one_by_one(of: _Affine) -> tuple[Step, ...] | None:
     constant = exchanged(of.constant)
     moved = tuple(of.lane(column) for column in columns[of.words :])
     steps.append(Move(moved, (0,) * of.words, of.lane(constant)))
-    steps += _chosen([of.word(column) for column in columns[of.words :]])
+    steps += choices([of.word(column) for column in columns[of.words :]])
     steps.append(Rename(tuple(of.word(column) for column in columns[: of.words]), of.word(constant)))
     return tuple(steps)
 

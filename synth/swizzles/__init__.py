@@ -230,6 +230,8 @@ def _chains(asked: _Question) -> Iterator[tuple[int, ...]]:
         for one, other in pairwise(wanted):
             if one != other:
                 return
+        if matrix.rank(wanted[0]) < len(wanted[0]):
+            return  # lanes that hold the same elements fill no row
         yield wanted[0]
         return
     common: Sequence[int] = asked.accesses[0].registers

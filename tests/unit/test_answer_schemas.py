@@ -24,7 +24,6 @@ from layoutalg.codegen.validate import ValidationReport
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
 from layoutalg.ground.values import Values
-from layoutalg.proofs.conversion import ConversionCost, ConversionPlan, Held
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
@@ -40,6 +39,7 @@ from layoutalg.synth import (
     synthesize_tensormap,
 )
 from layoutalg.synth.abstract import AbstractTile, never_copied
+from layoutalg.synth.conversions import conversion
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
 from layoutalg.synth.swizzles import swizzle
@@ -72,10 +72,6 @@ def swapped() -> Any:
     return (places ^ (places >> 7) % 2 << 4) // 2
 
 
-PLACES = Held(LinearLayout((("register", 0), ("lane", 5), ("warp", 0)), (("e", 5),), (1, 2, 4, 8, 16)), None, 1, 32, 1)
-NO_COST = ConversionCost(0, 0, 0, 0, 0, 0, 0.0)
-
-
 def answers() -> Iterator[Any]:
     """Answers of every class of answers."""
     for text in ("Sw<3,3,3> o 0 o (64,64):(64,1)", "(64,64):(65,1)", "(64,64):(1,64)"):
@@ -85,7 +81,7 @@ def answers() -> Iterator[Any]:
     yield la.admissible(np.arange(1024).reshape(8, 128)[[3, 1, 0, 2, 4, 5, 6, 7]], "tma", dtype="u8")
     yield factorise(REGISTERS)
     yield swizzle([HELD])
-    yield ConversionPlan(PLACES, PLACES, 32, "sm_90a", "nothing", (), NO_COST, "all is there", ())
+    yield conversion("(32,4):(4,1)", "(32,4):(1,32)", 16, exhaustive=True)
     yield joint((64, 64), "bf16", ["wgmma.A", "ldmatrix.x4.trans", "ld.shared.v4.b32"])
     yield synthesize_im2col(CONVOLUTION)
     yield la.admissible(OPERAND, "mma.m16n8k16.f32.bf16.A")

@@ -1,0 +1,293 @@
+"""Finders of conversions: how threads get the elements of one layout of registers from another, at the least cost.
+
+Main definitions: ``conversion``.
+
+Implementation notes: an element that stays in its thread is renamed; else plans inside warps and one through shared
+memory are made and compared by the costs of the target (``targets.instruction_costs``). What cannot be cheaper than
+what is found, by the bytes that it moves, is not made.
+
+References: arXiv 2505.23819, section on conversions; here for any maps over F2, by common complements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutalg.f2 import matrix
+from layoutalg.ground.check import refuse
+from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion_steps import Step, Take, Through
+from layoutalg.proofs.exchange import ExchangePlan
+from layoutalg.proofs.shuffle import moved as least_rounds
+from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
+from layoutalg.synth.conversions.reading import CHECK, Given, read, same_tensor
+from layoutalg.synth.conversions.through import through
+from layoutalg.synth.exchange import exchanges
+from layoutalg.synth.factor.shuffles import shuffles
+from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import Fact, model_of
+
+__all__ = ["conversion"]
+WORD_BITS, LINE_BYTES = 32, 128
+MECHANISMS = ("registers", "shuffles", "shared", "matrices")
+DEFAULT_SMEM_BYTES = 48 << 10
+
+
+def conversion(
+    source: object,
+    destination: object,
+    element_bits: int,
+    target: str = "sm_90a",
+    *,
+    smem_bytes: int | None = None,
+    mechanism: str | None = None,
+    exhaustive: bool = False,
+    shape: tuple[int, ...] | None = None,
+) -> ConversionPlan | Unknown:
+    """Return how every thread gets the elements that one layout of registers wants from those that another holds.
+
+    Mathematically: source and destination say which element of a tensor the place (register, lane, warp) holds. Steps
+    are found after which every place of the destination holds its element, wherever the source holds it: registers
+    renamed, words chosen by the lane and read from other lanes, elements stored to shared memory and loaded.
+
+    Args:
+        source: A linear layout from register, lane, warp to the axes of a tensor, or a CuTe layout of threads and
+            values.
+        destination: Another one of the same tensor and the same threads; of the registers there may be more or fewer.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128.
+        target: Its lanes, banks and costs are taken.
+        smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
+            mean more passes.
+        mechanism: ``"registers"``, ``"shuffles"``, ``"shared"`` or ``"matrices"``: only plans of this mechanism.
+        shape: Extents of the tensor, for texts of layouts that need them.
+        exhaustive: Make every plan, also those that cannot be the cheapest.
+
+    Returns:
+        The plan of least stated cost with its alternatives; ``Unknown`` where no steps are known that do it.
+
+    Raises: MalformedError: LA933. AdmissibilityError: LA934, where nobody holds an element.
+
+    Example:
+        >>> from layoutalg import LinearLayout
+        >>> bits = [(1 << bit,) for bit in range(6)]
+        >>> blocked = LinearLayout.from_bases({"register": bits[:1], "lane": bits[1:]}, {"x": 64})
+        >>> striped = LinearLayout.from_bases({"register": bits[5:], "lane": bits[:5]}, {"x": 64})
+        >>> plan = conversion(blocked, striped, 32).check()
+        >>> plan.mechanism, plan.rounds, plan.least
+        ('shuffles', 2, True)
+
+    Source: see the head of the package.
+    """
+    asked = lookup(CHECK.kind(target, str, "target"))
+    bits = CHECK.integer(element_bits, "element_bits")
+    if bits not in ELEMENT_BITS:
+        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    if mechanism is not None and mechanism not in MECHANISMS:
+        raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
+    first = read(source, "source", asked.lanes, shape)
+    second = same_tensor(first, read(destination, "destination", asked.lanes, shape))
+    limit = _limit(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
+    crossing = _crossing(first, second)
+    if crossing:
+        return Unknown(crossing, ("conversion",))
+    question = _Question(first.held(), second.held(), bits, target, instruction_costs(target), limit, exhaustive)
+    if first.places is None or second.places is None:
+        made = _by_table(question)
+    else:
+        made = _linear(question, first.places, second.places, mechanism)
+    return _chosen(question, made, mechanism)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    source: Held
+    destination: Held
+    element_bits: int
+    target: str
+    costs: InstructionCosts
+    smem_bytes: int
+    exhaustive: bool
+
+    def alternative(self, mechanism: str, steps: tuple[Step, ...], because: str, least: bool = False) -> _Made:
+        cost = counted(steps, self.source, self.element_bits, self.costs)
+        smem = max((step.smem_bytes for step in steps if isinstance(step, Through)), default=0)
+        return _Made(Alternative(mechanism, because, cost, smem, steps), least)
+
+    @property
+    def natural(self) -> int:
+        """Elements of a word."""
+        return max(1, WORD_BITS // self.element_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    alternative: Alternative
+    least: bool = False
+
+
+def _limit(target: str) -> int:
+    fact = model_of(target).limit("shared_bytes_per_block_optin")
+    return int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else DEFAULT_SMEM_BYTES
+
+
+def _crossing(source: Given, wanted: Given) -> str:
+    """Why elements must leave their block; empty where they need not, and blocks play no part."""
+    if not source.blocks and not wanted.blocks:
+        return ""
+    if source.blocks == wanted.blocks and source.places is not None and wanted.places is not None:
+        spans = [matrix.rank(each.places.columns) for each in (source, wanted) if each.places is not None]
+        whole = [matrix.rank((*each.places.columns, *each.blocks)) for each in (source, wanted) if each.places]
+        if all(rank + matrix.rank(source.blocks) == both for rank, both in zip(spans, whole, strict=True)):
+            return ""
+    return "elements change their block: no steps through the distributed shared memory of a cluster are known"
+
+
+def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
+    """What can be done between linear layouts."""
+    moved = fetched(source, wanted)
+    if isinstance(moved, int):
+        what = "the source holds no place of an element that the destination wants"
+        raise refuse("LA934", what, f"element {moved} is in the destination alone", {"element": moved})
+    made: list[_Made] = []
+    taken = renamed(moved, wanted)
+    if taken is not None:
+        idle = taken == tuple(range(asked.source.registers))
+        steps = () if idle else (Take(taken, asked.natural, asked.natural),)
+        because = "every register holds its element" if idle else "every element is in its thread"
+        made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
+        if not asked.exhaustive and mechanism in (None, "registers"):
+            return made
+    if not moved.local:
+        made.append(_Made(Alternative("shuffles", "elements change their warp")))
+    elif mechanism in (None, "shuffles", "registers"):
+        made += _inside(asked, moved, wanted)
+    if mechanism in (None, "shared", "matrices"):
+        made += _shared(asked, source, wanted, moved, made if mechanism is None else [])
+    return made
+
+
+def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[_Made]:
+    """Plans that keep elements in their warps."""
+    found = [(steps, least) for steps, least in inside(moved, wanted, asked.element_bits)]
+    size = asked.source.registers * asked.source.lanes * asked.source.warps
+    bijective = moved.forced and len(moved.columns) == size.bit_length() - 1
+    if bijective and asked.source.registers >= asked.natural and matrix.rank(moved.columns) == len(moved.columns):
+        table = matrix.table(moved.columns, moved.constant)
+        shape = (asked.source.warps, asked.source.lanes, asked.source.registers)
+        plan = exchanges(table.reshape(shape), min(asked.element_bits, WORD_BITS))
+        if plan is not None:
+            found.append((_flattened(plan, asked.natural), False))
+    made = []
+    fewest = min((counted(steps, asked.source, asked.element_bits, asked.costs).shuffles for steps, least in found
+                  if least), default=None)  # fmt: skip
+    for steps, _ in found:
+        cost = counted(steps, asked.source, asked.element_bits, asked.costs)
+        name = "shuffles" if cost.shuffles else "registers"
+        because = "every element stays in its warp" if cost.shuffles else "every element is in its thread"
+        made.append(asked.alternative(name, steps, because, cost.shuffles == fewest))
+    best: dict[str, _Made] = {}
+    for each in sorted(made, key=_cycles):
+        best.setdefault(each.alternative.mechanism, each)
+    return list(best.values())
+
+
+def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
+    """The steps of exchanges, with what changes the elements of words as choices of registers."""
+    packed = plan.packed
+    before = matrix.table(plan.before.elements, plan.before.constant).tolist()
+    after = matrix.table(plan.after.elements, plan.after.constant).tolist()
+    ends = []
+    for taken, have, give in ((before, natural, packed), (after, packed, natural)):
+        idle = have == give and taken == list(range(plan.registers))
+        ends.append(() if idle else (Take(tuple(taken), have, give),))
+    return (*ends[0], *plan.steps, *ends[1])
+
+
+def _shared(asked: _Question, source: Places, wanted: Places, moved: Fetched, others: list[_Made]) -> list[_Made]:
+    """The plan through shared memory, unless what is there cannot be beaten."""
+    elements = 1 << matrix.rank(wanted.columns)
+    turns = max(2, 2 * elements * asked.element_bits // 8 // LINE_BYTES)
+    costs = asked.costs
+    bound = turns * costs.turn + costs.shared_latency + min(costs.warp_barrier, costs.block_barrier)
+    best = min(map(_cycles, others), default=None)
+    if best is not None and best <= bound and not asked.exhaustive:
+        because = f"not made: its bytes alone take {bound:g} cycles"
+        return [_Made(Alternative("shared", because))]
+    found = through(source, wanted, asked.element_bits, asked.target, moved.local, asked.smem_bytes, asked.source.lanes)
+    if isinstance(found, str):
+        return [_Made(Alternative("shared", found))]
+    made = []
+    for passage in found:
+        name = "matrices" if passage.matrices else "shared"
+        made.append(asked.alternative(name, passage.steps, "any elements may pass"))
+    return made
+
+
+def _by_table(asked: _Question) -> list[_Made]:
+    """What can be done between layouts of which one is no map of bits."""
+    have, want = asked.source.elements(), asked.destination.elements()
+    warps, lanes, registers = have.shape
+    places = {int(element): place for place, element in reversed(list(enumerate(have.reshape(-1).tolist())))}
+    missing = next((element for element in want.reshape(-1).tolist() if element not in places), None)
+    if missing is not None:
+        what = "the source holds no place of an element that the destination wants"
+        raise refuse("LA934", what, f"element {missing} is in the destination alone", {"element": missing})
+    taken = []
+    for register in range(want.shape[2]):
+        same = np.flatnonzero((have == want[:, :, register : register + 1]).all(axis=(0, 1)))
+        taken.append(int(same[0]) if len(same) else -1)
+    if -1 not in taken:
+        idle = taken == list(range(registers))
+        steps = () if idle else (Take(tuple(taken), asked.natural, asked.natural),)
+        because = "every register holds its element" if idle else "every element is in its thread"
+        return [asked.alternative("nothing" if idle else "registers", steps, because, least=True)]
+    source = np.array([places[element] for element in want.reshape(-1).tolist()], dtype=np.int64)
+    size = registers * lanes * warps
+    warp = np.arange(len(source)) // (want.shape[2] * lanes)
+    no = "the layouts are no maps of bits, and elements change their warp or are held more or less than once"
+    if want.shape != have.shape or len(np.unique(source)) < size or (source // (registers * lanes) != warp).any():
+        return [_Made(Alternative("shuffles", no)), _Made(Alternative("shared", "its addresses are no maps of bits"))]
+    plan = shuffles(source.reshape(want.shape))
+    every: tuple[Step, ...] = (
+        Take(tuple(range(registers)), asked.natural, 1),
+        plan,
+        Take(tuple(range(registers)), 1, asked.natural),
+    )
+    kept = every if asked.natural > 1 else (plan,)
+    least = len(plan.rounds) == least_rounds(plan.source()) and asked.natural == 1
+    return [asked.alternative("shuffles", kept, "every element stays in its warp", least)]
+
+
+def _cycles(made: _Made) -> float:
+    cost = made.alternative.cost
+    return float("inf") if cost is None else cost.cycles
+
+
+def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> ConversionPlan | Unknown:
+    """The plan of least cost among those made."""
+    able = [each for each in made if each.alternative.cost is not None]
+    if mechanism is not None:
+        able = [each for each in able if each.alternative.mechanism in (mechanism, "nothing")]
+    if not able:
+        said = "; ".join(f"{each.alternative.mechanism}: {each.alternative.because}" for each in made)
+        return Unknown(said or f"no plan is of the mechanism {mechanism}", ("conversion",))
+    best = min(able, key=_cycles)
+    chosen = best.alternative
+    cost = chosen.cost if chosen.cost is not None else counted((), asked.source, asked.element_bits, asked.costs)
+    others = [each.alternative for each in made if each is not best]
+    why = chosen.because
+    rivals = [(other.cost.cycles, other.mechanism) for other in others if other.cost is not None]
+    if rivals:
+        cycles, name = min(rivals)
+        why += f"; {name} would take {cycles:g} cycles, not {cost.cycles:g}"
+    for other in others:
+        if other.cost is None:
+            why += f"; {other.mechanism}: {other.because}"
+    return ConversionPlan(
+        asked.source, asked.destination, asked.element_bits, asked.target, chosen.mechanism, chosen.steps, cost, why,
+        tuple(each.alternative for each in made), best.least,
+    )  # fmt: skip

@@ -1,0 +1,326 @@
+"""Conversions inside warps: registers renamed, words chosen by the lane, words read from other lanes.
+
+Main definitions: ``Places``, ``Fetched``, ``fetched``, ``renamed``, ``inside``.
+
+Mathematically: a place of the destination fetches its element from a place of the source, by an affine map P over F2 of
+(register, lane, warp). Let D be the words of the destination, L the lanes, and K the differences in D + L that P takes
+to words alone. A round is a coset of a space H that complements D in D + L: along H, every lane receives one word, and
+no lane sends two where H meets K in the kernel of P only. Such an H exists where D is no smaller than K modulo the
+kernel: a common complement of D + kernel and of K, joined with the kernel. Where D is smaller, D grows by words that
+are read and dropped. If the differences at which P keeps the lane reach all lanes, H may lie in them, and the words
+that stay need no shuffle. Along H the word sent is affine in the sending lane and the word received in the receiving
+one, so that a plan is: choose among the words by the lane, read, choose by the lane.
+
+References: arXiv 2505.23819, section on conversions, for bases of unit vectors; common complements serve all maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from layoutalg.f2 import matrix
+from layoutalg.proofs.conversion_steps import Read, Step, Take
+from layoutalg.synth.exchange import choices
+
+WORD_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A linear layout of registers as columns, one for each bit of register, lane and warp.
+
+    Args:
+        registers: Images of the register bits.
+        lanes: Images of the lane bits.
+        warps: Images of the warp bits.
+        constant: The element of place 0.
+    """
+
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    warps: tuple[int, ...]
+    constant: int
+
+    def mapped(self, order: Callable[[int], int]) -> Places:
+        """Return the layout after a linear map of elements."""
+        parts = (tuple(order(column) for column in part) for part in (self.registers, self.lanes, self.warps))
+        registers, lanes, warps = parts
+        return Places(registers, lanes, warps, order(self.constant))
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """All images, registers first."""
+        return self.registers + self.lanes + self.warps
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Where each place of the destination finds its element in the source.
+
+    Args:
+        columns: By bit of the destination's place, a difference of places of the source.
+        constant: The place of the source for place 0.
+        kept: Register bits of the destination whose columns span those of all.
+        registers: Register bits of the source.
+        lanes: Lane bits.
+        warps: Warp bits.
+        local: Whether no element changes its warp.
+        forced: Whether the source holds every element once, so that there is no other map.
+    """
+
+    columns: tuple[int, ...]
+    constant: int
+    kept: tuple[int, ...]
+    registers: int
+    lanes: int
+    warps: int
+    local: bool
+    forced: bool
+
+    def word(self, place: int) -> int:
+        """Return the register part of a place of the source."""
+        return place & (1 << self.registers) - 1
+
+    def lane(self, place: int) -> int:
+        """Return its lane part."""
+        return place >> self.registers & (1 << self.lanes) - 1
+
+
+def fetched(source: Places, wanted: Places) -> Fetched | int:
+    """Return where the destination's elements are found, as near as possible; an element that nobody holds, else."""
+    r, n = len(source.registers), len(source.lanes)
+    near = matrix.eliminate(source.registers)
+    warp = matrix.eliminate((*source.registers, *source.lanes))
+    whole = matrix.eliminate(source.columns)
+
+    def found(element: int, own: int) -> int | None:
+        """The place of an element: beside the place's own thread, in its warp, anywhere."""
+        for held, start in ((near, own), (warp, own if own >> r + n else 0), (whole, 0)):
+            rest, used = held.reduce(element ^ matrix.apply(source.columns, start))
+            if not rest:
+                return used ^ start
+        return None
+
+    base = found(wanted.constant ^ source.constant, 0)
+    if base is None:
+        return wanted.constant
+    columns = []
+    for bit, column in enumerate(wanted.columns):
+        place = bit - len(wanted.registers)
+        own = 1 << r + place if place >= 0 else 0
+        fetch = found(column, own)
+        if fetch is None:
+            return wanted.constant ^ column
+        columns.append(fetch)
+    basis = matrix.eliminate(wanted.registers)
+    dropped = {null.bit_length() - 1 for null in basis.null}
+    kept = tuple(bit for bit in range(len(wanted.registers)) if bit not in dropped)
+    outside = [column >> r + n for column in (*(columns[bit] for bit in kept), base)]
+    outside += [column >> r + n for column in columns[len(wanted.registers) : len(wanted.registers) + n]]
+    own_warps = all(column >> r + n == 1 << bit for bit, column in enumerate(columns[len(wanted.registers) + n :]))
+    return Fetched(tuple(columns), base, kept, r, n, len(source.warps), own_warps and not any(outside), not whole.null)
+
+
+def coordinates(wanted: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
+    """Return every column of ``wanted`` as a set of the kept ones, which span them."""
+    reduced = matrix.eliminate([wanted[bit] for bit in kept])
+    return tuple(reduced.reduce(column)[1] for column in wanted)
+
+
+def renamed(moved: Fetched, wanted: Places) -> tuple[int, ...] | None:
+    """Return the register that each register of the destination is in all threads; None where threads differ."""
+    registers, mask = len(wanted.registers), (1 << moved.registers) - 1
+    threads = moved.columns[registers:]
+    if any(column != 1 << moved.registers + bit for bit, column in enumerate(threads)):
+        return None
+    taken = [sum(1 << kept for at, kept in enumerate(moved.kept) if chosen >> at & 1)
+             for chosen in coordinates(wanted.registers, moved.kept)]  # fmt: skip
+    columns = [matrix.apply(moved.columns, bits) for bits in taken]
+    if any(column & ~mask for column in (*columns, moved.constant)):
+        return None
+    return tuple(matrix.table(columns, moved.constant).tolist())
+
+
+def inside(moved: Fetched, wanted: Places, element_bits: int) -> list[tuple[tuple[Step, ...], bool]]:
+    """Return plans of steps inside warps, each with whether no plan has fewer shuffles."""
+    natural = max(1, WORD_BITS // element_bits)
+    packed = natural.bit_length() - 1
+    found = []
+    split = _split(moved, packed)
+    for staying in (True, False):
+        made = _rounds(moved, wanted, split, staying, natural)
+        if made is not None and made not in found:
+            found.append(made)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Elements of a word, and words: of the destination's kept registers, and of the source's registers.
+
+    ``images`` are the columns of P on ``parts`` in the source's registers; ``words`` is a complement that keeps the
+    part, and ``places`` one in the source that holds all that threads add.
+    """
+
+    parts: tuple[int, ...]
+    words: tuple[int, ...]
+    images: tuple[int, ...]
+    places: tuple[int, ...]
+
+
+def _split(moved: Fetched, most: int) -> _Split:
+    """Return as many elements to a word as can travel together."""
+    r = moved.registers
+    kept = [1 << bit for bit in moved.kept]
+    back = {unit: moved.columns[bit] for unit, bit in zip(kept, moved.kept, strict=True)}
+
+    def image(vector: int) -> int:
+        return matrix.apply(moved.columns, vector)
+
+    threads = [moved.word(column) for column in moved.columns[_count(moved) :]]
+    stuck = matrix.kernel([back[unit] >> r for unit in kept])
+    able = [sum(unit for at, unit in enumerate(kept) if chosen >> at & 1) for chosen in stuck]
+    single = sorted((unit for unit in kept if not back[unit] >> r), key=lambda unit: (image(unit), unit))
+    parts: list[int] = []
+    reached = list(threads)
+    for vector in (*single, *able):
+        if len(parts) < most and matrix.rank([*reached, image(vector)]) > matrix.rank(reached):
+            parts.append(vector)
+            reached.append(image(vector))
+    images = [image(vector) for vector in parts]
+    rest: list[int] = []
+    needed = matrix.image_basis(threads)
+    for vector in (*needed, *(1 << bit for bit in range(r))):
+        if matrix.rank([*images, *rest, vector]) > len(images) + len(rest):
+            rest.append(vector)
+    order = matrix.inverse([*images, *rest])
+    words: list[int] = []
+    for unit in kept:
+        if matrix.rank([*parts, *words, unit]) > len(parts) + len(words):
+            inner = matrix.apply(order, moved.word(image(unit))) & (1 << len(parts)) - 1
+            words.append(unit ^ matrix.apply(parts, inner))
+    return _Split(tuple(parts), tuple(words), tuple(images), tuple(rest))
+
+
+def _count(moved: Fetched) -> int:
+    """Register bits of the destination, kept or not."""
+    return len(moved.columns) - moved.lanes - moved.warps
+
+
+def _rounds(
+    moved: Fetched, wanted: Places, split: _Split, staying: bool, natural: int
+) -> tuple[tuple[Step, ...], bool] | None:
+    """The steps of a plan; None where words cannot stay but should."""
+    r, lanes, warps, low = moved.registers, moved.lanes, moved.warps, len(split.parts)
+    order = matrix.inverse([*split.images, *split.places])
+    first = _count(moved)
+
+    def word(place: int) -> int:
+        return matrix.apply(order, moved.word(place)) >> low
+
+    bits = len(split.words)
+    # places of words: destination word bits, then lanes; images: source words below, then lanes
+    given = [matrix.apply(moved.columns, vector) for vector in split.words]
+    given += moved.columns[first : first + lanes]
+    size = len(split.places)
+    joined = [word(place) | moved.lane(place) << size for place in given]
+    null = list(matrix.kernel(joined))
+    still = list(matrix.kernel([column >> size for column in joined]))  # K, with the kernel
+    reach = matrix.rank(still) - len(null)
+    units = [1 << bit for bit in range(bits)]
+    if reach > bits:  # words that are read and dropped
+        inner = list(matrix.intersection(still, units)) if units else []
+        basis = [*null, *inner]
+        shift = reach - bits
+        taken: list[int] = []
+        for vector in still:
+            if len(taken) < shift and matrix.rank([*basis, vector]) > matrix.rank(basis):
+                basis.append(vector)
+                taken.append(matrix.apply(joined, vector))
+        joined = [*joined[:bits], *taken, *joined[bits:]]
+        bits = reach
+        null = list(matrix.kernel(joined))
+        still = list(matrix.kernel([column >> size for column in joined]))
+        units = [1 << bit for bit in range(bits)]
+    whole = bits + lanes
+    threads = moved.columns[first + lanes :]
+    stay = matrix.kernel([column >> size ^ (1 << at - bits if at >= bits else 0) for at, column in enumerate(joined)])
+    tops = matrix.eliminate([vector >> bits for vector in stay])
+    at_home = tops.rank == lanes
+    if staying:
+        if not at_home:
+            return None
+        chosen = list(stay)
+    else:
+        common = matrix.common_complement([*units, *null], still, whole)
+        chosen = [*common, *null]
+    graph = matrix.eliminate([vector >> bits for vector in chosen])
+    along = []
+    for bit in range(lanes):
+        rest, used = graph.reduce(1 << bit)
+        if rest:
+            return None
+        along.append(matrix.apply(chosen, used) & (1 << bits) - 1)
+    homes = matrix.eliminate([column >> size for column in joined[:bits]])
+    for column in threads:
+        rest, used = homes.reduce(moved.lane(column))
+        along.append(0 if rest else used)
+    received = [joined[bits + bit] ^ matrix.apply(joined[:bits], along[bit]) for bit in range(lanes)]
+    received += [
+        (word(column) | moved.lane(column) << size) ^ matrix.apply(joined[:bits], along[lanes + at])
+        for at, column in enumerate(threads)
+    ]
+    lane_of, word_of = [column >> size for column in received], [column & (1 << size) - 1 for column in received]
+    senders = matrix.eliminate(lane_of[:lanes])
+    if any(matrix.apply(word_of[:lanes], used) for used in senders.null):
+        return None
+    sent = _extended(lane_of[:lanes], word_of[:lanes], lanes)
+    sent += [word_of[lanes + at] ^ matrix.apply(sent, lane_of[lanes + at]) for at in range(warps)]
+    base = word(moved.constant) | moved.lane(moved.constant) << size
+    rounds = [int(value) for value in matrix.table(joined[:bits], base)]
+    read = Read(
+        tuple(lane_of),
+        tuple(value >> size for value in rounds),
+        tuple(value & (1 << size) - 1 ^ matrix.apply(sent, value >> size) for value in rounds),
+    )
+    part = matrix.apply(order, moved.word(moved.constant)) & (1 << low) - 1
+    before = matrix.table([*split.images, *split.places], matrix.apply(split.images, part))
+    index = _indices(moved, wanted, split)
+    after = matrix.table(index)
+    steps: list[Step] = [*choices(sent), read, *choices(along)]
+    if low != natural.bit_length() - 1 or before.tolist() != list(range(1 << r)):
+        steps.insert(0, Take(tuple(before.tolist()), natural, 1 << low))
+    if low != natural.bit_length() - 1 or after.tolist() != list(range(1 << bits + low)):
+        steps.append(Take(tuple(after.tolist()), 1 << low, natural))
+    count = read.shuffles(1 << lanes)
+    kept = len(matrix.intersection(stay, units)) if units else 0
+    elements = (1 << bits) - (1 << kept if at_home and _home(moved, joined[:bits], size) else 0)
+    least = moved.forced and reach <= len(split.words) and count == -(-(elements << low) // natural)
+    return tuple(steps), least
+
+
+def _home(moved: Fetched, words: Sequence[int], size: int) -> bool:
+    """Whether the constant's lane can be made up for by a word."""
+    return not matrix.eliminate([column >> size for column in words]).reduce(moved.lane(moved.constant))[0]
+
+
+def _extended(lanes: Sequence[int], words: Sequence[int], count: int) -> list[int]:
+    """Return columns of a linear map of lanes that takes lanes[i] to words[i] for every i."""
+    basis, values = list[int](), list[int]()
+    for lane, value in zip((*lanes, *(1 << bit for bit in range(count))), (*words, *[0] * count), strict=True):
+        if matrix.rank([*basis, lane]) > len(basis):
+            basis.append(lane)
+            values.append(value)
+    back = matrix.inverse(basis)
+    return [matrix.apply(values, column) for column in back]
+
+
+def _indices(moved: Fetched, wanted: Places, split: _Split) -> list[int]:
+    """For every register bit of the destination the (part, word) that it is, among the kept ones."""
+    basis = matrix.eliminate([*split.parts, *split.words])
+    found = []
+    for chosen in coordinates(wanted.registers, moved.kept):
+        vector = sum(1 << bit for at, bit in enumerate(moved.kept) if chosen >> at & 1)
+        found.append(basis.reduce(vector)[1])
+    return found

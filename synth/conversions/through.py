@@ -1,0 +1,335 @@
+"""Conversions through shared memory: the tile that is swizzled, the passes that share it, the instructions.
+
+Main definitions: ``through``.
+
+Mathematically: the elements of the source are a space; both layouts are written in coordinates of it. Registers that
+both hold, and that no lane or warp of either moves, number passes: a complement that holds all lanes and warps is the
+tile of one pass. The tile's layout is the optimal swizzle of (store source, load destination). An instruction moves the
+registers that the swizzle put at the low offset bits, the others number instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.conversion_steps import SharedAccess, Step, Take, Through
+from layoutalg.proofs.swizzling import Served, TileAccess
+from layoutalg.synth.conversions.inside import Places
+from layoutalg.synth.swizzles import swizzle
+from layoutalg.targets.bank_model import bank_model
+
+WORD_BITS = 32
+ROW_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One side of a conversion, of one pass, in coordinates of the tile.
+
+    ``images`` are those of all register bits, the pass above the tile; ``registers`` are independent images of register
+    bits, ``origins`` the sets of register bits that they are; ``last`` are the sets of those that number passes.
+    ``idle`` are thread bits whose threads need not take part.
+    """
+
+    images: tuple[int, ...]
+    registers: tuple[int, ...]
+    origins: tuple[int, ...]
+    last: tuple[int, ...]
+    lanes: tuple[int, ...]
+    warps: tuple[int, ...]
+    idle: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Steps through shared memory, and whether matrices move.
+
+    Args:
+        steps: The steps.
+        matrices: Whether an instruction moves matrices.
+    """
+
+    steps: tuple[Step, ...]
+    matrices: bool
+
+
+def through(
+    source: Places, wanted: Places, element_bits: int, target: str, local: bool, smem_bytes: int, lanes: int
+) -> list[Passage] | str:
+    """Return steps in the fewest passes that fit, by vectors and by matrices; why there are none, else.
+
+    Args:
+        source: What registers hold; it holds all that is wanted.
+        wanted: What they are to hold.
+        element_bits: Bits of an element.
+        target: The target.
+        local: Whether no element changes its warp.
+        smem_bytes: Most bytes of shared memory.
+        lanes: Lanes of a warp.
+    """
+    held = matrix.eliminate(source.columns)
+    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
+
+    def inner(vector: int) -> int:
+        return sum((vector >> top & 1) << at for at, top in enumerate(tops))
+
+    one, other = source.mapped(inner), wanted.mapped(inner)
+    constant = inner(source.constant ^ wanted.constant)
+    size = len(tops)
+    able = _able(one, other)
+    most = smem_bytes * 8 // element_bits
+    if not most:
+        return f"an element does not fit into {smem_bytes} bytes"
+    passes = max(0, size - (most.bit_length() - 1))
+    if passes > len(able):
+        least = element_bits * (1 << size - len(able)) // 8
+        return f"a pass needs {least} bytes at least, more than the {smem_bytes} bytes there are"
+    split = _split(one, other, able[len(able) - passes :], size)
+    first, second, base, pass_base = _sides(one, other, constant, split)
+    asked = _Asked(split.tile, base, pass_base, passes, element_bits, target, local)
+    found: dict[bool, tuple[Step, ...]] = {}
+    because = "no instruction was found"
+    for kinds, sides in _kinds(first, second, element_bits, target, lanes):
+        try:
+            made = _made(asked, sides, kinds)
+        except LayoutError as error:
+            because = error.diagnostic.because or error.diagnostic.what
+            continue
+        matrices = kinds != ("store", "load")
+        if made is not None and (matrices not in found or _load(made) < _load(found[matrices])):
+            found[matrices] = made
+    return [Passage(steps, matrices) for matrices, steps in found.items()] or because
+
+
+def _able(one: Places, other: Places) -> tuple[int, ...]:
+    """A basis of registers of both that lanes and warps of either do not touch, those to number passes last."""
+    common = matrix.intersection(one.registers, other.registers)
+    moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
+    basis = list(matrix.image_basis(moving))
+    chosen = []
+    plain = [column for column in one.registers if column and not matrix.remainder(common, column)]
+    for vector in (*plain, *common):
+        if matrix.rank([*basis, vector]) > len(basis):
+            basis.append(vector)
+            chosen.append(vector)
+    return tuple(vector for vector in chosen if matrix.remainder(common, vector) == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """Coordinates of tile and pass: the columns of the map from elements to (tile coordinate, pass) and its sizes."""
+
+    order: tuple[int, ...]
+    tile: int
+
+
+def _split(one: Places, other: Places, numbers: Sequence[int], size: int) -> _Passes:
+    """Return the coordinates in which ``numbers`` are the last ones and all lanes and warps lie in the others."""
+    moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
+    units = [1 << bit for bit in range(size)]
+    outside = list(numbers)
+    rank = len(outside)
+    basis: list[int] = []
+    plain = [unit for unit in units if matrix.rank([*moving, unit]) == matrix.rank(moving)]
+    for vector in (*plain, *moving, *units):
+        if matrix.rank([*outside, *basis, vector]) > rank:
+            basis.append(vector)
+            rank += 1
+    basis.sort()
+    return _Passes(matrix.inverse([*basis, *outside]), len(basis))
+
+
+def _sides(one: Places, other: Places, constant: int, split: _Passes) -> tuple[_Side, _Side, int, int]:
+    """Return both sides in coordinates of the tile, the tile's part of the constant, and that of the pass."""
+    mask = (1 << split.tile) - 1
+    sides = []
+    for number, places in enumerate((one, other)):
+        images = [matrix.apply(split.order, column) for column in places.registers]
+        lanes = tuple(matrix.apply(split.order, column) for column in places.lanes)
+        warps = [matrix.apply(split.order, column) for column in places.warps]
+        reduced = matrix.eliminate([image >> split.tile for image in images])
+        last = tuple(reduced.reduce(1 << bit)[1] for bit in range(max(0, len(split.order) - split.tile)))
+        registers: list[int] = []
+        origins: list[int] = []
+        for bit, image in enumerate(images):
+            origin = 1 << bit
+            for at, numbering in enumerate(last):
+                if image >> split.tile + at & 1:
+                    origin ^= numbering
+            vector = matrix.apply(images, origin)
+            if matrix.rank([*registers, vector & mask]) > len(registers):
+                registers.append(vector & mask)
+                origins.append(origin)
+        idle = 0
+        if number == 0:
+            reached = [*registers, *lanes]
+            for bit, warp in enumerate(warps):
+                if matrix.rank([*reached, warp]) == matrix.rank(reached):
+                    idle |= 1 << len(lanes) + bit
+                    warps[bit] = 0
+                else:
+                    reached.append(warp)
+        sides.append(_Side(tuple(images), tuple(registers), tuple(origins), last, lanes, tuple(warps), idle))
+    inner = matrix.apply(split.order, constant)
+    return sides[0], sides[1], inner & mask, inner >> split.tile
+
+
+def _kinds(
+    first: _Side, second: _Side, element_bits: int, target: str, lanes: int
+) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
+    """Yield the kinds of instructions that may do it, with the registers in the order that they want."""
+    yield ("store", "load"), (first, second)
+    if not target.startswith("sm_") or lanes != 32 or element_bits > WORD_BITS:
+        return
+    common = matrix.intersection(first.registers, second.registers)
+    vector = (ROW_BITS // element_bits).bit_length() - 1
+    if len(common) >= vector:
+        return
+    held = (WORD_BITS // element_bits).bit_length() - 1
+    for mine, theirs, name in ((first, second, "stmatrix"), (second, first, "ldmatrix")):
+        reach = list(matrix.image_basis(theirs.registers))
+        shared = [column for column in mine.registers if not matrix.remainder(reach, column)]
+        options = []
+        if (
+            len(shared) >= held
+            and matrix.rank(mine.lanes[:2]) == 2
+            and not any(matrix.remainder(reach, lane) for lane in mine.lanes[:2])
+        ):
+            options.append((name, _ordered(mine, shared[:held])))
+        if (
+            element_bits == 16
+            and mine.registers
+            and matrix.rank(mine.lanes[2:5]) == 3
+            and not any(matrix.remainder(reach, lane) for lane in mine.lanes[2:5])
+        ):
+            options.append((f"{name}.trans", mine))
+        for kind, ordered in options:
+            if name == "stmatrix":
+                yield (kind, "load"), (ordered, second)
+            else:
+                yield ("store", kind), (first, ordered)
+
+
+def _ordered(side: _Side, begin: Sequence[int]) -> _Side:
+    """The side with some registers first."""
+    order = sorted(range(len(side.registers)), key=lambda at: (side.registers[at] not in begin, at))
+    return replace(
+        side, registers=tuple(side.registers[at] for at in order), origins=tuple(side.origins[at] for at in order)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What all kinds of instructions have in common: tile bits, the constant of tile and pass, log of passes."""
+
+    tile: int
+    base: int
+    pass_base: int
+    passes: int
+    element_bits: int
+    target: str
+    local: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """Accesses, the set of register bits that each bit of an element's number is, and what is added to the number."""
+
+    access: SharedAccess
+    numbers: tuple[int, ...]
+    added: int
+
+
+def _made(asked: _Asked, sides: tuple[_Side, _Side], kinds: tuple[str, str]) -> tuple[Step, ...] | None:
+    """The steps with instructions of these kinds; None where they do not fit."""
+    accesses = [TileAccess(_layout(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
+    plan = swizzle(accesses, asked.target, asked.element_bits)
+    offsets = plan.smem.columns
+    store = _moved(asked, sides[0], offsets, 0, plan.served[0])
+    load = _moved(asked, sides[1], offsets, matrix.apply(offsets, asked.base), plan.served[1])
+    if store is None or load is None:
+        return None
+    barrier = "warp" if asked.local and not sides[0].idle else "block"
+    smem = asked.element_bits * (1 << asked.tile) // 8
+    step = Through(smem, barrier, 1 << asked.passes, store.access, load.access)
+    natural = max(1, WORD_BITS // asked.element_bits)
+    images = sides[1].images
+    reached = matrix.eliminate([matrix.apply(images, bits) for bits in load.numbers])
+    back = [reached.reduce(image)[1] for image in images]
+    added = load.added ^ asked.pass_base << len(load.numbers) - asked.passes
+    steps: list[Step] = [step]
+    before, after = matrix.table(store.numbers).tolist(), matrix.table(back, added).tolist()
+    if before != list(range(1 << len(sides[0].images))):
+        steps.insert(0, Take(tuple(before), natural, natural))
+    if after != list(range(1 << len(load.numbers))):
+        steps.append(Take(tuple(after), natural, natural))
+    return tuple(steps)
+
+
+def _layout(side: _Side, tile: int) -> LinearLayout:
+    """The side as a layout; warps that do nothing are left out."""
+    warps = [warp for bit, warp in enumerate(side.warps) if not side.idle >> len(side.lanes) + bit & 1]
+    axes = (("register", len(side.registers)), ("lane", len(side.lanes)), ("warp", len(warps)))
+    return LinearLayout(axes, (("tile", tile),), (*side.registers, *side.lanes, *warps))
+
+
+def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served: Served) -> _Moved | None:
+    """The accesses of a side behind a swizzle; None where the instruction does not fit."""
+    size = asked.element_bits // 8
+    registers, lanes, warps = (
+        [matrix.apply(offsets, image) for image in images] for images in (side.registers, side.lanes, side.warps)
+    )
+    if "matrix" in served.instruction:
+        row = (ROW_BITS // asked.element_bits).bit_length() - 1
+        held = (WORD_BITS // asked.element_bits).bit_length() - 1
+        trans = served.instruction.endswith("trans")
+        inside = [1 << bit for bit in range(held)]
+        rest = _beside(registers, inside, 0 if trans else held)
+        if base & (1 << row) - 1 or any(matrix.apply(registers, bits) & (1 << row) - 1 for bits in rest):
+            return None
+        many = int(served.instruction.split(".x")[1][0]).bit_length() - 1
+        matrices = [matrix.apply(registers, bits) for bits in rest[:many]]
+        rows = [registers[0], *lanes[:2]] if trans else lanes[2:5]
+        threads = [*rows, *matrices, *[0] * (2 - many), *warps]
+        low, vector, base_low = held + many, inside + rest[:many], 0
+        rest = rest[many:]
+    else:
+        elements = bank_model(asked.target, served.instruction).access_bytes * 8 // asked.element_bits
+        low = elements.bit_length() - 1
+        found = matrix.eliminate(registers)
+        solved = [found.reduce(1 << bit) for bit in range(low)]
+        if any(left for left, _ in solved):
+            return None
+        vector = [used for _, used in solved]
+        rest = _beside(registers, vector, low)
+        threads, base_low = [*lanes, *warps], base & elements - 1
+    starts = matrix.table([matrix.apply(registers, bits) for bits in rest], base ^ base_low)
+    numbers = [matrix.apply(side.origins, bits) for bits in (*vector, *rest)]
+    access = SharedAccess(
+        served.instruction, 1 << low, tuple(size * offset for offset in threads),
+        tuple(size * offset for offset in starts.tolist()) * (1 << asked.passes), side.idle,
+        served.turns << asked.passes,
+    )  # fmt: skip
+    return _Moved(access, (*numbers, *side.last), base_low)
+
+
+def _beside(offsets: Sequence[int], vector: Sequence[int], low: int) -> list[int]:
+    """Sets of registers that complete those of a vector, with offsets that are 0 in the vector's bits."""
+    chosen: list[int] = []
+    for bit, offset in enumerate(offsets):
+        unit = 1 << bit
+        for at in range(low):
+            if offset >> at & 1:
+                unit ^= vector[at]
+        if matrix.rank([*vector, *chosen, unit]) > len(vector) + len(chosen):
+            chosen.append(unit)
+    return chosen
+
+
+def _load(steps: tuple[Step, ...]) -> tuple[int, int]:
+    """Turns and accesses of the steps."""
+    found = [access for step in steps if isinstance(step, Through) for access in (step.store, step.load)]
+    return sum(access.turns for access in found), sum(len(access.starts) for access in found)
