@@ -30,9 +30,16 @@ sys.path[:0] = [str(ROOT)]
 
 from layoutalg.codegen.compile import to_cubin  # noqa: E402
 from layoutalg.codegen.kernel import argument_cell  # noqa: E402
-from layoutalg.codegen.kernels import ArrayKernel, copy_kernel, transpose_kernel, transpose_ring_kernel  # noqa: E402
+from layoutalg.codegen.kernels import (  # noqa: E402
+    ArrayKernel,
+    copy_kernel,
+    transpose_kernel,
+    transpose_ring_kernel,
+    transpose_windows_kernel,
+)
 
-MAKERS = {"copy": copy_kernel, "transpose": transpose_kernel, "ring": transpose_ring_kernel}
+MAKERS = {"copy": copy_kernel, "transpose": transpose_kernel, "ring": transpose_ring_kernel,
+          "windows": transpose_windows_kernel}  # fmt: skip
 REPEATS, BATCH = 9, 8
 BYTES = {"u8": 1, "f16": 2, "f32": 4, "f64": 8}
 Job = tuple[str, tuple[int, ...], str, dict[str, Any]]
@@ -121,7 +128,21 @@ def engine_jobs() -> list[Job]:
     return jobs
 
 
-JOBS = {"plain": plain_jobs, "engine": engine_jobs}
+def window_jobs() -> list[Job]:
+    """Transposes of rows that begin anywhere, written by whole sectors."""
+    jobs: list[Job] = []
+    for dtype, sizes in (
+        ("f32", ((256, 256), (128, 256), (512, 512), (256, 512), (512, 1024))),
+        ("f16", ((256, 256), (512, 512), (256, 512), (512, 1024))),
+        ("u8", ((256, 256), (512, 512))),
+    ):
+        for rows, threads in sizes:
+            for group in (1, 4, 64):
+                jobs.append(("windows", ODD, dtype, {"rows": rows, "threads": threads, "group": group}))
+    return jobs
+
+
+JOBS = {"windows": window_jobs, "plain": plain_jobs, "engine": engine_jobs}
 
 
 def made(job: Job) -> tuple[ArrayKernel, bytes] | str:
@@ -283,6 +304,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=55)
     parser.add_argument("--which", choices=JOBS)
+    parser.add_argument("--kinds", nargs="+", choices=JOBS, default=list(JOBS))
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -291,12 +313,12 @@ def main() -> None:
         return
     begun = time.monotonic()
     lines: list[dict[str, Any]] = []
-    for place, which in enumerate(JOBS):
+    for place, which in enumerate(given.kinds):
         path = given.out / f"{which}.jsonl"
         path.unlink(missing_ok=True)
         first = 0
         for _ in range(3):
-            left = (given.seconds - (time.monotonic() - begun)) / (len(JOBS) - place)
+            left = (given.seconds - (time.monotonic() - begun)) / (len(given.kinds) - place)
             if left < 6:
                 break
             command = [sys.executable, __file__, "--out", str(given.out), "--which", which, "--first", str(first)]

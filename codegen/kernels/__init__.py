@@ -1,13 +1,25 @@
 """Kernels that move arrays: copies, transposes, gathers, staging in shared memory.
 
-Main definitions: ``ArrayKernel``; ``copy_kernel``, ``transpose_kernel``, ``transpose_ring_kernel``.
+Main definitions: ``ArrayKernel``; ``copy_kernel``, ``transpose_kernel``, ``transpose_ring_kernel``, ``gather_kernel``,
+``staging_kernel``.
 """
 
 from __future__ import annotations
 
 from layoutalg.codegen.kernels.answer import ArrayKernel
 from layoutalg.codegen.kernels.copy import copy_kernel
+from layoutalg.codegen.kernels.gather import gather_kernel
+from layoutalg.codegen.kernels.staging import staging_kernel
 from layoutalg.codegen.kernels.transpose import transpose_kernel
 from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel
+from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 
-__all__ = ["ArrayKernel", "copy_kernel", "transpose_kernel", "transpose_ring_kernel"]
+__all__ = [
+    "ArrayKernel",
+    "copy_kernel",
+    "gather_kernel",
+    "staging_kernel",
+    "transpose_kernel",
+    "transpose_ring_kernel",
+    "transpose_windows_kernel",
+]

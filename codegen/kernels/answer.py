@@ -70,7 +70,12 @@ class ArrayKernel:
         return "\n".join(lines)
 
     def arguments(
-        self, source: Place, destination: Place, blocks: int | None = None, status: Place | None = None
+        self,
+        source: Place,
+        destination: Place,
+        blocks: int | None = None,
+        status: Place | None = None,
+        index: Place | None = None,
     ) -> list[Any]:
         """Return the arguments of a launch, one per parameter.
 
@@ -79,11 +84,14 @@ class ArrayKernel:
             destination: Address of the destination, or such an array.
             blocks: Blocks of the launch, where the kernel is persistent; all tiles a block each when left out.
             status: Where such a kernel writes one word a block, 1 when all went well; a new array when left out.
+            index: Where the indices of a gather lie.
 
         Raises: MalformedError: LA945, LA530.
         """
+        if len(self.kernel.parameters) == 3 and index is None:
+            raise CHECK.malformed("index", "must be given to a gather", index)
         if not self.maps:
-            return [source, destination]
+            return [source, destination] if index is None else [source, index, destination]
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
         placed = [place_map(raw, _address(place)) for raw, place in zip(self.maps, (source, destination), strict=True)]
         return [*placed, count, np.zeros(count, dtype=np.int32) if status is None else status]

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.kernels import ArrayKernel, copy_kernel, transpose_kernel, transpose_ring_kernel
+from layoutalg.codegen.kernels import (
+    ArrayKernel,
+    copy_kernel,
+    transpose_kernel,
+    transpose_ring_kernel,
+    transpose_windows_kernel,
+)
 from layoutalg.ground.errors import InfeasibleError, LayoutError, MalformedError
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
@@ -63,6 +69,21 @@ def test_transposes_in_other_tiles(options):
     for shape in ((200, 168), (201, 167)):
         source = drawn(shape, "f32", 1)
         assert (moved(transpose_kernel(shape, "f32", **options), source, shape[::-1]) == source.T).all()
+
+
+@needs_compiler
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
+@pytest.mark.parametrize("dtype", ["u8", "f16", "f32"])
+def test_transposes_by_whole_sectors(arch, dtype):
+    for shape in ((521, 131), (3, 5), (256, 64)):
+        source, result = drawn(shape, dtype, 5), placed(shape[::-1], TYPES[dtype])
+        made = transpose_windows_kernel(shape, dtype, arch, group=2)
+        arguments = made.arguments(source.reshape(-1), result.reshape(-1))
+        trace = hostsim.trace(made.kernel, arguments, blocks=made.blocks, races=True, capacity=2**22)
+        assert trace.fault == 0
+        assert (result == source.T).all()
+        if arch == "sm_90a":  # every access of shared memory is one turn
+            assert trace.turns() == len(trace.accesses)
 
 
 @needs_compiler

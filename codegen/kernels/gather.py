@@ -1,0 +1,186 @@
+"""Gathers along an axis: by shuffles of a warp, through shared memory, or directly.
+
+Main definitions: ``gather_kernel``.
+
+Main statements: the array is seen as (outer, n, inner), n being the axis. Where inner is 1 and a row of n elements fits
+a few registers of every lane, a warp holds the row and lanes read it from each other; where it fits shared memory, a
+block holds it there; else every element is read where it is.
+
+Implementation notes: an index outside the axis gives 0, and nothing outside the array is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from layoutalg.codegen.kernel import KernelSource, checked_name, signature
+from layoutalg.codegen.kernels.answer import (
+    CHECK,
+    ArrayKernel,
+    checked_shape,
+    checked_target,
+    checked_threads,
+    element_bytes,
+    fitting,
+)
+from layoutalg.codegen.portable import portable_prelude
+
+WAYS = ("warp", "shared", "direct")
+MOST_WORDS = 8
+MOST_SHARED_BYTES = 32768
+TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
+_HEAD = """
+// {what}: {told}.
+extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+{{
+    const la_u32 t = threadIdx.x;
+"""
+_DIRECT = """\
+    const la_u64 at = (la_u64)blockIdx.x * {threads}u + t;
+    if (at >= {total}ull) return;
+    const la_u32 wanted = (la_u32)index[at];
+    const la_u64 outer = at / {out_row}ull, inner = at % {inner}ull;
+    into[at] = wanted < {n}u ? from[(outer * {n}u + wanted) * {inner}ull + inner] : 0;
+}}
+"""
+_SHARED = """\
+    const {kind}* row = from + (la_u64)blockIdx.x * {n}u;
+    for (la_u32 i = t; i < {n}u; i += {threads}u) {{
+{keep}    }}
+    __syncthreads();
+
+    const la_u64 first = (la_u64)blockIdx.x * {m}u;
+    for (la_u32 i = t; i < {m}u; i += {threads}u) {{
+        const la_u32 wanted = (la_u32)index[first + i];
+{take}        into[first + i] = wanted < {n}u ? value : 0;
+    }}
+}}
+"""
+_WARP = """\
+    const la_u32 lane = t % LA_LANES;
+    const la_u64 number = ((la_u64)blockIdx.x * {threads}u + t) / LA_LANES;
+    if (number >= {rows}ull) return;  // a warp as a whole
+    const {kind}* row = from + number * {n}u;
+    // The row: register i of lane l holds element {lanes} i + l.
+{loads}
+    for (la_u32 i = lane; i - lane < {m}u; i += LA_LANES) {{
+        const la_u32 wanted = i < {m}u ? (la_u32)index[number * {m}u + i] : {n}u;
+        const la_u32 lane_of = wanted % LA_LANES, which = wanted / LA_LANES;
+{turns}        if (i < {m}u) into[number * {m}u + i] = wanted < {n}u ? value : 0;
+    }}
+}}
+"""
+
+
+def gather_kernel(
+    shape: Sequence[int],
+    axis: int,
+    count: int,
+    dtype: str,
+    target: str = "sm_90a",
+    *,
+    way: str | None = None,
+    threads: int = 256,
+    name: str | None = None,
+) -> ArrayKernel:
+    """Return the kernel that gathers along an axis of a dense row-major array.
+
+    Mathematically: ``into[.., j, ..] = from[.., index[.., j, ..], ..]``, j at the axis; 0 where the index is outside.
+    The kernel takes ``(from, index, into)``; indices are 32-bit integers.
+
+    Args:
+        shape: Extents of the source.
+        axis: The axis, from 0; negative numbers count from the end.
+        count: Extent of the index and of the result at the axis; their other extents are the source's.
+        dtype: Element type; 1, 2, 4 or 8 bytes.
+        target: The target.
+        way: ``"warp"``, ``"shared"`` or ``"direct"``; the first of them that the axis allows when left out.
+        threads: Threads of a block.
+        name: Kernel symbol.
+
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
+
+    Example:
+        >>> [gather_kernel(shape, axis, 64, "f32").what.split(" by ")[1] for shape, axis in (
+        ...     ((512, 100), 1), ((512, 4000), 1), ((512, 100), 0))]
+        ['shuffles', 'shared memory', 'loads']
+    """
+    extents, size, found = checked_shape(shape), element_bytes(dtype), checked_target(target)
+    place = CHECK.integer(axis, "axis", -len(extents), len(extents)) % len(extents)
+    m = CHECK.integer(count, "count", 1, 1 << 31)
+    checked_threads(threads, found)
+    n, inner, rows = extents[place], prod(extents[place + 1 :]), prod(extents[:place])
+    words, each = -(-n // found.lanes), max(1, size // 4)
+    allowed = {
+        "warp": inner == 1 and words * each <= MOST_WORDS,
+        "shared": inner == 1 and n * size <= MOST_SHARED_BYTES,
+        "direct": True,
+    }
+    if way is None:
+        way = next(one for one in WAYS if allowed[one])
+    if way not in WAYS:
+        raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
+    if way == "shared" and inner == 1:
+        fitting(n * size, target, f"a row of {n} elements")
+    elif not allowed[way]:
+        least = (
+            f"the last axis, of at most {MOST_WORDS // each * found.lanes} elements," if way == "warp" else "the last"
+        )
+        raise CHECK.malformed("way", f"must be another: {way} needs {least} and this is axis {place} of", extents)
+    by = {"warp": "shuffles", "shared": "shared memory", "direct": "loads"}[way]
+    shown = " x ".join(map(str, extents))
+    what = f"gather of {m} along axis {place} of {shown} elements of {size} bytes by {by}"
+    name = f"la_gather_{way}_b{8 * size}" if name is None else checked_name(name)
+    kind = TYPES[size]
+    parameters = ((f"const {kind}*", "from"), ("const int*", "index"), (f"{kind}*", "into"))
+    total = rows * m * inner
+    per_block = {"warp": threads // found.lanes * m, "shared": m, "direct": threads}[way]
+    blocks = -(-total // per_block)
+    if blocks >= 1 << 31:
+        raise CHECK.malformed("shape", "must leave fewer than 2^31 blocks", blocks)
+    told = {
+        "warp": f"a warp holds a row in {words} registers of {size} bytes",
+        "shared": "a block holds a row in shared memory",
+        "direct": "every thread one element",
+    }[way]
+    head = _HEAD.format(what=what, told=told, threads=threads, name=name, signature=signature(parameters))
+    body = {"warp": _warp, "shared": _shared, "direct": _direct}[way](
+        {"threads": threads, "total": total, "out_row": m * inner, "inner": inner, "n": n, "m": m, "kind": kind,
+         "rows": rows, "lanes": found.lanes},
+        size, words,
+    )  # fmt: skip
+    smem = n * size if way == "shared" else 0
+    kernel = KernelSource(name, portable_prelude(target) + head + body, target, threads, smem, parameters)
+    return ArrayKernel(kernel, blocks, what, total * (2 * size + 4))
+
+
+def _direct(numbers: dict[str, int | str], size: int, words: int) -> str:  # noqa: ARG001
+    return _DIRECT.format(**numbers)
+
+
+def _shared(numbers: dict[str, int | str], size: int, words: int) -> str:  # noqa: ARG001
+    if size == 8:
+        keep = "        la_words2 kept = {{(la_u32)row[i], (la_u32)(row[i] >> 32)}};\n"
+        keep += "        la_shared_store_b64(8u * i, kept);\n"
+        take = "        const la_words2 kept = la_shared_load_b64(wanted < {n}u ? 8u * wanted : 0u);\n"
+        take += "        const la_u64 value = (la_u64)kept.word[1] << 32 | kept.word[0];\n"
+    else:
+        keep = f"        la_shared_store_b{8 * size}({size}u * i, row[i]);\n"
+        take = f"        const la_u32 value = la_shared_load_b{8 * size}(wanted < {{n}}u ? {size}u * wanted : 0u);\n"
+    return _SHARED.format(keep=keep, take=take.format(**numbers), **numbers)
+
+
+def _warp(numbers: dict[str, int | str], size: int, words: int) -> str:
+    n, lanes, kind = int(numbers["n"]), int(numbers["lanes"]), "la_u64" if size == 8 else "la_u32"
+    loads, turns = [], [f"        {kind} value = 0;\n"]
+    for word in range(words):
+        at = f"lane + {word * lanes}u" if word else "lane"
+        value = f"row[{at}]" if (word + 1) * lanes <= n else f"{at} < {n}u ? row[{at}] : 0"
+        loads.append(f"    const {kind} held{word} = {value};\n")
+        taken = f"la_shuffle(held{word}, lane_of)"
+        if size == 8:
+            high = f"la_shuffle((la_u32)(held{word} >> 32), lane_of)"
+            taken = f"(la_u64){high} << 32 | la_shuffle((la_u32)held{word}, lane_of)"
+        turns.append(f"        const {kind} of{word} = {taken};\n        if (which == {word}u) value = of{word};\n")
+    return _WARP.format(loads="".join(loads), turns="".join(turns), **numbers)

@@ -1,0 +1,207 @@
+"""Staging: tiles of a matrix go to shared memory in a given layout, and registers are filled from there.
+
+Main definitions: ``staging_kernel``.
+
+Implementation notes: the layout and its accesses are those of a ``SwizzlePlan``; addresses are one number of the thread
+and constants that are exclusive-ored to it, and every access is the instruction that the plan counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from layoutalg.codegen.kernel import KernelSource, checked_name, signature
+from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel, checked_shape, checked_target, fitting
+from layoutalg.codegen.kernels.turned import fields
+from layoutalg.codegen.portable import portable_prelude
+from layoutalg.codegen.thread_numbers import IntArray, Numbers
+from layoutalg.proofs.swizzling import SwizzlePlan
+from layoutalg.targets.bank_model import bank_model
+
+TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
+VECTORS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
+MOST_REGISTERS = 128
+
+_BODY = """
+// {what}, through {smem}.
+{told}extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+{{
+    const la_u32 t = threadIdx.x;
+    const la_u32 row0 = blockIdx.x / {across}u * {rows}u, col0 = blockIdx.x % {across}u * {cols}u;
+{parts}
+    // From memory; elements outside the matrix are 0.
+{reads}
+    // To shared memory in the layout.
+{stores}    __syncthreads();
+{loads}}}
+"""
+
+
+def staging_kernel(
+    swizzle: SwizzlePlan, shape: Sequence[int], target: str | None = None, *, name: str | None = None
+) -> ArrayKernel:
+    """Return the kernel that stages every tile of a matrix and writes what the registers of each access then hold.
+
+    Mathematically: with T the tile of block b, A the k-th access behind the first, r a register and t a thread,
+    ``into[b, k, t, r] = T[A(r, t)]``; 0 where that is outside the matrix. Tiles are numbered along the rows first.
+
+    Args:
+        swizzle: A plan whose first access is a store and whose others are loads, of tiles with axes (row, column).
+        shape: Rows and columns of the dense row-major matrix.
+        target: The target; the one that the plan was made for when left out.
+        name: Kernel symbol.
+
+    Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA946.
+
+    Example:
+        >>> from layoutalg.codegen.kernels.turned import TileShape
+        >>> from layoutalg.codegen.kernels.transpose import tile_swizzle
+        >>> staging_kernel(tile_swizzle(TileShape(64, 64, 8, 8, 32, 2), 16, "sm_90a"), (100, 100)).blocks
+        4
+    """
+    plan = CHECK.kind(swizzle, SwizzlePlan, "swizzle")
+    all_rows, all_cols = checked_shape(shape, 2)
+    extents = (all_rows, all_cols)
+    target = plan.served[0].target if target is None else target
+    found = checked_target(target)
+    size = plan.element_bits // 8
+    kinds = [access.kind for access in plan.accesses]
+    if kinds[0] != "store" or set(kinds[1:]) != {"load"} or size not in TYPES or len(plan.smem.in_dims) != 2:
+        rule = "must have a store and loads of elements of 1, 2, 4 or 8 bytes, of tiles with two axes"
+        raise CHECK.malformed("swizzle", rule, ", ".join(kinds))
+    rows, cols = plan.smem.in_dims.values()
+    tables = [_table(plan, number) for number in range(len(kinds))]
+    threads = len(tables[0][0])
+    if any(len(place) != threads for place, _ in tables) or threads % found.lanes or threads > 1024:
+        raise CHECK.malformed(
+            "swizzle", f"must have accesses of as many threads, whole warps of {found.lanes}", threads
+        )
+    registers = tables[1][0].shape[1]
+    if any(place.shape[1] > MOST_REGISTERS or place.shape[1] != registers for place, _ in tables[1:]):
+        rule = f"must have loads of as many registers, at most {MOST_REGISTERS}"
+        raise CHECK.malformed("swizzle", rule, [place.shape[1] for place, _ in tables])
+    smem = fitting(rows * cols * size, target, f"a tile of {rows} x {cols}")
+    across = -(-extents[1] // cols)
+    blocks = -(-extents[0] // rows) * across
+    numbers = Numbers()
+    reads, stores = _store(plan, tables[0], extents, size, numbers)
+    loads = [line for number in range(1, len(tables)) for line in _load(plan, tables, number, size, numbers)]
+    what = f"staging of {extents[0]} x {extents[1]} elements of {size} bytes in tiles of {rows} x {cols}"
+    name = f"la_staging_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
+    kind = TYPES[size]
+    parameters = ((f"const {kind}*", "from"), (f"{kind}*", "into"))
+    text = "".join(numbers.tables) + _BODY.format(
+        what=what, smem=plan.smem, told="".join(f"// {each}\n" for each in plan.served), threads=threads, name=name,
+        signature=signature(parameters), across=across, rows=rows, cols=cols, parts=numbers.declared(),
+        reads="".join(f"    {line}\n" for line in reads), stores="".join(f"    {line}\n" for line in stores),
+        loads="".join(f"    {line}\n" for line in loads),
+    )  # fmt: skip
+    kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, parameters)
+    moved = extents[0] * extents[1] * size + blocks * (len(tables) - 1) * threads * registers * size
+    return ArrayKernel(kernel, blocks, what, moved, plan, served=plan.served)
+
+
+def _table(plan: SwizzlePlan, number: int) -> tuple[IntArray, IntArray]:
+    """Tile element (row + rows * column) and shared offset in elements, by thread and register."""
+    layout = plan.accesses[number].layout
+    names = list(layout.in_dims)
+    order = [names.index(name) for name in reversed(names) if name not in ("register", "lane")]
+    order += [names.index("lane"), names.index("register")]
+    shape = list(layout.in_dims.values())
+
+    def arranged(table: IntArray) -> IntArray:
+        return table.reshape(shape, order="F").transpose(*order).reshape(-1, layout.in_dims["register"])
+
+    inner = np.asarray(layout.table(), dtype=np.int64)
+    return arranged(inner), arranged(np.asarray(plan.smem.table(), dtype=np.int64)[inner])
+
+
+def _runs(plan: SwizzlePlan, number: int, offsets: IntArray) -> list[tuple[int, ...]]:
+    """Registers of every instruction in the order of their offsets; a register that repeats another is left out."""
+    served = plan.served[number]
+    count = bank_model(served.target, served.instruction).access_bytes * 8 // plan.element_bits
+    _, first = np.unique(offsets, axis=1, return_index=True)
+    order = sorted(first.tolist(), key=lambda register: int(offsets[0, register]))
+    return [tuple(order[at : at + count]) for at in range(0, len(order), count)]
+
+
+def _store(
+    plan: SwizzlePlan, table: tuple[IntArray, IntArray], extents: tuple[int, int], size: int, numbers: Numbers
+) -> tuple[list[str], list[str]]:
+    rows, cols = plan.smem.in_dims.values()
+    place, offsets = table
+    row, col = place % rows, place // rows
+    reads, stores = list[str](), list[str]()
+    for number, run in enumerate(_runs(plan, 0, offsets)):
+        width = len(run) * size
+        at = numbers.text(offsets[:, run[0]] * size)
+        together = all(
+            (row[:, register] == row[:, run[0]]).all() and (col[:, register] == col[:, run[0]] + step).all()
+            for step, register in enumerate(run)
+        )
+        if together and width >= 4 and extents[1] * size % width == 0 and cols * size % width == 0:
+            kind = VECTORS[width]
+            reads += _place(f"{number}", numbers, row[:, run[0]], col[:, run[0]], extents)
+            source = f"*(const {kind}*)(from + (la_u64)r{number} * {extents[1]}u + c{number})"
+            inside = f"r{number} < {extents[0]}u && c{number} < {extents[1]}u"
+            reads += [f"{kind} a{number}{' = 0u' if width == 4 else ' = {}'};", f"if ({inside}) a{number} = {source};"]
+            stores.append(f"la_shared_store_b{8 * width}({at}, a{number});")
+            continue
+        elements = []
+        for register in run:
+            own = f"{number}_{register}"
+            reads += _place(own, numbers, row[:, register], col[:, register], extents)
+            inside = f"r{own} < {extents[0]}u && c{own} < {extents[1]}u"
+            reads.append(f"const {TYPES[size]} a{own} = {inside} ? from[(la_u64)r{own} * {extents[1]}u + c{own}] : 0;")
+            elements.append(f"a{own}")
+        words = _packed(elements, size)
+        value = words[0] if len(words) == 1 else f"(la_words{len(words)}{{{{{', '.join(words)}}}}})"
+        stores.append(f"la_shared_store_b{8 * width}({at}, {value});")
+    return reads, stores
+
+
+def _place(own: str, numbers: Numbers, row: IntArray, col: IntArray, extents: tuple[int, int]) -> list[str]:  # noqa: ARG001
+    return [f"const la_u32 r{own} = row0 + {numbers.text(row)}, c{own} = col0 + {numbers.text(col)};"]
+
+
+def _packed(elements: Sequence[str], size: int) -> list[str]:
+    """Words that hold elements, the first lowest; one narrow element is its own word."""
+    if size == 8:
+        return [word for one in elements for word in (f"(la_u32){one}", f"(la_u32)({one} >> 32)")]
+    per_word = 4 // size
+    return [
+        " | ".join(
+            f"(la_u32){one} << {8 * size * part}" if part else f"(la_u32){one}"
+            for part, one in enumerate(elements[first : first + per_word])
+        )
+        for first in range(0, len(elements), per_word)
+    ]
+
+
+def _load(
+    plan: SwizzlePlan, tables: Sequence[tuple[IntArray, IntArray]], number: int, size: int, numbers: Numbers
+) -> list[str]:
+    offsets = tables[number][1]
+    threads, registers = offsets.shape
+    accesses = len(tables) - 1
+    lines = ["", f"// Registers of access {number}."]
+    first = f"((la_u64)blockIdx.x * {accesses}u + {number - 1}u) * {threads * registers}u + t * {registers}u"
+    lines.append(f"{TYPES[size]}* held{number} = into + {first};")
+    same: dict[bytes, list[int]] = {offsets[:, register].tobytes(): [] for register in range(registers)}
+    for register in range(registers):
+        same[offsets[:, register].tobytes()].append(register)
+    for index, run in enumerate(_runs(plan, number, offsets)):
+        width, value = len(run) * size, f"b{number}_{index}"
+        kind = VECTORS.get(width, "la_u32")
+        lines.append(f"const {kind} {value} = la_shared_load_b{8 * width}({numbers.text(offsets[:, run[0]] * size)});")
+        words = fields(max(1, width // 4), value)
+        for place, register in enumerate(run):
+            if size == 8:
+                taken = f"(la_u64){words[2 * place + 1]} << 32 | {words[2 * place]}"
+            else:
+                word, shift = words[place * size // 4], 8 * (place * size % 4)
+                taken = f"({TYPES[size]})({word} >> {shift})" if shift else f"({TYPES[size]}){word}"
+            lines += [f"held{number}[{copy}] = {taken};" for copy in same[offsets[:, register].tobytes()]]
+    return lines
