@@ -11,7 +11,7 @@ References: arXiv 2505.23819, section on conversions; here for any maps over F2,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -167,32 +167,58 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
         made += _inside(asked, moved, wanted)
     if mechanism in (None, "shared", "matrices"):
         made += _shared(asked, source, wanted, moved, made if mechanism is None else [])
+    if moved.local and mechanism in (None, "shuffles"):
+        made = _exchanged(asked, moved, made)
     return made
 
 
 def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[_Made]:
-    """Plans that keep elements in their warps."""
-    found = [(steps, least) for steps, least in inside(moved, wanted, asked.element_bits)]
-    size = asked.source.registers * asked.source.lanes * asked.source.warps
-    bijective = moved.forced and len(moved.columns) == size.bit_length() - 1
-    if bijective and asked.source.registers >= asked.natural and matrix.rank(moved.columns) == len(moved.columns):
-        table = matrix.table(moved.columns, moved.constant)
-        shape = (asked.source.warps, asked.source.lanes, asked.source.registers)
-        plan = exchanges(table.reshape(shape), min(asked.element_bits, WORD_BITS))
-        if plan is not None:
-            found.append((_flattened(plan, asked.natural), False))
-    made = []
-    fewest = min((counted(steps, asked.source, asked.element_bits, asked.costs).shuffles for steps, least in found
-                  if least), default=None)  # fmt: skip
-    for steps, _ in found:
-        cost = counted(steps, asked.source, asked.element_bits, asked.costs)
-        name = "shuffles" if cost.shuffles else "registers"
-        because = "every element stays in its warp" if cost.shuffles else "every element is in its thread"
-        made.append(asked.alternative(name, steps, because, cost.shuffles == fewest))
+    """Plans that keep elements in their warps, the cheapest of each mechanism."""
     best: dict[str, _Made] = {}
-    for each in sorted(made, key=_cycles):
-        best.setdefault(each.alternative.mechanism, each)
-    return list(best.values())
+    fewest: int | None = None
+    for steps, least in inside(moved, wanted, asked.element_bits):
+        made = asked.alternative("shuffles", steps, "every element stays in its warp")
+        cost = made.alternative.cost
+        if cost is None:
+            continue
+        fewest = cost.shuffles if least else fewest
+        if not cost.shuffles:
+            changed = replace(made.alternative, mechanism="registers", because="every element is in its thread")
+            made = replace(made, alternative=changed)
+        name = made.alternative.mechanism
+        if name not in best or _cycles(made) < _cycles(best[name]):
+            best[name] = made
+    return [replace(made, least=made.alternative.cost is not None and made.alternative.cost.shuffles == fewest)
+            for made in best.values()]  # fmt: skip
+
+
+def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Made]:
+    """The plans, with exchanges of bits for shuffles where those are cheaper.
+
+    Exchanges have no fewer shuffles than the least, and three selects for every two words; where this alone costs more
+    than what is found they are not made.
+    """
+    size = asked.source.registers * asked.source.lanes * asked.source.warps
+    bijective = moved.forced and 1 << len(moved.columns) == size and matrix.rank(moved.columns) == len(moved.columns)
+    now = next((each for each in made if each.alternative.mechanism == "shuffles"), None)
+    if not bijective or now is None or now.alternative.cost is None or asked.source.registers < asked.natural:
+        return made
+    words, costs = asked.source.registers // asked.natural, asked.costs
+    selects = min(now.alternative.cost.selects, words * 3 // 2)
+    fewest = now.alternative.cost.shuffles if now.least else words // 2
+    bound = (fewest * costs.shuffle + selects * costs.select) * asked.source.warps + costs.shuffle_latency
+    if bound >= min(map(_cycles, made)) and not asked.exhaustive:
+        return made
+    table = matrix.table(moved.columns, moved.constant)
+    shape = (asked.source.warps, asked.source.lanes, asked.source.registers)
+    plan = exchanges(table.reshape(shape), min(asked.element_bits, WORD_BITS))
+    if plan is None:
+        return made
+    other = asked.alternative("shuffles", _flattened(plan, asked.natural), "every element stays in its warp")
+    if other.alternative.cost is None or _cycles(other) >= _cycles(now):
+        return made
+    least = now.least and other.alternative.cost.shuffles == now.alternative.cost.shuffles
+    return [replace(other, least=least) if each is now else each for each in made]
 
 
 def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:

@@ -24,6 +24,8 @@ from layoutalg.proofs.conversion_steps import Read, Step, Take
 from layoutalg.synth.exchange import choices
 
 WORD_BITS = 32
+FEW = 4
+"""Bits of the number of a word up to which a second form of a plan is worth its making."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def inside(moved: Fetched, wanted: Places, element_bits: int) -> list[tuple[tupl
         made = _rounds(moved, wanted, split, staying, natural)
         if made is not None and made not in found:
             found.append(made)
+        if found and len(split.words) > FEW:
+            break
     return found
 
 

@@ -108,12 +108,12 @@ def _able(one: Places, other: Places) -> tuple[int, ...]:
     """A basis of registers of both that lanes and warps of either do not touch, those to number passes last."""
     common = matrix.intersection(one.registers, other.registers)
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
-    basis = list(matrix.image_basis(moving))
+    basis = matrix.image_basis(moving)
     chosen = []
     plain = [column for column in one.registers if column and not matrix.remainder(common, column)]
     for vector in (*plain, *common):
-        if matrix.rank([*basis, vector]) > len(basis):
-            basis.append(vector)
+        if matrix.remainder(basis, vector):
+            basis = matrix.image_basis([*basis, vector])
             chosen.append(vector)
     return tuple(vector for vector in chosen if matrix.remainder(common, vector) == 0)
 
@@ -131,13 +131,15 @@ def _split(one: Places, other: Places, numbers: Sequence[int], size: int) -> _Pa
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
     units = [1 << bit for bit in range(size)]
     outside = list(numbers)
-    rank = len(outside)
+    inside = matrix.image_basis(moving)
     basis: list[int] = []
-    plain = [unit for unit in units if matrix.rank([*moving, unit]) == matrix.rank(moving)]
-    for vector in (*plain, *moving, *units):
-        if matrix.rank([*outside, *basis, vector]) > rank:
+    chain = matrix.image_basis(outside)
+    for vector in (*(unit for unit in units if not matrix.remainder(inside, unit)), *inside, *units):
+        if matrix.remainder(chain, vector):
             basis.append(vector)
-            rank += 1
+            chain = matrix.image_basis([*chain, vector])
+            if len(chain) == size:
+                break
     basis.sort()
     return _Passes(matrix.inverse([*basis, *outside]), len(basis))
 
