@@ -35,6 +35,7 @@ def bit_addresses(
     tile: Sequence[int] | None = None,
     lanes: Sequence[str] | None = None,
     warps: Sequence[str] | None = None,
+    wave: int = LANES,
 ) -> IntArray:
     """Return the bit address of every register: int64[warp, lane, register].
 
@@ -45,6 +46,7 @@ def bit_addresses(
         tile: As in ``layoutalg.banks``.
         lanes: As in ``layoutalg.banks``.
         warps: As in ``layoutalg.banks``.
+        wave: Lanes of a warp or wave.
 
     Raises: MalformedError: LA713, and those of the shared layout.
 
@@ -52,7 +54,7 @@ def bit_addresses(
         >>> bit_addresses("(32,4):(4,1)", "(128):(1)", 32)[0, 1].tolist()
         [128, 160, 192, 224]
     """
-    values, extents = read_registers(registers, lanes, warps)
+    values, extents = read_registers(registers, lanes, warps, wave)
     if shared is None:
         if len(values) > 1 or extents is not None:
             raise CHECK.malformed("shared", "must be a layout where registers hold tile coordinates", shared)
@@ -66,7 +68,10 @@ def bit_addresses(
 
 
 def read_registers(
-    registers: object, lanes: Sequence[str] | None = None, warps: Sequence[str] | None = None
+    registers: object,
+    lanes: Sequence[str] | None = None,
+    warps: Sequence[str] | None = None,
+    wave: int = LANES,
 ) -> tuple[list[IntArray], tuple[int, ...] | None]:
     """Return each output of a layout of registers as int64[warp, lane, register], and the extents of the tile.
 
@@ -74,6 +79,7 @@ def read_registers(
         registers: As in ``layoutalg.banks``.
         lanes: As in ``layoutalg.banks``.
         warps: As in ``layoutalg.banks``.
+        wave: Lanes of a warp or wave.
 
     Returns:
         One array per tile dimension, or one of flat coordinates; the extents where the layout knows them.
@@ -86,10 +92,10 @@ def read_registers(
     if layout.size > MAX_ADDRESSES:
         raise CHECK.malformed("registers", f"must have at most {MAX_ADDRESSES} values", layout.size)
     if not isinstance(layout, CuteLayout | ComposedLayout):
-        return _by_axes(layout, lanes, warps)
+        return _by_axes(layout, lanes, warps, wave)
     if lanes is not None or warps is not None:
         raise CHECK.malformed("lanes", "must be None for a thread-value layout", lanes or warps)
-    return [_thread_value(layout)], None
+    return [_thread_value(layout, wave)], None
 
 
 def tile_elements(
@@ -114,18 +120,18 @@ def tile_elements(
     return np.asarray(np.ravel_multi_index(tuple(values), tile, order="F"), dtype=np.int64)
 
 
-def _thread_value(layout: Any) -> IntArray:
+def _thread_value(layout: Any, wave: int) -> IntArray:
     """Return a (thread, value) layout as int64[warp, lane, value]."""
     extents = cute_extents(layout)
-    if len(extents) != 2 or extents[0] % LANES:
-        rule = f"must be (thread, value) with a multiple of {LANES} threads, or name its axes register, lane and warp"
+    if len(extents) != 2 or extents[0] % wave:
+        rule = f"must be (thread, value) with a multiple of {wave} threads, or name its axes register, lane and warp"
         raise CHECK.malformed("registers", rule, extents)
     table = np.asarray(layout.table(), dtype=np.int64).reshape(extents, order="F")
-    return table.reshape(extents[0] // LANES, LANES, extents[1])
+    return table.reshape(extents[0] // wave, wave, extents[1])
 
 
 def _by_axes(
-    layout: Any, lanes: Sequence[str] | None, warps: Sequence[str] | None
+    layout: Any, lanes: Sequence[str] | None, warps: Sequence[str] | None, wave: int
 ) -> tuple[list[IntArray], tuple[int, ...] | None]:
     """Return each output as int64[warp, lane, register], and the extents of the tile; None for one unnamed output."""
     inputs = layout.in_dims
@@ -143,10 +149,10 @@ def _by_axes(
     if set(rest) & {*lane_axes} or set(lane_axes) & set(warp_axes):
         raise CHECK.malformed("lanes", "must not share axes with warps", lanes)
     threads = math.prod(inputs[name] for name in lane_axes)
-    if threads != LANES and not (lane_axes == ("thread",) and threads % LANES == 0):
-        raise CHECK.malformed("registers", f"must have {LANES} lanes", threads)
+    if threads != wave and not (lane_axes == ("thread",) and threads % wave == 0):
+        raise CHECK.malformed("registers", f"must have {wave} lanes", threads)
     order = [list(inputs).index(name) for name in (*lane_axes, *warp_axes, *rest)]
-    shape = (LANES, threads // LANES * math.prod(inputs[name] for name in warp_axes), -1)
+    shape = (wave, threads // wave * math.prod(inputs[name] for name in warp_axes), -1)
 
     def arranged(column: IntArray) -> IntArray:
         box = np.asarray(column, dtype=np.int64).reshape(list(inputs.values()), order="F")

@@ -1,6 +1,6 @@
 """How the banks of shared memory serve one instruction of one target: the same questions for NVIDIA and AMD.
 
-Main definitions: ``BankModel``, ``bank_model``, ``Phase``.
+Main definitions: ``BankModel``, ``bank_model``, ``disputed_models``, ``Phase``.
 
 Main statements: lanes are served in groups, one group (phase) after the other; within a group, lanes that touch one
 word are served together and different words of one bank take turns, so a group takes as many turns as its busiest bank
@@ -25,7 +25,8 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets import banks
-from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES, Offsets, checked_offsets
+from layoutalg.targets.lds_rules import DISPUTED, WAVES, LdsRule
+from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES, Offsets
 from layoutalg.targets.registry import lookup
 
 CHECK = Checker("LA905", "this is not an access of shared memory")
@@ -86,10 +87,9 @@ class BankModel:
         checked_kinds(self, "LA905")
 
     def __str__(self) -> str:
-        return (
-            f"{self.operation} of {self.target}: {self.access_bytes} bytes a lane, {len(self.groups)} groups of "
-            f"{len(self.groups[0])} lanes, {self.banks} banks ({self.evidence})"
-        )
+        size = f"{self.access_bytes} byte{'s' if self.access_bytes > 1 else ''}"
+        groups = f"{len(self.groups)} group{'s' if len(self.groups) > 1 else ''} of {len(self.groups[0])} lanes"
+        return f"{self.operation} of {self.target}: {size} a lane, {groups}, {self.banks} banks ({self.evidence})"
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -102,8 +102,13 @@ class BankModel:
                 reached |= {other ^ found[-1] for other in reached}
         return tuple(found)
 
-    def _joined(self, offsets: Offsets) -> tuple[tuple[int, ...], ...]:
-        """The groups for these addresses."""
+    @property
+    def grain_bytes(self) -> int:
+        """What divides every address: the bytes of an address, and 4 where those are 12."""
+        return WORD_BYTES if self.access_bytes == 12 else self.access_bytes
+
+    def joined(self, offsets: Offsets) -> tuple[tuple[int, ...], ...]:
+        """Return the groups for these addresses, one or None for each lane."""
         if not any(_shared(offsets, step) for step in self.joins):
             return self.groups
         return tuple(sum(self.groups[first : first + 2], ()) for first in range(0, len(self.groups), 2))
@@ -116,10 +121,9 @@ class BankModel:
 
         Raises: MalformedError: LA709.
         """
-        grain = WORD_BYTES if self.access_bytes == 12 else self.access_bytes
-        offsets = checked_offsets(byte_addresses, grain, (self.lanes,), "byte_addresses")
+        offsets = banks.offsets_of(self.target, self.operation, byte_addresses, self.grain_bytes, self.lanes)
         found = []
-        for group in self._joined(offsets):
+        for group in self.joined(offsets):
             touched: list[dict[int, int]] = [{} for _ in range(self.banks)]
             active = [(lane, offset) for lane in group if (offset := offsets[lane]) is not None]
             for lane, offset in active:
@@ -178,25 +182,36 @@ class BankModel:
         for (name, count), first in zip(access.in_axes, _starts(access), strict=True):
             columns[name] = list(access.columns[first : first + count])
         lane = [bits * column for column in columns.get("lane", ())]  # bits are a power of two: a shift
-        if bits & (bits - 1) or any(column % (8 * self._grain) for column in (*lane, bits * access.constant)):
-            rule = f"must be multiples of {self._grain} bytes, of elements with a power of two of bits"
+        grain = self.grain_bytes
+        if bits & (bits - 1) or any(column % (8 * grain) for column in (*lane, bits * access.constant)):
+            rule = f"must be multiples of {grain} bytes, of elements with a power of two of bits"
             raise CHECK.malformed("access", rule, f"{bits}-bit elements at {lane}")
+        return self.ranks([column >> 3 for column in lane], bits * access.constant >> 3)[0]
+
+    def ranks(self, lanes: Sequence[int], start: int = 0) -> tuple[int, int]:
+        """Return the turns, and the turns without conflicts, where lane numbers go to bytes linearly over F2.
+
+        Args:
+            lanes: The byte that each bit of the lane number contributes, multiples of ``grain_bytes``.
+            start: The byte of lane 0.
+
+        Example:
+            >>> bank_model("gfx942", "ds_read_b128").ranks([128 << bit for bit in range(6)])
+            (64, 8)
+        """
         if self.access_bytes == 12:  # three words of one lane do not span a space
-            start = bits * access.constant
-            return self.turns([(start ^ matrix.apply(lane, number)) >> 3 for number in range(self.lanes)])
-        images = [matrix.apply(lane, step) >> 3 for step in self.space]
-        joined = any(lane[bit] == 0 for bit in range(len(lane)) if 1 << bit in self.joins)
-        if joined:
-            images.append(matrix.apply(lane, _next_group(self)) >> 3)
+            offsets = [start ^ matrix.apply(lanes, number) for number in range(self.lanes)]
+            return self.turns(offsets), self.ideal(offsets)
+        images = [matrix.apply(lanes, step) for step in self.space]
+        joined = any(lanes[bit] == 0 for bit in range(len(lanes)) if 1 << bit in self.joins)
+        if joined and len(self.groups) > 1:
+            images.append(matrix.apply(lanes, _next_group(self)))
         inner = [1 << bit for bit in range(2, self.access_bytes.bit_length() - 1)]
         words = [image >> 2 for image in (*inner, *images)]
-        mask = self.banks - 1
-        degree = 1 << matrix.rank(words) - matrix.rank([word & mask for word in words])
-        return (len(self.groups) >> joined) * degree
-
-    @property
-    def _grain(self) -> int:
-        return WORD_BYTES if self.access_bytes == 12 else self.access_bytes
+        rank = matrix.rank(words)
+        groups = -(-len(self.groups) >> joined)
+        degree = 1 << rank - matrix.rank([word & self.banks - 1 for word in words])
+        return groups * degree, groups * -(-(1 << rank) // self.banks)
 
 
 def _starts(access: LinearLayout) -> list[int]:
@@ -234,15 +249,29 @@ def _nvidia(target: str, operation: str) -> BankModel:
 
 @lru_cache(maxsize=256)
 def _model(target: str, operation: str) -> BankModel:
-    found = lookup(target)
-    if found.vendor == "nvidia":
+    if target not in WAVES:
+        found = lookup(target)
         access = banks.nvidia_access(operation)
         if not found.measured and (access.matrices or access.bits > 32):
             because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
             raise banks.unknown(target, operation, because)
         return _nvidia(target, operation)
-    rule = banks.lds_rule(target, operation)
+    return _amd(target, banks.lds_text(target, operation), banks.lds_rule(target, operation))
+
+
+def _amd(target: str, operation: str, rule: LdsRule) -> BankModel:
     return BankModel(target, operation, rule.lanes, rule.banks, rule.access_bytes, rule.phases, (), rule.evidence)
+
+
+def disputed_models(target: str, operation: str) -> tuple[tuple[str, BankModel], ...]:
+    """Return what each source says where sources disagree on an instruction of AMD; () where they do not.
+
+    Example:
+        >>> [(says, model.banks) for says, model in disputed_models("gfx950", "ds_read_b32")]
+        [('64 banks serve the whole wave (guide)', 64), ('32 banks serve 32 lanes at a time (rocRoller)', 32)]
+    """
+    sides = DISPUTED.get((target, operation), ())
+    return tuple((says, _amd(target, operation, rule)) for says, rule in sides)
 
 
 def bank_model(target: str, operation: str) -> BankModel:
@@ -250,7 +279,8 @@ def bank_model(target: str, operation: str) -> BankModel:
 
     Args:
         target: ``"sm_90a"``, ``"gfx942"``, ...
-        operation: The instruction's own name: ``"ld.shared.v4.b32"``, ``"ldmatrix.x4"``, ``"ds_read_b128"``, ...
+        operation: The instruction's own name: ``"ld.shared.v4.b32"``, ``"ldmatrix.x4"``, ``"ds_read_b128"``, ...;
+            ``"ds_read2_b64"`` has 128 addresses, the wave's first ones and then its second ones.
 
     Raises: MalformedError: LA340, LA709. RepresentabilityError: LA712, where nobody published the groups.
 

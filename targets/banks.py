@@ -1,29 +1,37 @@
 """Shared-memory banks by target and instruction: how many turns one access of a warp or wave takes.
 
-Main definitions: ``turns``, ``Access``, ``nvidia_access``, ``AMD_RULES``.
+Main definitions: ``turns``, ``Access``, ``nvidia_access``, ``lds_rule``.
 
 Main statements: within a phase, lanes that touch the same word are served together and different words of one bank take
 turns; phases follow each other. What differs between targets and instructions is which lanes form a phase and how many
 banks there are. An instruction whose phases nobody published is refused, and so is one on which sources disagree.
 
-References: NVIDIA: see ``nvidia.banks``, measured on an H200. AMD: nod-ai/amd-shark-ai, kernel optimisation guide and
-empirical LDS notes (MI300X, MI350X, W7900, RX 9070 XT); HazyResearch/HipKittens, phases of gfx950 by pairwise counters;
-composable kernel, LDS bank conflicts (``ds_write_b128`` of gfx942); Triton pull request 11365 (gfx1201). No AMD device
-was measured for this package.
+References: NVIDIA: see ``nvidia.banks``, measured on an H200. AMD: see ``lds_rules``, by others; no AMD device was
+measured for this package.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy.typing as npt
 
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
+from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.lds_rules import (
+    AMD_RULES,
+    DISPUTED,
+    PAIRED_RULES,
+    WAVES,
+    LdsRule,
+    known_names,
+    lds_name,
+    unpublished,
+)
 from layoutalg.targets.nvidia import banks
 from layoutalg.targets.nvidia.accesses import FORMS, VECTOR_RULE, vector_name
 from layoutalg.targets.registry import TARGETS
@@ -31,6 +39,7 @@ from layoutalg.targets.registry import TARGETS
 _MATRIX = re.compile(
     r"(ld|st)matrix(?:\.sync)?(?:\.aligned)?(?:\.m8n8)?\.x([124])(\.trans)?(?:\.shared(?:::cta)?)?(?:\.b16)?"
 )
+__all__ = ["AMD_RULES", "Access", "LdsRule", "lds_rule", "nvidia_access", "turns", "unknown"]
 _NAMES = "ld.shared.b32, ld.shared.v4.b32, st.shared.v2.b32, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x2, ..."
 
 
@@ -57,58 +66,6 @@ class Access:
     def addresses(self) -> int:
         """How many lanes supply an address."""
         return 8 * self.matrices or banks.LANES
-
-
-@dataclass(frozen=True, slots=True)
-class LdsRule:
-    """How LDS serves one instruction of AMD.
-
-    Args:
-        lanes: Lanes of a wave.
-        banks: Banks of 4 bytes.
-        access_bytes: Bytes of a lane.
-        phases: Lanes that are served together.
-        evidence: ``"measured"`` or ``"documented"``, by the sources above.
-    """
-
-    lanes: int
-    banks: int
-    access_bytes: int
-    phases: tuple[tuple[int, ...], ...]
-    evidence: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
-
-def _lanes(text: str, wave: int) -> tuple[tuple[int, ...], ...]:
-    """Read phases of 32 lanes, ``"0-3 20-23 / 4-7 16-19"``; a wave of 64 has them twice."""
-    half = []
-    for phase in text.split("/"):
-        spans = [tuple(map(int, span.split("-"))) for span in phase.split()]
-        half.append(tuple(lane for first, last in spans for lane in range(first, last + 1)))
-    return tuple(tuple(base + lane for lane in phase) for base in range(0, wave, 32) for phase in half)
-
-
-_PAIRED = "0-3 20-23 / 4-7 16-19 / 8-11 28-31 / 12-15 24-27"
-_EIGHTS = "0-7 / 8-15 / 16-23 / 24-31"
-AMD_RULES: Mapping[tuple[str, str], LdsRule] = MappingProxyType(
-    {
-        ("gfx942", "ds_read_b32"): LdsRule(64, 32, 4, _lanes("0-31", 64), "measured"),
-        ("gfx942", "ds_read_b64"): LdsRule(64, 32, 8, _lanes("0-15 / 16-31", 64), "measured"),
-        ("gfx942", "ds_read_b128"): LdsRule(64, 32, 16, _lanes(_PAIRED, 64), "measured"),
-        ("gfx942", "ds_write_b128"): LdsRule(64, 32, 16, _lanes(_EIGHTS, 64), "documented"),
-        ("gfx950", "ds_read_b64"): LdsRule(64, 64, 8, _lanes("0-31", 64), "measured"),
-        ("gfx950", "ds_read_b96"): LdsRule(64, 32, 12, _lanes(_PAIRED, 64), "measured"),
-        ("gfx950", "ds_read_b128"): LdsRule(64, 64, 16, _lanes("0-3 12-15 20-27 / 4-11 16-19 28-31", 64), "measured"),
-        ("gfx950", "ds_write_b64"): LdsRule(64, 32, 8, _lanes("0-15 / 16-31", 64), "measured"),
-        ("gfx1100", "ds_read_b32"): LdsRule(32, 32, 4, _lanes("0-31", 32), "measured"),
-        ("gfx1100", "ds_read_b64"): LdsRule(32, 32, 8, _lanes("0-15 / 16-31", 32), "measured"),
-        ("gfx1100", "ds_read_b128"): LdsRule(32, 32, 16, _lanes(_PAIRED, 32), "measured"),
-        ("gfx1201", "ds_read_b128"): LdsRule(32, 32, 16, _lanes(_EIGHTS, 32), "measured"),
-    }
-)
-"""By target and instruction: what sources measured or the vendor documents."""
 
 
 def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
@@ -143,7 +100,8 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
     if hasattr(byte_addresses, "__len__") and len(byte_addresses) != access.addresses:
         rule = f"must hold {access.addresses} integers for {operation}, None where a lane is inactive"
         raise banks.malformed("byte_addresses", rule, f"{len(byte_addresses)} entries")
-    return banks.wavefronts(byte_addresses, access.bits, access.kind)
+    offsets = offsets_of(target, operation, byte_addresses, access.bits // 8, access.addresses)
+    return banks.wavefronts(offsets, access.bits, access.kind)
 
 
 def nvidia_access(operation: object) -> Access:
@@ -167,22 +125,46 @@ def nvidia_access(operation: object) -> Access:
 
 
 def lds_rule(target: str, operation: object) -> LdsRule:
-    """Return how LDS serves an instruction.
+    """Return how LDS serves an instruction, the older and the newer name (``ds_load_b64``) alike.
 
-    Raises: RepresentabilityError: LA712.
+    Raises: MalformedError: LA709. RepresentabilityError: LA712.
+
+    Example:
+        >>> lds_rule("gfx950", "ds_read_b64").banks, lds_rule("gfx942", "ds_read2_b64").lanes
+        (64, 128)
     """
-    rule = AMD_RULES.get((target, operation)) if isinstance(operation, str) else None
+    name = lds_text(target, operation)
+    rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
     if rule is None:
-        known = ", ".join(f"{name} {instruction}" for name, instruction in AMD_RULES)
-        because = f"its phases are not published, or sources disagree on them; known are {known}"
-        raise unknown(target, operation, because)
+        known = ", ".join(known_names(target)) or "none"
+        raise unknown(target, name, f"{unpublished(target, name)}; known of {target}: {known}")
     return rule
 
 
+def lds_text(target: str, operation: object) -> str:
+    """Return the name of an LDS instruction.
+
+    Raises: MalformedError: LA709.
+    """
+    name = lds_name(operation)
+    if name is None:
+        known = ", ".join(known_names(target if target in WAVES else "gfx942") or known_names("gfx942"))
+        rule = f"must be an LDS instruction of 32, 64, 96 or 128 bits a lane ({known}, ...)"
+        raise banks.malformed("operation", rule, operation)
+    return name
+
+
 def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:
-    rule = lds_rule(target, operation)
+    name = lds_text(target, operation)
+    if sides := DISPUTED.get((target, name)):
+        both = "; ".join(f"{words}: {_taken(target, name, rule, byte_addresses)} turns" for words, rule in sides)
+        raise unknown(target, name, f"{unpublished(target, name)}. Here {both}")
+    return _taken(target, name, lds_rule(target, name), byte_addresses)
+
+
+def _taken(target: str, name: str, rule: LdsRule, byte_addresses: object) -> int:
     grain = 4 if rule.access_bytes == 12 else rule.access_bytes
-    offsets = banks.checked_offsets(byte_addresses, grain, (rule.lanes,), "byte_addresses")
+    offsets = offsets_of(target, name, byte_addresses, grain, rule.lanes)
     total = 0
     for phase in rule.phases:
         starts = [offset // 4 for lane in phase if (offset := offsets[lane]) is not None]
@@ -192,6 +174,56 @@ def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:
             busy[word % rule.banks] += 1
         total += max(busy)
     return total
+
+
+_SMALLER = {16: ("ds_{0}2_b64", "ds_{0}_b64", "ds_{0}_b96", "ds_{0}_b32"), 8: ("ds_{0}_b32",)}
+_PTX = {16: ("v2.b32", "b32"), 8: ("b32",), 4: ("b16", "b8"), 2: ("b8",)}
+_TAKES = {"v2.b32": 8, "b32": 4, "b16": 2, "b8": 1}
+
+
+def offsets_of(target: str, operation: str, byte_addresses: object, grain: int, lanes: int) -> banks.Offsets:
+    """Return the addresses of all lanes, None for an inactive one.
+
+    Raises: MalformedError: LA709, with narrower instructions that take the same addresses.
+
+    Example:
+        >>> offsets_of("gfx942", "ds_read_b128", [8 * lane for lane in range(64)], 16, 64)
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA709 this is not a shared-memory access of a warp
+          in     byte_addresses
+          since  byte_addresses must be non-negative multiples of 16 below 2**62, not 8 in lane 1
+          at     actual=8 in lane 1
+          try    use ds_read2_b64: ds_read_b128 needs multiples of 16 bytes, it takes 8
+          try    use ds_read_b64: ds_read_b128 needs multiples of 16 bytes, it takes 8
+    """
+    try:
+        return banks.checked_offsets(byte_addresses, grain, (lanes,), "byte_addresses")
+    except MalformedError as error:
+        repairs = []
+        for name, takes in _narrower(target, operation, grain):
+            try:
+                banks.checked_offsets(byte_addresses, takes, (lanes,), "byte_addresses")
+            except MalformedError:
+                continue
+            said = f"{operation} needs multiples of {grain} bytes, it takes {takes}"
+            repairs.append(Repair(f"use {name}", said))
+        told = error.diagnostic
+        raise MalformedError(dataclasses.replace(told, repairs=tuple(repairs[:2]))) from None
+
+
+def _narrower(target: str, operation: str, grain: int) -> Iterator[tuple[str, int]]:
+    """Yield instructions of the same direction that need less, whose banks are known, with what divides addresses."""
+    if target in WAVES:
+        direction = "write" if "write" in operation else "read"
+        for pattern in _SMALLER.get(grain, ()):
+            name = pattern.format(direction)
+            rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
+            if rule is not None:
+                yield name, 4 if rule.access_bytes == 12 else rule.access_bytes
+    elif operation.startswith(("ld.", "st.")):
+        for vector in _PTX.get(grain, ()):
+            if TARGETS[target].measured or _TAKES[vector] <= banks.WORD_BYTES:
+                yield f"{operation[:2]}.shared.{vector}", _TAKES[vector]
 
 
 def unknown(target: str, operation: object, because: str) -> RepresentabilityError:

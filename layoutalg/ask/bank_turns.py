@@ -1,38 +1,50 @@
-"""Bank turns of reading or writing a tile in shared memory from the registers of warps.
+"""Bank turns of reading or writing a tile in shared memory from the registers of warps or waves.
 
 Main definitions: ``banks``, ``BankReport``, ``BankAccess``.
 
-Main statements: registers may be taken in any order, so an instruction of v elements exists exactly where each register
-lies, in every lane alike, at one place of an aligned run of v registers; these runs are then unique. ``ldmatrix`` and
-``stmatrix`` move a matrix of eight 16-byte rows where the registers of lane 4 g + q are word q of row g, transposed
-(16-bit elements): element g of the rows 2 q and 2 q + 1. Turns are those of ``targets.nvidia.banks.wavefronts`` for the
-addresses of each instruction.
+Main statements: which instructions move the registers is said in ``ask.bank_moves``; their turns are those of
+``targets.bank_model``, counted by ranks where an instruction's addresses are linear over F2 in the lane, by residues
+where they are strided, else by enumeration. Instructions whose addresses differ by a shift of whole words, or by an xor
+of whole accesses, take equally many turns, for either moves words to words and banks to banks: one of them is counted.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from layoutalg import f2
+from layoutalg.ask.bank_moves import Move, moves
+from layoutalg.draw.banks import draw_phases, phases_text, spans
+from layoutalg.draw.canvas import Canvas
+from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.kinds import checked_kinds
-from layoutalg.ground.picture import Shown
+from layoutalg.ground.picture import Drawable, Shown
+from layoutalg.ground.recognize import Departure, linear
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.register_map import CHECK, IntArray, bit_addresses
-from layoutalg.targets.banks import Access, nvidia_access
-from layoutalg.targets.nvidia.banks import ACCESS_BITS, BANKS, WORD_BYTES, crowd, wavefronts
+from layoutalg.targets.bank_counts import ENGINES, Counted, counted
+from layoutalg.targets.bank_model import BankModel, Phase, bank_model, disputed_models
+from layoutalg.targets.banks import unknown
+from layoutalg.targets.lds_rules import WAVES
+from layoutalg.targets.nvidia.banks import LANES, WORD_BYTES
+from layoutalg.targets.registry import lookup
 
-KINDS = ("load", "store", "ldmatrix", "stmatrix", "ldmatrix.trans", "stmatrix.trans")
 SCHEMA = "layoutalg/banks/1"
-_ROW_BYTES = 16
+_PHASES = 4
+"""Phases that ``why`` tells."""
 
 
 @dataclass(frozen=True, slots=True)
 class BankAccess(Shown):
-    """One instruction of one warp.
+    """One instruction of one warp or wave.
 
     Args:
-        instruction: Its name in PTX.
+        instruction: Its name.
         warp: Number of the warp.
         registers: The registers that it moves, in the order of their addresses.
         addresses_bytes: Byte address of each lane.
@@ -69,7 +81,7 @@ class BankAccess(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class BankReport(Shown):
+class BankReport(Drawable):
     """What the banks make of an access.
 
     Args:
@@ -78,6 +90,12 @@ class BankReport(Shown):
         turns: Their turns together.
         ideal: Their turns where no bank is busier than it must be.
         worst: The instruction with the most turns above its ideal, the first of equals.
+        target: The target.
+        evidence: ``"measured"``, ``"documented"``, or ``"disputed"`` where sources disagree on the groups and yet agree
+            on these turns.
+        engines: How many instructions were counted by which engine: ranks, residues, enumeration.
+        notes: What is to be said of the choice of the instruction, or of what the sources say.
+        asked: The arguments of the question; what ``certificates`` asks again.
     """
 
     instruction: str
@@ -85,6 +103,11 @@ class BankReport(Shown):
     turns: int
     ideal: int
     worst: BankAccess
+    target: str = "sm_90a"
+    evidence: str = "measured"
+    engines: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+    asked: tuple[object, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
@@ -99,6 +122,90 @@ class BankReport(Shown):
         """Whether there is no turn above the ideal."""
         return not self.conflicts
 
+    @property
+    def engine(self) -> str:
+        """Which engines counted, the one of most instructions first."""
+        return ", ".join(name for name, _ in sorted(self.engines, key=lambda each: -each[1]))
+
+    @property
+    def model(self) -> BankModel:
+        """How the banks serve the worst instruction; where sources disagree, by the first of them."""
+        sides = disputed_models(self.target, self.worst.instruction)
+        return sides[0][1] if sides else bank_model(self.target, self.worst.instruction)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """What the banks make of every group of lanes of the worst instruction, one after the other."""
+        return self.model.phases(self.worst.addresses_bytes)
+
+    @property
+    def step(self) -> int | None:
+        """A step between lanes of one group that stays in the bank and changes the word, whatever the lane.
+
+        None where there is none, or the worst instruction's addresses are not linear over F2.
+        """
+        return _step(self.model, self.worst.addresses_bytes)
+
+    @property
+    def why(self) -> str:
+        """Which lanes meet in which bank, phase by phase of the worst instruction, in words."""
+        model, phases = self.model, self.phases
+        lines = [str(model)]
+        crowded = [(place, phase) for place, phase in enumerate(phases) if phase.turns > phase.least]
+        if not crowded:
+            lines.append(f"in each of its {len(phases)} phases no bank has more words than it must")
+        else:
+            where = f"warp {self.worst.warp}, registers {list(self.worst.registers)}"
+            lines.append(f"{where}: conflicts in {len(crowded)} of {len(phases)} phases")
+        for place, phase in crowded[:_PHASES]:
+            met = ", ".join(f"{lane}:{word}" for lane, word in phase.busy[:8])
+            more = ", ..." if len(phase.busy) > 8 else ""
+            served = f"phase {place} serves lanes {spans(phase.lanes)} in {phase.turns} turns for {phase.least}"
+            lines.append(f"{served}; bank {phase.bank} has (lane:word) {met}{more}")
+        step = self.step
+        if step is not None:
+            lines.append(f"lanes l and l ^ {step} of every phase meet in a bank with different words")
+        return "\n".join([*lines, *self.notes])
+
+    @property
+    def map_text(self) -> str:
+        """The words per bank of the worst instruction, one line a phase."""
+        return phases_text(self.model, self.worst.addresses_bytes)
+
+    def draw_on(self, canvas: Canvas, top: float) -> None:
+        """Draw the worst instruction, words per bank and phase; ``layoutalg.draw.svg`` calls this."""
+        draw_phases(canvas, self.model, self.worst.addresses_bytes, top)
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """The turns of all instructions as certificates of kind ``bank-turns``, one for each instruction's name.
+
+        Raises: RepresentabilityError: LA436, for a target that was not measured, or disputed turns.
+        """
+        found = []
+        for name, each in _named(_asked_again(self)).items():
+            rows = np.concatenate([move.addresses for move in each]).reshape(-1)
+            found.append(bank_turns(self.target, name, rows))
+        return tuple(found)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the turns, conflicts or none: of all instructions, where several names of the first.
+
+        Raises: RepresentabilityError: LA436.
+        """
+        return self.certificates[0]
+
+    @property
+    def witness(self) -> Certificate | None:
+        """The certificate of the worst instruction's turns alone; None where there is no conflict.
+
+        Raises: RepresentabilityError: LA436.
+        """
+        if self.worst.turns == self.worst.ideal:
+            return None
+        return bank_turns(self.target, self.worst.instruction, self.worst.addresses_bytes)
+
     def __str__(self) -> str:
         head = f"{self.accesses} x {self.instruction}: {self.turns} turns"
         if self.conflict_free:
@@ -108,7 +215,16 @@ class BankReport(Shown):
     def to_json(self) -> dict[str, object]:
         """Return the report as JSON-ready data."""
         names = ("instruction", "accesses", "turns", "ideal", "conflicts", "conflict_free")
-        return {"schema": SCHEMA, **{name: getattr(self, name) for name in names}, "worst": self.worst.to_json()}
+        told: dict[str, object] = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
+        told |= {"target": self.target, "evidence": self.evidence, "engines": dict(self.engines)}
+        told |= {"notes": list(self.notes), "worst": self.worst.to_json(), "step": self.step}
+        return told | {"phases": [_phase_json(phase) for phase in self.phases]}
+
+
+def _phase_json(phase: Phase) -> dict[str, object]:
+    busy = [list(pair) for pair in phase.busy]
+    counts = {"turns": phase.turns, "ideal": phase.least, "bank": phase.bank}
+    return {"lanes": list(phase.lanes), **counts, "lane_words": busy}
 
 
 def banks(
@@ -117,6 +233,7 @@ def banks(
     element_bits: int = 16,
     kind: str = "load",
     *,
+    target: str = "sm_90a",
     tile: Sequence[int] | None = None,
     lanes: Sequence[str] | None = None,
     warps: Sequence[str] | None = None,
@@ -132,13 +249,16 @@ def banks(
             with ``shared`` None, either of them to element offsets, as ``f2.invert_and_compose`` returns it.
         shared: A layout of any family, or its text: tile coordinates to element offsets, padded ones included.
         element_bits: Bits of an element: 4 to 128, a power of two.
-        kind: ``"load"`` or ``"store"``, by the widest vector of up to 128 bits; ``"ldmatrix"``, ``"ldmatrix.trans"``,
-            ``"stmatrix"``, ``"stmatrix.trans"``; or the instruction's own name, ``"ld.shared.v2.b32"``.
+        kind: ``"load"`` or ``"store"``, by the widest instruction of up to 128 bits whose banks are known;
+            ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or the instruction's own name,
+            ``"ld.shared.v2.b32"``, ``"ds_read_b128"``.
+        target: ``"sm_90a"``, ``"gfx942"``, ...; waves of gfx90a, gfx942 and gfx950 have 64 lanes.
         tile: Tile extents where neither layout knows them.
         lanes: Names of the axes that count lanes, fastest first; None for ``lane``.
         warps: Names of the axes that count warps, fastest first; None for ``warp``.
 
-    Raises: MalformedError: LA709, LA713, and those of the shared layout.
+    Raises: MalformedError: LA340, LA709, LA713, and those of the shared layout. RepresentabilityError: LA712, where
+        nobody published which lanes the instruction serves together, or sources disagree on the turns.
 
     Example:
         >>> from layoutalg.targets.layouts.nvidia import mma_operand
@@ -150,184 +270,118 @@ def banks(
         >>> print(banks(fragment, "Sw<3,3,3> o 0 o (16,64):(64,1)", 16, "ldmatrix"))
         4 x ldmatrix.x4: 16 turns, free of bank conflicts
 
-    Source: ``targets.nvidia.banks``, measured on an H200.
+        >>> rows = "(64,4):(64,1)"  # every lane of a wave reads 4 elements of its row
+        >>> print(banks(rows, None, 32, target="gfx942").why)
+        ds_read_b128 of gfx942: 16 bytes a lane, 8 groups of 8 lanes, 32 banks (measured)
+        warp 0, registers [0, 1, 2, 3]: conflicts in 8 of 8 phases
+        phase 0 serves lanes 0-3 20-23 in 8 turns for 1; bank 0 has (lane:word) 0:0, 1:64, 2:128, 3:192, 20:1280, \
+21:1344, 22:1408, 23:1472
+        phase 1 serves lanes 4-7 16-19 in 8 turns for 1; bank 0 has (lane:word) 4:256, 5:320, 6:384, 7:448, 16:1024, \
+17:1088, 18:1152, 19:1216
+        phase 2 serves lanes 8-11 28-31 in 8 turns for 1; bank 0 has (lane:word) 8:512, 9:576, 10:640, 11:704, \
+28:1792, 29:1856, 30:1920, 31:1984
+        phase 3 serves lanes 12-15 24-27 in 8 turns for 1; bank 0 has (lane:word) 12:768, 13:832, 14:896, 15:960, \
+24:1536, 25:1600, 26:1664, 27:1728
+        lanes l and l ^ 1 of every phase meet in a bank with different words
+
+    Source: ``targets.nvidia.banks``, measured on an H200; of AMD ``targets.lds_rules``.
     """
     bits = CHECK.integer(element_bits, "element_bits")
     if bits not in (4, 8, 16, 32, 64, 128):
         raise CHECK.malformed("element_bits", "must be a power of two from 4 to 128", bits)
-    access = _kind(kind)
-    addresses = bit_addresses(registers, shared, bits, tile, lanes, warps)
-    names, columns = _distinct(addresses)
-    if access is None or not access.kind.endswith("matrix"):
-        moved = _vectors(names, columns, bits, access, kind)
-    else:
-        moved = _matrices(names, columns, bits, access)
-    return _report(moved)
+    arch = CHECK.kind(target, str, "target")
+    wave = WAVES[arch] if arch in WAVES else LANES if lookup(arch).vendor == "nvidia" else lookup(arch).lanes
+    addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)
+    moved, notes = moves(addresses, bits, kind, arch)
+    if not moved:
+        raise CHECK.malformed("registers", "must hold at least one element", 0)
+    asked = (registers, shared, bits, kind, arch, tile, lanes, warps)
+    return _report(arch, moved, notes, asked)
 
 
-def _kind(kind: object) -> Access | None:
-    """Return the instruction that is asked for; None for loads and stores of any width."""
-    if kind in ("load", "store"):
-        return None
-    if isinstance(kind, str) and kind in KINDS:
-        return nvidia_access(kind.replace("matrix", "matrix.x4"))
-    if not isinstance(kind, str) or "." not in kind:
-        raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}, or an instruction's name", kind)
-    return nvidia_access(kind)
+def _asked_again(report: BankReport) -> list[Move]:
+    if report.asked is None:
+        raise CHECK.malformed("report", "must come from layoutalg.banks to have certificates of all accesses", None)
+    registers, shared, bits, kind, target, tile, lanes, warps = report.asked
+    wave = WAVES.get(str(target), LANES)
+    addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)  # type: ignore[arg-type]
+    return moves(addresses, bits, kind, str(target))[0]  # type: ignore[arg-type]
 
 
-def _distinct(addresses: IntArray) -> tuple[list[int], list[IntArray]]:
-    """Return the registers that hold different elements in some lane, each with its addresses [warp, lane]."""
-    seen: dict[bytes, int] = {}
-    for register in range(addresses.shape[2]):
-        seen.setdefault(np.ascontiguousarray(addresses[:, :, register]).tobytes(), register)
-    names = list(seen.values())
-    return names, [addresses[:, :, register] for register in names]
-
-
-def _vectors(
-    names: list[int], columns: list[IntArray], bits: int, access: Access | None, kind: str
-) -> list[tuple[str, str, int, tuple[int, ...], IntArray]]:
-    """Return the loads or stores: kind, name, bits, registers, byte addresses [warp, lane]."""
-    direction = access.kind if access is not None else kind
-    wanted = ACCESS_BITS[::-1] if access is None else (access.bits,)
-    for width in wanted:
-        if width < bits:
-            break
-        runs = _runs(columns, bits, width)
-        if runs is not None:
-            name = _load_name(direction, width, bits)
-            return [(direction, name, width, tuple(names[i] for i in run), columns[run[0]] // 8) for run in runs]
-    rule = f"must fill vectors of {access.bits} bits in every lane" if access else "must be whole aligned bytes"
-    raise CHECK.malformed("registers", rule, f"{len(names)} registers of {bits} bits at {_first(columns)}")
-
-
-def _first(columns: list[IntArray]) -> str:
-    return "bits " + ", ".join(str(int(column[0, 0])) for column in columns[:4]) + " of lane 0"
-
-
-def _load_name(kind: str, width: int, bits: int) -> str:
-    part = min(width, max(bits, 32), 64)
-    vector = f".v{width // part}" if width > part else ""
-    return f"{'ld' if kind == 'load' else 'st'}.shared{vector}.b{part}"
-
-
-def _runs(columns: list[IntArray], bits: int, width: int) -> list[list[int]] | None:
-    """Return the registers as aligned runs of ``width`` bits that every lane has; None where there are none."""
-    place = {np.ascontiguousarray(column).tobytes(): index for index, column in enumerate(columns)}
-    runs = []
-    for index, column in enumerate(columns):
-        if (column % width).any():
-            continue
-        run = [place.get(np.ascontiguousarray(column + step).tobytes(), -1) for step in range(0, width, bits)]
-        if -1 in run:
-            return None
-        runs.append([index, *run[1:]])
-    return runs if len(runs) * (width // bits) == len(columns) else None
-
-
-def _matrices(
-    names: list[int], columns: list[IntArray], bits: int, access: Access
-) -> list[tuple[str, str, int, tuple[int, ...], IntArray]]:
-    """Return the matrix instructions, x4 as long as four matrices are left."""
-    if bits not in (8, 16, 32) or (access.transposed and bits != 16):
-        rule = "must be 16 for a transposed matrix, else 8, 16 or 32"
-        raise CHECK.malformed("element_bits", rule, bits)
-    found = _transposed(names, columns) if access.transposed else _straight(names, columns, bits)
-    moved = []
-    start, trans = 0, ".trans" if access.transposed else ""
-    while start < len(found):
-        count = next(n for n in (4, 2, 1) if n <= min(access.matrices, len(found) - start))
-        part = found[start : start + count]
-        rows = np.concatenate([row for _, row in part], axis=1)
-        registers = tuple(register for held, _ in part for register in held)
-        moved.append((access.kind, f"{access.kind}.x{count}{trans}", 128, registers, rows))
-        start += count
-    return moved
-
-
-def _straight(names: list[int], columns: list[IntArray], bits: int) -> list[tuple[tuple[int, ...], IntArray]]:
-    """Return per matrix its registers and its row addresses [warp, 8]: lane 4 g + q holds word q of row g."""
-    runs = _runs(columns, bits, 32)
-    if runs is None:
-        rule = "must hold whole words of shared memory in every lane"
-        raise CHECK.malformed("registers", rule, f"{len(names)} registers of {bits} bits at {_first(columns)}")
-    found = []
-    for run in runs:
-        words = columns[run[0]] // 8
-        rows = words[:, ::4]
-        wanted = np.repeat(rows, 4, axis=1) + np.tile(np.arange(0, _ROW_BYTES, 4), 8)
-        _same(words, wanted, names[run[0]])
-        _aligned(rows, names[run[0]])
-        found.append((tuple(names[i] for i in run), rows))
+def _named(moved: list[Move]) -> dict[str, list[Move]]:
+    found: dict[str, list[Move]] = {}
+    for move in moved:
+        found.setdefault(move.instruction, []).append(move)
     return found
 
 
-def _transposed(names: list[int], columns: list[IntArray]) -> list[tuple[tuple[int, ...], IntArray]]:
-    """Return the same where lane 4 g + q holds element g of the rows 2 q and 2 q + 1."""
-    if len(columns) % 2:
-        raise CHECK.malformed("registers", "must be pairs of 16-bit elements", f"{len(columns)} registers")
-    found: list[tuple[tuple[int, ...], IntArray]] = []
-    for first in range(0, len(columns), 2):
-        pair = [columns[first] // 8, columns[first + 1] // 8]
-        rows = np.stack([half[:, :4] for half in pair], axis=2).reshape(-1, 8)
-        for place, half in enumerate(pair):
-            wanted = np.tile(rows[:, place::2], (1, 8)) + np.repeat(np.arange(0, _ROW_BYTES, 2), 4)
-            _same(half, wanted, names[first + place])
-        _aligned(rows, names[first])
-        found.append(((names[first], names[first + 1]), rows))
-    return found
+def _report(target: str, moved: list[Move], notes: tuple[str, ...], asked: tuple[object, ...]) -> BankReport:
+    sides = disputed_models(target, moved[0].instruction)
+    if not sides:
+        return _counted(target, moved, notes, asked, None)
+    found = [(says, _counted(target, moved, notes, asked, model)) for says, model in sides]
+    told = [f"{says}: {each.turns} turns where {each.ideal} would do" for says, each in found]
+    if len({each.turns for _, each in found}) > 1:
+        raise unknown(target, moved[0].instruction, f"sources disagree on it: {'; '.join(told)}")
+    first = found[0][1]
+    extra = (f"sources disagree on the groups of lanes and agree on these turns: {'; '.join(told)}",)
+    return BankReport(
+        first.instruction, first.accesses, first.turns, first.ideal, first.worst, target, "disputed", first.engines,
+        (*notes, *extra), asked,
+    )  # fmt: skip
 
 
-def _same(found: IntArray, wanted: IntArray, register: int) -> None:
-    wrong = np.argwhere(found != wanted)
-    if len(wrong):
-        warp, lane = (int(x) for x in wrong[0])
-        hint = f"; a matrix would have byte {int(wanted[warp, lane])} there"
-        where = f"byte {int(found[warp, lane])} in register {register} of lane {lane}, warp {warp}"
-        raise CHECK.malformed("registers", "must be the fragment of an 8 x 8 matrix with rows of 16 bytes", where, hint)
-
-
-def _aligned(rows: IntArray, register: int) -> None:
-    wrong = np.argwhere(rows % _ROW_BYTES != 0)
-    if len(wrong):
-        warp, row = (int(x) for x in wrong[0])
-        where = f"byte {int(rows[warp, row])} for row {row} of the matrix in register {register}, warp {warp}"
-        raise CHECK.malformed("shared", "must have the rows of a matrix at multiples of 16 bytes", where)
-
-
-def _report(moved: list[tuple[str, str, int, tuple[int, ...], IntArray]]) -> BankReport:
+def _counted(
+    target: str, moved: list[Move], notes: tuple[str, ...], asked: tuple[object, ...], given: BankModel | None
+) -> BankReport:
     turns = ideal = accesses = 0
-    worst: tuple[int, BankAccess] | None = None
-    for kind, name, width, registers, addresses in moved:
-        for warp, lanes in enumerate(addresses.tolist()):
-            taken, least, bank, busy = _counted(lanes, width, kind)
-            turns, ideal, accesses = turns + taken, ideal + least, accesses + 1
-            if worst is None or taken - least > worst[0]:
-                found = BankAccess(name, warp, registers, tuple(lanes), taken, least, bank, busy)
-                worst = taken - least, found
+    engines: Counter[str] = Counter()
+    worst: tuple[int, Move, int, Counted] | None = None
+    known: dict[tuple[str, bytes, int], Counted] = {}
+    for move in moved:
+        model = given or bank_model(target, move.instruction)
+        for warp, row in enumerate(move.addresses):
+            found = _once(model, row, known)
+            turns, ideal, accesses = turns + found.turns, ideal + found.ideal, accesses + 1
+            engines[found.engine] += 1
+            if worst is None or found.turns - found.ideal > worst[0]:
+                worst = found.turns - found.ideal, move, warp, found
     if worst is None:
         raise CHECK.malformed("registers", "must hold at least one element", 0)
-    return BankReport(moved[0][1], accesses, turns, ideal, worst[1])
+    _, move, warp, found = worst
+    model = given or bank_model(target, move.instruction)
+    row = tuple(move.addresses[warp].tolist())
+    most = max(model.phases(row), key=lambda phase: phase.turns)  # the first of equals
+    lanes = tuple(sorted({lane for lane, _ in most.busy}))
+    access = BankAccess(move.instruction, warp, move.registers, row, found.turns, found.ideal, most.bank, lanes)
+    by = tuple((name, engines[name]) for name in ENGINES if engines[name])
+    return BankReport(
+        moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, by, notes, asked
+    )  # fmt: skip
 
 
-def _counted(lanes: list[int], width: int, kind: str) -> tuple[int, int, int, tuple[int, ...]]:
-    """Return the turns of an access, the least turns of its groups, its busiest bank and the lanes that touch it."""
-    groups = crowd(lanes, width, kind)
-    taken = wavefronts(lanes, width, kind)
-    most: tuple[int, int, tuple[int, ...]] = (0, 0, ())
-    least = 0
-    for group in groups:
-        words: dict[int, list[int]] = {}
-        for lane in group:
-            for word in range(max(1, width // 8 // WORD_BYTES)):
-                words.setdefault(lanes[lane] // WORD_BYTES + word, []).append(lane)
-        least += -(-len(words) // BANKS)
-        by_bank: dict[int, list[int]] = {}
-        for word in words:
-            by_bank.setdefault(word % BANKS, []).append(word)
-        bank = min(by_bank, key=lambda bank: (-len(by_bank[bank]), bank))
-        if len(by_bank[bank]) > most[0]:
-            busy = tuple(sorted({lane for word in by_bank[bank] for lane in words[word]}))
-            most = len(by_bank[bank]), bank, busy
-    return taken, least, most[1], most[2]
+def _once(model: BankModel, row: IntArray, known: dict[tuple[str, bytes, int], Counted]) -> Counted:
+    """Return the turns of one instruction; of those that differ by a shift or an xor the first is counted."""
+    first = int(row[0])
+    keys = [(f"{model.operation} +", (row - first).tobytes(), first % WORD_BYTES)]
+    if model.access_bytes != 12:
+        keys.append((f"{model.operation} ^", (row ^ first).tobytes(), first % WORD_BYTES))
+    found = next((known[key] for key in keys if key in known), None) or counted(model, row)
+    for key in keys:
+        known[key] = found
+    return found
+
+
+def _step(model: BankModel, addresses: Sequence[int]) -> int | None:
+    """Return a step between lanes that stays in the bank and changes the word, of linear addresses."""
+    columns = linear(np.array(addresses, dtype=np.int64))
+    if isinstance(columns, Departure) or model.access_bytes == 12:
+        return None
+    unit = model.access_bytes
+    images = [(matrix.apply(columns[0], step) // unit,) for step in model.space]
+    reach = 1 << max(1, max(image for (image,) in images).bit_length())
+    group = LinearLayout.from_bases({"lane": images}, {"offset": reach})
+    found = f2.bank_conflict(group, 8 * unit, banks=model.banks)
+    if found is None:
+        return None
+    return matrix.apply(model.space, found["lane"])

@@ -130,7 +130,8 @@ def _asked(given: argparse.Namespace) -> int:
     with clock.within(given.budget):
         clock.check("a question")
         if given.command == "banks":
-            return bank_turns(given.registers, given.shared, given.bits, given.access, given.tile, given.json)
+            asked = (given.bits, given.access, given.tile, given.target)
+            return bank_turns(given.registers, given.shared, *asked, given.why, given.output, given.json)
         if given.command == "diagnose":
             return diagnose_map(given.map, given.target, given.json)
         if given.command == "admissible":

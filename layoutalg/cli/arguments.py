@@ -183,13 +183,18 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
         commands, "banks", "the turns of the banks of shared memory for an access of a warp",
         f'layoutalg banks "{fragment}" "(16,16):(16,1)" --access ldmatrix',
         'layoutalg banks "((4,8),(2,2)):((32,1),(16,8))" "(16,8):(8,1)" --bits 32', 'layoutalg banks "(32,4):(4,1)"',
+        'layoutalg banks "(64,8):(64,1)" --target gfx942 --instruction ds_read_b128',
     )  # fmt: skip
     command.add_argument("registers", help="registers to tile coordinates (register, lane, warp; or thread, value)")
     command.add_argument("shared", nargs="?", help="tile coordinates to offsets; without it, registers is to offsets")
     command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
     command.add_argument(
-        "--access", default="load", help="load, store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ... (default load)"
-    )
+        "--access", "--instruction", dest="access", default="load",
+        help="load, store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ds_read_b128, ... (default load)",
+    )  # fmt: skip
+    command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
+    command.add_argument("--why", action="store_true", help="say which lanes meet in which bank, phase by phase")
+    command.add_argument("-o", "--output", help="write the picture, words per bank and phase, as SVG to this file")
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
     _common(command)
 

@@ -9,10 +9,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from layoutalg import draw
 from layoutalg.ask import banks, suggest
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
-from layoutalg.cli.output import say, say_json
+from layoutalg.cli.output import answer_file, put_into, say, say_json
 from layoutalg.cli.subjects import layout_of, read_subject
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.verdict import Unknown
@@ -49,17 +50,23 @@ def bank_turns(
     element_bits: int,
     kind: str,
     tile: tuple[int, ...] | None,
+    target: str,
+    why: bool,
+    output: str | None,
     as_json: bool,
 ) -> int:
-    """Print the turns that shared memory needs for an access; return the exit code."""
+    """Print the turns that shared memory needs for an access, or draw them into a file; return the exit code."""
     if registers == shared == "-":
         raise malformed("shared", "standard input can be one of the two layouts")
     where = None if shared is None else _layout(shared, tile)
-    report = banks(_layout(registers, tile), where, element_bits, kind, tile=tile)
-    if as_json:
-        say_json(report.to_json())
-    else:
-        say(str(report))
+    with answer_file(output) as file:
+        report = banks(_layout(registers, tile), where, element_bits, kind, target=target, tile=tile)
+        if file is not None:
+            put_into(file, draw.svg(report) + "\n")
+        if as_json:
+            say_json(report.to_json())
+        elif file is None:
+            say("\n".join([str(report), report.why, report.map_text]) if why else str(report))
     return PROVED
 
 

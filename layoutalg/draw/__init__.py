@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.draw.banks import banks_text, draw_banks
+from layoutalg.draw.banks import banks_text, draw_banks, draw_phases, phases_text
 from layoutalg.draw.canvas import Canvas
 from layoutalg.draw.compare import difference_text, draw_difference, in_families
 from layoutalg.draw.grid import Show, cells_of, cells_text, draw_cells
@@ -24,6 +24,7 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, sho
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.targets.bank_model import bank_model
 
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
@@ -147,16 +148,36 @@ def families(layout: Layout) -> str:
     return canvas.svg(shown(layout, 200))
 
 
-def banks(offsets_bytes: Sequence[int | None], access_bits: int, kind: str = "load") -> str:
-    """Return the banks that the lanes of one access meet in; arguments as for ``targets.nvidia.banks.wavefronts``.
+def banks(
+    offsets_bytes: Sequence[int | None],
+    access_bits: int = 32,
+    kind: str = "load",
+    *,
+    target: str = "sm_90a",
+    instruction: str | None = None,
+) -> str:
+    """Return the banks that the lanes of one access meet in, phase by phase.
 
-    Raises: MalformedError: LA709.
+    Args:
+        offsets_bytes: One byte offset per lane, None for an inactive lane.
+        access_bits: As for ``targets.nvidia.banks.wavefronts``.
+        kind: The same.
+        target: Where an instruction is named: ``"sm_90a"``, ``"gfx942"``, ...
+        instruction: The instruction's own name, in place of bits and kind: ``"ds_read_b128"``, ...
+
+    Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
     Example:
         >>> "32 turns" in banks([128 * lane for lane in range(32)], 32)
         True
+        >>> "64 banks" in banks([256 * lane for lane in range(64)], target="gfx950", instruction="ds_read_b64")
+        True
     """
     canvas = Canvas()
+    if instruction is not None:
+        model = bank_model(target, instruction)
+        draw_phases(canvas, model, offsets_bytes, 0)
+        return canvas.svg(phases_text(model, offsets_bytes).splitlines()[0])
     draw_banks(canvas, offsets_bytes, access_bits, kind, 0)
     return canvas.svg(banks_text(offsets_bytes, access_bits, kind).splitlines()[0])
 

@@ -1,6 +1,6 @@
 """Shared-memory banks of one access: which lanes meet in which bank, turn by turn.
 
-Main definitions: ``draw_banks``, ``banks_text``.
+Main definitions: ``draw_banks``, ``banks_text``; ``draw_phases``, ``phases_text`` by a bank model of any target.
 
 Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
 takes as many turns as its busiest bank has different words; equal words are one turn.
@@ -13,9 +13,129 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from layoutalg.draw.canvas import Canvas
+from layoutalg.targets.bank_model import BankModel, Phase
 from layoutalg.targets.nvidia import banks as hardware
 
 CELL = 22.0
+
+
+def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Phase, list[dict[int, list[int]]]]]:
+    """Return every phase with, per bank, the words touched and the lanes that touch each."""
+    found = []
+    for phase in model.phases(addresses):
+        touched: list[dict[int, list[int]]] = [defaultdict(list) for _ in range(model.banks)]
+        for lane in phase.lanes:
+            first = cast(int, addresses[lane]) // hardware.WORD_BYTES
+            for word in range(first, first + max(1, model.access_bytes // hardware.WORD_BYTES)):
+                touched[word % model.banks][word].append(lane)
+        found.append((phase, touched))
+    return found
+
+
+def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
+    """Draw one instruction: a row per phase, a column per bank; below, the lanes that meet in the busiest bank.
+
+    Args:
+        canvas: What is drawn on.
+        model: The instruction.
+        addresses: One byte address per lane, None for an inactive lane.
+        top: Upper edge.
+    """
+    rows = words_of(model, addresses)
+    turns = sum(phase.turns for phase, _ in rows)
+    canvas.text(4, top + 14, f"{model}: {turns} turn{'s' if turns != 1 else ''}", "h")
+    wide = CELL if model.banks <= 32 else CELL / 2 + 3
+    left, base = 130.0, top + 42
+    worst = max((len(words) for _, banks in rows for words in banks), default=1)
+    for bank in range(0, model.banks, 1 if model.banks <= 32 else 2):
+        canvas.text(left + bank * wide + wide / 2, base - 4, bank, "s m")
+    canvas.text(4, base - 4, "lanes / bank", "s")
+    styles, labels, titles = [], [], []
+    for place, (phase, banks) in enumerate(rows):
+        canvas.text(left - 6, base + place * CELL + 15, spans(phase.lanes), "s e")
+        styles.append(
+            [f"c{15 if worst == 1 else (len(words) - 1) * 15 // (worst - 1)}" if words else "z" for words in banks]
+        )
+        labels.append([str(len(words)) if words else "" for words in banks])
+        titles.append([f"bank {bank}: {_told(words)}" for bank, words in enumerate(banks)])
+    canvas.cells(left, base, (wide, CELL), styles, labels, titles)
+    for place, (_, banks) in enumerate(rows):
+        for bank, words in enumerate(banks):
+            if len(words) > 1:
+                canvas.frame(left + bank * wide, base + place * CELL, wide - 1, CELL - 1, "w")
+    canvas.text(4, canvas.height + 14, "numbers: different words of a bank in one phase; outlined: a conflict", "s")
+    _draw_lanes(canvas, model, rows, canvas.height + 14)
+
+
+def _draw_lanes(
+    canvas: Canvas, model: BankModel, rows: list[tuple[Phase, list[dict[int, list[int]]]]], top: float
+) -> None:
+    """Draw the lanes, coloured by phase; outlined: those that meet in the busiest bank of a phase with conflicts."""
+    canvas.text(4, top + 14, "lanes by phase; outlined: those that meet in its busiest bank", "n")
+    base, many = top + 22, min(32, model.lanes)
+    served = {lane: (place, phase) for place, (phase, _) in enumerate(rows) for lane in phase.lanes}
+    meet = {lane: word for phase, _ in rows if phase.turns > phase.least for lane, word in phase.busy}
+    styles: list[list[str]] = []
+    labels: list[list[str]] = []
+    titles: list[list[str]] = []
+    for first in range(0, model.lanes, many):
+        lanes = range(first, first + many)
+        styles.append(
+            [f"c{served[lane][0] * 15 // max(1, len(rows) - 1)}" if lane in served else "z" for lane in lanes]
+        )
+        labels.append([str(lane) for lane in lanes])
+        titles.append([_of_lane(lane, served, meet) for lane in lanes])
+    canvas.cells(130.0, base, (CELL, CELL), styles, labels, titles)
+    for lane in sorted(meet):
+        canvas.frame(130.0 + lane % many * CELL, base + lane // many * CELL, CELL - 1, CELL - 1, "w")
+
+
+def _of_lane(lane: int, served: dict[int, tuple[int, Phase]], meet: dict[int, int]) -> str:
+    if lane not in served:
+        return f"lane {lane} is inactive"
+    place, phase = served[lane]
+    here = f", touches word {meet[lane]} of bank {phase.bank}" if lane in meet else ""
+    return f"lane {lane}: phase {place}{here}"
+
+
+def _told(words: dict[int, list[int]]) -> str:
+    parts = [f"word {w} by lane{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}" for w, by in words.items()]
+    return "; ".join(parts) or "idle"
+
+
+def spans(lanes: Sequence[int]) -> str:
+    """Return lanes as runs.
+
+    Example:
+        >>> spans((0, 1, 2, 3, 20))
+        '0-3 20'
+    """
+    runs: list[list[int]] = []
+    for lane in lanes:
+        if runs and lane == runs[-1][1] + 1:
+            runs[-1][1] = lane
+        else:
+            runs.append([lane, lane])
+    return " ".join(f"{first}-{last}" if first != last else str(first) for first, last in runs)
+
+
+def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
+    """Return the words per bank as text, one line a phase; ``+`` for ten and more.
+
+    Example:
+        >>> from layoutalg.targets.bank_model import bank_model
+        >>> print(phases_text(bank_model("gfx1100", "ds_read_b64"), [16 * lane for lane in range(32)]))
+        ds_read_b64 of gfx1100: 8 bytes a lane, 2 groups of 16 lanes, 32 banks (measured): 4 turns
+        22..22..22..22..22..22..22..22.. lanes 0-15
+        22..22..22..22..22..22..22..22.. lanes 16-31
+    """
+    rows = words_of(model, addresses)
+    turns = sum(phase.turns for phase, _ in rows)
+    lines = [f"{model}: {turns} turn{'s' if turns != 1 else ''}"]
+    for phase, banks in rows:
+        marks = "".join("." if not words else str(len(words)) if len(words) < 10 else "+" for words in banks)
+        lines.append(f"{marks} lanes {spans(phase.lanes)}")
+    return "\n".join(lines)
 
 
 def traffic(offsets_bytes: Sequence[int | None], access_bits: int) -> list[list[dict[int, list[int]]]]:

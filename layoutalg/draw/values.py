@@ -18,6 +18,7 @@ from layoutalg.draw.shuffles import draw_factorisation, draw_shuffles
 from layoutalg.draw.swizzle import draw_swizzle
 from layoutalg.draw.tensormap import draw_plan
 from layoutalg.draw.tmem import TMEM, draw_tmem
+from layoutalg.ground.picture import Drawable
 from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.factorisation import Factorisation
@@ -40,9 +41,10 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (TMEM, draw_tmem),
     (Im2colMap, draw_im2col),
     (ConvolutionPlan, draw_convolution),
+    (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, *TMEM, *OPERANDS)  # fmt: skip
+         SymbolicPlan, Im2colMap, ConvolutionPlan, Drawable, *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 

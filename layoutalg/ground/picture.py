@@ -1,6 +1,6 @@
 """What a notebook shows of a value: a door that is filled from above, for the ground draws nothing.
 
-Main definitions: ``Shown``, ``drawn_by``.
+Main definitions: ``Shown``, ``Drawable``, ``drawn_by``.
 """
 
 from __future__ import annotations
@@ -29,3 +29,13 @@ class Shown:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Write the value as ``repr`` does; called by IPython, and by Hypothesis for a failing example."""
         printer.text(repr(self) if not cycle else "...")
+
+
+class Drawable(Shown):
+    """A value that draws itself: one of a floor above the pictures."""
+
+    __slots__ = ()
+
+    def draw_on(self, canvas: Any, top: float) -> None:
+        """Draw the value below ``top``."""
+        raise NotImplementedError

@@ -23,6 +23,7 @@ from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.functions import Function, function
 from layoutalg.proofs.certify.operands import check
 from layoutalg.targets import banks
+from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -70,10 +71,11 @@ def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
 def _access(target: object, operation: object) -> tuple[str, int]:
     """Return the access by the checker's name for it, and its lanes."""
     if isinstance(target, str) and target.startswith("gfx"):
-        rule = banks.AMD_RULES.get((target, operation)) if isinstance(operation, str) else None
+        name = lds_name(operation) or ""
+        rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
         if rule is None:
             raise _unknown(target, operation, "nobody published which lanes it serves together")
-        return f"{target} {operation}", rule.lanes
+        return f"{target} {name}", rule.lanes
     found = lookup(str(target))
     access = banks.nvidia_access(operation)
     if not found.measured:

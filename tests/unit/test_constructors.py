@@ -56,6 +56,7 @@ from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
+from layoutalg.targets.bank_counts import Counted
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
@@ -130,6 +131,7 @@ VALUES: dict[type, object] = {
     SharedAccess: ACCESS,
     Through: Through(128, "warp", 1, ACCESS, ACCESS),
     InstructionCosts: instruction_costs("sm_90a"),
+    Counted: Counted(2, 1, "ranks"),
     BankModel: bank_model("gfx942", "ds_read_b128"),
     Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
     Access: Access("load", 32),

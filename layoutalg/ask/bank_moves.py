@@ -1,0 +1,299 @@
+"""Which instructions move the registers of warps or waves from or to shared memory, and the addresses of each.
+
+Main definitions: ``Move``, ``moves``.
+
+Main statements: registers may be taken in any order, so an instruction of v elements exists exactly where each register
+lies, in every lane alike, at one place of an aligned run of v registers; these runs are then unique. ``ldmatrix`` and
+``stmatrix`` move a matrix of eight 16-byte rows where the registers of lane 4 g + q are word q of row g, transposed
+(16-bit elements): element g of the rows 2 q and 2 q + 1. ``ds_read2_b64`` moves two runs of 8 bytes that lie equally
+far apart in every lane, a multiple of 8 bytes below 2048.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError
+from layoutalg.proofs.register_map import CHECK, IntArray
+from layoutalg.targets.bank_model import bank_model, disputed_models
+from layoutalg.targets.banks import Access, nvidia_access
+from layoutalg.targets.lds_rules import WAVES, lds_name
+from layoutalg.targets.nvidia.banks import ACCESS_BITS
+
+KINDS = ("load", "store", "ldmatrix", "stmatrix", "ldmatrix.trans", "stmatrix.trans")
+LDS_BITS = (128, 96, 64, 32, 16, 8)
+_ROW_BYTES = 16
+_PAIR_BYTES = 8
+_PAIR_REACH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The same instruction of all warps.
+
+    Args:
+        instruction: Its name.
+        registers: The registers that it moves, in the order of their addresses.
+        addresses: Byte addresses: int64[warp, lane].
+    """
+
+    instruction: str
+    registers: tuple[int, ...]
+    addresses: IntArray
+
+
+def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[list[Move], tuple[str, ...]]:
+    """Return the instructions that move all registers, and what is to be said of the choice.
+
+    Args:
+        addresses: Bit addresses: int64[warp, lane, register].
+        bits: Bits of an element.
+        kind: As in ``layoutalg.banks``.
+        target: The target.
+
+    Raises: MalformedError: LA709, LA713. RepresentabilityError: LA712.
+    """
+    names, columns = _distinct(addresses)
+    if kind in ("load", "store"):
+        return _widest(names, columns, bits, str(kind), target)
+    if target in WAVES:
+        return _lds(names, columns, bits, kind, target), ()
+    if isinstance(kind, str) and kind in KINDS:
+        access = nvidia_access(kind.replace("matrix", "matrix.x4"))
+    elif not isinstance(kind, str) or "." not in kind:
+        raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}, or an instruction's name", kind)
+    else:
+        access = nvidia_access(kind)
+    if access.matrices:
+        return _matrices(names, columns, bits, access), ()
+    runs = _runs(columns, bits, access.bits) if access.bits >= bits else None
+    if runs is None:
+        raise _no_vector(columns, bits, access.kind, access.bits, kind, target)
+    return _moved(_name(target, access.kind, access.bits, bits), names, columns, runs), ()
+
+
+def _distinct(addresses: IntArray) -> tuple[list[int], list[IntArray]]:
+    """Return the registers that hold different elements in some lane, each with its addresses [warp, lane]."""
+    seen: dict[bytes, int] = {}
+    for register in range(addresses.shape[2]):
+        seen.setdefault(np.ascontiguousarray(addresses[:, :, register]).tobytes(), register)
+    names = list(seen.values())
+    return names, [addresses[:, :, register] for register in names]
+
+
+def _widest(
+    names: list[int], columns: list[IntArray], bits: int, kind: str, target: str
+) -> tuple[list[Move], tuple[str, ...]]:
+    """Return the widest loads or stores whose banks are known."""
+    passed: list[str] = []
+    for width in LDS_BITS if target in WAVES else ACCESS_BITS[::-1]:
+        runs = _runs(columns, bits, width) if width >= bits else None
+        if runs is None:
+            continue
+        name = _name(target, kind, width, bits)
+        if _known(target, name):
+            notes = (f"{', '.join(passed)} would be wider, of which no groups of lanes are known",) if passed else ()
+            return _moved(name, names, columns, runs), notes
+        passed.append(name)
+    if passed:
+        _missing(target, passed)
+    raise CHECK.malformed("registers", "must be whole aligned bytes", _where(columns, bits))
+
+
+def _missing(target: str, passed: list[str]) -> None:
+    """Raise what is unknown of the widest instruction."""
+    try:
+        bank_model(target, passed[0])
+    except RepresentabilityError as error:
+        told = error.diagnostic
+        rest = (
+            f"; no more is known of {', '.join(passed[1:])}, which would move these registers too" if passed[1:] else ""
+        )
+        raise RepresentabilityError(
+            Diagnostic(told.code, told.what, told.where, f"{told.because}{rest}", told.witness)
+        ) from None
+
+
+def _lds(names: list[int], columns: list[IntArray], bits: int, kind: object, target: str) -> list[Move]:
+    """Return the instructions of AMD by name."""
+    if (isinstance(kind, str) and kind in KINDS) or lds_name(kind) is None:
+        rule = f"must be load, store or an LDS instruction of {target} (ds_read_b128, ds_write_b64, ...)"
+        raise CHECK.malformed("kind", rule, kind)
+    name = lds_name(kind) or ""
+    if not disputed_models(target, name):
+        bank_model(target, name)
+    width = int(re.findall(r"\d+", name)[-1])
+    runs = _runs(columns, bits, width) if width >= bits else None
+    direction = "load" if "read" in name else "store"
+    if runs is None:
+        raise _no_vector(columns, bits, direction, width, name, target)
+    single = _moved(name, names, columns, runs)
+    return _pairs(single) if "2_" in name else single
+
+
+def _pairs(single: list[Move]) -> list[Move]:
+    """Return two runs of 8 bytes at a time, addresses of the wave after each other."""
+    found = []
+    left = list(single)
+    while left:
+        first = left.pop(0)
+        for other in left:
+            apart = other.addresses - first.addresses
+            step = int(apart[0, 0])
+            if (apart == step).all() and step % _PAIR_BYTES == 0 and 0 < abs(step) < _PAIR_BYTES * _PAIR_REACH:
+                break
+        else:
+            rule = "must be pairs of 8 bytes, equally far apart in all lanes, by a multiple of 8 bytes below 2048"
+            raise CHECK.malformed("registers", rule, f"registers {list(first.registers)} without a second")
+        left.remove(other)
+        both = np.concatenate([first.addresses, other.addresses], axis=1)
+        found.append(Move(first.instruction, first.registers + other.registers, both))
+    return found
+
+
+def _moved(name: str, names: list[int], columns: list[IntArray], runs: list[list[int]]) -> list[Move]:
+    return [Move(name, tuple(names[i] for i in run), columns[run[0]] // 8) for run in runs]
+
+
+def _name(target: str, kind: str, width: int, bits: int) -> str:
+    if target in WAVES:
+        return f"ds_{'read' if kind == 'load' else 'write'}_{'b' if width >= 32 or kind == 'store' else 'u'}{width}"
+    part = min(width, max(bits, 32), 64)
+    vector = f".v{width // part}" if width > part else ""
+    return f"{'ld' if kind == 'load' else 'st'}.shared{vector}.b{part}"
+
+
+def _known(target: str, name: str) -> bool:
+    if disputed_models(target, name):
+        return True
+    try:
+        bank_model(target, name)
+    except RepresentabilityError:
+        return False
+    return True
+
+
+def _no_vector(columns: list[IntArray], bits: int, kind: str, width: int, name: object, target: str) -> MalformedError:
+    """Return the error for an instruction that does not fit, with those that do."""
+    grain = 4 if width == 96 else width // 8
+    because = f"registers must fill vectors of {width} bits at multiples of {grain} bytes in every lane for {name}, "
+    because += f"not {_where(columns, bits)}"
+    repairs = []
+    for other in LDS_BITS if target in WAVES else ACCESS_BITS[::-1]:
+        if other >= bits and other != width and _runs(columns, bits, other) is not None:
+            tried = _name(target, kind, other, bits)
+            if _known(target, tried):
+                count = len(columns) * bits // other
+                least = 4 if other == 96 else other // 8
+                repairs.append(Repair(f"use {tried}", f"{count} of them move these registers, at multiples of {least}"))
+    where = ("registers",)
+    return MalformedError(Diagnostic(CHECK.code, CHECK.what, where, because, None, tuple(repairs[:2])))
+
+
+def _where(columns: list[IntArray], bits: int) -> str:
+    first = ", ".join(str(int(column[0, 0])) for column in columns[:4])
+    return f"{len(columns)} registers of {bits} bits at bits {first} of lane 0"
+
+
+def _runs(columns: list[IntArray], bits: int, width: int) -> list[list[int]] | None:
+    """Return the registers as aligned runs of ``width`` bits that every lane has; None where there are none."""
+    place = {np.ascontiguousarray(column).tobytes(): index for index, column in enumerate(columns)}
+    if width % bits:
+        return None
+    if width & (width - 1):
+        return _chains(columns, place, bits, width)
+    runs = []
+    for index, column in enumerate(columns):
+        if (column % width).any():
+            continue
+        run = [place.get(np.ascontiguousarray(column + step).tobytes(), -1) for step in range(0, width, bits)]
+        if -1 in run:
+            return None
+        runs.append([index, *run[1:]])
+    return runs if len(runs) * (width // bits) == len(columns) else None
+
+
+def _chains(columns: list[IntArray], place: dict[bytes, int], bits: int, width: int) -> list[list[int]] | None:
+    """Return runs of a width that is no power of two, from the first register of every row of neighbours on."""
+    many, runs = width // bits, []
+    for index, column in enumerate(columns):
+        if np.ascontiguousarray(column - bits).tobytes() in place:
+            continue
+        chain, found = [index], index
+        while (found := place.get(np.ascontiguousarray(columns[found] + bits).tobytes(), -1)) >= 0:
+            chain.append(found)
+        if len(chain) % many or (column % 32).any():
+            return None
+        runs += [chain[first : first + many] for first in range(0, len(chain), many)]
+    return runs
+
+
+def _matrices(names: list[int], columns: list[IntArray], bits: int, access: Access) -> list[Move]:
+    """Return the matrix instructions, x4 as long as four matrices are left."""
+    if bits not in (8, 16, 32) or (access.transposed and bits != 16):
+        rule = "must be 16 for a transposed matrix, else 8, 16 or 32"
+        raise CHECK.malformed("element_bits", rule, bits)
+    found = _transposed(names, columns) if access.transposed else _straight(names, columns, bits)
+    moved = []
+    start, trans = 0, ".trans" if access.transposed else ""
+    while start < len(found):
+        count = next(n for n in (4, 2, 1) if n <= min(access.matrices, len(found) - start))
+        part = found[start : start + count]
+        rows = np.concatenate([row for _, row in part], axis=1)
+        registers = tuple(register for held, _ in part for register in held)
+        moved.append(Move(f"{access.kind}.x{count}{trans}", registers, rows))
+        start += count
+    return moved
+
+
+def _straight(names: list[int], columns: list[IntArray], bits: int) -> list[tuple[tuple[int, ...], IntArray]]:
+    """Return per matrix its registers and its row addresses [warp, 8]: lane 4 g + q holds word q of row g."""
+    runs = _runs(columns, bits, 32)
+    if runs is None:
+        rule = "must hold whole words of shared memory in every lane"
+        raise CHECK.malformed("registers", rule, _where(columns, bits))
+    found = []
+    for run in runs:
+        words = columns[run[0]] // 8
+        rows = words[:, ::4]
+        wanted = np.repeat(rows, 4, axis=1) + np.tile(np.arange(0, _ROW_BYTES, 4), 8)
+        _same(words, wanted, names[run[0]])
+        _aligned(rows, names[run[0]])
+        found.append((tuple(names[i] for i in run), rows))
+    return found
+
+
+def _transposed(names: list[int], columns: list[IntArray]) -> list[tuple[tuple[int, ...], IntArray]]:
+    """Return the same where lane 4 g + q holds element g of the rows 2 q and 2 q + 1."""
+    if len(columns) % 2:
+        raise CHECK.malformed("registers", "must be pairs of 16-bit elements", f"{len(columns)} registers")
+    found: list[tuple[tuple[int, ...], IntArray]] = []
+    for first in range(0, len(columns), 2):
+        pair = [columns[first] // 8, columns[first + 1] // 8]
+        rows = np.stack([half[:, :4] for half in pair], axis=2).reshape(-1, 8)
+        for place, half in enumerate(pair):
+            wanted = np.tile(rows[:, place::2], (1, 8)) + np.repeat(np.arange(0, _ROW_BYTES, 2), 4)
+            _same(half, wanted, names[first + place])
+        _aligned(rows, names[first])
+        found.append(((names[first], names[first + 1]), rows))
+    return found
+
+
+def _same(found: IntArray, wanted: IntArray, register: int) -> None:
+    wrong = np.argwhere(found != wanted)
+    if len(wrong):
+        warp, lane = (int(x) for x in wrong[0])
+        hint = f"; a matrix would have byte {int(wanted[warp, lane])} there"
+        where = f"byte {int(found[warp, lane])} in register {register} of lane {lane}, warp {warp}"
+        raise CHECK.malformed("registers", "must be the fragment of an 8 x 8 matrix with rows of 16 bytes", where, hint)
+
+
+def _aligned(rows: IntArray, register: int) -> None:
+    wrong = np.argwhere(rows % _ROW_BYTES != 0)
+    if len(wrong):
+        warp, row = (int(x) for x in wrong[0])
+        where = f"byte {int(rows[warp, row])} for row {row} of the matrix in register {register}, warp {warp}"
+        raise CHECK.malformed("shared", "must have the rows of a matrix at multiples of 16 bytes", where)
