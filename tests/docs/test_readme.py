@@ -19,6 +19,7 @@ PICTURE = ROOT / "docs" / "tile.svg"
 PAGES = (
     "README.md",
     "docs/asking.md",
+    "docs/banks.md",
     "docs/certificates.md",
     "docs/families.md",
     "docs/hierarchical_equations.md",
