@@ -136,17 +136,22 @@ def lds_rule(target: str, operation: object) -> LdsRule:
     name = lds_text(target, operation)
     rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
     if rule is None:
-        known = ", ".join(known_names(target)) or "none"
-        raise unknown(target, name, f"{unpublished(target, name)}; known of {target}: {known}")
+        raise unknown(target, name, f"{unpublished(target, name)}; known of {target}: {_known(target)}")
     return rule
+
+
+def _known(target: str) -> str:
+    return ", ".join(known_names(target)) or "none"
 
 
 def lds_text(target: str, operation: object) -> str:
     """Return the name of an LDS instruction.
 
-    Raises: MalformedError: LA709.
+    Raises: MalformedError: LA709. RepresentabilityError: LA712, for an instruction of another vendor.
     """
     name = lds_name(operation)
+    if name is None and isinstance(operation, str) and operation.startswith(("ld", "st")):
+        raise unknown(target, operation, f"{target} has no such instruction; known of it: {_known(target)}")
     if name is None:
         known = ", ".join(known_names(target if target in WAVES else "gfx942") or known_names("gfx942"))
         rule = f"must be an LDS instruction of 32, 64, 96 or 128 bits a lane ({known}, ...)"

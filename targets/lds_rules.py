@@ -120,7 +120,7 @@ _BY_TARGET: Mapping[str, str] = MappingProxyType(
     }
 )
 _NAME = re.compile(
-    r"ds_(?:(?:read|load|write|store)_b(?:32|64|96|128)|(?:read|load)_[iu](?:8|16)(?:_d16(?:_hi)?)?"
+    r"ds_(?:(?:read|load|write|store)_b(?:8|16|32|64|96|128)|(?:read|load)_[iu](?:8|16)(?:_d16(?:_hi)?)?"
     r"|(?:write|store)_b(?:8|16)(?:_d16_hi)?|(?:read|write)2(?:st64)?_b(?:32|64)"
     r"|(?:load|store)_2addr(?:_stride64)?_b(?:32|64)|read_b64_tr_b(?:4|8|16)|read_b96_tr_b6|load_tr\d+_b\d+)"
 )

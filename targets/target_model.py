@@ -27,7 +27,6 @@ from layoutalg.targets import banks
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction, mma_fragment
 from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, VARIANTS, SparseMma, mma_sp_fragment, variant_of
-from layoutalg.targets.lds_rules import lds_name
 from layoutalg.targets.model import Source
 from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, lookup
 
@@ -359,8 +358,6 @@ class TargetModel:
         """
         if self.target.vendor == "nvidia" and isinstance(operation, str) and operation.startswith(("ds_", "buffer_")):
             return Unknown(f"{self.target.arch} has no {operation}")
-        if self.target.vendor == "amd" and isinstance(operation, str) and lds_name(operation) is None:
-            return Unknown(f"{self.target.arch} has no {operation} in LDS")
         try:
             return banks.turns(self.target.arch, operation, byte_addresses)
         except RepresentabilityError as error:
