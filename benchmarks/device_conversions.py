@@ -42,7 +42,8 @@ from layoutalg.f2 import LinearLayout, matrix  # noqa: E402
 from layoutalg.proofs.conversion import ConversionPlan  # noqa: E402
 from layoutalg.synth import conversion  # noqa: E402
 
-FEW, MANY, RUNS = 32, 544, 5
+FEW, MANY, RUNS, TRITON_PAIRS = 32, 288, 5, 4
+FAULT = 3
 TARGET = "sm_90a"
 DENSE = (1, 3, 4, 6, 9, 10, 12, 14, 15, 17, 18, 21, 22, 24, 30, 32, 33, 39, 42, 43, 47, 0, 2, 5)
 """Seeds of dense pairs; Triton 3.6 does not compile the last three."""
@@ -235,7 +236,7 @@ def words_of(values: np.ndarray[Any, Any], threads: int) -> np.ndarray[Any, Any]
     return np.ascontiguousarray(values.reshape(threads, -1).view(np.uint32).T)
 
 
-def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any]) -> None:
+def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any], without: list[int]) -> None:
     """Run one case: correct first, then every loop in turn."""
     torch = runner.torch
     number = {8: np.uint8, 16: np.uint16, 32: np.uint32}[case["bits"]]
@@ -255,7 +256,7 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any]) -> None
         for key, said in row["kernels"].items():
             if key != "once":
                 loops[key] = _ours(runner, runner.load(said), source, into)
-    if "triton_error" not in row:
+    if "triton_error" not in row and case["case"] not in without:
         import device_conversions_triton
 
         kind = {8: torch.int8, 16: torch.int16, 32: torch.int32}[case["bits"]]
@@ -264,12 +265,8 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any]) -> None
         target = torch.zeros_like(given)
         for key, converts in (("triton", True), ("triton nothing done", False)):
             loops[key] = _theirs(runner, device_conversions_triton, case, converts, given, target)
-        try:
-            runner.took(lambda: loops["triton"](FEW))
-            row["triton_equal"] = bool(torch.equal(given, target))
-        except Exception as error:
-            row["triton_error"] = f"{type(error).__name__}: {error}"[:300]
-            loops = {key: once for key, once in loops.items() if "triton" not in key}
+        runner.took(lambda: loops["triton"](FEW))
+        row["triton_equal"] = bool(torch.equal(given, target))
     samples: dict[str, list[int]] = {key: [] for key in loops}
     for once in loops.values():
         runner.took(lambda once=once: once(MANY))
@@ -277,7 +274,10 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any]) -> None
         for key, once in loops.items():
             few, many = (runner.took(lambda once=once, turns=turns: once(turns)) for turns in (FEW, MANY))
             samples[key].append(many - few)
-    turn = {key: statistics.median(found) / (MANY - FEW) for key, found in samples.items()}
+    turn = {
+        key: statistics.median(found) / (MANY - FEW) / (TRITON_PAIRS if "triton" in key else 1)
+        for key, found in samples.items()
+    }
     row["cycles"] = {
         key: round((value - turn["triton nothing done" if "triton" in key else "nothing done"]) / 2, 2)
         for key, value in turn.items()
@@ -293,6 +293,55 @@ def _ours(runner: Runner, loaded: Any, source: Any, into: Any) -> Any:
 
 def _theirs(runner: Runner, module: Any, case: dict[str, Any], converts: bool, given: Any, target: Any) -> Any:
     return lambda turns: module.launch(case, converts, given, target, runner.cycles, turns)
+
+
+def time_all(folder: Path, first: int, without: list[int]) -> None:
+    """Time the cases from one on, a line for each; a fault ends the process."""
+    runner = Runner(folder)
+    for case in cases()[first:]:
+        there = folder / f"{case['case']}.json"
+        row = json.loads(there.read_text()) if there.exists() else {"case": case["case"], "error": "not compiled"}
+        row |= {"name": case["name"], "bits": case["bits"], "size": case["size"], "warps": case["warps"]}
+        fault = False
+        if "kernels" in row:
+            try:
+                time_case(runner, case, row, without)
+            except Exception as error:
+                row["error"] = f"{type(error).__name__}: {error}"[:160]
+                fault = "CUDA" in row["error"]
+        row.pop("kernels", None)
+        print(json.dumps(row), flush=True)
+        if fault:
+            sys.exit(FAULT)
+
+
+def timed(given: argparse.Namespace, command: list[str], folder: Path, begun: float) -> list[dict[str, Any]]:
+    """The rows of all cases; one that faults runs again without Triton, in a process of its own as those behind it."""
+    rows: dict[int, dict[str, Any]] = {}
+    without: list[int] = []
+    first, total = 0, len(cases())
+    while first < total:
+        more = ["--folder", str(folder), "--first", str(first), "--without", ",".join(map(str, without))]
+        try:
+            done = subprocess.run(
+                [*command, *more], capture_output=True, text=True, check=False,
+                timeout=max(1.0, given.seconds - (time.monotonic() - begun)),
+            )  # fmt: skip
+            lines, late = done.stdout, False
+        except subprocess.TimeoutExpired as error:
+            lines, late = (error.stdout or b"").decode() if isinstance(error.stdout, bytes) else "", True
+        found = [json.loads(line) for line in lines.splitlines() if line.startswith("{") and line.endswith("}")]
+        for row in found:
+            rows[row["case"]] = row
+        if late or not found:
+            break
+        last = found[-1]["case"]
+        again = "CUDA" in found[-1].get("error", "") and last not in without
+        without += [last] if again else []
+        first = last if again else last + 1
+    for case in without:
+        rows[case]["triton_error"] = "its kernel faulted"
+    return [rows[case] for case in sorted(rows)]
 
 
 def summarised(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -328,9 +377,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=55)
     parser.add_argument("--build", type=int)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--first", type=int)
+    parser.add_argument("--without", default="")
     given = parser.parse_args()
     if given.build is not None:
         build(given.build, given.processes, given.folder)
+        return
+    if given.first is not None:
+        time_all(given.folder, given.first, [int(case) for case in given.without.split(",") if case])
         return
     begun = time.monotonic()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -353,21 +407,7 @@ def main() -> None:
                 process.kill()
                 notes.append("compiling took too long")
         compiled = time.monotonic() - begun
-        rows = []
-        runner = Runner(folder)
-        for case in cases():
-            there = folder / f"{case['case']}.json"
-            row = json.loads(there.read_text()) if there.exists() else {"case": case["case"], "error": "not compiled"}
-            row |= {"name": case["name"], "bits": case["bits"], "size": case["size"], "warps": case["warps"]}
-            if time.monotonic() - begun > given.seconds:
-                row["error"] = "not begun: out of time"
-            elif "kernels" in row:
-                try:
-                    time_case(runner, case, row)
-                except Exception as error:
-                    row["error"] = f"{type(error).__name__}: {error}"[:300]
-            row.pop("kernels", None)
-            rows.append(row)
+        rows = timed(given, command, folder, begun)
     try:
         import triton
 

@@ -14,6 +14,9 @@ from typing import Any
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+PAIRS: gl.constexpr = gl.constexpr(4)
+"""Conversions there and back in a turn of the loop: narrow elements are packed anew only between turns."""
+
 
 @gluon.jit
 def clock():
@@ -46,12 +49,13 @@ def there_and_back(
     values = gl.load(source + at)
     begun = clock()
     for _ in range(turns):
-        values = stirred(values, pack)
-        if converts:
-            other = stirred(gl.convert_layout(values, second), pack)
-            values = gl.convert_layout(other, first)
-        else:
+        for _ in gl.static_range(PAIRS):
             values = stirred(values, pack)
+            if converts:
+                other = stirred(gl.convert_layout(values, second), pack)
+                values = gl.convert_layout(other, first)
+            else:
+                values = stirred(values, pack)
     took = clock() - begun
     gl.store(target + at, values)
     gl.store(cycles, took)

@@ -34,6 +34,19 @@ __device__ __forceinline__ la_u32 la_shuffle_xor(la_u32 word, la_u32 mask)
 }
 """
 
+_STIRRED = """
+// Returns another word, in a way that nothing is moved across or joined with.
+__device__ __forceinline__ la_u32 la_stirred(la_u32 word)
+{
+#ifdef __CUDACC__
+    asm volatile("xor.b32 %0, %0, 0x5A5A5A5A;" : "+r"(word));
+    return word;
+#else
+    return word ^ 0x5A5A5A5Au;
+#endif
+}
+"""
+
 _KERNEL = """{tables}
 // {title}
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
@@ -53,7 +66,6 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     const la_u64 begun = la_cycles();
 #pragma unroll 1
     for (int turn = 0; turn < turns; ++turn) {{
-        const la_u32 stirred = (la_u32)turn;
 {lines}    }}
     if (t == 0) *cycles = la_cycles() - begun;
 {stores}}}
@@ -134,12 +146,12 @@ def conversion_loop(
     if _sizes(CHECK.kind(back, ConversionPlan, "back")) != (threads, after, before):
         raise CHECK.malformed("back", "must lead from the destination to the source", str(back))
     numbers = Numbers()
-    lines = [f"held[{word}] ^= stirred;" for word in range(before)]
+    lines = [f"held[{word}] = la_stirred(held[{word}]);" for word in range(before)]
     lines += _alone(there, back)
     first = converted(there, [f"held[{word}]" for word in range(before)], numbers, "x") if converts else None
     lines += [] if first is None else first.lines
     middle = [f"held[{word % before}]" for word in range(after)] if first is None else first.words
-    lines += [f"next[{word}] = {held} ^ stirred;" for word, held in enumerate(middle)]
+    lines += [f"next[{word}] = la_stirred({held});" for word, held in enumerate(middle)]
     lines += _alone(back, there)
     second = None
     if converts:
@@ -157,7 +169,9 @@ def conversion_loop(
         stores="".join(f"    destination[{word * threads}u + t] = held[{word}];\n" for word in range(before)),
     )  # fmt: skip
     size = smem_bytes(there) + smem_bytes(back)
-    return KernelSource(name, portable_prelude(there.target) + WARP + text, there.target, threads, size, parameters)
+    return KernelSource(
+        name, portable_prelude(there.target) + WARP + _STIRRED + text, there.target, threads, size, parameters
+    )
 
 
 def smem_bytes(plan: ConversionPlan) -> int:
