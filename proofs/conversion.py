@@ -31,7 +31,18 @@ from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
-from layoutalg.proofs.conversion_steps import CHECK, WORD_BITS, WRONG, Read, Step, Take, Through, ran
+from layoutalg.proofs.conversion_steps import (
+    CHECK,
+    UNCOUNTED,
+    WORD_BITS,
+    WRONG,
+    Read,
+    SharedAccess,
+    Step,
+    Take,
+    Through,
+    ran,
+)  # fmt: skip
 from layoutalg.proofs.exchange import Choose, Exchange, Move
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
@@ -40,6 +51,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 SCHEMA = "layoutalg/conversion/1"
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices")
 MOST_CYCLES = 1e15
+LINE_BYTES = 128
+"""Bytes of all banks in one turn, at the least over targets."""
 ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
@@ -97,7 +110,7 @@ class ConversionCost:
         selects: Selects.
         permutes: Byte permutations.
         accesses: Loads and stores of shared memory.
-        turns: Turns of the banks, of all warps together.
+        turns: Turns of the banks, of all warps together; the least where nobody published how they serve an access.
         barriers: Barriers.
         cycles: Cycles of a multiprocessor for the block, by the costs of the target.
     """
@@ -353,7 +366,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
         elif isinstance(step, Through):
             stores, loads = len(step.store.starts), len(step.load.starts)
             accesses += stores + loads
-            turns += step.store.turns + step.load.turns
+            turns += sum(_turns(access, source, element_bits) for access in (step.store, step.load))
             barriers += step.barriers
             one = costs.block_barrier if step.barrier == "block" else costs.warp_barrier
             waits += step.barriers * one + step.passes * costs.shared_latency
@@ -376,6 +389,14 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     each = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
     cycles = each * source.warps + issued + turns * costs.turn + waits
     return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))
+
+
+def _turns(access: SharedAccess, source: Held, element_bits: int) -> int:
+    """The turns of accesses; where they are not known, the least: every bank busy in every turn."""
+    if access.turns != UNCOUNTED:
+        return access.turns
+    threads = int(np.count_nonzero(access.active(source.lanes * source.warps)))
+    return max(1, len(access.starts) * access.elements * threads * element_bits // 8 // LINE_BYTES)
 
 
 def _flat(held: Held) -> LinearLayout | ListedLayout:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 from layoutalg.proofs.shuffle import ShufflePlan
@@ -29,6 +30,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA930", "this is not a plan of a conversion")
 WORD_BITS = 32
 ROWS, ROW_BYTES = 8, 16
+UNCOUNTED = -1
+"""Turns of instructions whose banks nobody published."""
 NOTHING = -1
 """The label of what nobody has written."""
 
@@ -141,7 +144,7 @@ class SharedAccess:
         threads: By bit of the thread what it adds to the byte address.
         starts: By instruction the constant.
         idle: Bits of the thread that must all be 0 for it to take part; others hold nothing new.
-        turns: Turns of the banks of all instructions of all warps.
+        turns: Turns of the banks of all instructions of all warps; -1 where nobody published how the banks serve it.
     """
 
     instruction: str
@@ -189,8 +192,11 @@ class SharedAccess:
         return np.asarray(found.transpose(1, 0, 2).reshape(rows.shape[1], -1), dtype=np.int64)
 
     def counted(self, target: str, lanes: int) -> int:
-        """Return the turns of all instructions of all warps, counted from their addresses."""
-        model = bank_model(target, self.instruction)
+        """Return the turns of all instructions of all warps, counted from their addresses; -1 where that is unknown."""
+        try:
+            model = bank_model(target, self.instruction)
+        except RepresentabilityError:
+            return UNCOUNTED
         total = 0
         seen: dict[bytes, int] = {}
         rows, active = self.addresses(), self.active(1 << len(self.threads))

@@ -19,7 +19,7 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.check import refuse
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import Step, Take, Through
+from layoutalg.proofs.conversion_steps import UNCOUNTED, Step, Take, Through
 from layoutalg.proofs.exchange import ExchangePlan
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
@@ -249,7 +249,12 @@ def _shared(asked: _Question, source: Places, wanted: Places, moved: Fetched, ot
     made = []
     for passage in found:
         name = "matrices" if passage.matrices else "shared"
-        made.append(asked.alternative(name, passage.steps, "any elements may pass"))
+        because = "any elements may pass"
+        unknown = {access.instruction for step in passage.steps if isinstance(step, Through)
+                   for access in (step.store, step.load) if access.turns == UNCOUNTED}  # fmt: skip
+        if unknown:
+            because += f", in an unknown number of turns of {', '.join(sorted(unknown))}: the least is counted"
+        made.append(asked.alternative(name, passage.steps, because))
     return made
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.errors import LayoutError
-from layoutalg.proofs.conversion_steps import SharedAccess, Step, Take, Through
-from layoutalg.proofs.swizzling import Served, TileAccess
+from layoutalg.ground.errors import LayoutError, RepresentabilityError
+from layoutalg.proofs.conversion_steps import UNCOUNTED, SharedAccess, Step, Take, Through
+from layoutalg.proofs.swizzling import Served, TileAccess, instruction_name
 from layoutalg.synth.conversions.inside import Places
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.bank_model import bank_model
@@ -248,10 +248,15 @@ class _Moved:
 def _made(asked: _Asked, sides: tuple[_Side, _Side], kinds: tuple[str, str]) -> tuple[Step, ...] | None:
     """The steps with instructions of these kinds; None where they do not fit."""
     accesses = [TileAccess(_layout(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
-    plan = swizzle(accesses, asked.target, asked.element_bits)
-    offsets = plan.smem.columns
-    store = _moved(asked, sides[0], offsets, 0, plan.served[0])
-    load = _moved(asked, sides[1], offsets, matrix.apply(offsets, asked.base), plan.served[1])
+    try:
+        plan = swizzle(accesses, asked.target, asked.element_bits)
+        offsets, served = plan.smem.columns, plan.served
+    except RepresentabilityError:
+        if kinds != ("store", "load"):
+            raise
+        offsets, served = _apart(asked, sides)
+    store = _moved(asked, sides[0], offsets, 0, served[0])
+    load = _moved(asked, sides[1], offsets, matrix.apply(offsets, asked.base), served[1])
     if store is None or load is None:
         return None
     barrier = "warp" if asked.local and not sides[0].idle else "block"
@@ -269,6 +274,37 @@ def _made(asked: _Asked, sides: tuple[_Side, _Side], kinds: tuple[str, str]) -> 
     if after != list(range(1 << len(load.numbers))):
         steps.append(Take(tuple(after), natural, natural))
     return tuple(steps)
+
+
+def _apart(asked: _Asked, sides: tuple[_Side, _Side]) -> tuple[tuple[int, ...], tuple[Served, Served]]:
+    """Offsets for instructions whose banks are not known: lanes of either side differ in the lowest bits they can."""
+    first, second = sides
+    common = matrix.intersection(first.registers, second.registers)
+    reached = matrix.image_basis([*first.lanes, *first.warps, *second.lanes, *second.warps])
+    moving = list(reached)
+    vector: list[int] = []
+    for element in common:
+        if len(vector) < (ROW_BITS // asked.element_bits).bit_length() - 1 and matrix.remainder(reached, element):
+            vector.append(element)
+            reached = matrix.image_basis([*reached, element])
+    rest: list[int] = []
+    chain = matrix.image_basis(vector)
+    for element in (*moving, *(1 << bit for bit in range(asked.tile))):
+        if matrix.remainder(chain, element):
+            rest.append(element)
+            chain = matrix.image_basis([*chain, element])
+    order, low = matrix.inverse([*vector, *rest]), len(vector)
+    lanes = [[matrix.apply(order, lane) >> low for lane in side.lanes] for side in sides]
+    high = matrix.common_complement(lanes[0], lanes[1], len(rest))
+    near: list[int] = []
+    for element in (*lanes[0], *(1 << bit for bit in range(len(rest)))):
+        if matrix.rank([*high, *near, element]) > len(high) + len(near):
+            near.append(element)
+    back = matrix.inverse([*near, *high])
+    columns = tuple(column & (1 << low) - 1 | matrix.apply(back, column >> low) << low for column in order)
+    wide = asked.element_bits << low
+    names = [instruction_name(asked.target, kind, wide) for kind in ("store", "load")]
+    return columns, (Served(0, asked.target, names[0], 0, -1, 0), Served(1, asked.target, names[1], 0, -1, 0))
 
 
 def _layout(side: _Side, tile: int) -> LinearLayout:
@@ -299,7 +335,10 @@ def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served
         low, vector, base_low = held + many, inside + rest[:many], 0
         rest = rest[many:]
     else:
-        elements = bank_model(asked.target, served.instruction).access_bytes * 8 // asked.element_bits
+        if served.instruction.startswith("ds_"):
+            elements = int(served.instruction.rpartition("_b")[2]) // asked.element_bits
+        else:
+            elements = bank_model(asked.target, served.instruction).access_bytes * 8 // asked.element_bits
         low = elements.bit_length() - 1
         found = matrix.eliminate(registers)
         solved = [found.reduce(1 << bit) for bit in range(low)]
@@ -313,8 +352,10 @@ def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served
     access = SharedAccess(
         served.instruction, 1 << low, tuple(size * offset for offset in threads),
         tuple(size * offset for offset in starts.tolist()) * (1 << asked.passes), side.idle,
-        served.turns << asked.passes,
+        served.turns << asked.passes if served.turns >= 0 else UNCOUNTED,
     )  # fmt: skip
+    if access.turns == UNCOUNTED:
+        access = replace(access, turns=access.counted(asked.target, 1 << len(side.lanes)))
     return _Moved(access, (*numbers, *side.last), base_low)
 
 
