@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import shutil
 import subprocess
 import tempfile
@@ -30,6 +31,8 @@ from layoutalg.targets.registry import TARGETS
 Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""
 HEADER = Path(__file__).parent / "host_shim.h"
+MATRICES = Path(__file__).parent / "host_matrices.h"
+_MATRICES = re.compile(r"\bla_(?:mma|mfma|wmma)_")
 MAX_REGIONS = 4096
 MAX_BLOCKS = 2**20
 FAULTS = (
@@ -78,25 +81,29 @@ def compiler() -> str | None:
 
 
 @functools.lru_cache(maxsize=limits.KERNELS)
-def _library(kernel: KernelSource) -> ctypes.CDLL:
+def _library(name: str, text: str, parameters: tuple[tuple[str, str], ...], arch: str) -> ctypes.CDLL:
     program = compiler()
     if program is None:
         raise MissingExtraError(
             Diagnostic(
                 "LA520",
                 "running a kernel on the CPU needs a C++ compiler",
-                (f"kernel {kernel.name}",),
+                (f"kernel {name}",),
                 "neither g++ nor clang++ is on the PATH",
             )
         )
-    values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(kernel.parameters))
+    values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(parameters))
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-        source.write_text(f"{kernel.text}\n{_ENTRY.format(name=kernel.name, values=values)}", encoding="utf-8")
+        source.write_text(f"{text}\n{_ENTRY.format(name=name, values=values)}", encoding="utf-8")
         command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
-        command.append(f"-DLA_LANES={lanes_of(kernel)}")
-        command += ["-include", str(HEADER), "-o", str(target), str(source)]
-        _compile(command, kernel.name, kernel.text)
+        command.append(f"-DLA_LANES={lanes_of(arch)}")
+        command += ["-include", str(HEADER)]
+        if _MATRICES.search(text):
+            rdna = re.fullmatch(r"RDNA(\d)", TARGETS[arch].isa) if arch in TARGETS else None
+            command += ["-include", str(MATRICES), *([f"-DLA_RDNA={rdna[1]}"] if rdna else [])]
+        command += ["-o", str(target), str(source)]
+        _compile(command, name, text)
         return ctypes.CDLL(str(target))
 
 
@@ -116,9 +123,9 @@ def _compile(command: Sequence[str], name: str, text: str) -> None:
         raise refused("LA521", "the kernel text does not compile as C++", where[0], words, text)
 
 
-def lanes_of(kernel: KernelSource) -> int:
-    """Return the lanes of a warp or wave of the kernel's target."""
-    target = TARGETS.get(kernel.arch)
+def lanes_of(arch: str) -> int:
+    """Return the lanes of a warp or wave of a kernel's target."""
+    target = TARGETS.get(arch)
     return 32 if target is None else target.lanes
 
 
@@ -175,7 +182,7 @@ def trace(
     checked_int(capacity, "capacity", 1, 2**26, f"kernel {kernel.name}", "LA522")
     log = np.zeros((capacity, COLUMNS), dtype=np.uint32)
     fault, count, told = _launched(kernel, arguments, blocks, None, 0, regions, log)
-    lanes, why = lanes_of(kernel), _why(fault, told, kernel.threads)
+    lanes, why = lanes_of(kernel.arch), _why(fault, told, kernel.threads)
     if races and fault == 0:
         why = race(log[:count], lanes)
         fault = FAULTS.index(_RACE) if why else 0
@@ -208,7 +215,7 @@ def _launched(
     launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}
     for argument, (number, limit) in launch.items():
         checked_int(number, argument, 0, limit, f"kernel {kernel.name}", "LA522")
-    library = _library(kernel)
+    library = _library(kernel.name, kernel.text, kernel.parameters, kernel.arch)
     cells: list[object] = []
     pointers = (ctypes.c_void_p * len(arguments))()
     known = list(regions)
