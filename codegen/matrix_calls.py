@@ -2,12 +2,12 @@
 
 Main definitions: ``MatrixCall``, ``matrix_call``, ``callable_instructions``.
 
-Notation: ``la_NAME(d, a, b, c)`` computes D = A B + C; each operand is an array of the 32-bit registers that a lane holds
+Notation: ``la_NAME(d, a, b, c)`` computes D = A B + C; an operand is an array of the 32-bit registers that a lane holds
 of it, low elements in low bits. NAME is the instruction's own name with underscores. All lanes of the warp or wave take
 part. On the CPU the functions are models from the manuals' closed forms (``host_matrices.h``), apart from the fragments
 of ``layoutalg.targets``, so that either side judges the other.
 
-References: PTX ISA 9.1 section 9.7.14.5; LLVM, builtins of AMDGPU (``BuiltinsAMDGPU``); AMD matrix instruction calculator.
+References: PTX ISA 9.1 section 9.7.14.5; LLVM ``BuiltinsAMDGPU``; AMD matrix instruction calculator.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class MatrixCall:
         given = (("a", self.words[0]), ("b", self.words[1]), ("c", self.words[2]))
         inputs = ", ".join(f'"r"({name}[{i}])' for name, many in given for i in range(many))
         ptx = MMA[self.instruction.partition(".")[2]].ptx
-        return f'    asm volatile("{ptx} "\n                 "{", ".join(lists)};"\n                 : {out} : {inputs});\n'
+        indent = " " * 17
+        return f'    asm volatile("{ptx} "\n{indent}"{", ".join(lists)};"\n{indent}: {out} : {inputs});\n'
 
     def _hip(self) -> str:
         builtin, before, between, after = self._builtin()

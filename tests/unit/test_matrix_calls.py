@@ -94,7 +94,7 @@ def published() -> dict[tuple[str, str], dict[str, np.ndarray]]:
 
 
 def manual(call: MatrixCall, operand: str) -> np.ndarray:
-    """[lane][element] -> first index + extent * second, by the equations of the PTX manual for its shape and operand."""
+    """[lane][element] -> first index + extent * second, by the equations of the PTX manual."""
     m, n, k, _ = call.shape
     bits = 8 * BYTES[call.types["ABD".index(operand)]]
     table = []
@@ -106,7 +106,7 @@ def manual(call: MatrixCall, operand: str) -> np.ndarray:
         elif operand == "A" and bits == 16:
             row = [group + 8 * ((i >> 1) & 1) + m * (2 * q + (i & 1) + 8 * (i >= 4)) for i in range(m * k // 32)]
         elif operand == "A":
-            second = [(4 <= i < 8 or 12 <= i) and m == 16 for i in range(m * k // 32)]
+            second = [(4 <= i < 8 or i >= 12) and m == 16 for i in range(m * k // 32)]
             row = [group + 8 * second[i] + m * (4 * q + (i & 3) + 16 * (i >= 8)) for i in range(m * k // 32)]
         elif bits == 16:
             row = [2 * q + (i & 1) + 8 * (i >= 2) + k * group for i in range(n * k // 32)]
