@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.conversions import conversion
+    from layoutalg.synth.paddings import padding
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
 
@@ -98,6 +99,7 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.admission": "admissible",
         "layoutalg.synth.conversions": "conversion",
+        "layoutalg.synth.paddings": "padding",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
@@ -151,6 +153,7 @@ __all__ = [
     "interop",
     "left_inverse",
     "logical_divide",
+    "padding",
     "parse",
     "piecewise",
     "proofs",

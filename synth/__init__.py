@@ -10,10 +10,22 @@ if __name__ != "layoutalg.synth":
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.synth import admission, conversions, factor, ragged, solving, swizzles, symbolic, tensormap, wgmma
+    from layoutalg.synth import (
+        admission,
+        conversions,
+        factor,
+        paddings,
+        ragged,
+        solving,
+        swizzles,
+        symbolic,
+        tensormap,
+        wgmma,
+    )
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.factor import factorise
+    from layoutalg.synth.paddings import padding
     from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
     from layoutalg.synth.solving import joint
     from layoutalg.synth.swizzles import swizzle
@@ -34,6 +46,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.conversions": "conversions conversion",
         "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.solving": "solving joint",
+        "layoutalg.synth.paddings": "paddings padding",
         "layoutalg.synth.ragged": "ragged RaggedFamily synthesize_ragged",
         "layoutalg.synth.swizzles": "swizzles swizzle",
         "layoutalg.synth.symbolic": "symbolic SymbolicPlan SymbolicProblem synthesize_symbolic",
@@ -61,6 +74,8 @@ __all__ = [
     "factor",
     "factorise",
     "joint",
+    "padding",
+    "paddings",
     "ragged",
     "solving",
     "swizzle",

@@ -114,8 +114,8 @@ def command_line() -> Parser:
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     adders = (
-        _explain, _suggest, _banks, _admissible, _factorise, _diagnose, _synth, _check, _certify, _checker, _validate,
-        _draw, _emit, _schema, _demo,
+        _explain, _suggest, _banks, _padding, _admissible, _factorise, _diagnose, _synth, _check, _certify, _checker,
+        _validate, _draw, _emit, _schema, _demo,
     )  # fmt: skip
     for add in adders:
         add(commands)
@@ -196,6 +196,27 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument("--why", action="store_true", help="say which lanes meet in which bank, phase by phase")
     command.add_argument("-o", "--output", help="write the picture, words per bank and phase, as SVG to this file")
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
+    _common(command)
+
+
+def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "padding", "the least padding of a tile in shared memory with which accesses take the fewest turns",
+        "layoutalg padding 64,64 rows ldmatrix", 'layoutalg padding 33,70 "store rows:1" columns --bits 32',
+        "layoutalg padding 64,64 rows columns --target gfx942 --form padded_shared",
+    )  # fmt: skip
+    command.add_argument("shape", type=_sizes, help="extents of the tile, outermost first: 64,64")
+    command.add_argument(
+        "accesses", nargs="+", help="rows, columns, diagonals, antidiagonals, 'along 0', each with the elements of one "
+        "lane (rows:4) and after 'store ' for stores; ldmatrix, stmatrix; or a layout of registers",
+    )  # fmt: skip
+    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument(
+        "--target", action="append", dest="targets", help="architecture, may be repeated (default sm_90a)"
+    )
+    forms = ("pitches", "interval", "padded_shared", "reordered")
+    command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
+    command.add_argument("-o", "--output", help="file for a picture (SVG)")
     _common(command)
 
 

@@ -1,6 +1,6 @@
 """Questions about hardware: which shared layout to use, what banks make of an access, which instruction carries what.
 
-Main definitions: ``suggest_layouts``, ``bank_turns``, ``admit``, ``factor``, ``diagnose_map``.
+Main definitions: ``suggest_layouts``, ``bank_turns``, ``pad_tile``, ``admit``, ``factor``, ``diagnose_map``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.factor import factorise
+from layoutalg.synth.paddings import padding
 from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 
 
@@ -68,6 +69,29 @@ def bank_turns(
         elif file is None:
             say("\n".join([str(report), report.why, report.map_text]) if why else str(report))
     return PROVED
+
+
+def pad_tile(
+    shape: tuple[int, ...],
+    accesses: Sequence[str],
+    targets: Sequence[str],
+    element_bits: int,
+    form: str,
+    output: str | None,
+    budget_seconds: float,
+    as_json: bool,
+) -> int:
+    """Print the least padding of a tile; return the exit code."""
+    given = [_layout(each, shape) if re.search(r"[-:]>|\(", each) else each for each in accesses]
+    with answer_file(output) as file:
+        plan = padding(shape, given, list(targets), element_bits, form=form, budget_seconds=budget_seconds)
+        if file is not None:
+            file.write(draw.svg(plan))
+    if as_json:
+        say_json(plan.to_json())
+    else:
+        say(str(plan))
+    return PROVED if plan.optimal else UNKNOWN
 
 
 def admit(

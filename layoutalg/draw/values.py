@@ -13,6 +13,7 @@ from layoutalg.draw.answers import draw_admitted, draw_refused
 from layoutalg.draw.canvas import Canvas
 from layoutalg.draw.im2col import draw_convolution, draw_im2col
 from layoutalg.draw.operand import OPERANDS, draw_operand, reads_of
+from layoutalg.draw.padding import draw_padding
 from layoutalg.draw.ragged import draw_ragged, draw_symbolic
 from layoutalg.draw.shuffles import draw_factorisation, draw_shuffles
 from layoutalg.draw.swizzle import draw_swizzle
@@ -23,6 +24,7 @@ from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.im2col import ConvolutionPlan
+from layoutalg.proofs.padding import PaddingPlan
 from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
@@ -41,10 +43,11 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (TMEM, draw_tmem),
     (Im2colMap, draw_im2col),
     (ConvolutionPlan, draw_convolution),
+    (PaddingPlan, draw_padding),
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, Drawable, *TMEM, *OPERANDS)  # fmt: skip
+         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, Drawable, *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 

@@ -106,6 +106,7 @@ def answers() -> Iterator[Any]:
     yield nearest_map(ILLEGAL)
     yield from map_conflicts(ILLEGAL)
     yield least_padding(["p"], [Multiple((("p", 1),), 16, 0), AtLeast((("p", 1),), 100)])
+    yield from (la.padding((24, 72), ["rows", "ldmatrix"]), la.padding((8, 8), "rows", form="interval"))
     yield from least_repairs(PROBLEM)[:2]
     for strategy in ("descriptors", "boxes", "back", "overfetch"):
         yield synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy=strategy)

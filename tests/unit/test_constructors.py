@@ -37,6 +37,7 @@ from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.joint import JointPlan
+from layoutalg.proofs.padding import CellAccess, PaddingPlan
 from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
@@ -54,6 +55,7 @@ from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import admissible, factorise, joint, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
+from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.bank_counts import Counted
@@ -77,6 +79,7 @@ from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, ConsumerRu
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
 _BASES = {"register": [(1,), (2,)], "lane": [(4 << bit,) for bit in range(5)]}
+PADDING = padding((32, 32), "columns", element_bits=32)
 SWIZZLE = swizzle([LinearLayout.from_bases(_BASES, {"tile": 128})])
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 32)))
 RULE = tensormap.RULES["BOX_RANGE"]
@@ -132,6 +135,8 @@ VALUES: dict[type, object] = {
     Through: Through(128, "warp", 1, ACCESS, ACCESS),
     InstructionCosts: instruction_costs("sm_90a"),
     Counted: Counted(2, 1, "ranks"),
+    CellAccess: PADDING.accesses[0],
+    PaddingPlan: PADDING,
     BankModel: bank_model("gfx942", "ds_read_b128"),
     Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
     Access: Access("load", 32),

@@ -1,0 +1,333 @@
+"""Padding as plans: where a padded tile lies in shared memory, the accesses that it serves, and their turns, recounted.
+
+Main definitions: ``CellAccess``, ``PaddingPlan``.
+
+Notation: a cell is the row-major number of a tile element, whatever the extents. Pitches are element strides,
+outermost first; the last is 1. Padding by intervals puts ``amount`` elements behind every ``interval`` elements of the
+dense tile.
+
+Main statements: a plan holds its lesser pitches to be worse; ``check`` counts those again too, by the addresses of
+every instruction, with the model of the banks that targets state. What finders use (``synth.paddings.turns``) is not
+used here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.certify.banks import bank_turns
+from layoutalg.proofs.swizzling import KINDS, Served, instruction_name
+from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA920", "this is not a question about padding")
+WRONG = Checker("LA921", "this plan of a padding is wrong")
+SCHEMA = "layoutalg/padding-plan/1"
+MOST_CELLS = 1 << 18
+LIMIT = 1 << 31
+FORMS = ("pitches", "interval", "padded_shared", "reordered")
+
+
+@dataclass(frozen=True, slots=True)
+class CellAccess:
+    """Instructions that move cells of a tile: the first cell of each lane.
+
+    Args:
+        name: What it is called in answers.
+        kind: ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"`` or one of the latter with ``".trans"``.
+        bits: Bits of a lane, or of a row of a matrix.
+        cells: Per instruction the first cell of each lane, None where a lane is inactive.
+
+    Raises: MalformedError: LA920.
+    """
+
+    name: str
+    kind: str
+    bits: int
+    cells: tuple[tuple[int | None, ...], ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA920")
+        if self.kind not in KINDS:
+            raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
+        if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
+            raise CHECK.malformed("cells", "must hold an instruction, each with an active lane", self.name)
+        if any(cell is not None and not 0 <= cell < MOST_CELLS for cell in itertools.chain(*self.cells)):
+            raise CHECK.malformed("cells", f"must lie in [0, {MOST_CELLS})", self.name)
+
+    def instruction(self, target: str) -> str:
+        """Return the instruction's name on a target."""
+        name, _, trans = self.kind.partition(".")
+        if name in ("load", "store"):
+            return instruction_name(target, name, self.bits)
+        return f"{name}.x{len(self.cells[0]) // 8}{'.' + trans if trans else ''}"
+
+    def __str__(self) -> str:
+        return f"{self.name} ({len(self.cells)} {self.kind}{'s' if len(self.cells) > 1 else ''} of {self.bits} bits)"
+
+
+@dataclass(frozen=True, slots=True)
+class PaddingPlan(Shown):
+    """A padded tile, the accesses that it serves, and what the banks make of them.
+
+    Args:
+        shape: Extents, outermost first.
+        element_bits: Bits of an element.
+        form: ``"pitches"``, ``"interval"``, ``"padded_shared"`` or ``"reordered"``.
+        pitches: Element strides, outermost first; those of the dense tile where padding goes by intervals.
+        interval: Elements between paddings; 0 for pitches.
+        amount: Elements of one padding.
+        order: Places of the bits of the row number, lowest first; empty where rows stay in order.
+        accesses: What it serves.
+        served: Each access on each target.
+        plain: Turns without padding; None where an access would be misaligned.
+        bound: Turns that no padding of the form goes below, as proved by the finder.
+        proof: Why.
+    """
+
+    shape: tuple[int, ...]
+    element_bits: int
+    form: str
+    pitches: tuple[int, ...]
+    interval: int
+    amount: int
+    order: tuple[int, ...]
+    accesses: tuple[CellAccess, ...]
+    served: tuple[Served, ...]
+    plain: int | None
+    bound: int
+    proof: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA920")
+        if self.form not in FORMS or len(self.pitches) != len(self.shape) or min(self.shape, default=0) < 1:
+            raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}, with a pitch per extent", self.form)
+        if prod(self.shape) > MOST_CELLS:
+            raise CHECK.malformed("shape", f"must have at most {MOST_CELLS} elements", self.shape)
+        for value in (*self.pitches, self.interval, self.amount):
+            CHECK.integer(value, "pitches, interval and amount", 0, LIMIT)
+        CHECK.integer(self.element_bits, "element_bits", 8, 129)
+        rows = prod(self.shape[:-1])
+        if self.order and (rows != 1 << len(self.order) or sorted(self.order) != list(range(len(self.order)))):
+            raise CHECK.malformed("order", f"must permute the bits of {rows} rows", self.order)
+
+    @property
+    def turns(self) -> int:
+        """Turns of all accesses on all targets."""
+        return sum(each.turns for each in self.served)
+
+    @property
+    def ideal(self) -> int:
+        """The same, if no bank were busier than it must be."""
+        return sum(each.ideal for each in self.served)
+
+    @property
+    def conflict_free(self) -> bool:
+        """Whether no access has a conflict."""
+        return self.turns == self.ideal
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no padding of the form takes fewer turns, as proved."""
+        return self.turns == self.bound
+
+    @property
+    def pitches_bytes(self) -> tuple[int | float, ...]:
+        """The pitches in bytes."""
+        return tuple(pitch * self.element_bits // 8 for pitch in self.pitches)
+
+    @property
+    def elements(self) -> int:
+        """Elements from the first to the last one, both included."""
+        return int(self.offsets().max()) + 1
+
+    @property
+    def padding_bytes(self) -> int:
+        """Bytes that no element of the tile lies in, up to its last element."""
+        return (self.elements - prod(self.shape)) * self.element_bits // 8
+
+    def offsets(self) -> IntArray:
+        """Return the element offset of every cell."""
+        return offsets_of(self.shape, self.pitches, self.interval, self.amount, self.order)
+
+    def offset(self, *coordinates: int) -> int:
+        """Return the element offset at tile coordinates, outermost first.
+
+        Raises: MalformedError: LA920.
+        """
+        inside = len(coordinates) == len(self.shape) and all(
+            0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)
+        )
+        if not inside:
+            raise CHECK.malformed("coordinates", f"must lie in {self.shape}", coordinates)
+        return int(self.offsets()[np.ravel_multi_index(coordinates, self.shape)])
+
+    def padded_shared(self) -> PaddedShared:
+        """Return the layout as Triton's padded shared layout.
+
+        Raises: MalformedError: LA700: an extent, the interval or the amount is no power of two. LA920: pitches.
+        """
+        if self.form == "pitches" or len(self.shape) != 2:
+            raise CHECK.malformed("form", "must go by intervals, for a tile of two dimensions", self.form)
+        pairs = [(self.interval, self.amount)] if self.amount else [(prod(self.shape), 1)]
+        rows, columns = self.shape
+        placed = {place: bit for bit, place in enumerate(self.order or range((rows - 1).bit_length()))}
+        bases = [(0, 1 << bit) for bit in range((columns - 1).bit_length())]
+        bases += [(1 << placed[place], 0) for place in range(len(placed))]
+        return padded_shared(self.shape, pairs, offset_bases=bases)
+
+    def addresses(self, access: int) -> tuple[tuple[int | None, ...], ...]:
+        """Return the byte address of every lane of every instruction of an access."""
+        return _addresses(self.accesses[access], self.offsets(), self.element_bits)
+
+    def __str__(self) -> str:
+        lines = [f"padding       {self._said()}: {self.padding_bytes} bytes"]
+        lines += [f"{self.accesses[each.access].name:<14}{each}" for each in self.served]
+        most = "the least" if self.optimal else f"none has less than {self.bound}"
+        before = "misaligned" if self.plain is None else f"{self.plain} turns"
+        lines.append(f"turns         {self.turns}, {most}: {self.proof}; {before} without padding")
+        return "\n".join(lines)
+
+    def _said(self) -> str:
+        size = self.element_bits
+        tile = " x ".join(map(str, self.shape))
+        if self.form == "pitches":
+            pitches = ", ".join(f"{pitch} ({pitch * size // 8} bytes)" for pitch in self.pitches[:-1]) or "none"
+            return f"{tile} of {size} bits, pitches {pitches}"
+        rows = f", bit b of the row at place {list(self.order)}[b]" if self.order else ""
+        return f"{tile} of {size} bits, {self.amount} elements after every {self.interval}{rows}"
+
+    def lesser(self) -> Iterator[tuple[int, ...]]:
+        """Yield the pitches that this plan says are worse: all lesser ones of a tile with one free pitch."""
+        free = [place for place, extent in enumerate(self.shape[:-1]) if extent > 1]
+        if self.form != "pitches" or len(free) > 1:
+            return
+        for pitch in range(prod(self.shape[free[0] + 1 :]), self.pitches[free[0]]) if free else ():
+            found = [0] * len(self.shape)
+            for place in reversed(range(len(self.shape))):
+                inner = found[place + 1] * self.shape[place + 1] if place + 1 < len(self.shape) else 1
+                found[place] = pitch if place == free[0] else inner
+            yield tuple(found)
+
+    def check(self) -> PaddingPlan:
+        """Return the plan after counting its turns from the addresses of every instruction; of lesser pitches too.
+
+        Raises: MalformedError: LA921, where a count or the layout is not what the plan says.
+        """
+        offsets = self.offsets()
+        if len(np.unique(offsets)) < len(offsets) or offsets.min() < 0:
+            raise WRONG.malformed("pitches", "must give every element a place of its own", self._said())
+        for each in self.served:
+            found = serve(self.accesses[each.access], each.access, offsets, self.element_bits, each.target)
+            if found != each:
+                raise WRONG.malformed("served", f"must say '{found}'", str(each))
+        if self.bound > self.turns:
+            raise WRONG.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
+        for pitches in self.lesser():
+            clock.check("a check of lesser pitches")
+            turns = self._turns(pitches)
+            if turns is not None and turns <= self.turns:
+                raise WRONG.malformed("pitches", f"must be the least; {pitches} take {turns} turns", self.pitches)
+        return self
+
+    def _turns(self, pitches: tuple[int, ...]) -> int | None:
+        """Return the turns of other pitches; None where an access is misaligned."""
+        offsets = offsets_of(self.shape, pitches, 0, 0, ())
+        total = 0
+        for each in self.served:
+            access = self.accesses[each.access]
+            if _misaligned(access, offsets, self.element_bits):
+                return None
+            total += serve(access, each.access, offsets, self.element_bits, each.target).turns
+        return total
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return the turns of every access on every target as certificates of the common form.
+
+        Instructions with inactive lanes are left out: a certificate names the address of every lane.
+
+        Raises: RepresentabilityError: LA436, for a target that was not measured.
+        """
+        found = []
+        for each in self.served:
+            whole = [lanes for lanes in self.addresses(each.access) if None not in lanes]
+            if whole:
+                found.append(bank_turns(each.target, each.instruction, np.array(whole, dtype=np.int64).reshape(-1)))
+        return tuple(found)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "shape": list(self.shape), "element_bits": self.element_bits, "form": self.form,
+            "pitches": list(self.pitches), "interval": self.interval, "amount": self.amount,
+            "order": list(self.order), "padding_bytes": self.padding_bytes,
+            "accesses": [
+                {"name": each.name, "kind": each.kind, "bits": each.bits, "instructions": len(each.cells)}
+                for each in self.accesses
+            ],
+            "served": [
+                {"access": each.access, "target": each.target, "instruction": each.instruction, "count": each.count,
+                 "turns": each.turns, "ideal": each.ideal}
+                for each in self.served
+            ],
+            "turns": self.turns, "ideal": self.ideal, "plain": self.plain, "bound": self.bound,
+            "optimal": self.optimal, "proof": self.proof,
+        }  # fmt: skip
+
+
+def offsets_of(
+    shape: Sequence[int], pitches: Sequence[int], interval: int, amount: int, order: Sequence[int]
+) -> IntArray:
+    """Return the element offset of every cell of a padded tile."""
+    cells = np.arange(prod(shape), dtype=np.int64)
+    if not interval:
+        where = np.unravel_index(cells, tuple(shape))
+        return sum((at * pitch for at, pitch in zip(where, pitches, strict=True)), start=np.zeros_like(cells))
+    if order:
+        rows, column = np.divmod(cells, shape[-1])
+        placed = sum(((rows >> bit & 1) << place for bit, place in enumerate(order)), start=np.zeros_like(rows))
+        cells = placed * shape[-1] + column
+    return cells + amount * (cells // interval)
+
+
+def serve(access: CellAccess, number: int, offsets: IntArray, element_bits: int, target: str) -> Served:
+    """Return how an access is served where cells lie at these offsets, counted from addresses.
+
+    Raises: MalformedError: LA709: misaligned. RepresentabilityError: LA712.
+    """
+    name = access.instruction(target)
+    model = bank_model(target, name)
+    turns = ideal = 0
+    counted: dict[tuple[int | None, ...], tuple[int, int]] = {}
+    for lanes in _addresses(access, offsets, element_bits):
+        first = min(address for address in lanes if address is not None)
+        whole = first - first % (4 * model.banks)
+        key = tuple(None if address is None else address - whole for address in lanes)
+        if key not in counted:
+            counted[key] = model.turns(key), model.ideal(key)
+        turns, ideal = turns + counted[key][0], ideal + counted[key][1]
+    return Served(number, target, name, len(access.cells), turns, ideal)
+
+
+def _addresses(access: CellAccess, offsets: IntArray, element_bits: int) -> tuple[tuple[int | None, ...], ...]:
+    places = (offsets * element_bits // 8).tolist()
+    return tuple(tuple(None if cell is None else places[cell] for cell in lanes) for lanes in access.cells)
+
+
+def _misaligned(access: CellAccess, offsets: IntArray, element_bits: int) -> bool:
+    cells = np.array([cell for cell in itertools.chain(*access.cells) if cell is not None])
+    grain = 32 if access.bits == 96 else access.bits
+    return bool((offsets[cells] * element_bits % grain).any())

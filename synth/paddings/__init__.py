@@ -1,0 +1,110 @@
+"""Finders of padding: pitches, or amounts behind intervals, with which accesses of a tile take the fewest turns.
+
+Main definitions: ``padding``.
+
+Main statements: pitches are least where none of one period above the dense tile does better: turns are periodic in each
+pitch, see ``synth.paddings.turns``, so an enumeration of one period decides for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TypeAlias
+
+from layoutalg.ground import clock
+from layoutalg.proofs.padding import CHECK, FORMS, MOST_CELLS, PaddingPlan, offsets_of, serve
+from layoutalg.synth.paddings.accesses import Asked, read_accesses
+from layoutalg.synth.paddings.intervals import least_interval
+from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitches, plain_turns
+from layoutalg.targets.registry import lookup
+
+__all__ = ["padding"]
+Where: TypeAlias = tuple[tuple[int, ...], int, int, tuple[int, ...]]
+"""Pitches, interval, amount, order."""
+
+
+def padding(
+    shape: Sequence[int],
+    accesses: object,
+    target: str | Sequence[str] = "sm_90a",
+    element_bits: int = 16,
+    *,
+    form: str = "pitches",
+    budget_seconds: float = 5.0,
+) -> PaddingPlan:
+    """Return the least padding of a tile with which its accesses take the fewest turns of the banks.
+
+    Mathematically: among pitches p with p[d] >= p[d + 1] * shape[d + 1] and p[-1] = 1 under which every access is
+    aligned, the lexicographically least, outermost first, of those with the fewest turns of all accesses on all
+    targets; by intervals, the fewest bytes of padding of those.
+
+    Args:
+        shape: Extents of the tile, any numbers, outermost first.
+        accesses: One access or several. By name: ``"rows"`` (the widest vectors), ``"columns"`` (the narrowest),
+            ``"diagonals"``, ``"antidiagonals"``, ``"along 0"`` (lanes step along dimension 0); each with the elements
+            of one lane, ``"rows:4"``, and after ``"store "`` for stores; ``"ldmatrix"``, ``"stmatrix"``, ``".trans"``.
+            Or registers: a layout of any family from (register, lane, warp) to tile coordinates, a ``TileAccess``, an
+            array of row-major cells [warp, lane, register] with -1 for inactive lanes; or a pair of it and its kind.
+        target: The target, or several that the one padding has to serve.
+        element_bits: Bits of an element, 8 to 128.
+        form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as tensor copies of gfx1250 write
+            them; ``"padded_shared"``: a power of two of them, as Triton's padded layouts; ``"reordered"``: that, with
+            the bits of the row number permuted.
+        budget_seconds: Time for the search; what was found by then is returned with what is proved of it.
+
+    Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712. InfeasibleError: LA922.
+
+    Example:
+        >>> plan = padding((32, 32), ["store rows:1", "columns:1"], element_bits=32).check()
+        >>> print(plan)
+        padding       32 x 32 of 32 bits, pitches 33 (132 bytes): 124 bytes
+        store rows:1  32 x st.shared.b32 of sm_90a: 32 turns, free of conflicts
+        columns:1     32 x ld.shared.b32 of sm_90a: 32 turns, free of conflicts
+        turns         64, the least: every access is free of conflicts; 1056 turns without padding
+        >>> padding((24, 72), ["rows", "ldmatrix"]).pitches_bytes
+        (144.0, 2.0)
+
+    Source: see the head of ``synth.paddings.turns``.
+    """
+    asked = _question(shape, accesses, target, element_bits)
+    if form not in FORMS:
+        raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
+    plain = plain_turns(asked)
+    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+        if form == "pitches":
+            placed = least_pitches(asked)
+            where: Where = (placed.pitches, 0, 0, ())
+            bound, proof = placed.bound, placed.proof
+        else:
+            found = least_interval(asked, form)
+            where = (dense_pitches(asked.shape), found.interval, found.amount, found.order)
+            bound, proof = found.bound, found.proof
+    served, offsets = [], offsets_of(asked.shape, *where)
+    for number, each in enumerate(asked.accesses):
+        for place in each.targets:
+            served.append(serve(each.access, number, offsets, asked.element_bits, asked.targets[place]))
+    moved = tuple(each.access for each in asked.accesses)
+    return PaddingPlan(
+        asked.shape, asked.element_bits, form, *where, moved, tuple(served), plain, bound, proof
+    )  # fmt: skip
+
+
+def _question(shape: object, accesses: object, target: object, element_bits: object) -> Question:
+    bits = CHECK.integer(element_bits, "element_bits")
+    if bits not in (8, 16, 32, 64, 128):
+        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    extents = CHECK.vector(shape, "shape")
+    if not extents or min(extents) < 1 or prod(extents) > MOST_CELLS:
+        raise CHECK.malformed("shape", f"must be positive extents of at most {MOST_CELLS} elements", extents)
+    named = (target,) if isinstance(target, str) else target
+    if not isinstance(named, list | tuple) or not named:
+        raise CHECK.malformed("target", "must be a target or a list of them", target)
+    targets = tuple(CHECK.kind(name, str, "target") for name in named)
+    for name in targets:
+        lookup(name)
+    given = accesses if isinstance(accesses, list) else [accesses]
+    read: tuple[Asked, ...] = read_accesses(given, extents, bits, targets)
+    if not read:
+        raise CHECK.malformed("accesses", "must name at least one access", accesses)
+    return Question(extents, bits, targets, read)

@@ -1,0 +1,216 @@
+"""Accesses of tiles of any extents: named ones, and layouts of registers of any family, as cells of instructions.
+
+Main definitions: ``read_accesses``, ``NAMES``.
+
+Main statements: named accesses cover every cell of the tile once. Lanes take vectors of v elements of the last
+dimension along lines: rows, columns, diagonals. A line of at least as many vectors as there are lanes is cut into
+instructions of its own, the last of them with inactive lanes; shorter lines follow each other within an instruction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.cute import CuteLayout
+from layoutalg.proofs.padding import CHECK, CellAccess
+from layoutalg.proofs.register_map import bit_addresses
+from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
+from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.registry import lookup
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+NAMES = ("rows", "columns", "diagonals", "antidiagonals", "along D", "ldmatrix", "stmatrix")
+_TEXT = re.compile(
+    r"(?:(load|store) )?(?:(rows|columns|diagonals|antidiagonals|along (\d{1,2}))(?::(\d{1,3}))?"
+    r"|((?:ld|st)matrix(?:\.trans)?))"
+)
+_ROW_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An access and the targets that it is moved on, by their numbers."""
+
+    access: CellAccess
+    targets: tuple[int, ...]
+
+
+def read_accesses(
+    given: Sequence[object], shape: tuple[int, ...], element_bits: int, targets: Sequence[str]
+) -> tuple[Asked, ...]:
+    """Return what was asked for as cells; named accesses once for each number of lanes of the targets.
+
+    Args:
+        given: Accesses, as in ``padding``.
+        shape: Extents of the tile.
+        element_bits: Bits of an element.
+        targets: The targets.
+
+    Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712.
+    """
+    found: list[Asked] = []
+    for each in given:
+        if isinstance(each, str) and (match := _TEXT.fullmatch(each)):
+            found += _named(each, match, shape, element_bits, targets)
+        else:
+            found.append(_registers(each, shape, element_bits, targets))
+    return tuple(found)
+
+
+def _named(
+    text: str, match: re.Match[str], shape: tuple[int, ...], element_bits: int, targets: Sequence[str]
+) -> Iterator[Asked]:
+    kind, name, along, vector, matrix = match.groups()
+    if matrix:
+        if kind:
+            raise CHECK.malformed("accesses", "must name a matrix instruction without load or store", text)
+        cells = _matrix_rows(text, shape, element_bits)
+        numbers = tuple(number for number, target in enumerate(targets) if lookup(target).vendor == "nvidia")
+        if not numbers:
+            raise CHECK.malformed("accesses", "must be instructions of the targets", f"{text} of {', '.join(targets)}")
+        yield Asked(CellAccess(text, matrix, _ROW_BITS, cells), numbers)
+        return
+    kind = kind or "load"
+    dimension = {"rows": len(shape) - 1, "columns": len(shape) - 2}.get(name, int(along) if along else len(shape) - 2)
+    if not 0 <= dimension < len(shape):
+        raise CHECK.malformed("accesses", f"must step along a dimension of {shape}", text)
+    size = _vector(text, int(vector) if vector else None, name == "rows", kind, shape, element_bits, targets)
+    numbers_by_lanes: dict[int, list[int]] = {}
+    for number, target in enumerate(targets):
+        lanes = bank_model(target, instruction_name(target, kind, size * element_bits)).lanes
+        numbers_by_lanes.setdefault(lanes, []).append(number)
+    lines = _order(name, dimension, shape, size)
+    for lanes, places in numbers_by_lanes.items():
+        parts = lines.reshape(1, -1) if lines.shape[1] < lanes else lines
+        cells = tuple(
+            (*line[at : at + lanes], *[None] * (at + lanes - len(line)))
+            for line in parts.tolist()
+            for at in range(0, len(line), lanes)
+        )
+        yield Asked(CellAccess(text, kind, size * element_bits, cells), tuple(places))
+
+
+def _vector(
+    text: str,
+    wanted: int | None,
+    wide: bool,
+    kind: str,
+    shape: tuple[int, ...],
+    element_bits: int,
+    targets: Sequence[str],
+) -> int:
+    """Return the elements of one lane: those asked for, else the most for rows and the fewest elsewhere."""
+    known = [set(widths(target, kind, element_bits)) for target in targets]
+    sizes = sorted({bits // element_bits for bits in set.intersection(*known)} if known else ())
+    fits = [size for size in sizes if shape[-1] % size == 0]
+    if wanted is not None:
+        if wanted not in sizes or shape[-1] % wanted:
+            rule = f"must have vectors that divide {shape[-1]}, of {sizes or 'no'} elements whose banks are known"
+            raise CHECK.malformed("accesses", rule, f"{text} of {', '.join(targets)}")
+        return wanted
+    if not fits:
+        rule = f"must have vectors of {sizes or 'no'} elements whose banks are known, and {shape[-1]} divides by none"
+        raise CHECK.malformed("accesses", rule, f"{text} of {', '.join(targets)}")
+    return fits[-1] if wide else fits[0]
+
+
+def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntArray:
+    """Return the first cells of vectors, int64[line, place]: lines in which lanes step."""
+    starts = np.arange(prod(shape), dtype=np.int64)[::size].reshape(*shape[:-1], shape[-1] // size)
+    if not name.endswith("diagonals"):
+        moved = np.moveaxis(starts, dimension, -1)
+        return moved.reshape(-1, moved.shape[-1])
+    if len(shape) < 2:
+        raise CHECK.malformed("accesses", "must have two dimensions for diagonals", shape)
+    rows, columns = starts.shape[-2:]
+    row = np.arange(rows)[None, :]
+    step = np.arange(columns)[:, None]
+    column = (step + row if name == "diagonals" else step - row) % columns
+    return starts[..., row, column].reshape(-1, rows)
+
+
+def _matrix_rows(text: str, shape: tuple[int, ...], element_bits: int) -> tuple[tuple[int | None, ...], ...]:
+    """Return the rows of all matrices of 8 rows of 16 bytes, four matrices an instruction where that divides them."""
+    held = _ROW_BITS // element_bits
+    if (
+        element_bits > 32
+        or len(shape) < 2
+        or shape[-2] % 8
+        or shape[-1] % held
+        or (".t" in text and element_bits != 16)
+    ):
+        rule = f"must be of tiles of 8 rows of {held} elements, of 16 bits where transposed"
+        raise CHECK.malformed("accesses", rule, f"{text} of {shape}, {element_bits} bits")
+    starts = np.arange(prod(shape), dtype=np.int64)[::held].reshape(-1, 8, shape[-1] // held)
+    rows = starts.transpose(0, 2, 1).reshape(-1, 8)
+    many = next(many for many in (4, 2, 1) if len(rows) % many == 0)
+    return tuple(tuple(lanes) for lanes in rows.reshape(-1, 8 * many).tolist())
+
+
+def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets: Sequence[str]) -> Asked:
+    """Return a layout of registers as the widest vectors that its runs along the last dimension make."""
+    layout, kind = given, "load"
+    if isinstance(given, TileAccess):
+        layout, kind = given.layout, given.kind
+    elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
+        layout, kind = given
+    if kind not in ("load", "store"):
+        raise CHECK.malformed("accesses", "must be loads or stores; matrices are asked for by name", kind)
+    if isinstance(layout, np.ndarray):
+        cells = _table(layout, prod(shape))
+    else:
+        strides = tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+        cells = bit_addresses(layout, CuteLayout(shape, strides), 8, shape) // 8
+    for target in targets:
+        if lookup(target).vendor == "nvidia" and cells.shape[1] != 32:
+            raise CHECK.malformed("accesses", f"must have the lanes of {target}, 32", cells.shape[1])
+    known = [set(widths(target, kind, element_bits)) for target in targets]
+    for bits in sorted(set.intersection(*known), reverse=True):
+        starts = _runs(cells, bits // element_bits, shape[-1])
+        if starts is None:
+            continue
+        for target in targets:
+            lanes_of = bank_model(target, instruction_name(target, kind, bits)).lanes
+            if lanes_of != cells.shape[1]:
+                raise CHECK.malformed("accesses", f"must have the lanes of {target}, {lanes_of}", cells.shape[1])
+        listed = tuple(tuple(None if cell < 0 else cell for cell in lanes) for lanes in starts.tolist())
+        return Asked(CellAccess("registers", kind, bits, listed), tuple(range(len(targets))))
+    rule = f"must be moved by a {kind} of {', '.join(targets)} whose banks are known"
+    raise CHECK.malformed("accesses", rule, f"{cells.shape[2]} registers of {element_bits} bits")
+
+
+def _table(given: npt.NDArray[np.int64], size: int) -> IntArray:
+    """Return an array of cells as int64[warp, lane, register]; -1 is an inactive lane."""
+    table = given[None] if given.ndim == 2 else given
+    if table.ndim != 3 or table.dtype.kind not in "iu" or not table.size or table.min() < -1 or table.max() >= size:
+        rule = f"must be integers [warp, lane, register] or [lane, register] in [-1, {size})"
+        raise CHECK.malformed("accesses", rule, f"{given.dtype} of shape {given.shape}")
+    return table.astype(np.int64)
+
+
+def _runs(cells: IntArray, size: int, extent: int) -> IntArray | None:
+    """Return the first cells of runs of ``size`` elements of one row, int64[instruction, lane]; None without them."""
+    _, kept = np.unique(cells.reshape(-1, cells.shape[2]), axis=1, return_index=True)
+    columns = [np.ascontiguousarray(cells[:, :, register]) for register in np.sort(kept)]
+    place = {column.tobytes() for column in columns}
+    starts = []
+    for column in columns:
+        idle = column < 0
+        if ((column % extent % size != 0) & ~idle).any():
+            continue
+        if ((column % extent + size > extent) & ~idle).any():
+            return None
+        if any(np.where(idle, column, column + step).tobytes() not in place for step in range(1, size)):
+            return None
+        starts.append(column)
+    if len(starts) * size != len(columns):
+        return None
+    found = np.concatenate(starts)
+    return found[(found >= 0).any(axis=1)]

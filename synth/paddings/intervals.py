@@ -1,0 +1,111 @@
+"""The least padding behind intervals of a dense tile, also with permuted bits of the row number.
+
+Main definitions: ``least_interval``.
+
+Main statements: an amount of a bytes after every interval moves runs of elements apart. Runs with 3 bytes between them
+share no word (nor do runs of whole words with whole words between them), so turns depend on larger amounts modulo the
+bytes of all banks alone, and one period of amounts shows all turns.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
+from layoutalg.proofs.padding import CHECK, offsets_of
+from layoutalg.synth.paddings.pitches import FREE, UNFINISHED, Question, cells_of, counted_turns, dense_pitches
+from layoutalg.synth.paddings.turns import WORD_BYTES, period_bytes
+
+MOST_ROW_BITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInterval:
+    """The interval, the amount and the order of rows, their turns, and what is proved."""
+
+    interval: int
+    amount: int
+    order: tuple[int, ...]
+    turns: int
+    bound: int
+    proof: str
+
+
+def least_interval(asked: Question, form: str) -> FoundInterval:
+    """Return the least padding by intervals of those that take the fewest turns.
+
+    Raises: MalformedError: LA920. InfeasibleError: LA922.
+    """
+    best: FoundInterval | None = None
+    tried = 0
+    floor: int | None = None
+    for interval, amount in _candidates(asked, form):
+        for order in _orders(asked, form):
+            tried += 1
+            if best is not None and tried % 16 == 0 and clock.left() <= 0:
+                proof = UNFINISHED.format(f"{tried} paddings")
+                return FoundInterval(best.interval, best.amount, best.order, best.turns, floor or 0, proof)
+            found = _turns(asked, interval, amount, order)
+            if found is None:
+                continue
+            floor = found[1]
+            if best is None or found[0] < best.turns:
+                best = FoundInterval(interval, amount, order, found[0], found[1], FREE)
+            if best.turns == floor:
+                return best
+    if best is None:
+        because = f"each of {tried} intervals and amounts puts a lane of some access off its alignment"
+        raise InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
+    proof = f"all {tried} intervals and amounts of one period were counted"
+    return FoundInterval(best.interval, best.amount, best.order, best.turns, best.turns, proof)
+
+
+def _candidates(asked: Question, form: str) -> Iterator[tuple[int, int]]:
+    """Yield intervals and amounts in elements, those of the least padding first, the longest interval first."""
+    size, bits = prod(asked.shape), asked.element_bits
+    period = period_bytes([model for _, model in asked.models])
+    unit = max(1, 32 // bits) if form == "interval" else 1
+    amounts = list(range(0, 8 * (period + WORD_BYTES - 1) // bits + 1, unit))
+    if form != "interval":
+        amounts = [0, *(1 << bit for bit in range(amounts[-1].bit_length()))]
+    intervals = [1 << bit for bit in range((size - 1).bit_length()) if 1 << bit >= unit]
+    listed = {(interval, amount) for interval in intervals for amount in amounts if amount}
+    # without padding an interval is that of the whole tile
+    whole = 1 << max(0, (size - 1).bit_length())
+    yield whole, 0
+    yield from sorted(listed, key=lambda pair: (pair[1] * ((size - 1) // pair[0]), -pair[0]))
+
+
+def _orders(asked: Question, form: str) -> Iterator[tuple[int, ...]]:
+    """Yield permutations of the bits of the row number, the identity first; the empty one where rows stay."""
+    if form != "reordered":
+        yield ()
+        return
+    rows = prod(asked.shape[:-1])
+    if rows & (rows - 1) or rows >> MOST_ROW_BITS or rows < 2:
+        raise CHECK.malformed("shape", f"must have a power of two of rows, at most {1 << MOST_ROW_BITS}", asked.shape)
+    yield from itertools.permutations(range(rows.bit_length() - 1))
+
+
+def _turns(asked: Question, interval: int, amount: int, order: tuple[int, ...]) -> tuple[int, int] | None:
+    """Return the turns of all accesses and their least; None where one is misaligned."""
+    offsets = offsets_of(asked.shape, dense_pitches(asked.shape), interval, amount, order) * asked.element_bits // 8
+    turns = least = 0
+    for each, model in asked.models:
+        cells, active = cells_of(each)
+        places = offsets[cells]
+        grain = WORD_BYTES if model.access_bytes == 12 else model.access_bytes
+        if (places[active] % grain).any():
+            return None
+        first = np.where(active, places, np.iinfo(np.int64).max).min(axis=1)
+        steps = np.where(active, places - (first - first % WORD_BYTES)[:, None], -1)
+        kept, often = np.unique(steps, axis=0, return_counts=True)
+        found = counted_turns(model, kept, kept >= 0)
+        turns, least = turns + int(found[0] @ often), least + int(found[1] @ often)
+    return turns, least

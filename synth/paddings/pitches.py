@@ -1,0 +1,222 @@
+"""The least pitches of a tile, by complete enumeration of one period.
+
+Main definitions: ``least_pitches``, ``Question``, ``Pattern``.
+
+Main statements: with fixed instructions the least turns of a group do not depend on pitches, so fewest turns and "free
+of conflicts" are one order. Pitches from p[d + 1] * shape[d + 1] on through one period and the 3 bytes from which rows
+share no word hold the lexicographically least of all: any greater pitch may be lowered by the period, which lowers no
+other and changes no turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground import clock
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
+from layoutalg.proofs.padding import CHECK
+from layoutalg.synth.paddings.accesses import Asked
+from layoutalg.synth.paddings.turns import WORD_BYTES, period_bytes, turns_of
+from layoutalg.targets.bank_model import BankModel, bank_model
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+MOST = 1 << 20
+"""Pitches to list."""
+FREE = "every access is free of conflicts"
+UNFINISHED = "the best of {} that were counted, the search was not finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A tile, its accesses and their targets."""
+
+    shape: tuple[int, ...]
+    element_bits: int
+    targets: tuple[str, ...]
+    accesses: tuple[Asked, ...]
+
+    @property
+    def models(self) -> list[tuple[Asked, BankModel]]:
+        """Each access with each of its instructions."""
+        return [
+            (each, bank_model(self.targets[place], each.access.instruction(self.targets[place])))
+            for each in self.accesses
+            for place in each.targets
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Instructions of one access on one target that take equally many turns under any pitches.
+
+    Args:
+        model: The instruction.
+        steps: Coordinates of each lane from a first one, int64[pattern, lane, dimension].
+        active: bool[pattern, lane].
+        often: How many instructions each pattern stands for.
+        aligned: Coordinates modulo the elements of one lane, each once, int64[place, dimension].
+    """
+
+    model: BankModel
+    steps: IntArray
+    active: npt.NDArray[np.bool_]
+    often: IntArray
+    aligned: IntArray
+
+    @property
+    def grain_bits(self) -> int:
+        """Where lanes may start."""
+        return 8 * (WORD_BYTES if self.model.access_bytes == 12 else self.model.access_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPitches:
+    """The pitches, their turns, and what is proved."""
+
+    pitches: tuple[int, ...]
+    turns: int
+    bound: int
+    proof: str
+
+
+def cells_of(each: Asked) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Return the cells of an access, 0 for inactive lanes, and which are active."""
+    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in each.access.cells], dtype=np.int64)
+    return np.maximum(cells, 0), cells >= 0
+
+
+def patterns(asked: Question) -> list[Pattern]:
+    """Return what has to be counted."""
+    found = []
+    for each, model in asked.models:
+        cells, active = cells_of(each)
+        places = np.stack(np.unravel_index(cells, asked.shape), axis=2).astype(np.int64)
+        first = places[np.arange(len(places)), active.argmax(axis=1)]
+        held = max(1, 32 // asked.element_bits) if model.access_bytes < WORD_BYTES else 1
+        steps = np.where(active[:, :, None], places - first[:, None, :] + first[:, None, :] % held, 0)
+        keys = np.concatenate([steps.reshape(len(steps), -1), active, first % held], axis=1)
+        _, kept, often = np.unique(keys, axis=0, return_index=True, return_counts=True)
+        grain = max(1, 8 * (WORD_BYTES if model.access_bytes == 12 else model.access_bytes) // asked.element_bits)
+        aligned = np.unique(places[active] % grain, axis=0)
+        found.append(Pattern(model, steps[kept], active[kept], often, aligned))
+    return found
+
+
+def dense_pitches(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the pitches without padding."""
+    return tuple(prod(shape[place + 1 :]) for place in range(len(shape)))
+
+
+def plain_turns(asked: Question) -> int | None:
+    """Return the turns without padding; None where an access is misaligned."""
+    counted = patterns(asked)
+    pitches = np.array([dense_pitches(asked.shape)], dtype=np.int64)
+    return int(_turns(asked, counted, pitches)[0][0]) if _fits(asked, counted, pitches).all() else None
+
+
+def least_pitches(asked: Question) -> FoundPitches:
+    """Return the lexicographically least pitches, outermost first, of those that take the fewest turns.
+
+    Raises: InfeasibleError: LA922.
+    """
+    counted = patterns(asked)
+    period = period_bytes([pattern.model for pattern in counted])
+    listed = _listed(asked, counted, period)
+    listed = listed[_fits(asked, counted, listed)]
+    if not len(listed):
+        because = f"every pitch of one period ({period} bytes) puts a lane of some access off its alignment"
+        raise InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
+    listed = listed[np.lexsort(listed.T[::-1])]
+    best: tuple[int, int] | None = None
+    step, at = 1, 0
+    while at < len(listed):
+        turns, least = _turns(asked, counted, listed[at : at + step])
+        place = int(turns.argmin())
+        if best is None or turns[place] < best[0]:
+            best = int(turns[place]), at + place
+        floor = int(least.min())
+        first = np.flatnonzero(turns == least)
+        if len(first):
+            return _found(listed[at + int(first[0])], int(turns[first[0]]), floor, FREE)
+        at, step = at + step, min(2 * step, 256)
+        if clock.left() <= 0 and at < len(listed):
+            return _found(listed[best[1]], best[0], floor, UNFINISHED.format(f"{at} pitches"))
+    if best is None:
+        raise CHECK.malformed("shape", "must have pitches", asked.shape)
+    proof = f"all {len(listed)} aligned pitches of one period of {period} bytes were counted"
+    return _found(listed[best[1]], best[0], best[0], proof)
+
+
+def _found(pitches: IntArray, turns: int, bound: int, proof: str) -> FoundPitches:
+    return FoundPitches(tuple(int(pitch) for pitch in pitches), turns, bound, proof)
+
+
+def _listed(asked: Question, counted: Sequence[Pattern], period: int) -> IntArray:
+    """Return all pitches of one period of which no single one misaligns an access, int64[candidate, dimension]."""
+    bits, shape = asked.element_bits, asked.shape
+    vectors: list[tuple[int, ...]] = [(1,)]
+    for place in reversed(range(len(shape) - 1)):
+        step = _step(counted, place, bits)
+        if shape[place] == 1:
+            vectors = [(vector[0] * shape[place + 1], *vector) for vector in vectors]
+            continue
+        window = -(-8 * (period + WORD_BYTES - 1) // bits) if step * bits % 32 else 8 * period // bits
+        if len(vectors) * -(-window // step) > MOST:
+            rule = f"must leave at most {MOST} pitches to count"
+            raise CHECK.malformed("shape", rule, f"{len(vectors)} x {-(-window // step)}")
+        vectors = [
+            (pitch, *vector)
+            for vector in vectors
+            for low in [-(-vector[0] * shape[place + 1] // step) * step]
+            for pitch in range(low, low + window, step)
+        ]
+    return np.array(vectors, dtype=np.int64)
+
+
+def _step(counted: Sequence[Pattern], place: int, bits: int) -> int:
+    """Return elements that the pitch of a dimension must be a multiple of, by cells that lie on that axis alone."""
+    step = 1
+    for pattern in counted:
+        others = np.delete(pattern.aligned, place, axis=1)
+        alone = pattern.aligned[(others == 0).all(axis=1), place].tolist()
+        for value in alone:
+            if value:
+                need = max(1, pattern.grain_bits // gcd(pattern.grain_bits, value * bits))
+                step = step * need // gcd(step, need)
+    return step
+
+
+def _fits(asked: Question, counted: Sequence[Pattern], pitches: IntArray) -> npt.NDArray[np.bool_]:
+    """Return under which pitches all lanes are aligned."""
+    fits = np.ones(len(pitches), dtype=bool)
+    for pattern in counted:
+        starts = pitches @ pattern.aligned.T * asked.element_bits
+        fits &= (starts % pattern.grain_bits == 0).all(axis=1)
+    return fits
+
+
+def _turns(asked: Question, counted: Sequence[Pattern], pitches: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the turns of all accesses under each of these pitches, and their least."""
+    turns = np.zeros(len(pitches), dtype=np.int64)
+    least = np.zeros_like(turns)
+    for pattern in counted:
+        starts = np.tensordot(pitches, pattern.steps, axes=(1, 2)) * asked.element_bits // 8
+        found = counted_turns(
+            pattern.model, starts.reshape(-1, starts.shape[2]), np.tile(pattern.active, (len(pitches), 1))
+        )
+        for total, each in zip((turns, least), found, strict=True):
+            total += each.reshape(len(pitches), -1) @ pattern.often
+    return turns, least
+
+
+def counted_turns(model: BankModel, addresses: IntArray, active: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Return turns and their least for addresses that may be moved by whole periods, negative ones too."""
+    period = model.banks * WORD_BYTES
+    first = np.where(active, addresses, np.iinfo(np.int64).max).min(axis=1)
+    return turns_of(model, np.where(active, addresses - (first - first % period)[:, None], 0), active)

@@ -1,0 +1,111 @@
+"""Turns of many paddings at once: arrays of addresses, and the closed form for lanes at multiples of a pitch.
+
+Main definitions: ``turns_of``, ``stride_turns``, ``period_bytes``.
+
+Main statements: (1) a group of lanes at multiples of a pitch of p bytes, each moving w <= p bytes, both multiples of
+4, w of p: the banks are b slots of w bytes, and lanes i and j meet where i p = j p modulo the bytes of all banks, that
+is where i = j modulo m = b / gcd(b, p / w). So a group takes as many turns as its fullest class of lane numbers modulo
+m has lanes: n lanes in a run take ceil(n / m). (2) The turns of rows that share no word depend on each
+pitch modulo ``banks * 4`` bytes alone: banks depend on addresses modulo that, and which lanes share a word does not
+change, since lanes of one row keep their distance and lanes of different rows share none. Rows share no word where
+4-byte words divide the pitch, or from a gap of 3 bytes on. So pitches of one period above that gap show all turns that
+any pitches have, and whatever is least among all lies there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import gcd
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.check import Checker
+from layoutalg.targets.bank_model import BankModel
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+CHECK = Checker("LA920", "this is not a question about padding")
+WORD_BYTES = 4
+_ROOM = 1 << 21
+"""Array elements at once."""
+
+
+def period_bytes(models: Sequence[BankModel]) -> int:
+    """Return the bytes modulo which a pitch matters: the most of the models, whose banks are powers of two."""
+    return max(model.banks for model in models) * WORD_BYTES
+
+
+def stride_turns(model: BankModel, pitch_bytes: int) -> int:
+    """Return the turns of an instruction whose lane i is at i times a pitch, by residues.
+
+    Args:
+        model: The instruction.
+        pitch_bytes: A multiple of the bytes of a lane, and of 4.
+
+    Raises: MalformedError: LA920.
+
+    Example:
+        >>> from layoutalg.targets.bank_model import bank_model
+        >>> [stride_turns(bank_model("sm_90a", "ld.shared.b32"), pitch) for pitch in (128, 132, 136, 144)]
+        [32, 1, 2, 4]
+        >>> [stride_turns(bank_model("gfx942", "ds_read_b128"), pitch) for pitch in (128, 144, 160)]
+        [64, 8, 16]
+    """
+    size = max(WORD_BYTES, model.access_bytes)
+    slots = model.banks * WORD_BYTES // size
+    if size & (size - 1) or pitch_bytes % size or pitch_bytes < size:
+        raise CHECK.malformed("pitch_bytes", f"must be a multiple of {size} bytes, a power of two", pitch_bytes)
+    modulus = slots // gcd(slots, pitch_bytes // size)
+    return sum(max(Counter(lane % modulus for lane in group).values()) for group in model.groups)
+
+
+def turns_of(model: BankModel, addresses: IntArray, active: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return the turns, and the least that the words of the groups allow, of many instructions at once.
+
+    Args:
+        model: The instruction.
+        addresses: Aligned byte addresses, int64[instruction, lane].
+        active: Which lanes are active.
+    """
+    joined = np.zeros(len(addresses), dtype=bool)
+    for step in model.joins:
+        other = np.arange(model.lanes) ^ step
+        joined |= ((addresses == addresses[:, other]) | ~active | ~active[:, other]).all(axis=1)
+    turns = np.zeros(len(addresses), dtype=np.int64)
+    least = np.zeros_like(turns)
+    groups = np.array(model.groups)
+    for chosen, lanes in (
+        (~joined, groups),
+        (joined, groups.reshape(-1, 2 * groups.shape[1]) if joined.any() else groups),
+    ):
+        if chosen.any():
+            turns[chosen], least[chosen] = _counted(model, addresses[chosen], active[chosen], lanes)
+    return turns, least
+
+
+def _counted(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntArray) -> tuple[IntArray, IntArray]:
+    words = max(1, model.access_bytes // WORD_BYTES)
+    each = groups.shape[0] * max(model.banks, groups.shape[1] * words)
+    step = max(1, _ROOM // each)
+    parts = [
+        _part(model, addresses[at : at + step], active[at : at + step], groups) for at in range(0, len(addresses), step)
+    ]
+    turns, least = zip(*parts, strict=True)
+    return np.concatenate(turns), np.concatenate(least)
+
+
+def _part(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntArray) -> tuple[IntArray, IntArray]:
+    count, words = len(addresses), max(1, model.access_bytes // WORD_BYTES)
+    touched = addresses[:, groups, None] // WORD_BYTES + np.arange(words)
+    touched = np.where(active[:, groups, None], touched, -1).reshape(count * len(groups), -1)
+    touched.sort(axis=1)
+    fresh = touched >= 0
+    fresh[:, 1:] &= touched[:, 1:] != touched[:, :-1]
+    places = np.arange(len(touched))[:, None] * model.banks + touched % model.banks
+    busy = np.bincount(places[fresh], minlength=len(touched) * model.banks).reshape(count, len(groups), model.banks)
+    turns = busy.max(axis=2).sum(axis=1)
+    least = -(-busy.sum(axis=2) // model.banks)
+    return turns.astype(np.int64), least.sum(axis=1).astype(np.int64)
