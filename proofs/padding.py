@@ -145,7 +145,7 @@ class PaddingPlan(Shown):
         return self.turns == self.bound
 
     @property
-    def pitches_bytes(self) -> tuple[int | float, ...]:
+    def pitches_bytes(self) -> tuple[int, ...]:
         """The pitches in bytes."""
         return tuple(pitch * self.element_bits // 8 for pitch in self.pitches)
 

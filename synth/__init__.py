@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
     from layoutalg.synth.solving import joint
     from layoutalg.synth.swizzles import swizzle
+    from layoutalg.synth.swizzles.classes import universal_swizzle
     from layoutalg.synth.symbolic import SymbolicPlan, SymbolicProblem, synthesize_symbolic
     from layoutalg.synth.tensormap import (
         InadmissibleError,
@@ -49,6 +50,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.paddings": "paddings padding",
         "layoutalg.synth.ragged": "ragged RaggedFamily synthesize_ragged",
         "layoutalg.synth.swizzles": "swizzles swizzle",
+        "layoutalg.synth.swizzles.classes": "universal_swizzle",
         "layoutalg.synth.symbolic": "symbolic SymbolicPlan SymbolicProblem synthesize_symbolic",
         "layoutalg.synth.tensormap": "tensormap InadmissibleError Issue TensorMapPlan TensorMapProblem "
         "synthesize_tensormap",
@@ -86,5 +88,6 @@ __all__ = [
     "synthesize_tensormap",
     "synthesize_wgmma",
     "tensormap",
+    "universal_swizzle",
     "wgmma",
 ]

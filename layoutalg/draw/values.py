@@ -19,6 +19,7 @@ from layoutalg.draw.shuffles import draw_factorisation, draw_shuffles
 from layoutalg.draw.swizzle import draw_swizzle
 from layoutalg.draw.tensormap import draw_plan
 from layoutalg.draw.tmem import TMEM, draw_tmem
+from layoutalg.draw.universal import draw_universal
 from layoutalg.ground.picture import Drawable
 from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
@@ -29,6 +30,7 @@ from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.universal import ClassPlan
 from layoutalg.synth.lds import LdsPlan
 from layoutalg.targets.nvidia.im2col import Im2colMap
 
@@ -44,10 +46,12 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (Im2colMap, draw_im2col),
     (ConvolutionPlan, draw_convolution),
     (PaddingPlan, draw_padding),
+    (PaddingPlan, draw_padding),
+    (ClassPlan, draw_universal),
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, Drawable, *TMEM, *OPERANDS)  # fmt: skip
+         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, Drawable, *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 

@@ -63,7 +63,7 @@ def padding(
         columns:1     32 x ld.shared.b32 of sm_90a: 32 turns, free of conflicts
         turns         64, the least: every access is free of conflicts; 1056 turns without padding
         >>> padding((24, 72), ["rows", "ldmatrix"]).pitches_bytes
-        (144.0, 2.0)
+        (144, 2)
 
     Source: see the head of ``synth.paddings.turns``.
     """

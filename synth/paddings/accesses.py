@@ -59,6 +59,8 @@ def read_accesses(
     for each in given:
         if isinstance(each, str) and (match := _TEXT.fullmatch(each)):
             found += _named(each, match, shape, element_bits, targets)
+        elif isinstance(each, str) and not set("([:") & set(each):
+            raise CHECK.malformed("accesses", f"must be of {', '.join(NAMES)}, or layouts of registers", each)
         else:
             found.append(_registers(each, shape, element_bits, targets))
     return tuple(found)

@@ -37,6 +37,7 @@ from layoutalg.synth import (
     synthesize_ragged,
     synthesize_symbolic,
     synthesize_tensormap,
+    universal_swizzle,
 )
 from layoutalg.synth.abstract import AbstractTile, never_copied
 from layoutalg.synth.conversions import conversion
@@ -107,6 +108,7 @@ def answers() -> Iterator[Any]:
     yield from map_conflicts(ILLEGAL)
     yield least_padding(["p"], [Multiple((("p", 1),), 16, 0), AtLeast((("p", 1),), 100)])
     yield from (la.padding((24, 72), ["rows", "ldmatrix"]), la.padding((8, 8), "rows", form="interval"))
+    yield universal_swizzle(8, 128, ["columns", "phases"])
     yield from least_repairs(PROBLEM)[:2]
     for strategy in ("descriptors", "boxes", "back", "overfetch"):
         yield synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy=strategy)

@@ -50,6 +50,7 @@ from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import Issue, ListedProblem, TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
 from layoutalg.proofs.tensormap.walk import Walk, walk
+from layoutalg.proofs.universal import ClassMember, ClassPlan
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
 from layoutalg.synth import admissible, factorise, joint, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
@@ -57,6 +58,7 @@ from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
+from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.bank_counts import Counted
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model
@@ -79,6 +81,7 @@ from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, ConsumerRu
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
 _BASES = {"register": [(1,), (2,)], "lane": [(4 << bit,) for bit in range(5)]}
+UNIVERSAL = universal_swizzle(8, 128, "columns")
 PADDING = padding((32, 32), "columns", element_bits=32)
 SWIZZLE = swizzle([LinearLayout.from_bases(_BASES, {"tile": 128})])
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 32)))
@@ -137,6 +140,8 @@ VALUES: dict[type, object] = {
     Counted: Counted(2, 1, "ranks"),
     CellAccess: PADDING.accesses[0],
     PaddingPlan: PADDING,
+    ClassMember: UNIVERSAL.members[0],
+    ClassPlan: UNIVERSAL,
     BankModel: bank_model("gfx942", "ds_read_b128"),
     Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
     Access: Access("load", 32),

@@ -40,6 +40,7 @@ REASONS = {
     "Proved.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
     "Refuted.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
     "Unknown.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
+    "layoutalg.padding": "judged by enumerations of pitches in tests/property/test_padding_plans.py",
     "layoutalg.wgmma": "operands are judged in tests/property/test_wgmma_synthesis.py",
     "Diagnostic.to_json": "what an error says, pinned in tests/unit/test_errors.py",
     "Repair.to_json": "what an error says, pinned in tests/unit/test_errors.py",

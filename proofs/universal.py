@@ -1,0 +1,192 @@
+"""Universal swizzles: one XOR of the low bits of a chunk's number with its other bits, for a class of accesses.
+
+Main definitions: ``ClassPlan``, ``ClassMember``.
+
+Notation: a tile has 2^r rows of 2^w chunks, a chunk being what one lane moves; its cell is ``chunk + 2^w row``. The
+low bits of a cell get f of the others added, f linear over F2 and given by the images of those bits, lowest first.
+Where all bits of a chunk are low bits, chunk c of row y lies at place ``c ^ f(y)`` of its row.
+
+Main statements: the certificate of a class is that of its swizzle, the turns of every member counted again; where no
+f of this form is free of conflicts, ``clash`` names members that no f serves together while it serves all but any
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.swizzling import SwizzlePlan
+
+CHECK = Checker("LA923", "this is not a question about classes of accesses")
+SCHEMA = "layoutalg/swizzle-class/1"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassMember:
+    """An access of a class: the cell of lane i is the XOR of the images of the bits of i.
+
+    Args:
+        name: What it is called in answers.
+        cells: Per lane bit its cell, chunk plus row times the chunks of a row.
+        targets: The targets that it is moved on.
+
+    Raises: MalformedError: LA923.
+    """
+
+    name: str
+    cells: tuple[int, ...]
+    targets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA923")
+
+    def __str__(self) -> str:
+        return f"{self.name} on {', '.join(self.targets)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPlan(Shown):
+    """One XOR swizzle for all accesses of a class.
+
+    Args:
+        rows: Rows of the tile.
+        row_bytes: Bytes of a row.
+        chunk_bytes: Bytes of a chunk.
+        columns: Images of the bits of a cell above the low ones: what is added to these.
+        low_bits: How many low bits there are.
+        members: The accesses.
+        plan: The swizzle as a plan, one access for each member.
+        clash: Members, by number, that no function serves together, though it serves all but any one; empty where the
+            swizzle is free of conflicts, or where nothing is proved.
+        largest: Members that a function serves without conflict, and none serves them and one more.
+    """
+
+    rows: int
+    row_bytes: int
+    chunk_bytes: int
+    columns: tuple[int, ...]
+    low_bits: int
+    members: tuple[ClassMember, ...]
+    plan: SwizzlePlan
+    clash: tuple[int, ...]
+    largest: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA923")
+        for value, most in ((self.rows, 1 << 13), (self.row_bytes, 1 << 17), (self.chunk_bytes, 17)):
+            if CHECK.integer(value, "rows, row_bytes, chunk_bytes", 1, most) & (value - 1):
+                raise CHECK.malformed("rows", "must be a power of two, like the bytes of a row and of a chunk", value)
+        bits = (self.rows * self.row_bytes // self.chunk_bytes).bit_length() - 1
+        if self.low_bits < 0 or len(self.columns) + self.low_bits != bits:
+            raise CHECK.malformed("columns", f"must be of {bits} bits without the low ones", self.columns)
+        if any(not 0 <= column < 1 << self.low_bits for column in self.columns):
+            raise CHECK.malformed("columns", f"must be of {self.low_bits} bits", self.columns)
+        if any(not 0 <= place < len(self.members) for place in (*self.clash, *self.largest)):
+            raise CHECK.malformed("clash", f"must be numbers of the {len(self.members)} members", self.clash)
+
+    @property
+    def turns(self) -> int:
+        """Turns of all members."""
+        return self.plan.turns
+
+    @property
+    def conflict_free(self) -> bool:
+        """Whether no member has a conflict."""
+        return self.plan.conflict_free
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no function takes fewer turns, as proved."""
+        return self.plan.optimal
+
+    def place(self, row: int, chunk: int) -> int:
+        """Return where a chunk lies, in chunks from the start of the tile."""
+        cell = chunk + row * (self.row_bytes // self.chunk_bytes)
+        for bit, column in enumerate(self.columns, self.low_bits):
+            cell ^= column if cell >> bit & 1 else 0
+        return cell
+
+    @property
+    def formula(self) -> str:
+        """The place of a chunk in its row as an expression of both; of a cell in the tile where rows are long."""
+        plain = self.row_bytes == self.chunk_bytes << self.low_bits
+        first, name, base = ("chunk", "row", 0) if plain else ("cell", "cell", self.low_bits)
+        terms = [first]
+        left = dict(enumerate(self.columns))
+        for shift in sorted(range(-8, 9), key=lambda shift: (abs(shift), shift < 0)):
+            fits = [bit for bit, column in left.items() if bit - shift >= 0 and column == 1 << bit - shift]
+            if len(fits) > 1 or (fits and shift == 0):
+                mask = sum(1 << bit - shift for bit in fits)
+                terms.append(f"({_moved(name, base + shift)} & {mask})")
+                left = {bit: column for bit, column in left.items() if bit not in fits}
+        for bit, column in left.items():
+            times = f" * {column}" if column > 1 else ""
+            terms += [f"({_moved(name, base + bit)} & 1){times}"] if column else []
+        return " ^ ".join(terms)
+
+    def __str__(self) -> str:
+        lines = [f"swizzle       {self.formula}", f"tile          {self.rows} rows of {self.row_bytes} bytes"]
+        wide = max(14, *(len(member.name) + 2 for member in self.members))
+        for each in self.plan.served:
+            lines.append(f"{self.members[each.access].name:<{wide}}{each}")
+        most = "the least" if self.optimal else f"no function has less than {self.plan.bound}"
+        lines.append(f"turns         {self.turns}, {most}: {self.plan.proof}")
+        if self.clash:
+            names = ", ".join(self.members[place].name for place in self.clash)
+            lines.append(f"not together  {names}")
+            lines.append(f"together      {', '.join(self.members[place].name for place in self.largest)}")
+        return "\n".join(lines)
+
+    def check(self) -> ClassPlan:
+        """Return the plan after counting the turns of every member again, behind the function.
+
+        Raises: MalformedError: LA911, LA924.
+        """
+        wrong = Checker("LA924", "this universal swizzle is wrong")
+        self.plan.check()
+        chunks = self.row_bytes // self.chunk_bytes
+        inner = self.chunk_bytes * 8 // self.plan.element_bits
+        table = self.plan.smem.table().reshape(-1)
+        for row in range(self.rows):
+            for chunk in range(chunks):
+                cell = (chunk + row * chunks) * inner
+                wanted = self.place(row, chunk) * inner
+                if int(table[cell]) != wanted:
+                    raise wrong.malformed("columns", f"must put chunk {chunk} of row {row} where the plan does", wanted)
+        for member, access in zip(self.members, self.plan.accesses, strict=True):
+            if access.lanes != tuple(cell * inner for cell in member.cells):
+                raise wrong.malformed("members", "must be the accesses of the plan", member.name)
+        return self
+
+    def certificates(self) -> tuple[Certificate, ...]:
+        """Return the turns of every member as certificates of the common form.
+
+        Raises: RepresentabilityError: LA436, for a target that was not measured.
+        """
+        return self.plan.certificates()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        return {
+            "schema": SCHEMA, "rows": self.rows, "row_bytes": self.row_bytes, "chunk_bytes": self.chunk_bytes,
+            "columns": list(self.columns), "low_bits": self.low_bits, "formula": self.formula,
+            "members": [
+                {"name": member.name, "cells": list(member.cells), "targets": list(member.targets)}
+                for member in self.members
+            ],
+            "served": [
+                {"member": each.access, "target": each.target, "instruction": each.instruction, "turns": each.turns,
+                 "ideal": each.ideal}
+                for each in self.plan.served
+            ],
+            "turns": self.turns, "ideal": self.plan.ideal, "bound": self.plan.bound, "optimal": self.optimal,
+            "proof": self.plan.proof, "clash": list(self.clash), "largest": list(self.largest),
+        }  # fmt: skip
+
+
+def _moved(name: str, shift: int) -> str:
+    return name if not shift else f"({name} {'>>' if shift > 0 else '<<'} {abs(shift)})"

@@ -1,0 +1,388 @@
+"""Universal swizzles: whether one XOR serves a class of accesses, which one does best, and which accesses clash.
+
+Main definitions: ``universal_swizzle``, ``CLASSES``.
+
+Notation: cells are numbered chunk first, then row. A chunk is the 2^k bytes that one lane moves. Banks in units of a
+chunk have b bits; the low q = min(b, bits of a row's chunks) bits of a cell get a linear function f of its other bits
+added (of the row alone, where a row is no longer than all banks). K takes a cell to its banks: these q bits, and the
+row's own where rows are shorter than all banks. A class is a set of spaces: what groups of lanes of its members
+touch.
+
+Main statements: (1) a swizzle is free of conflicts for a class iff K is injective on every space of it, that is iff
+the code ``ker K``, of which K is the parity check, meets no space outside of zero; whether there is one is decided by
+fixing the columns of f one after the other, with every choice tried (``synth.swizzles.search.least``). Targets with
+fewer banks see fewer rows of K. (2) All power-of-two strides: the spaces are runs of coordinates, so every b
+consecutive columns of K have to be independent; columns that repeat with period b are: a row of at least b chunk bits
+always has a swizzle for them. (3) Sub-tiles of 2^i rows and 2^j chunks, i + j = b: where J are their chunk bits and I
+their row bits, K is injective iff the square part of f's matrix in the rows outside J and the columns I is regular.
+Sub-tiles from bit 0 ask for the corner minors alone, which the reversal of bits has. Sub-tiles of every phase ask for
+all contiguous minors (f is superregular, [1 | f] checks an MDS code in the case of any bits): over two elements all
+entries are then 1 and every minor of two rows is 0, so with two row bits and two chunk bits there is none, and
+``clash`` names such a set of members.
+
+References: F. J. MacWilliams and N. J. A. Sloane, The Theory of Error-Correcting Codes, chapter 11, theorem 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground import clock
+from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess, instruction_name, serve
+from layoutalg.proofs.universal import CHECK, ClassMember, ClassPlan
+from layoutalg.synth.swizzles.search import Found, Space, least, stepped
+from layoutalg.targets.bank_model import BankModel, bank_model
+
+CLASSES = ("rows", "columns", "diagonals", "strides", "strides:S", "subtiles", "phases", "operand:N", "ldmatrix")
+NODES = 200_000
+ELEMENT_BITS = 32
+_TEXT = re.compile(r"(rows|columns|diagonals|strides|subtiles|phases|operand|ldmatrix)(?::([0-9]{1,6}))?")
+
+
+def universal_swizzle(
+    rows: int,
+    row_bytes: int,
+    classes: str | Sequence[str],
+    target: str | Sequence[str] = "sm_90a",
+    chunk_bytes: int = 16,
+    *,
+    budget_seconds: float = 5.0,
+) -> ClassPlan:
+    """Return the XOR swizzle of a tile with which a class of accesses takes the fewest turns.
+
+    Mathematically: among linear functions f, added to the low bits of a cell's number, one for which the turns of all
+    members on all targets are least; ``.optimal`` where that is proved.
+
+    Args:
+        rows: Rows of the tile, a power of two.
+        row_bytes: Bytes of a row, a power of two.
+        classes: One or several of ``"rows"`` and ``"columns"`` (lanes along them first), ``"diagonals"`` (row i, chunk
+            i ^ k for any k), ``"strides"`` or ``"strides:S"`` (lane i at chunk i s of the tile, all powers of two s up
+            to S that fit), ``"subtiles"`` (2^i rows by 2^j chunks for as many lanes as a group has), ``"phases"``
+            (those with rows and chunks 2^k apart), ``"operand:N"`` (lane modulo N is the row, the rest the chunk),
+            ``"ldmatrix"`` (8 rows at any chunk).
+        target: The target, or several that the one swizzle has to serve.
+        chunk_bytes: Bytes that a lane loads: 4, 8 or 16.
+        budget_seconds: Time for the search.
+
+    Raises: MalformedError: LA923. RepresentabilityError: LA712.
+
+    Example:
+        >>> found = universal_swizzle(32, 128, ["operand:32", "operand:16"], ["sm_90a", "gfx942", "gfx950"]).check()
+        >>> found.conflict_free, found.optimal, found.turns
+        (True, True, 32)
+        >>> found = universal_swizzle(8, 128, "phases").check()
+        >>> found.conflict_free, found.optimal, len(found.clash)
+        (False, True, 7)
+
+    Source: see the head of the file.
+    """
+    asked = _question(rows, row_bytes, classes, target, chunk_bytes)
+    with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+        found = _free(asked, range(len(asked.members)))
+        clash: tuple[int, ...] = () if found is not None else _clash(asked)
+        found = found or _search(asked)
+        columns = _columns(asked, found)
+        largest = _largest(asked, columns)
+    accesses = tuple(_access(asked, member) for member in asked.members)
+    smem = _layout(asked, columns)
+    served = tuple(
+        serve(access, number, smem, ELEMENT_BITS, name)
+        for number, (access, member) in enumerate(zip(accesses, asked.members, strict=True))
+        for name in member.targets
+    )
+    floor = sum(each.ideal for each in served)
+    bound, proof = (floor, "the search was not finished") if found is None else (found.bound, found.proof)
+    plan = SwizzlePlan(smem, ELEMENT_BITS, accesses, served, bound, proof, "xor")
+    return ClassPlan(rows, row_bytes, chunk_bytes, columns, asked.low, asked.members, plan, clash, largest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    row_bits: int
+    chunk_bits: int
+    chunk_bytes: int
+    members: tuple[ClassMember, ...]
+    spaces: tuple[tuple[Space, ...], ...]
+    bank_bits: int
+
+    @property
+    def low(self) -> int:
+        """Bits of a cell's number that the swizzle changes: those of a row that number banks."""
+        return min(self.chunk_bits, self.bank_bits)
+
+    @property
+    def total(self) -> int:
+        """Bits of a cell's number."""
+        return self.chunk_bits + self.row_bits
+
+
+def _spaces(member: ClassMember, models: dict[str, BankModel], chunk_bytes: int) -> tuple[Space, ...]:
+    """Return what the groups of a member touch on each of its targets."""
+    spaces = []
+    for name in member.targets:
+        model = models[name]
+        images = [matrix.apply(member.cells, step) for step in model.space]
+        joined = any(1 << bit in model.joins and not cell for bit, cell in enumerate(member.cells))
+        if joined:
+            images.append(matrix.apply(member.cells, model.groups[1][0] ^ model.groups[0][0]))
+        mask = (1 << _bank_bits(model, chunk_bytes)) - 1
+        spaces.append(Space(matrix.image_basis(images), mask, len(model.groups) >> joined, 0))
+    return tuple(spaces)
+
+
+def _bank_bits(model: BankModel, chunk_bytes: int) -> int:
+    return (model.banks * 4 // chunk_bytes).bit_length() - 1
+
+
+def _question(rows: object, row_bytes: object, classes: object, target: object, chunk_bytes: object) -> _Question:
+    size = CHECK.integer(chunk_bytes, "chunk_bytes")
+    if size not in (4, 8, 16):
+        raise CHECK.malformed("chunk_bytes", "must be 4, 8 or 16", size)
+    row_bits = _log(CHECK.integer(rows, "rows", 1, 1 << 12), "rows")
+    chunk_bits = _log(CHECK.integer(row_bytes, "row_bytes", size, 1 << 16), "row_bytes") - _log(size, "chunk_bytes")
+    named = (target,) if isinstance(target, str) else target
+    asked = (classes,) if isinstance(classes, str) else classes
+    if not isinstance(named, list | tuple) or not isinstance(asked, list | tuple) or not named or not asked:
+        raise CHECK.malformed("classes", "must be a class or several, target a target or several", (classes, target))
+    models = {}
+    for name in named:
+        kind = CHECK.kind(name, str, "target")
+        models[kind] = bank_model(kind, instruction_name(kind, "load", 8 * size))
+    by_lanes: dict[int, list[str]] = {}
+    for name, model in models.items():
+        by_lanes.setdefault(model.lanes.bit_length() - 1, []).append(name)
+    members: dict[tuple[tuple[int, ...], tuple[str, ...]], ClassMember] = {}
+    for each in asked:
+        match = _TEXT.fullmatch(each) if isinstance(each, str) else None
+        if match is None:
+            raise CHECK.malformed("classes", f"must be of {', '.join(CLASSES)}", each)
+        for lane_bits, names in by_lanes.items():
+            group_bits = max(len(models[name].space) for name in names)
+            listed = _members(match[1], match[2], (row_bits, chunk_bits), lane_bits, group_bits)
+            for said, cells in listed:
+                member = ClassMember(said, cells, tuple(names))
+                members.setdefault((cells, member.targets), member)
+    spaces = tuple(_spaces(member, models, size) for member in members.values())
+    bank_bits = max(_bank_bits(model, size) for model in models.values())
+    return _Question(row_bits, chunk_bits, size, tuple(members.values()), spaces, bank_bits)
+
+
+def _log(value: int, argument: str) -> int:
+    if value & (value - 1):
+        raise CHECK.malformed(argument, "must be a power of two", value)
+    return value.bit_length() - 1
+
+
+def _members(
+    name: str, number: str | None, bits: tuple[int, int], lanes: int, group: int
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the accesses of a class as the cells of the lane bits; bits beyond the tile repeat it (cell 0)."""
+    row_bits, chunk_bits = bits
+    chunk = [1 << bit for bit in range(chunk_bits)]
+    row = [1 << chunk_bits + bit for bit in range(row_bits)]
+
+    def filled(*parts: Sequence[int]) -> tuple[int, ...]:
+        found = [cell for part in parts for cell in part][:lanes]
+        return (*found, *[0] * (lanes - len(found)))
+
+    if number is not None and name not in ("strides", "operand"):
+        raise CHECK.malformed("classes", "must have a number after strides and operand alone", f"{name}:{number}")
+    if name == "rows":
+        return [("rows", filled(chunk, row))]
+    if name == "columns":
+        return [("columns", filled(row, chunk))]
+    if name == "diagonals":
+        both = [chunk[bit] ^ row[bit] for bit in range(min(row_bits, chunk_bits))]
+        return [("diagonals", filled(both, row[len(both) :], chunk))]
+    if name in ("operand", "ldmatrix"):
+        many = _log(int(number or 8), "classes")
+        if many > row_bits or (name == "operand" and number is None):
+            raise CHECK.malformed("classes", f"must have rows that the tile has, {1 << row_bits}", f"{name}:{number}")
+        said = "ldmatrix" if name == "ldmatrix" else f"operand:{number}"
+        return [(said, filled(row[:many], chunk, row[many:]))]
+    if name == "strides":
+        most = int(number) if number else 1 << row_bits + chunk_bits
+        cells = [*chunk, *row]
+        fits = range(max(0, row_bits + chunk_bits - group) + 1)
+        return [(f"stride {1 << at}", filled(cells[at:])) for at in fits if 1 << at <= most]
+    return _subtiles(chunk, row, group, name == "phases", filled)
+
+
+def _subtiles(
+    chunk: list[int], row: list[int], group: int, phases: bool, filled: Callable[..., tuple[int, ...]]
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return sub-tiles of as many cells as a group has lanes, from bit 0 or of every phase."""
+    found = []
+    for tall in range(group + 1):
+        wide = group - tall
+        if tall > len(row) or wide > len(chunk):
+            continue
+        for down in range(len(row) - tall + 1) if phases and tall else (0,):
+            for along in range(len(chunk) - wide + 1) if phases and wide else (0,):
+                inside = [*chunk[along : along + wide], *row[down : down + tall]]
+                rest = [cell for cell in (*chunk, *row) if cell not in inside]
+                said = f"{1 << tall} x {1 << wide}"
+                said += f" by {1 << down} x {1 << along}" if phases else ""
+                found.append((said, filled(inside, rest)))
+    return found
+
+
+def _choices(asked: _Question) -> Callable[[int, int], Sequence[int]]:
+    """Return the columns of K to try for a bit of a cell's number, the likely ones first."""
+    likely = [_likely(bit, asked.low) for bit in range(max(1, asked.low))]
+
+    def choices(at: int, _: int) -> Sequence[int]:
+        own = 1 << at if at < asked.bank_bits else 0  # the row's own place, where rows are shorter than all banks
+        return [own | value for value in likely[(at - asked.low) % len(likely)]]
+
+    return choices
+
+
+def _search(asked: _Question) -> Found | None:
+    """Return the columns of K with the fewest turns of all members."""
+    spaces = [space for each in asked.spaces for space in each]
+    floor = sum(space.weight << _alone(asked, space) for space in spaces)
+    columns = _free_columns(asked, range(len(asked.members)), alone=True)
+    if columns:
+        return Found(columns, floor, floor, "every member takes no more than it takes alone", 0)
+    known = [1 << bit for bit in range(asked.low)]
+    found = least(spaces, known, asked.total, _choices(asked), NODES)
+    return found and replace(found, bound=max(found.bound, floor))
+
+
+def _alone(asked: _Question, space: Space) -> int:
+    """Return the dimension of a space's kernel that no function avoids: the row's own bank bits are what they are."""
+    own = matrix.rank([vector >> asked.low << asked.low & space.mask for vector in space.basis])
+    return max(0, len(space.basis) - own - (space.mask & (1 << asked.low) - 1).bit_count())
+
+
+def _free_columns(asked: _Question, chosen: Sequence[int], alone: bool = False) -> tuple[int, ...] | None:
+    """Return columns of K under which no member has a conflict, () where there are none; None where time was short.
+
+    With ``alone``, those under which no member has more conflicts than it has alone. Every choice is tried, except
+    below columns under which some space has already more than its least in the kernel.
+    """
+    spaces = list(dict.fromkeys(space for place in chosen for space in asked.spaces[place]))
+    steps = [stepped(space, asked.total) for space in spaces]
+    room = [_alone(asked, space) if alone else max(0, len(space.basis) - space.mask.bit_count()) for space in spaces]
+    choices, columns = _choices(asked), [1 << bit for bit in range(asked.low)]
+    tried = 0
+
+    def grown(at: int, held: list[dict[int, int]], left: list[int]) -> tuple[list[dict[int, int]], list[int]] | None:
+        """Return the images and the room of the spaces with one column more; None where one has too large a kernel."""
+        images, rooms = list(held), list(left)
+        for place, step in enumerate(steps):
+            vector = step[at]
+            if vector is None:
+                continue
+            image = matrix.apply(columns, vector) & spaces[place].mask
+            while image and image.bit_length() in images[place]:
+                image ^= images[place][image.bit_length()]
+            if image:
+                images[place] = {**images[place], image.bit_length(): image}
+            else:
+                rooms[place] -= 1
+                if rooms[place] < 0:
+                    return None
+        return images, rooms
+
+    def go(at: int, held: list[dict[int, int]], left: list[int]) -> bool | None:
+        nonlocal tried
+        if at == asked.total:
+            return True
+        for column in (columns[at],) if at < asked.low else choices(at, 0):
+            tried += 1
+            if tried > NODES or (tried % 64 == 0 and clock.left() <= 0):
+                return None
+            columns[at:] = [column] if at >= asked.low else columns[at:]
+            further = grown(at, held, left)
+            if further is not None:
+                done = go(at + 1, *further)
+                if done is not False:
+                    return done
+        return False
+
+    done = go(0, [{} for _ in spaces], room)
+    return None if done is None else tuple(columns) if done else ()
+
+
+def _likely(bit: int, seen: int) -> list[int]:
+    """Return all values of a column, the likely ones first: the bit's own place, then other unit vectors."""
+    own = 1 << bit if seen else 0
+    return sorted(range(1 << seen), key=lambda value: (value != own, value.bit_count() != 1, value.bit_count(), value))
+
+
+def _columns(asked: _Question, found: Found | None) -> tuple[int, ...]:
+    if found is None:
+        return (0,) * (asked.total - asked.low)
+    mask = (1 << asked.low) - 1
+    return tuple(column & mask for column in found.columns[asked.low :])
+
+
+def _free(asked: _Question, chosen: Sequence[int]) -> Found | None:
+    """Return a function that serves these members without conflict; None where none was found."""
+    columns = _free_columns(asked, chosen)
+    if not columns:
+        return None
+    floor = sum(space.least for place in chosen for space in asked.spaces[place])
+    return Found(columns, floor, floor, "every group spreads its words as evenly as the banks allow", 0)
+
+
+def _clash(asked: _Question) -> tuple[int, ...]:
+    """Return members that cannot be served together, though all but any one of them can."""
+    core = list(range(len(asked.members)))
+    if _free_columns(asked, core) != ():
+        return ()
+    for place in tuple(core):
+        fewer = [other for other in core if other != place]
+        free = _free_columns(asked, fewer)
+        if free is None:
+            return ()
+        if free == ():
+            core = fewer
+    return tuple(core)
+
+
+def _largest(asked: _Question, columns: Sequence[int]) -> tuple[int, ...]:
+    """Return members that one function serves, to which no other can be added: grown from those of the best one."""
+    whole = _bank_map(asked, columns)
+    chosen = [
+        place for place, spaces in enumerate(asked.spaces) if all(space.turns(whole) == space.least for space in spaces)
+    ]
+    for place in range(len(asked.members)):
+        if place not in chosen and _free(asked, [*chosen, place]):
+            chosen.append(place)
+    return tuple(sorted(chosen))
+
+
+def _bank_map(asked: _Question, columns: Sequence[int]) -> list[int]:
+    mask = (1 << asked.bank_bits) - 1
+    cells = [1 << bit for bit in range(asked.low)]
+    cells += [column | 1 << asked.low + bit for bit, column in enumerate(columns)]
+    return [cell & mask for cell in cells]
+
+
+def _layout(asked: _Question, columns: Sequence[int]) -> LinearLayout:
+    """Return the swizzle as a layout of elements of 32 bits: (row, element) to offset."""
+    inner = _log(asked.chunk_bytes * 8 // ELEMENT_BITS, "chunk_bytes")
+    wide = inner + asked.low
+    bases = {
+        "cell": [
+            *[(1 << bit,) for bit in range(wide)],
+            *[((column << inner) | 1 << wide + bit,) for bit, column in enumerate(columns)],
+        ]
+    }
+    return LinearLayout.from_bases(bases, {"offset": 1 << inner + asked.total})
+
+
+def _access(asked: _Question, member: ClassMember) -> TileAccess:
+    inner = _log(asked.chunk_bytes * 8 // ELEMENT_BITS, "chunk_bytes")
+    bases = {
+        "register": [(1 << bit,) for bit in range(inner)],
+        "lane": [(cell << inner,) for cell in member.cells],
+    }
+    return TileAccess(LinearLayout.from_bases(bases, {"cell": 1 << inner + asked.total}))
