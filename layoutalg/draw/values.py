@@ -46,7 +46,6 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (Im2colMap, draw_im2col),
     (ConvolutionPlan, draw_convolution),
     (PaddingPlan, draw_padding),
-    (PaddingPlan, draw_padding),
     (ClassPlan, draw_universal),
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
