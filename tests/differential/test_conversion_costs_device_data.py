@@ -27,12 +27,14 @@ def test_throughputs_of_a_full_multiprocessor() -> None:
         assert CYCLES[f"{name}_s8"][8] / 8 == pytest.approx(cost, rel=0.05)
 
 
+@pytest.mark.parametrize("kind", ["load", "store"])
 @pytest.mark.parametrize("bits", [32, 64, 128])
 @pytest.mark.parametrize("ways", [1, 2, 4])
-def test_a_turn_of_the_banks_is_a_cycle(bits: int, ways: int) -> None:
+def test_a_turn_of_the_banks_is_a_cycle(kind: str, bits: int, ways: int) -> None:
     name = {32: "b32", 64: "v2.b32", 128: "v4.b32"}[bits]
-    turns = bank_model("sm_90a", f"ld.shared.{name}").turns([lane * bits // 8 * ways for lane in range(32)])
-    assert CYCLES[f"load_b{bits}_w{ways}_s8"][8] / 8 == pytest.approx(turns * COSTS.turn, rel=0.05)
+    operation = f"{'ld' if kind == 'load' else 'st'}.shared.{name}"
+    turns = bank_model("sm_90a", operation).turns([lane * bits // 8 * ways for lane in range(32)])
+    assert CYCLES[f"{kind}_b{bits}_w{ways}_s8"][8] / 8 == pytest.approx(turns * COSTS.turn, rel=0.05)
 
 
 @pytest.mark.parametrize("many", [1, 2, 4])
