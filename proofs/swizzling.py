@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
@@ -68,6 +68,15 @@ class TileAccess:
     def registers(self) -> tuple[int, ...]:
         """Images of the register bits, packed."""
         return self._images("register")
+
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """Images of the register bits without those that the ones before them give already."""
+        found: list[int] = []
+        for image in self.registers:
+            if matrix.rank([*found, image]) > len(found):
+                found.append(image)
+        return tuple(found)
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -128,7 +137,8 @@ class SwizzlePlan(Shown):
         served: Each access on each target.
         bound: Turns that no layout of the form goes below, as proved by the finder.
         proof: Why.
-        form: The layouts that were asked for: ``"any"``, ...
+        form: The layouts that were asked for: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``.
+        cute: The layout in CuTe's notation, tile coordinates to element offsets, where the form has one.
     """
 
     smem: LinearLayout
@@ -138,6 +148,7 @@ class SwizzlePlan(Shown):
     bound: int
     proof: str
     form: str = "any"
+    cute: str = ""
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
@@ -163,7 +174,7 @@ class SwizzlePlan(Shown):
         return self.turns == self.bound
 
     def __str__(self) -> str:
-        lines = [f"swizzle       {self.smem}"]
+        lines = [f"swizzle       {self.cute or self.smem}"]
         lines += [f"access {each.access:<7}{each}" for each in self.served]
         most = "the least" if self.optimal else f"no layout has less than {self.bound}"
         lines.append(f"turns         {self.turns}, {most}: {self.proof}")
@@ -208,7 +219,7 @@ class SwizzlePlan(Shown):
                 for each in self.served
             ],
             "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
-            "proof": self.proof,
+            "proof": self.proof, **({"cute": self.cute} if self.cute else {}),
         }  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def _rows(access: TileAccess, element_bits: int) -> tuple[list[int], int]:
     """Return the images of the row numbers of one matrix, and the register bits of one of its words."""
     held = (32 // element_bits).bit_length() - 1
     if access.kind.endswith("trans"):
-        return [access.registers[0], access.lanes[0], access.lanes[1]], held
+        return [access.distinct[0], access.lanes[0], access.lanes[1]], held
     return list(access.lanes[2:5]), held
 
 
@@ -83,4 +83,4 @@ def low_columns(access: TileAccess, element_bits: int) -> tuple[int, ...] | None
     if access.kind.endswith("trans"):
         return access.lanes[2:5]
     held = (32 // element_bits).bit_length() - 1
-    return (*access.registers[:held], *access.lanes[:2])
+    return (*access.distinct[:held], *access.lanes[:2])
