@@ -99,7 +99,9 @@ def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> Li
         held, rest = inner[:wide], inner[wide:] + outer
     else:
         word = 1 if name.endswith("trans") else max(0, (32 // element_bits).bit_length() - 1)
-        if len(rows) < 3 or len(columns) < wide or wave != 5 or element_bits > 32:
+        if wave != 5:
+            raise CHECK.malformed("accesses", f"{name} is an instruction of warps of 32 lanes", lanes)
+        if len(rows) < 3 or len(columns) < wide or element_bits > 32:
             rule = f"must hold 8 rows of 16 bytes for {name}, of elements of at most 32 bits"
             raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
         first, second = (rows[:3], columns[:wide]) if name.endswith("trans") else (columns[:wide], rows[:3])

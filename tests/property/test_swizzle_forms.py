@@ -202,3 +202,13 @@ def test_accesses_in_every_notation():
     assert [access.kind for access in plan.accesses] == ["store", "ldmatrix", "load"]
     with pytest.raises(MalformedError, match="must be linear over F2"):
         swizzle(["(32,4):(3,1)"], tile=(64, 64))
+
+
+def test_a_plan_says_why_and_has_a_picture():
+    plan = la.swizzle(["rows", "columns"], "sm_90a", 16, "xor", tile=(64, 64))
+    assert "by rows 1024 by ld.shared.b16, as bank 0 has 8 words for lanes 0, 1" in plan.why.splitlines()[1]
+    assert plan.by_rows == la.swizzle(["rows"], "sm_90a", 16, "xor", tile=(64, 64)).smem
+    picture = la.draw.svg(plan)
+    assert "by rows: ld.shared.b16, 8 turns" in picture
+    assert "behind the swizzle: ld.shared.b16, 1 turns" in picture
+    assert "1,8" in picture
