@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.swizzling import CHECK, TileAccess
 from layoutalg.synth.swizzles.accesses import access_of, listed
 from layoutalg.targets.registry import lookup
@@ -98,11 +98,17 @@ def word_of(asked: Question) -> int:
 
 def outside(base: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
     """Return the candidates that, one after the other, enlarge a span."""
-    spanned, chosen = list(base), []
-    rank = matrix.rank(spanned)
-    for vector in candidates:
-        if matrix.rank([*spanned, vector]) > rank:
-            spanned.append(vector)
-            chosen.append(vector)
-            rank += 1
+    pivots: dict[int, int] = {}
+    chosen = []
+    for place, vector in enumerate((*base, *candidates)):
+        left = vector
+        while left:
+            top = left.bit_length()
+            held = pivots.get(top)
+            if held is None:
+                pivots[top] = left
+                if place >= len(base):
+                    chosen.append(vector)
+                break
+            left ^= held
     return tuple(chosen)

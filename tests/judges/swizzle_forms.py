@@ -18,9 +18,23 @@ def turns_behind(accesses: Sequence[TileAccess], smem: LinearLayout, bits: int, 
 
 
 def least_xor(
-    accesses: Sequence[TileAccess], tile: tuple[int, int], bits: int, targets: Sequence[str], chunk_bytes: int
+    accesses: Sequence[TileAccess],
+    tile: tuple[int, int],
+    bits: int,
+    targets: Sequence[str],
+    chunk_bytes: int,
+    first: bool = False,
 ) -> int:
-    """Return the turns of the best map from rows to chunks, by counting all maps; chunks of 16 bytes or more."""
+    """Return the turns of the best map from rows to chunks, by counting all maps; chunks of 16 bytes or more.
+
+    Args:
+        accesses: What is moved.
+        tile: Rows and columns.
+        bits: Bits of an element.
+        targets: The targets.
+        chunk_bytes: Bytes of a chunk.
+        first: Count the first instruction of an access alone: the others' addresses differ by one XOR of all.
+    """
     rows, columns = tile
     row_bits, pitch = rows.bit_length() - 1, columns * bits // 8
     chunk_bits = max(1, pitch // chunk_bytes).bit_length() - 1
@@ -37,7 +51,9 @@ def least_xor(
         for target in targets:
             name, issued = instructions(access, smem, bits, target)
             model = bank_model(target, name)
-            for addresses in np.concatenate(issued):
+            every = np.concatenate(issued)
+            many = len(every) if first else 1
+            for addresses in every[:1] if first else every:
                 for phase in model.phases(addresses):
                     where = addresses[list(phase.lanes)]
                     moved = where[None, :] ^ (shifts[:, where // pitch] * chunk_bytes)
@@ -47,5 +63,5 @@ def least_xor(
                     fresh[:, 1:] = words[:, 1:] != words[:, :-1]
                     counts = np.zeros((len(maps), model.banks), dtype=np.int64)
                     np.add.at(counts, (np.arange(len(maps))[:, None], words % model.banks), fresh)
-                    total += counts.max(axis=1)
+                    total += many * counts.max(axis=1)
     return int(total.min())
