@@ -218,6 +218,8 @@ def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
     forms = ("pitches", "interval", "padded_shared", "reordered")
     command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
     command.add_argument("-o", "--output", help="file for a picture (SVG)")
+
+
 def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
         commands, "swizzle", "the shared layout of a tile that several accesses read and write in the fewest turns",
