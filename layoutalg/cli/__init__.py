@@ -112,8 +112,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         from layoutalg.cli.schemas import show_schema
 
         return show_schema(arguments.name, arguments.json)
-    if arguments.command in ("suggest", "banks", "padding", "admissible", "factorise", "diagnose"):
-    if arguments.command in ("suggest", "banks", "swizzle", "admissible", "factorise", "diagnose"):
+    if arguments.command in ("suggest", "banks", "padding", "swizzle", "admissible", "factorise", "diagnose"):
         return _asked(arguments)
     if arguments.command in ("draw", "emit"):
         return _written(arguments)
@@ -126,8 +125,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
 def _asked(given: argparse.Namespace) -> int:
     """Questions about hardware."""
-    from layoutalg.cli.questions import admit, bank_turns, diagnose_map, factor, pad_tile, suggest_layouts
-    from layoutalg.cli.questions import admit, bank_turns, diagnose_map, factor, find_swizzle, suggest_layouts
+    from layoutalg.cli.questions import admit, bank_turns, diagnose_map, factor, find_swizzle, pad_tile, suggest_layouts
 
     with clock.within(given.budget):
         clock.check("a question")

@@ -114,9 +114,8 @@ def command_line() -> Parser:
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     adders = (
-        _explain, _suggest, _banks, _padding, _admissible, _factorise, _diagnose, _synth, _check, _certify, _checker,
-        _explain, _suggest, _banks, _swizzle, _admissible, _factorise, _diagnose, _synth, _check, _certify, _checker,
-        _validate, _draw, _emit, _schema, _demo,
+        _explain, _suggest, _banks, _padding, _swizzle, _admissible, _factorise, _diagnose, _synth, _check, _certify,
+        _checker, _validate, _draw, _emit, _schema, _demo,
     )  # fmt: skip
     for add in adders:
         add(commands)
@@ -218,6 +217,7 @@ def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
     forms = ("pitches", "interval", "padded_shared", "reordered")
     command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
     command.add_argument("-o", "--output", help="file for a picture (SVG)")
+    _common(command)
 
 
 def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:

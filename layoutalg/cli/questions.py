@@ -1,7 +1,7 @@
 """Questions about hardware: which shared layout to use, what banks make of an access, which instruction carries what.
 
-Main definitions: ``suggest_layouts``, ``bank_turns``, ``pad_tile``, ``admit``, ``factor``, ``diagnose_map``.
-Main definitions: ``suggest_layouts``, ``bank_turns``, ``find_swizzle``, ``admit``, ``factor``, ``diagnose_map``.
+Main definitions: ``suggest_layouts``, ``bank_turns``, ``find_swizzle``, ``pad_tile``, ``admit``, ``factor``,
+``diagnose_map``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,6 @@ def bank_turns(
 
 def pad_tile(
     shape: tuple[int, ...],
-def find_swizzle(
     accesses: Sequence[str],
     targets: Sequence[str],
     element_bits: int,
@@ -95,6 +94,13 @@ def find_swizzle(
     else:
         say(str(plan))
     return PROVED if plan.optimal else UNKNOWN
+
+
+def find_swizzle(
+    accesses: Sequence[str],
+    targets: Sequence[str],
+    element_bits: int,
+    form: str,
     tile: tuple[int, ...] | None,
     chunk_bytes: int,
     engine: str,

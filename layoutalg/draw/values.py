@@ -53,7 +53,8 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, Drawable, SwizzlePlan, *TMEM, *OPERANDS)  # fmt: skip
+         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, Drawable, SwizzlePlan,
+         *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 
