@@ -85,7 +85,7 @@ def plain_jobs() -> list[Job]:
         ("f64", EVEN): [{"tile": (64, 32), "threads": 256}, {"tile": (32, 32), "threads": 128}],
     }  # fmt: skip
     for (dtype, shape), many in tiles.items():
-        jobs += [("transpose", shape, dtype, options) for options in many]
+        jobs += [("transpose", shape, dtype, {**options, "way": "vectors"}) for options in many]
     return jobs
 
 

@@ -1,6 +1,7 @@
 """CUDA text for plans; compile, launch, run on the CPU, simulate, validate.
 
 Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``; ``to_cubin``;
+``copy_kernel``, ``transpose_kernel``, ``gather_kernel``, ``staging_kernel``, ``ArrayKernel``;
 ``shared_image``, ``store_memory``; ``export``; ``load_tile``, ``store_tile``, ``device``; ``validate``,
 ``ValidationReport``.
 
@@ -17,6 +18,14 @@ from layoutalg.codegen.compile import CompileError, to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.exports import EXPORT_FORMS, export
 from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernels import (
+    ArrayKernel,
+    copy_kernel,
+    gather_kernel,
+    staging_kernel,
+    transpose_kernel,
+    transpose_ring_kernel,
+)
 from layoutalg.codegen.launch import DeviceInfo, DeviceTensor, device, load_tile, place_map, store_tile
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.product import Operand, ProductReport, product_kernel, validate_product, wgmma_tiles
@@ -24,10 +33,11 @@ from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.codegen.validate import Difference, ValidationReport, default_origins, validate
 
 __all__ = [
-    "EXPORT_FORMS", "CompileError", "DeviceInfo", "DeviceTensor", "Difference", "KernelSource", "Operand",
-    "ProductReport", "ValidationReport", "WgmmaTiles", "default_origins", "device", "export", "load_kernel",
-    "load_tile", "matmul_kernel", "place_map", "product_kernel", "shared_image", "store_kernel", "store_memory",
-    "store_tile", "to_cubin", "validate", "validate_product", "wgmma_tiles",
+    "EXPORT_FORMS", "ArrayKernel", "CompileError", "DeviceInfo", "DeviceTensor", "Difference", "KernelSource",
+    "Operand", "ProductReport", "ValidationReport", "WgmmaTiles", "copy_kernel", "default_origins", "device",
+    "export", "gather_kernel", "load_kernel", "load_tile", "matmul_kernel", "place_map", "product_kernel",
+    "shared_image", "staging_kernel", "store_kernel", "store_memory", "store_tile", "to_cubin", "transpose_kernel",
+    "transpose_ring_kernel", "validate", "validate_product", "wgmma_tiles",
 ]  # fmt: skip
 
 

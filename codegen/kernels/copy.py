@@ -22,6 +22,7 @@ from layoutalg.codegen.kernels.answer import (
     fitting,
 )
 from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, mover, tile_plan, tiles_of
+from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
 
 WAYS = ("tma", "vector")
@@ -65,10 +66,15 @@ _VECTOR_BODY = """
 // {what}: {per_thread} vectors of 16 bytes a thread, neighbouring threads neighbouring vectors.
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
-    const la_u64 first = (la_u64)blockIdx.x * {block_vectors}u + threadIdx.x;
-    const la_words4* source = (const la_words4*)from + first;
-    la_words4* target = (la_words4*)into + first;
-{loads}{stores}{tail}}}
+    const la_u64 first = (la_u64)blockIdx.x * {block_vectors}u;
+    const la_words4* source = (const la_words4*)from + first + threadIdx.x;
+    la_words4* target = (la_words4*)into + first + threadIdx.x;
+    if (first + {block_vectors}u <= {vectors}ull) {{
+{loads}{stores}    }} else {{
+        for (la_u32 i = 0; first + threadIdx.x + i < {vectors}ull && i < {block_vectors}u; i += {threads}u)
+            target[i] = source[i];
+    }}
+{tail}}}
 """
 
 _TAIL = """
@@ -98,8 +104,8 @@ def copy_kernel(
         shape: Extents, outermost first.
         dtype: Element type by any of its names.
         target: The target.
-        way: ``"tma"``: by the copy engine; ``"vector"``: by the threads. The copy engine where the target has one and
-            the array's rows are multiples of 16 bytes, when left out.
+        way: ``"tma"``: by the copy engine; ``"vector"``: by the threads. The copy engine where a device of the
+            target was measured and the array's rows are multiples of 16 bytes, when left out.
         tile: Extents of a tile, for the copy engine; chosen when left out.
         swizzle: How its tiles lie in shared memory: ``"NONE"``, ``"32B"``, ``"64B"``, ``"128B"``.
         stages: Its stages, 2 to 16.
@@ -118,7 +124,8 @@ def copy_kernel(
     if way is not None and way not in WAYS:
         raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
     if way is None:
-        way = "tma" if found.has_tensor_maps and extents[-1] * size % 16 == 0 and len(extents) <= 5 else "vector"
+        known = found.has_tensor_maps and found.measured and len(extents) <= 5
+        way = "tma" if known and extents[-1] * size % 16 == 0 else "vector"
     name = f"la_copy_{'x'.join(map(str, extents))}_b{8 * size}_{way}" if name is None else checked_name(name)
     if way == "vector":
         checked_threads(threads, found)
@@ -179,14 +186,15 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
     what = f"copy of {' x '.join(map(str, extents))} elements of {size} bytes"
     loads, stores = [], []
     for number in range(per_thread):
-        ahead = f" + {number * threads}u" if number else ""
-        inside = f"first{ahead} < {vectors}ull"
-        loads.append(f"    la_words4 a{number} = {{}};\n    if ({inside}) a{number} = source[{number * threads}u];\n")
-        stores.append(f"    if ({inside}) target[{number * threads}u] = a{number};\n")
+        taken = f"source[{number * threads}u]"
+        if target.startswith("gfx"):  # clang for AMD keeps structs that it copies whole in scratch memory
+            taken = f"{{{{{', '.join(fields(4, taken))}}}}}"
+        loads.append(f"        const la_words4 a{number} = {taken};\n")
+        stores.append(f"        target[{number * threads}u] = a{number};\n")
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     text = _VECTOR_BODY.format(
         what=what, per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
-        block_vectors=block, loads="".join(loads), stores="".join(stores),
+        block_vectors=block, vectors=vectors, loads="".join(loads), stores="".join(stores),
         tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
     )  # fmt: skip
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, 0, parameters)

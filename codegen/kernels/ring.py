@@ -89,7 +89,7 @@ def tile_plan(
 
     Example:
         >>> tile_plan((512, 512), "f32", (64, 64), "128B", "sm_90a", "load").tensor_map.box
-        (32, 64)
+        (32, 64, 2)
     """
     if swizzle not in SPANS:
         raise CHECK.malformed("swizzle", f"must be one of {', '.join(SPANS)}", swizzle)

@@ -30,6 +30,7 @@ from layoutalg.codegen.kernels.answer import (
     fitting,
     power,
 )
+from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words
 from layoutalg.codegen.kernels.words import words_text
 from layoutalg.codegen.portable import portable_prelude
@@ -41,6 +42,7 @@ from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.registry import Target
 
 PARAMETERS = (("const unsigned char*", "from"), ("unsigned char*", "into"))
+WAYS = ("vectors", "windows")
 KINDS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
 MOST_REGISTER_BYTES = 256
 
@@ -71,6 +73,7 @@ def transpose_kernel(
     threads: int = 256,
     vector_bytes: int = 16,
     group: int = 4,
+    way: str | None = None,
     name: str | None = None,
 ) -> ArrayKernel:
     """Return the kernel that writes the transpose of a dense row-major matrix.
@@ -85,6 +88,9 @@ def transpose_kernel(
         threads: Threads of a block.
         vector_bytes: Most bytes that a lane reads or writes at once: 4, 8 or 16.
         group: Tiles below each other that neighbouring blocks take, before they go to the right.
+        way: ``"vectors"``: as above; ``"windows"``: by whole sectors (``transpose_windows_kernel``, which chooses tile,
+            threads and group itself). Windows where rows of either side are no multiples of 16 bytes, elements have at
+            most 4 and no tile is given, when left out.
         name: Kernel symbol.
 
     Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
@@ -99,6 +105,11 @@ def transpose_kernel(
     rows, cols = checked_shape(shape, 2)
     size, found = element_bytes(dtype), checked_target(target)
     checked_threads(threads, found)
+    if way not in (None, *WAYS):
+        raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
+    ragged = rows * size % 16 != 0 or cols * size % 16 != 0
+    if way == "windows" or (way is None and ragged and size <= 4 and tile is None):
+        return transpose_windows_kernel(shape, dtype, target, name=name)
     most = min(power(vector_bytes, "vector_bytes", 4, 16), 8 if size == 1 else 16)
     group = CHECK.integer(group, "group", 1, 1 << 16)
     into, out = (max(gcd(extent * size, most), 4, size) for extent in (cols, rows))
@@ -122,11 +133,10 @@ def _tile(tile: object, size: int, into: int, out: int, target: Target, threads:
     """Return the tile: 64 elements or 128 bytes a side, whichever is more, unless one is asked for."""
     take, give, lanes = into // size, out // size, target.lanes
     if tile is None:
-        side = max(64, 128 // size)
-        most = side * side
-        while most < take * give * threads:
-            most *= 2
-        extents = (most // side, side)
+        height = width = max(64, 128 // size)
+        while height * width < take * give * threads:
+            height, width = (height, 2 * width) if width < height else (2 * height, width)
+        extents = (height, width)
     else:
         given = tile if isinstance(tile, (tuple, list)) and len(tile) == 2 else None
         if given is None:

@@ -90,8 +90,8 @@ def transpose_windows_kernel(
     target: str = "sm_90a",
     *,
     rows: int | None = None,
-    threads: int = 256,
-    group: int = 4,
+    threads: int | None = None,
+    group: int | None = None,
     name: str | None = None,
 ) -> ArrayKernel:
     """Return the kernel that transposes a dense row-major matrix of any extents, by words and whole sectors.
@@ -101,7 +101,7 @@ def transpose_windows_kernel(
         dtype: Element type of 1, 2 or 4 bytes.
         target: The target.
         rows: Rows that a block reads, a power of two of at least 128 bytes; chosen when left out.
-        threads: Threads of a block.
+        threads: Threads of a block; the best of those measured when left out, as for ``rows`` and ``group``.
         group: Strips of rows that neighbouring blocks take below each other.
         name: Kernel symbol.
 
@@ -110,15 +110,15 @@ def transpose_windows_kernel(
     Example:
         >>> made = transpose_windows_kernel((8191, 8193), "f32")
         >>> made.blocks, made.kernel.dynamic_smem_bytes
-        (8738, 32768)
+        (17733, 16384)
     """
     all_rows, all_cols = checked_shape(shape, 2)
     size, found = element_bytes(dtype, (1, 2, 4)), checked_target(target)
-    checked_threads(threads, found)
-    group = CHECK.integer(group, "group", 1, 1 << 16)
+    threads = (512 if size == 2 else 256) if threads is None else checked_threads(threads, found)
+    group = CHECK.integer((1 if size == 4 else 64) if group is None else group, "group", 1, 1 << 16)
     packed, lanes, warps = 4 // size, found.lanes, threads // found.lanes
     cols = lanes * packed
-    height = 8192 // cols * packed if rows is None else rows
+    height = (4096 if size == 4 and lanes == 32 else 8192) * packed // cols if rows is None else rows
     height = power(height, "rows", max(128 // size, warps * packed), 4096)
     steps = height // (warps * packed)
     if steps * packed > MOST_HELD:

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from instruments.elf import local_bytes
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.compile import to_cubin
@@ -36,24 +37,6 @@ def drawn(seed: int, registers: int, warps: int) -> LinearLayout:
     columns = tuple(matrix.apply(carried, column) for column in (*local, *upper))
     axes = (("register", registers), ("lane", 5), ("warp", warps))
     return LinearLayout(axes, (("offset", n),), columns, columns[2])
-
-
-def local_bytes(code: bytes) -> int:
-    """Bytes of local memory of a thread: the largest frame that the ``.nv.info`` section of machine code states."""
-    (table,), (entry, count, names_at) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HHH", code, 58)
-    heads = [struct.unpack_from("<IIQQQQ", code, table + entry * place) for place in range(count)]
-    names = heads[names_at][4]
-    frames = [0]
-    for name, _, _, _, first, size in heads:
-        if code[names + name :].split(b"\0", 1)[0] != b".nv.info":
-            continue
-        at = first
-        while at < first + size:
-            form, attribute, length = struct.unpack_from("<BBH", code, at)
-            if form == 4 and attribute == 0x11:  # frame size of a function
-                frames.append(struct.unpack_from("<I", code, at + 8)[0])
-            at += 4 + (length if form == 4 else 0)
-    return max(frames)
 
 
 def swapped(seed: int, registers: int, warps: int, dtype: str) -> LinearLayout:

@@ -1,0 +1,46 @@
+"""What kernels that move arrays did on a device, as recorded."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from layoutalg.codegen import copy_kernel, transpose_kernel
+from layoutalg.codegen.kernels import transpose_ring_kernel, transpose_windows_kernel
+
+DATA = Path(__file__).parents[1] / "data" / "measured" / "kernels_dev.json.gz"
+ROWS = [row for row in json.loads(gzip.decompress(DATA.read_bytes()))["rows"] if "gbps" in row]
+MAKERS = {
+    "copy": copy_kernel, "transpose": transpose_kernel, "ring": transpose_ring_kernel,
+    "windows": transpose_windows_kernel,
+}  # fmt: skip
+
+
+def best(kind, shape, dtype):
+    return max((row for row in ROWS if (row["kind"], tuple(row["shape"]), row["dtype"]) == (kind, shape, dtype)),
+               key=lambda row: row["gbps"])  # fmt: skip
+
+
+def test_every_kernel_was_right_and_had_no_local_memory():
+    assert len(ROWS) >= 122
+    assert all(row["equal"] and row["local_bytes"] == 0 and row["conflicts"] == 0 for row in ROWS)
+
+
+def test_even_arrays_move_at_the_bandwidth_of_a_copy():
+    even = (8192, 8192)
+    assert best("copy", even, "f32")["of_memcpy"] >= 0.92
+    for dtype in ("f16", "f32", "u8", "f64"):
+        assert best("transpose", even, dtype)["of_memcpy"] >= 0.92
+    assert best("transpose", even, "f16")["to_torch"] <= 0.3
+    assert best("windows", (8191, 8193), "f32")["of_memcpy"] >= 0.92
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_the_kernels_that_were_timed_can_be_made_again(kind):
+    for row in [row for row in ROWS if row["kind"] == kind][::7]:
+        options = {name: tuple(value) if isinstance(value, list) else value for name, value in row["options"].items()}
+        made = MAKERS[kind](tuple(row["shape"]), row["dtype"], **options)
+        assert made.kernel.dynamic_smem_bytes == row["smem"]
