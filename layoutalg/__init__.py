@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.conversions import conversion
     from layoutalg.synth.paddings import padding
+    from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
 
@@ -100,6 +101,7 @@ __getattr__, __dir__ = door(
         "layoutalg.synth.admission": "admissible",
         "layoutalg.synth.conversions": "conversion",
         "layoutalg.synth.paddings": "padding",
+        "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
         "layoutalg.synth.wgmma.plan": "wgmma",
     },
@@ -159,6 +161,7 @@ __all__ = [
     "proofs",
     "right_inverse",
     "suggest",
+    "swizzle",
     "synth",
     "targets",
     "tensormap",

@@ -19,9 +19,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
@@ -68,6 +68,15 @@ class TileAccess:
     def registers(self) -> tuple[int, ...]:
         """Images of the register bits, packed."""
         return self._images("register")
+
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """Images of the register bits without those that the ones before them give already."""
+        found: list[int] = []
+        for image in self.registers:
+            if matrix.rank([*found, image]) > len(found):
+                found.append(image)
+        return tuple(found)
 
     @property
     def lanes(self) -> tuple[int, ...]:
@@ -128,7 +137,8 @@ class SwizzlePlan(Shown):
         served: Each access on each target.
         bound: Turns that no layout of the form goes below, as proved by the finder.
         proof: Why.
-        form: The layouts that were asked for: ``"any"``, ...
+        form: The layouts that were asked for: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``.
+        cute: The layout in CuTe's notation, tile coordinates to element offsets, where the form has one.
     """
 
     smem: LinearLayout
@@ -138,6 +148,7 @@ class SwizzlePlan(Shown):
     bound: int
     proof: str
     form: str = "any"
+    cute: str = ""
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
@@ -163,10 +174,44 @@ class SwizzlePlan(Shown):
         return self.turns == self.bound
 
     def __str__(self) -> str:
-        lines = [f"swizzle       {self.smem}"]
+        lines = [f"swizzle       {self.cute or self.smem}"]
         lines += [f"access {each.access:<7}{each}" for each in self.served]
         most = "the least" if self.optimal else f"no layout has less than {self.bound}"
         lines.append(f"turns         {self.turns}, {most}: {self.proof}")
+        return "\n".join(lines)
+
+    @property
+    def by_rows(self) -> LinearLayout:
+        """The same tile by rows, without a swizzle."""
+        first, starts = 0, []
+        for _, bits in self.smem.in_axes:
+            starts.append(range(first, first + bits))
+            first += bits
+        order = [bit for places in reversed(starts) for bit in places]
+        columns = tuple(1 << order.index(bit) for bit in range(first))
+        return LinearLayout(self.smem.in_axes, self.smem.out_axes, columns)
+
+    @property
+    def why(self) -> str:
+        """Per access, its turns here and by rows, and the lanes that meet in the busiest bank there."""
+        lines = []
+        for each in self.served:
+            access = self.accesses[each.access]
+            said = f"access {each.access}, {access.kind} by {each.instruction} of {each.target}: {each.turns} turns"
+            try:
+                name, rows = instructions(access, self.by_rows, self.element_bits, each.target)
+            except MalformedError:
+                lines.append(f"{said}; by rows no instruction moves it")
+                continue
+            model = bank_model(each.target, name)
+            worst = max((phase for row in np.concatenate(rows) for phase in model.phases(row)),
+                        key=lambda phase: phase.turns - phase.least)  # fmt: skip
+            before = sum(model.turns(row) for row in np.concatenate(rows))
+            said += f"; by rows {before} by {name}"
+            if worst.turns > worst.least:
+                lanes = ", ".join(str(lane) for lane, _ in worst.busy[:8]) + (", ..." if len(worst.busy) > 8 else "")
+                said += f", as bank {worst.bank} has {worst.turns} words for lanes {lanes}"
+            lines.append(said)
         return "\n".join(lines)
 
     def check(self) -> SwizzlePlan:
@@ -208,7 +253,7 @@ class SwizzlePlan(Shown):
                 for each in self.served
             ],
             "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
-            "proof": self.proof,
+            "proof": self.proof, **({"cute": self.cute} if self.cute else {}),
         }  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         from layoutalg.cli.schemas import show_schema
 
         return show_schema(arguments.name, arguments.json)
-    if arguments.command in ("suggest", "banks", "padding", "admissible", "factorise", "diagnose"):
+    if arguments.command in ("suggest", "banks", "padding", "swizzle", "admissible", "factorise", "diagnose"):
         return _asked(arguments)
     if arguments.command in ("draw", "emit"):
         return _written(arguments)
@@ -125,7 +125,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
 def _asked(given: argparse.Namespace) -> int:
     """Questions about hardware."""
-    from layoutalg.cli.questions import admit, bank_turns, diagnose_map, factor, pad_tile, suggest_layouts
+    from layoutalg.cli.questions import admit, bank_turns, diagnose_map, factor, find_swizzle, pad_tile, suggest_layouts
 
     with clock.within(given.budget):
         clock.check("a question")
@@ -135,6 +135,9 @@ def _asked(given: argparse.Namespace) -> int:
         if given.command == "padding":
             tile = (given.shape, given.accesses, given.targets or ["sm_90a"], given.bits)
             return pad_tile(*tile, given.form, given.output, given.budget, given.json)
+        if given.command == "swizzle":
+            how = (given.target or ["sm_90a"], given.bits, given.form, given.tile, given.chunk, given.engine)
+            return find_swizzle(given.accesses, *how, given.budget, given.json)
         if given.command == "diagnose":
             return diagnose_map(given.map, given.target, given.json)
         if given.command == "admissible":

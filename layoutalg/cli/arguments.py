@@ -114,8 +114,8 @@ def command_line() -> Parser:
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     adders = (
-        _explain, _suggest, _banks, _padding, _admissible, _factorise, _diagnose, _synth, _check, _certify, _checker,
-        _validate, _draw, _emit, _schema, _demo,
+        _explain, _suggest, _banks, _padding, _swizzle, _admissible, _factorise, _diagnose, _synth, _check, _certify,
+        _checker, _validate, _draw, _emit, _schema, _demo,
     )  # fmt: skip
     for add in adders:
         add(commands)
@@ -217,6 +217,28 @@ def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
     forms = ("pitches", "interval", "padded_shared", "reordered")
     command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
     command.add_argument("-o", "--output", help="file for a picture (SVG)")
+    _common(command)
+
+
+def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:
+    command = _add(
+        commands, "swizzle", "the shared layout of a tile that several accesses read and write in the fewest turns",
+        "layoutalg swizzle rows columns --tile 64,64", "layoutalg swizzle rows ldmatrix --tile 64,64 --form tma",
+        'layoutalg swizzle "((8,4),(2,8)):((64,2),(1,8)):store" columns --tile 64,64 --form xor',
+        "layoutalg swizzle rows:load --tile 64,64 --target gfx942 --target gfx950 --form cute --json",
+    )  # fmt: skip
+    command.add_argument(
+        "accesses",
+        nargs="+",
+        help="registers to tile coordinates in any notation, or rows, columns, ldmatrix, ...; with :load, :store, ... "
+        "behind it, else the first is a store",
+    )
+    command.add_argument("--target", action="append", help="as often as one layout has to serve (default sm_90a)")
+    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument("--form", default="any", choices=("any", "tma", "cute", "xor"), help="of the layout")
+    command.add_argument("--tile", type=_sizes, help="extents of the tile, where the accesses do not know them")
+    command.add_argument("--chunk", type=_count, default=16, help="bytes of a chunk of the form xor (default 16)")
+    command.add_argument("--engine", default="search", choices=("search", "smt"), help="smt: z3 confirms the least xor")
     _common(command)
 
 

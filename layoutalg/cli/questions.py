@@ -1,6 +1,7 @@
 """Questions about hardware: which shared layout to use, what banks make of an access, which instruction carries what.
 
-Main definitions: ``suggest_layouts``, ``bank_turns``, ``pad_tile``, ``admit``, ``factor``, ``diagnose_map``.
+Main definitions: ``suggest_layouts``, ``bank_turns``, ``find_swizzle``, ``pad_tile``, ``admit``, ``factor``,
+``diagnose_map``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
+from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 
 
@@ -92,6 +94,35 @@ def pad_tile(
     else:
         say(str(plan))
     return PROVED if plan.optimal else UNKNOWN
+
+
+def find_swizzle(
+    accesses: Sequence[str],
+    targets: Sequence[str],
+    element_bits: int,
+    form: str,
+    tile: tuple[int, ...] | None,
+    chunk_bytes: int,
+    engine: str,
+    budget_seconds: float,
+    as_json: bool,
+) -> int:
+    """Print the shared layout of fewest turns; return the exit code: unknown where it is not proved to be the best."""
+    if accesses.count("-") > 1:
+        raise malformed("accesses", "standard input can be one of them")
+    texts = []
+    for access in accesses:
+        subject = read_subject(access)
+        if subject.kind != "text":
+            raise malformed("accesses", "must be layout notation or names", subject.value)
+        texts.append(str(subject.value))
+    how = {"tile": tile, "chunk_bytes": chunk_bytes, "engine": engine}
+    found = swizzle(texts, list(targets), element_bits, form, **how, budget_seconds=budget_seconds)  # type: ignore[arg-type]
+    if as_json:
+        say_json(found.to_json())
+    else:
+        say(f"{found}\n{found.why}")
+    return PROVED if found.optimal else UNKNOWN
 
 
 def admit(

@@ -17,6 +17,7 @@ from layoutalg.draw.padding import draw_padding
 from layoutalg.draw.ragged import draw_ragged, draw_symbolic
 from layoutalg.draw.shuffles import draw_factorisation, draw_shuffles
 from layoutalg.draw.swizzle import draw_swizzle
+from layoutalg.draw.swizzle_plan import draw_swizzle_plan
 from layoutalg.draw.tensormap import draw_plan
 from layoutalg.draw.tmem import TMEM, draw_tmem
 from layoutalg.draw.universal import draw_universal
@@ -28,6 +29,7 @@ from layoutalg.proofs.im2col import ConvolutionPlan
 from layoutalg.proofs.padding import PaddingPlan
 from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.universal import ClassPlan
@@ -40,6 +42,7 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (AccessPlan, draw_access),
     (LdsPlan, draw_lds),
     (ShufflePlan, draw_shuffles),
+    (SwizzlePlan, draw_swizzle_plan),
     (RaggedFamily, draw_ragged),
     (SymbolicPlan, draw_symbolic),
     (TMEM, draw_tmem),
@@ -50,7 +53,8 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, Drawable, *TMEM, *OPERANDS)  # fmt: skip
+         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, Drawable, SwizzlePlan,
+         *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 

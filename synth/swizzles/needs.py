@@ -50,29 +50,39 @@ def need_of(number: int, access: TileAccess, model: BankModel, vector: Sequence[
         element_bits: Bits of an element.
     """
     bank_end = (32 * model.banks // element_bits).bit_length() - 1
+    images, groups, count = touched(access, model, len(vector), element_bits)
+    return Need(number, model, matrix.image_basis([*vector, *images]), bank_end, groups, count)
+
+
+def touched(access: TileAccess, model: BankModel, vector: int, element_bits: int) -> tuple[list[int], int, int]:
+    """Return what spans the elements at which the lanes of a group start, all groups, and the instructions.
+
+    Args:
+        access: The access.
+        model: The instruction.
+        vector: Log of the elements of one lane.
+        element_bits: Bits of an element.
+    """
     registers = matrix.rank(access.registers)
     if access.kind in ("load", "store"):
-        images = [matrix.apply(access.lanes, step) for step in model.space]
+        lanes = access.lanes
+        images = [matrix.apply(lanes, step) for step in model.space]
         groups = len(model.groups)
-        if any(access.lanes[bit] == 0 for bit in range(len(access.lanes)) if 1 << bit in model.joins):
-            images.append(matrix.apply(access.lanes, model.groups[1][0] ^ model.groups[0][0]))
+        if any(image == 0 for bit, image in enumerate(lanes) if 1 << bit in model.joins):
+            images.append(matrix.apply(lanes, model.groups[1][0] ^ model.groups[0][0]))
             groups //= 2
-        free = registers - len(vector)
-        count = 1 << free + len(access.warps)
-    else:
-        images, held = _rows(access, element_bits)
-        groups = 1
-        free = registers - held
-        count = (1 << free + len(access.warps)) // (model.lanes // 8)
-    space = matrix.image_basis([*vector, *images])
-    return Need(number, model, space, bank_end, groups << free + len(access.warps), count)
+        issued = 1 << registers - vector + len(access.warps)
+        return images, groups * issued, issued
+    images, held = _rows(access, element_bits)
+    issued = 1 << registers - held + len(access.warps)
+    return images, issued, issued // (model.lanes // 8)
 
 
 def _rows(access: TileAccess, element_bits: int) -> tuple[list[int], int]:
     """Return the images of the row numbers of one matrix, and the register bits of one of its words."""
     held = (32 // element_bits).bit_length() - 1
     if access.kind.endswith("trans"):
-        return [access.registers[0], access.lanes[0], access.lanes[1]], held
+        return [access.distinct[0], access.lanes[0], access.lanes[1]], held
     return list(access.lanes[2:5]), held
 
 
@@ -83,4 +93,4 @@ def low_columns(access: TileAccess, element_bits: int) -> tuple[int, ...] | None
     if access.kind.endswith("trans"):
         return access.lanes[2:5]
     held = (32 // element_bits).bit_length() - 1
-    return (*access.registers[:held], *access.lanes[:2])
+    return (*access.distinct[:held], *access.lanes[:2])

@@ -83,6 +83,7 @@ def answers() -> Iterator[Any]:
     yield factorise(REGISTERS)
     yield swizzle([HELD])
     yield conversion("(32,4):(4,1)", "(32,4):(1,32)", 16, exhaustive=True)
+    yield swizzle(["rows", "columns"], tile=(64, 64), form="xor")
     yield joint((64, 64), "bf16", ["wgmma.A", "ldmatrix.x4.trans", "ld.shared.v4.b32"])
     yield synthesize_im2col(CONVOLUTION)
     yield la.admissible(OPERAND, "mma.m16n8k16.f32.bf16.A")

@@ -116,6 +116,11 @@ def test_every_answer_follows_the_schema_that_it_names():
         (("suggest", "--tensor", "64,64", "--tile", "64,16", "--for", "nobody"), None, USAGE),
         (("banks", FRAGMENT, "(16,16):(16,1)", "--access", "ldmatrix"), None, PROVED),
         (("banks", "-", SW, "--access", "x"), "4:1", USAGE),
+        (("swizzle", "rows", "-", "--tile", "64,64", "--form", "xor"), "columns", PROVED),
+        (("swizzle", "rows", "--tile", "64,64", "--target", "gfx942", "--form", "tma"), None, UNKNOWN),
+        (("swizzle", "rows:ldmatrix", "--tile", "64,64"), None, USAGE),
+        (("swizzle", "rows", "--tile", "48,64"), None, USAGE),
+        (("swizzle", "-", "-", "--tile", "64,64"), "rows", USAGE),
     ):
         assert answered(*words, stdin=stdin)[0] == wanted, words
 

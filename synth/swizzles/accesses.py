@@ -1,0 +1,135 @@
+"""Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile.
+
+Main definitions: ``access_of``, ``named``, ``NAMES``.
+
+Notation: ``rows`` and ``columns`` give every lane 16 bytes along a row or a column, lanes one after the other along it;
+``ldmatrix``, ``stmatrix`` and their ``.trans`` are the fragments of matrices of 8 rows of 16 bytes. One warp moves the
+whole tile.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.layout import Layout
+from layoutalg.notation import parse
+from layoutalg.proofs.register_map import tile_elements
+from layoutalg.proofs.swizzling import CHECK, KINDS, TileAccess
+
+NAMES = ("rows", "columns", *KINDS[2:])
+"""Accesses that need no layout."""
+
+
+def access_of(given: object, kind: str, tile: object = None, element_bits: int = 16, lanes: int = 32) -> TileAccess:
+    """Return an access.
+
+    Args:
+        given: A ``TileAccess``; a layout, its text or a name of ``NAMES``, each perhaps with ``:kind`` behind it; or a
+            pair of one with its kind.
+        kind: Its kind where none is said.
+        tile: Extents of the tile, outermost first, where the layout does not know them.
+        element_bits: Bits of an element.
+        lanes: Lanes of a warp, for names.
+
+    Raises: MalformedError: LA910, LA713.
+
+    Example:
+        >>> print(access_of("rows:store", "load", (8, 64)).layout)
+        F2[register=(0,1)(0,2)(0,4)(4,0), lane=(0,8)(0,16)(0,32)(1,0)(2,0) -> row:8, col:64]
+        >>> access_of("((4,8),(2,2)):((16,1),(8,64))", "load", (8, 16)).kind
+        'load'
+    """
+    if isinstance(given, TileAccess):
+        return given
+    if isinstance(given, tuple | list) and len(given) == 2:
+        given, kind = given
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", kind)
+    if isinstance(given, str):
+        head, _, tail = given.rpartition(":")
+        if head and tail.strip() in KINDS:
+            given, kind = head.strip(), tail.strip()
+        if given in NAMES:
+            kind = given if given in KINDS else kind
+            return TileAccess(named(given, _tile(tile, given), element_bits, lanes), kind)
+        given = parse(given, _tile(tile, given) if tile is not None and given.startswith("#") else None)
+    if isinstance(given, LinearLayout) and {"register", "lane"} <= set(given.in_dims):
+        return TileAccess(given, kind)
+    if isinstance(given, Layout):
+        return TileAccess(_linear(given, _tile(tile, given), lanes), kind)
+    raise CHECK.malformed("accesses", "must hold layouts, or pairs of a layout and its kind", given)
+
+
+def listed(given: object, argument: str) -> tuple[object, ...]:
+    """Return the entries of a list or a tuple."""
+    if not isinstance(given, list | tuple):
+        raise CHECK.malformed(argument, "must be a list or a tuple", given)
+    return tuple(given)
+
+
+def _tile(tile: object, given: object) -> tuple[int, ...]:
+    if tile is None:
+        raise CHECK.malformed("tile", f"must be given for {given}", None)
+    extents = tuple(CHECK.integer(extent, "tile") for extent in listed(tile, "tile"))
+    if not extents or any(extent < 1 or extent & (extent - 1) for extent in extents) or math.prod(extents) > 1 << 20:
+        raise CHECK.malformed("tile", "must have extents that are powers of two, at most 2**20 elements", extents)
+    return extents
+
+
+def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> LinearLayout:
+    """Return an access of a tile by its name.
+
+    Raises: MalformedError: LA910.
+
+    Example:
+        >>> print(named("ldmatrix", (16, 16), 16, 32))
+        F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> row:16, col:16]
+    """
+    if len(tile) != 2:
+        raise CHECK.malformed("tile", f"must have two extents for {name}", tile)
+    rows = [(1 << bit, 0) for bit in range(tile[0].bit_length() - 1)]
+    columns = [(0, 1 << bit) for bit in range(tile[1].bit_length() - 1)]
+    wave = lanes.bit_length() - 1
+    wide = max(0, (128 // element_bits).bit_length() - 1)
+    if name in ("rows", "columns"):
+        inner, outer = (columns, rows) if name == "rows" else (rows, columns)
+        held, rest = inner[:wide], inner[wide:] + outer
+    else:
+        word = 1 if name.endswith("trans") else max(0, (32 // element_bits).bit_length() - 1)
+        if wave != 5:
+            raise CHECK.malformed("accesses", f"{name} is an instruction of warps of 32 lanes", lanes)
+        if len(rows) < 3 or len(columns) < wide or element_bits > 32:
+            rule = f"must hold 8 rows of 16 bytes for {name}, of elements of at most 32 bits"
+            raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
+        first, second = (rows[:3], columns[:wide]) if name.endswith("trans") else (columns[:wide], rows[:3])
+        held, rest = first[:word], [*first[word:], *second, *rows[3:], *columns[wide:]]
+    if len(rest) < wave:
+        raise CHECK.malformed("tile", f"must have 16 bytes for each of {lanes} lanes", tile)
+    return LinearLayout.from_bases(
+        {"register": [*held, *rest[wave:]], "lane": rest[:wave]}, {"row": tile[0], "col": tile[1]}
+    )
+
+
+def _linear(given: Layout, tile: tuple[int, ...], lanes: int) -> LinearLayout:
+    """Return a layout of any family as one over F2."""
+    table = tile_elements(given, tile)
+    if any(extent & (extent - 1) for extent in table.shape):
+        raise CHECK.malformed("accesses", "must have powers of two of warps, lanes and registers", table.shape)
+    flat = table.reshape(-1)
+    constant = int(flat[0])
+    columns = [int(flat[1 << bit]) ^ constant for bit in range(flat.size.bit_length() - 1)]
+    found = np.array([constant ^ matrix.apply(columns, place) for place in range(flat.size)])
+    if not np.array_equal(found, flat):
+        wrong = int(np.nonzero(found != flat)[0][0])
+        warp, lane, register = (int(part) for part in np.unravel_index(wrong, table.shape))
+        where = f"warp {warp}, lane {lane}, register {register} holds element {flat[wrong]}"
+        raise CHECK.malformed("accesses", "must be linear over F2", where)
+    names = ("register", "lane", "warp")
+    sizes = [extent.bit_length() - 1 for extent in table.shape[::-1]]
+    if lanes == 2 << sizes[1] and sizes[2] and "lane" not in given.in_dims:  # threads, in waves of 64
+        sizes[1:] = [sizes[1] + 1, sizes[2] - 1]
+    dims = tuple((f"dim{place}", extent.bit_length() - 1) for place, extent in enumerate(tile))
+    return LinearLayout(tuple(zip(names, sizes, strict=True)), dims, tuple(columns), constant)

@@ -1,0 +1,99 @@
+"""Which tile elements may lie at the low offset bits, and what every access needs behind them.
+
+Main definitions: ``chains``, ``needs``, ``preferred``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from layoutalg.f2 import matrix
+from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
+from layoutalg.synth.swizzles.needs import Need, low_columns, need_of
+from layoutalg.synth.swizzles.question import Question, outside
+from layoutalg.targets.bank_model import bank_model
+
+
+def chains(asked: Question) -> Iterator[tuple[int, ...]]:
+    """Yield tile elements for the low offset bits: those that matrices want, or common registers, longest first."""
+    wanted = [low for access in asked.accesses if (low := low_columns(access, asked.element_bits)) is not None]
+    if wanted:
+        for one, other in pairwise(wanted):
+            if one != other:
+                return
+        if matrix.rank(wanted[0]) < len(wanted[0]):
+            return  # lanes that hold the same elements fill no row
+        yield wanted[0]
+        return
+    common: Sequence[int] = asked.accesses[0].registers
+    for access in asked.accesses[1:]:
+        common = matrix.intersection(common, access.registers)
+    moving = [image for access in asked.accesses for image in (*access.lanes, *access.warps)]
+    shared = outside(matrix.intersection(common, moving), preferred(asked.accesses[0].registers, common))
+    seen = set()
+    chains = []
+    for size in range(min(asked.most, len(shared)), -1, -1):
+        for access in asked.accesses:
+            resting = matrix.intersection(access.registers, (*access.lanes, *access.warps))
+            own = outside([*shared[:size], *resting], access.registers)
+            for many in range(asked.most - size, -1, -1):
+                chains.append((*shared[:size], *own[:many]))
+    for chain in sorted(chains, key=len, reverse=True):
+        if chain not in seen:
+            seen.add(chain)
+            yield chain
+
+
+def _are_rows(asked: Question, access: TileAccess, low: Sequence[int], rows: Sequence[int]) -> bool:
+    """Return whether the rows of an access to matrices lie as they must, behind a given layout."""
+    wanted = low_columns(access, asked.element_bits) or ()
+    rest = [vector for vector in (*access.distinct, *access.lanes, *access.warps) if vector not in wanted]
+    still = [*rest, access.layout.constant]
+    bad = any((row & vector).bit_count() & 1 for row in rows[: len(wanted)] for vector in still)
+    return len(rows) >= len(wanted) and not bad and tuple(low[: len(wanted)]) == wanted
+
+
+def preferred(candidates: Sequence[int], space: Sequence[int]) -> tuple[int, ...]:
+    """Return a basis of a space, made of candidates as far as they lie in it."""
+    reduced = matrix.image_basis(space)
+    inside = [vector for vector in candidates if vector and not matrix.remainder(reduced, vector)]
+    return outside((), [*inside, *reduced])
+
+
+def needs(asked: Question, low: Sequence[int], rows: Sequence[int] | None = None) -> list[Need] | None:
+    """Return what every access on every target needs, by the widest instruction that the low bits allow.
+
+    Args:
+        asked: The question.
+        low: Elements at the low offset bits.
+        rows: Offset bits as functions of tile bits; None where lanes will start at the first of these elements.
+    """
+    found = []
+    for number, access in enumerate(asked.accesses):
+        for target in asked.targets:
+            if access.kind not in ("load", "store"):
+                name, _, trans = access.kind.partition(".")
+                held = 1 if trans else (32 // asked.element_bits).bit_length() - 1
+                free = matrix.rank(access.registers) - held
+                if free < 0 or (rows is not None and not _are_rows(asked, access, low, rows)):
+                    return None
+                model = bank_model(target, f"{name}.x{min(4, 1 << free)}{'.' + trans if trans else ''}")
+                found.append(need_of(number, access, model, low, asked.element_bits))
+                continue
+            registers = matrix.image_basis(access.registers)
+            inside = 0
+            while inside < len(low) and not matrix.remainder(registers, low[inside]):
+                if rows is not None and any(
+                    (rows[inside] & image).bit_count() & 1 for image in (*access.lanes, *access.warps)
+                ):
+                    break
+                inside += 1
+            possible = [bits for bits in widths(target, access.kind, asked.element_bits)
+                        if bits <= asked.element_bits << inside]  # fmt: skip
+            if not possible:
+                return None
+            size = (possible[0] // asked.element_bits).bit_length() - 1
+            model = bank_model(target, instruction_name(target, access.kind, possible[0]))
+            found.append(need_of(number, access, model, low[:size], asked.element_bits))
+    return found

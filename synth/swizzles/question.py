@@ -1,0 +1,114 @@
+"""The question of a swizzle: accesses of one tile, targets, bits of an element.
+
+Main definitions: ``Question``, ``question``, ``outside``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from layoutalg.f2 import LinearLayout
+from layoutalg.proofs.swizzling import CHECK, TileAccess
+from layoutalg.synth.swizzles.accesses import access_of, listed
+from layoutalg.targets.registry import lookup
+
+NODES = 10_000
+ROW_BITS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Accesses of one tile that one layout has to serve on all targets."""
+
+    accesses: tuple[TileAccess, ...]
+    targets: tuple[str, ...]
+    element_bits: int
+
+    @property
+    def bits(self) -> int:
+        """Bits of a tile coordinate."""
+        return self.accesses[0].layout.out_bits
+
+    @property
+    def most(self) -> int:
+        """Log of the elements of the widest access."""
+        return max(0, (ROW_BITS // self.element_bits).bit_length() - 1)
+
+
+def question(accesses: object, target: object, element_bits: object, tile: object = None) -> Question:
+    """Return the question that arguments of ``swizzle`` ask.
+
+    Raises: MalformedError: LA910, LA713.
+    """
+    bits = CHECK.integer(element_bits, "element_bits")
+    if bits not in (8, 16, 32, 64, 128):
+        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    named = (target,) if isinstance(target, str) else listed(target, "target")
+    targets = tuple(CHECK.kind(name, str, "target") for name in named)
+    for name in targets:
+        lookup(name)
+    if isinstance(accesses, LinearLayout | TileAccess | str):
+        accesses = [accesses]
+    given = listed(accesses, "accesses")
+    lanes = max((lookup(name).lanes for name in targets), default=0)
+    read = [access_of(each, "store" if place == 0 else "load", tile, bits, lanes) for place, each in enumerate(given)]
+    if not read or not targets:
+        raise CHECK.malformed("accesses", "must name at least one access, and target one target", accesses)
+    first = read[0].layout
+    for place, access in enumerate(read):
+        if not set(access.layout.out_dims) & set(first.out_dims):  # the same tile, its axes under other names
+            read[place] = replace(access, layout=replace(access.layout, out_axes=_renamed(access.layout, first)))
+    for access in read:
+        if access.layout.out_axes != first.out_axes:
+            rule = f"must all map to the tile {first.out_dims}, with its axes in this order"
+            raise CHECK.malformed("accesses", rule, str(access.layout.out_dims))
+    for place, access in enumerate(read):
+        _serves(access, place, targets, bits)
+    return Question(tuple(read), targets, bits)
+
+
+def _renamed(layout: LinearLayout, first: LinearLayout) -> tuple[tuple[str, int], ...]:
+    """The axes of a layout under the names of another one, where their sizes are the same."""
+    same = [bits for _, bits in layout.out_axes] == [bits for _, bits in first.out_axes]
+    return first.out_axes if same else layout.out_axes
+
+
+def _serves(access: TileAccess, place: int, targets: Sequence[str], element_bits: int) -> None:
+    """Refuse lanes that a target's warp does not have, and matrices where there is no instruction for them."""
+    for name in targets:
+        target = lookup(name)
+        lanes, bits = target.lanes, len(access.lanes)
+        if 1 << bits != lanes:
+            rule = f"access {place} must have the {lanes} lanes of a {'wave' if target.vendor == 'amd' else 'warp'}"
+            raise CHECK.malformed("accesses", f"{rule} of {name}, lane bits {lanes.bit_length() - 1}", bits)
+        if access.kind in ("load", "store"):
+            continue
+        if target.vendor != "nvidia":
+            raise CHECK.malformed("accesses", f"{access.kind} is an instruction of NVIDIA, not of {name}", place)
+        if element_bits > 32 or (access.kind.endswith("trans") and element_bits != 16):
+            widths = "16" if access.kind.endswith("trans") else "8, 16 or 32"
+            raise CHECK.malformed("element_bits", f"of {access.kind} must be {widths}", element_bits)
+
+
+def word_of(asked: Question) -> int:
+    """Log of the elements of a word."""
+    return max(0, (32 // asked.element_bits).bit_length() - 1)
+
+
+def outside(base: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
+    """Return the candidates that, one after the other, enlarge a span."""
+    pivots: dict[int, int] = {}
+    chosen = []
+    for place, vector in enumerate((*base, *candidates)):
+        left = vector
+        while left:
+            top = left.bit_length()
+            held = pivots.get(top)
+            if held is None:
+                pivots[top] = left
+                if place >= len(base):
+                    chosen.append(vector)
+                break
+            left ^= held
+    return tuple(chosen)

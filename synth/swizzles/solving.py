@@ -1,0 +1,171 @@
+"""The best layout with given elements at the low offset bits.
+
+Main definitions: ``solved``, ``served_by``, ``space_of``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.proofs.swizzling import Served, SwizzlePlan
+from layoutalg.synth.swizzles.chains import needs as needs_of
+from layoutalg.synth.swizzles.chains import preferred
+from layoutalg.synth.swizzles.needs import Need
+from layoutalg.synth.swizzles.question import NODES, Question, outside, word_of
+from layoutalg.synth.swizzles.search import Found, Space, complement_columns, free_choices, least
+
+
+def solved(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> SwizzlePlan | None:
+    """Return the best layout whose low offset bits are these elements; None where lanes cannot start at them."""
+    basis = _basis(asked, low, needs)
+    if basis is None:
+        return None
+    word = word_of(asked)
+    best: tuple[Found, list[int]] | None = None
+    for ordered in _within_words(basis, len(low), word, needs):
+        found = _mapped(ordered, len(low), word, needs)
+        if found is not None and (best is None or found.turns < best[0].turns):
+            best = found, ordered
+        if best is not None and best[0].turns == best[0].bound:
+            break
+    if best is None:
+        return None
+    smem = _layout(asked, best[0].columns, best[1], word)
+    served = served_by(asked, smem)
+    return SwizzlePlan(smem, asked.element_bits, asked.accesses, served, 0, best[0].proof)
+
+
+def served_by(asked: Question, smem: LinearLayout) -> tuple[Served, ...]:
+    """Return how each access is served, by ranks: by the widest instruction that the layout allows."""
+    elements = matrix.inverse(smem.columns)
+    rows = matrix.transpose(smem.columns, asked.bits)
+    low = []
+    for place in range(min(asked.most, asked.bits)):
+        low.append(elements[place])
+    needs = needs_of(asked, low, rows) or []
+    word = word_of(asked)
+    found = []
+    for need in needs:
+        space = space_of(need, smem.columns, word)
+        columns = [0 if at < word else 1 << at - word for at in range(asked.bits)]
+        found.append(
+            Served(need.access, need.model.target, need.model.operation, need.count, space.turns(columns), space.least)
+        )
+    return tuple(found)
+
+
+def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list[int] | None:
+    """Return a basis of the tile that begins with the low elements, the rest with low coordinates zero on all lanes.
+
+    Every lane has to start at the first element of its vector, so the low coordinates are functions that are zero on
+    the images of lanes and warps; None where there are no such functions.
+    """
+    resting = [_resting(asked, low, needs, place) for place in range(len(low))]
+    # Accesses with narrower vectors spread their lanes over the low bank bits that the others' vectors fill.
+    narrow = [vector for need in needs if len(need.space) and _width(asked, need) < len(low) for vector in need.space]
+    held = [vector for still in resting for vector in still]
+    spread = outside([*held, *low], narrow)[: max(0, len(low) - word_of(asked))]
+    functions = []
+    for place in range(len(low)):
+        still = resting[place]
+        points = [*still, *low, *spread]
+        wanted = 1 << len(still) + place
+        if (turn := place - word_of(asked)) in range(len(spread)):
+            wanted |= 1 << len(still) + len(low) + turn
+        rows = [sum((point >> bit & 1) << at for at, point in enumerate(points)) for bit in range(asked.bits)]
+        solved = matrix.solve(rows, wanted)
+        if solved is None:
+            return None
+        functions.append(solved[0])
+    rest = []
+    for bit in range(asked.bits):
+        vector = 1 << bit
+        for function, element in zip(functions, low, strict=True):
+            if function >> bit & 1:
+                vector ^= element
+        rest.append(vector)
+    return [*low, *outside(low, rest)]
+
+
+def _resting(asked: Question, low: Sequence[int], needs: Sequence[Need], place: int) -> list[int]:
+    """Return the elements on which the low coordinate ``place`` has to be zero."""
+    still: list[int] = []
+    for need in needs:
+        access = asked.accesses[need.access]
+        if access.kind not in ("load", "store"):
+            moved = (*access.distinct, *access.lanes, *access.warps)
+            still += [*(vector for vector in moved if vector not in low), access.layout.constant]
+        elif place < _width(asked, need):
+            still += [*access.lanes, *access.warps]
+    return still
+
+
+def _width(asked: Question, need: Need) -> int:
+    """Log of the elements of one lane."""
+    return (8 * need.model.access_bytes // asked.element_bits).bit_length() - 1
+
+
+def _within_words(basis: list[int], low: int, word: int, needs: Sequence[Need]) -> Iterator[list[int]]:
+    """Yield orders of a basis: which elements share a word beyond those that one lane moves at once."""
+    if low >= word:
+        yield basis
+        return
+    rest = basis[low:]
+    seen = set()
+    spaces = [need.space for need in needs]
+    everywhere: Sequence[int] = spaces[0]
+    for space in spaces[1:]:
+        everywhere = matrix.intersection(everywhere, space)
+    span = matrix.image_basis(rest)
+    for first in (everywhere, *spaces, ()):
+        inside = matrix.intersection(first, span) if first else ()
+        order = outside(basis[:low], [*preferred(rest, inside), *inside, *rest])
+        if order[: word - low] not in seen:
+            seen.add(order[: word - low])
+            yield [*basis[:low], *order]
+
+
+def space_of(need: Need, coordinates: Sequence[int], word: int) -> Space:
+    basis = matrix.image_basis([matrix.apply(coordinates, vector) for vector in need.space])
+    inside = len(basis) - matrix.rank([vector >> word for vector in basis])
+    return Space(basis, (1 << max(0, need.bank_end - word)) - 1, need.groups, inside)
+
+
+def _mapped(ordered: list[int], low: int, word: int, needs: Sequence[Need]) -> Found | None:
+    """Return the bank bits of every basis vector."""
+    total = len(ordered)
+    coordinates = matrix.inverse(ordered)
+    spaces = [space_of(need, coordinates, word) for need in needs]
+    start = max(low, word)
+    known = [0 if at < word else 1 << at - word for at in range(min(start, total))]
+    bits = min(max(space.mask.bit_length() for space in spaces), max(0, total - word))
+    closed = complement_columns(spaces, min(word, total), len(known), total, max(0, bits - (start - word)))
+    if closed is not None:
+        columns = (*known, *(column << start - word for column in closed))
+        turns = sum(space.turns(columns) for space in spaces)
+        floor = sum(space.least for space in spaces)
+        return Found(columns, turns, floor, "a common complement of what the groups of lanes touch", 0)
+    same = len({space.mask for space in spaces}) == 1
+    return least(spaces, known, total, free_choices(bits, min(bits, max(0, start - word)), same), NODES)
+
+
+def _layout(asked: Question, columns: Sequence[int], ordered: Sequence[int], word: int) -> LinearLayout:
+    """Return the layout: the word's elements, the bank bits, then coordinates that complete them to a bijection."""
+    total = asked.bits
+    placed = [1 << at if at < word else column << word for at, column in enumerate(columns)]
+    rows = list(matrix.transpose(placed, total))  # bit t of row j: coordinate t counts at offset bit j
+    kept: list[int] = []
+    missing = []
+    for place, row in enumerate(rows):
+        if row and matrix.rank([*kept, row]) > len(kept):
+            kept.append(row)
+        else:
+            missing.append(place)
+    fresh = iter(outside(kept, [1 << at for at in range(total)]))
+    for place in missing:
+        rows[place] = next(fresh)
+    whole = matrix.transpose(rows, total)
+    return LinearLayout(
+        asked.accesses[0].layout.out_axes, (("offset", total),), matrix.multiply(whole, matrix.inverse(ordered))
+    )
