@@ -155,7 +155,8 @@ def tile_swizzle(shape: TileShape, element_bits: int, target: str) -> SwizzlePla
     Args:
         shape: The tile.
         element_bits: Bits of an element.
-        target: The target; where nobody published its banks, the layout is that of sm_90a (32 lanes) or gfx942 (64), as the plan says.
+        target: The target; where nobody published its banks,
+            the layout is that of sm_90a (32 lanes) or gfx942 (64), as the plan says.
     """
     accesses = (TileAccess(shape.reader, "store"), TileAccess(shape.writer))
     relative = "sm_90a" if shape.lanes == 32 else "gfx942"
