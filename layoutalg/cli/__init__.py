@@ -114,6 +114,13 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         return show_schema(arguments.name, arguments.json)
     if arguments.command in ("suggest", "banks", "padding", "swizzle", "admissible", "factorise", "diagnose"):
         return _asked(arguments)
+    if arguments.command == "convert":
+        from layoutalg.cli.conversions import Asked as Conversion
+        from layoutalg.cli.conversions import convert_layout
+
+        how = (arguments.bits, arguments.target, arguments.mechanism, arguments.smem, arguments.shape)
+        question = Conversion(arguments.source, arguments.destination, *how)
+        return convert_layout(question, arguments.output, arguments.budget, arguments.json)
     if arguments.command in ("draw", "emit"):
         return _written(arguments)
     if arguments.command == "demo":

@@ -114,8 +114,8 @@ def command_line() -> Parser:
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
     adders = (
-        _explain, _suggest, _banks, _padding, _swizzle, _admissible, _factorise, _diagnose, _synth, _check, _certify,
-        _checker, _validate, _draw, _emit, _schema, _demo,
+        _explain, _suggest, _banks, _padding, _swizzle, _convert, _admissible, _factorise, _diagnose, _synth, _check,
+        _certify, _checker, _validate, _draw, _emit, _schema, _demo,
     )  # fmt: skip
     for add in adders:
         add(commands)
@@ -196,6 +196,27 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument("--why", action="store_true", help="say which lanes meet in which bank, phase by phase")
     command.add_argument("-o", "--output", help="write the picture, words per bank and phase, as SVG to this file")
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
+    _common(command)
+
+
+def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
+    rows = "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]"
+    columns = "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]"
+    command = _add(
+        commands, "convert", "the cheapest way from one layout of registers to another",
+        f'layoutalg convert "{rows}" "{columns}" --bits 32',
+        'layoutalg convert "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip',
+    )  # fmt: skip
+    command.add_argument("source", help="which element every register holds (register, lane, warp; or thread, value)")
+    command.add_argument("destination", help="which element every register wants")
+    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
+    command.add_argument(
+        "--mechanism", choices=("registers", "shuffles", "shared", "matrices"), help="only plans of this mechanism"
+    )
+    command.add_argument("--smem", type=int, help="most bytes of shared memory (default: those of a block)")
+    command.add_argument("--shape", type=_sizes, help="extents of the tensor, for texts of layouts that need them")
+    command.add_argument("--emit", dest="output", help="write the kernel, CUDA or HIP, to this file")
     _common(command)
 
 
