@@ -227,7 +227,8 @@ VALUES = {
     "ListedLayout": "layout", "Layout": "layout", "PaddedShared": "layout", "Function": "the document of a layout",
     "TensorMap": "its 128 bytes", "Im2colMap": "its 128 bytes", "MatrixDescriptor": "its 64 bits",
     "Kind": "fact", "Multiply": "fact", "ReadPattern": "fact", "Target": "fact", "Law": "law",
-    "Patch": "line of PTX", "KernelSource": "source text", "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
+    "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
+    "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
     "Spread": "condition, as it was given", "Mismatch": "reason of a Refused", "Missing": "reason of a Refused",
 }  # fmt: skip
