@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, LayoutError
 
-_LINE = re.compile(r"^(?:default_program|(?:\S*[/\\])?kernel\.(?:hip|cpp))[:(](\d+)\)?:.*\berror\b", re.MULTILINE)
+_FILES = r"default_program|(?:\S*[/\\])?(?:kernel\.(?:hip|cpp)|CompileSource)"
+_LINE = re.compile(rf"^(?:{_FILES})[:(](\d+)\)?:.*\berror\b", re.MULTILINE)
 _LOCATION = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)\b")
 MOST_LINES = 8
 """Lines of the text that one error quotes."""

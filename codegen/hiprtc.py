@@ -1,0 +1,180 @@
+"""Machine code of AMD targets through hipRTC, where the system has it.
+
+Main definitions: ``to_code_object``, ``found``, ``supports``, ``HipRtc``.
+
+Implementation notes: the library is loaded and called in a child process alone, because it ends its process with an
+abort when asked for a target that it does not know. Which targets it compiles for is therefore tried, one small kernel
+each, and kept. Before ROCm 5.3 or so the compiler is part of the runtime library, so both names are looked for.
+
+References: HIP documentation, hipRTC programming guide.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from layoutalg.codegen.complaints import refused
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.ground import clock, limits
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, MissingExtraError, RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+
+CHECK = Checker("LA960", "hipRTC does not compile this")
+NAMES = ("libhiprtc.so*", "libamdhip64.so*")
+"""File names of the library, the first that is found counts."""
+PACKAGES = (
+    "Debian and Ubuntu: apt-get install --no-install-recommends libamdhip64-5 libhiprtc-builtins5 libamd-comgr2; "
+    'ROCm\'s own packages: hip-runtime-amd; or compile by clang: pip install "layoutalg[hip]"'
+)
+FOLDERS = ("/opt/rocm/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/lib", "/usr/lib")
+_PROBE = 'extern "C" __global__ void probe(int* into) { into[0] = 1; }\n'
+_CHILD = """
+import ctypes, sys
+path, arch, source, target = sys.argv[1:5]
+library = ctypes.CDLL(path)
+program, size = ctypes.c_void_p(), ctypes.c_size_t()
+def call(name, *arguments):
+    code = getattr(library, name)(*arguments)
+    if code:
+        words = library.hiprtcGetErrorString
+        words.restype = ctypes.c_char_p
+        sys.stderr.write(name + ": " + (words(code) or b"").decode("utf-8", "replace") + "\\n")
+    return code
+text = open(source, "rb").read()
+if call("hiprtcCreateProgram", ctypes.byref(program), text, b"kernel.hip", 0, None, None):
+    sys.exit(3)
+options = [b"--offload-arch=" + arch.encode(), b"-std=c++17", b"-O3"]
+code = library.hiprtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+if code:
+    library.hiprtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value + 1)
+    library.hiprtcGetProgramLog(program, log)
+    sys.stderr.write(log.value.decode("utf-8", "replace"))
+    sys.exit(2)
+if call("hiprtcGetCodeSize", program, ctypes.byref(size)):
+    sys.exit(3)
+made = ctypes.create_string_buffer(size.value)
+if call("hiprtcGetCode", program, made):
+    sys.exit(3)
+open(target, "wb").write(made.raw)
+sys.stdout.flush()
+import os
+os._exit(0)  # the library's own end may abort
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HipRtc:
+    """A hipRTC library.
+
+    Args:
+        path: Its file.
+    """
+
+    path: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA374")
+
+
+def found() -> HipRtc | None:
+    """Return the library of this system, None where there is none.
+
+    ``ROCM_PATH`` and ``LD_LIBRARY_PATH`` are looked through first.
+    """
+    rocm = os.environ.get("ROCM_PATH")
+    given = [f"{rocm}/lib"] * bool(rocm) + [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+    for name in NAMES:
+        for folder in (*given, *FOLDERS):
+            files = sorted(glob.glob(f"{glob.escape(folder)}/{name}"), key=lambda file: (len(file), file))
+            if files:
+                return HipRtc(files[0])
+    return None
+
+
+def supports(arch: str, library: HipRtc | None = None) -> bool:
+    """Return whether the library compiles for a target: a small kernel is compiled in a child process.
+
+    Args:
+        arch: An AMD target.
+        library: The library; the system's own when left out.
+
+    Raises: MissingExtraError: LA961. MalformedError: LA960.
+    """
+    return _supports(_chosen(library).path, _checked_arch(arch))
+
+
+def to_code_object(source: KernelSource, library: HipRtc | None = None) -> bytes:
+    """Return the code object of a HIP kernel, an ELF file that the HIP runtime loads.
+
+    Args:
+        source: A kernel whose ``arch`` is an AMD target.
+        library: The library; the system's own when left out.
+
+    Raises: MissingExtraError: LA961. RepresentabilityError: LA962, for a target that the library does not know.
+        CompileError: LA963, with the compiler's words and the lines they mean. MalformedError: LA960.
+    """
+    kernel = CHECK.kind(source, KernelSource, "source")
+    arch = _checked_arch(kernel.arch)
+    chosen = _chosen(library)
+    code, words = _compiled(chosen.path, arch, kernel.text)
+    if code:
+        return code
+    if not _supports(chosen.path, arch):
+        because = f"{chosen.path} refuses or aborts at the smallest kernel: {words[-limits.COMPILER_WORDS :]}"
+        raise RepresentabilityError(
+            Diagnostic("LA962", f"this hipRTC does not know {arch}", (f"arch {arch}",), because)
+        )
+    raise refused("LA963", "hipRTC refused the kernel", f"arch {arch}", words, kernel.text)
+
+
+def _checked_arch(arch: object) -> str:
+    if not isinstance(arch, str) or not arch.startswith("gfx") or not arch.isalnum():
+        raise CHECK.malformed("arch", "must be an AMD target: gfx90a, gfx942, ...", arch)
+    return arch
+
+
+def _chosen(library: object) -> HipRtc:
+    chosen = CHECK.kind(library, HipRtc, "library") if library is not None else found()
+    if chosen is None or not Path(chosen.path).is_file():
+        because = f"no file {' or '.join(NAMES)}" if chosen is None else f"there is no file {chosen.path}"
+        raise MissingExtraError(
+            Diagnostic("LA961", f"hipRTC is not installed. {PACKAGES}", ("found",), because, source="hipRTC guide")
+        )
+    return chosen
+
+
+@functools.lru_cache(maxsize=limits.KERNELS)
+def _supports(path: str, arch: str) -> bool:
+    return bool(_compiled(path, arch, _PROBE)[0])
+
+
+@functools.lru_cache(maxsize=limits.KERNELS)
+def _compiled(path: str, arch: str, text: str) -> tuple[bytes, str]:
+    """Return the code object, or nothing and what the library said before it gave up or aborted."""
+    seconds = clock.left(limits.COMPILE_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
+        source, target = Path(folder, "kernel.hip"), Path(folder, "kernel.co")
+        source.write_text(text, encoding="utf-8")
+        beside = [str(Path(path).resolve().parent), os.environ.get("LD_LIBRARY_PATH", "")]
+        around = os.environ | {"LD_LIBRARY_PATH": ":".join(part for part in beside if part)}
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", _CHILD, path, arch, str(source), str(target)],
+                capture_output=True, check=False, timeout=seconds, env=around,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            clock.out_of_time(f"compiling for {arch}", seconds)
+        words = done.stderr.decode("utf-8", "replace").strip()
+        if done.returncode == 0 and target.is_file():
+            return target.read_bytes(), ""
+    ended = f"the process of the library ended by signal {-done.returncode}" if done.returncode < 0 else ""
+    return b"", "\n".join(part for part in (words, ended) if part) or f"exit status {done.returncode}"
