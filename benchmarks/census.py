@@ -257,12 +257,16 @@ def repaired(answer: Any, tile: tuple[int, int]) -> Iterator[int]:
     """Yield how many bytes each repair of the same tile reaches over."""
     for repair in getattr(answer, "repairs", ()):
         document = repair.document
-        if repair.name in ("pad to whole rows", "swizzle whole rows"):
-            yield (int(la.parse(repair.detail).table().max()) + 1) * BITS[answer.dtype] // 8
-        if isinstance(document, Mapping) and tuple(document.get("tile", document.get("shape", ()))) == tile:
+        if not isinstance(document, Mapping) or document.get("consumer", answer.consumer) != answer.consumer:
+            continue
+        if tuple(document.get("tile", document.get("shape", ()))) != tile:
+            continue
+        if "layout" in document:
+            elements = int(la.parse(document["layout"]).table().max()) + 1
+        else:
             modes: Any = document["smem"]["modes"]
-            bits = BITS[answer.dtype]
-            yield (1 + sum((size - 1) * step for mine in modes for size, step in mine)) * bits // 8
+            elements = 1 + sum((size - 1) * step for mine in modes for size, step in mine)
+        yield elements * BITS[answer.dtype] // 8
 
 
 def _said(answer: Any) -> str:

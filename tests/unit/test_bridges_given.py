@@ -71,7 +71,7 @@ def test_a_table_is_an_operand_wherever_a_layout_is() -> None:
     assert equivalent(tile, listed(np.arange(4))) == Refuted("normal-form", {"coordinate": 3, "f": None, "g": 3})
 
 
-WRONG: list[Any] = [None, True, 3, 1.5, 10**5000, "i", b"x", [], (), {}, {"i": 2}, object(), np.arange(3), int, la]
+WRONG: list[Any] = [None, True, 3, 1.5, 10**5000, "i", b"x", [], (), {}, {"i": 2}, object(), np.arange(3.0), int, la]
 
 
 @pytest.mark.parametrize("place", range(len(WRONG)))
