@@ -124,10 +124,8 @@ def gather_kernel(
     if way == "shared" and inner == 1:
         fitting(n * size, target, f"a row of {n} elements")
     elif not allowed[way]:
-        least = (
-            f"the last axis, of at most {MOST_WORDS // each * found.lanes} elements," if way == "warp" else "the last"
-        )
-        raise CHECK.malformed("way", f"must be another: {way} needs {least} and this is axis {place} of", extents)
+        most = f", of at most {MOST_WORDS // each * found.lanes} elements" if way == "warp" else ""
+        raise CHECK.malformed("way", f"must be direct: {way} needs the last axis{most}", f"axis {place} of {extents}")
     by = {"warp": "shuffles", "shared": "shared memory", "direct": "loads"}[way]
     shown = " x ".join(map(str, extents))
     what = f"gather of {m} along axis {place} of {shown} elements of {size} bytes by {by}"

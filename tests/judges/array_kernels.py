@@ -1,6 +1,6 @@
 """Emitted kernels that move arrays and registers, run by any runner and compared with numpy, element by element.
 
-Main definitions: ``gathered``, ``staged``, ``transposed``, ``converted``; each takes a runner (kernel, arguments, blocks).
+Main definitions: ``gathered``, ``staged``, ``transposed``, ``converted``; each takes a runner.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def gathered(runner: Runner, arch: str, way: str, size: int, seed: int) -> None:
     """A gather along an axis, indices outside included: ``into[j] = from[index[j]]``, 0 outside."""
     rng = np.random.default_rng(seed)
     axis = 1 if way != "direct" else int(rng.integers(0, 3))
-    shape = (37, int(rng.integers(33, 300))) if way != "direct" else (5, 33, 19)
+    longest = {"warp": 129, "shared": 300, "direct": 1}[way]
+    shape = (37, int(rng.integers(33, longest))) if way != "direct" else (5, 33, 19)
     count = int(rng.integers(1, 90))
     source = np.ascontiguousarray(_drawn(rng, shape, size))
     whole = (*shape[:axis], count, *shape[axis + 1 :])
