@@ -118,7 +118,8 @@ def test_every_answer_follows_the_schema_that_it_names():
         (("banks", "-", SW, "--access", "x"), "4:1", USAGE),
         (("swizzle", "rows", "-", "--tile", "64,64", "--form", "xor"), "columns", PROVED),
         (("swizzle", "rows", "--tile", "64,64", "--target", "gfx942", "--form", "tma"), None, UNKNOWN),
-        (("swizzle", "rows:ldmatrix", "--tile", "64,64"), None, USAGE),
+        (("swizzle", "rows:ldmatrix", "--tile", "64,64"), None, PROVED),
+        (("swizzle", "rows:ldmatrix", "--tile", "64,64", "--bits", "64"), None, USAGE),
         (("swizzle", "rows", "--tile", "48,64"), None, USAGE),
         (("swizzle", "-", "-", "--tile", "64,64"), "rows", USAGE),
     ):
