@@ -19,92 +19,22 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from judges.bank_words import SERVED, SIDES, VECTORS, crowded, instructions, judged, served
 
 import layoutalg as la
 from layoutalg.targets.bank_counts import counted
 from layoutalg.targets.bank_model import bank_model
 
 KINDS = ("dense", "subword", "broadcast", "wave64", "padded", "strided", "holes")
-Lanes = Sequence[int | None]
 
 
 # ---------------------------------------------------------------- the judge
-
-
-def _twice(*groups: Sequence[int]) -> list[list[int]]:
-    return [[half + lane for lane in group] for half in (0, 32) for group in groups]
-
-
-def _row(first: int, last: int) -> list[int]:
-    return list(range(first, last + 1))
-
-
-CROSSED = (
-    _row(0, 3) + _row(20, 23), _row(4, 7) + _row(16, 19), _row(8, 11) + _row(28, 31), _row(12, 15) + _row(24, 27)
-)  # fmt: skip
-HALVES = (_row(0, 15), _row(16, 31))
-EIGHTS = (_row(0, 7), _row(8, 15), _row(16, 23), _row(24, 31))
-MIXED = (_row(0, 3) + _row(12, 15) + _row(20, 27), _row(4, 11) + _row(16, 19) + _row(28, 31))
-SERVED: dict[tuple[str, str], tuple[int, int, list[list[int]]]] = {
-    ("gfx942", "ds_read_b32"): (4, 32, _twice(_row(0, 31))),
-    ("gfx942", "ds_read_b64"): (8, 32, _twice(*HALVES)),
-    ("gfx942", "ds_read_b128"): (16, 32, _twice(*CROSSED)),
-    ("gfx942", "ds_write_b128"): (16, 32, _twice(*EIGHTS)),
-    ("gfx950", "ds_read_b64"): (8, 64, _twice(_row(0, 31))),
-    ("gfx950", "ds_read_b96"): (12, 32, _twice(*CROSSED)),
-    ("gfx950", "ds_read_b128"): (16, 64, _twice(*MIXED)),
-    ("gfx950", "ds_write_b64"): (8, 32, _twice(*HALVES)),
-    ("gfx1100", "ds_read_b32"): (4, 32, [_row(0, 31)]),
-    ("gfx1100", "ds_read_b64"): (8, 32, [list(half) for half in HALVES]),
-    ("gfx1100", "ds_read_b128"): (16, 32, [list(group) for group in CROSSED]),
-    ("gfx1201", "ds_read_b32"): (4, 32, [_row(0, 31)]),
-    ("gfx1201", "ds_read_b64"): (8, 32, [list(half) for half in HALVES]),
-    ("gfx1201", "ds_read_b128"): (16, 32, [list(group) for group in EIGHTS]),
-}
-"""Bytes of a lane, banks, and lanes served together, as the sources print them."""
-SIDES = ((4, 64, [_row(0, 63)]), (4, 32, _twice(_row(0, 31))))
-"""What two sources say of ``ds_read_b32`` of gfx950."""
-VECTORS = {1: "b8", 2: "b16", 4: "b32", 8: "v2.b32", 16: "v4.b32"}
-
-
-def served(target: str, name: str) -> tuple[int, int, list[list[int]], bool]:
-    """Bytes, banks and groups of an instruction, and whether neighbouring groups may be served as one."""
-    if target.startswith("gfx"):
-        return (*SERVED[target, name], False)
-    if "matrix" in name:
-        count = 8 * int(name[-1])
-        return 16, 32, [_row(first, first + 7) for first in range(0, count, 8)], False
-    size = next(size for size, vector in VECTORS.items() if name.endswith(f"shared.{vector}"))
-    many = min(32, 128 // size)
-    return size, 32, [_row(first, first + many - 1) for first in range(0, 32, many)], name[:2] == "ld" and size > 4
-
-
-def judged(target: str, name: str, lanes: Lanes) -> int:
-    """Turns of one instruction: groups one after the other, each as many as its busiest bank has different words."""
-    return _crowded(*served(target, name), lanes)
-
-
-def _crowded(size: int, banks: int, groups: list[list[int]], joins: bool, lanes: Lanes) -> int:
-    if joins and any(
-        all(
-            lanes[lane] is None or lanes[lane ^ step] is None or lanes[lane] == lanes[lane ^ step]
-            for lane in range(len(lanes))
-        )
-        for step in (1, 2)
-    ):
-        groups = [groups[i] + groups[i + 1] for i in range(0, len(groups), 2)]
-    total = 0
-    for group in groups:
-        words: dict[int, set[int]] = {}
-        for lane in group:
-            start = lanes[lane]
-            if start is not None:
-                for byte in range(start, start + size):
-                    words.setdefault(byte // 4 % banks, set()).add(byte // 4)
-        total += max(map(len, words.values()), default=0)
-    return total
 
 
 def widths(target: str, direction: str) -> list[tuple[int, str]]:
@@ -130,7 +60,7 @@ def both_sides(places: list[list[list[int]]], bits: int) -> list[int] | None:
             ):
                 return None
     return [
-        sum(_crowded(*side, False, [lane[run[0]] // 8 for lane in warp]) for run in runs for warp in places)
+        sum(crowded(*side, False, [lane[run[0]] // 8 for lane in warp])[0] for run in runs for warp in places)
         for side in SIDES
     ]
 
@@ -158,7 +88,7 @@ def brute(target: str, direction: str, bits: int, places: list[list[list[int]]])
             for lane in warp
             for run in runs
         ):
-            return sum(judged(target, name, [lane[run[0]] // 8 for lane in warp]) for run in runs for warp in places)
+            return sum(judged(target, name, [lane[run[0]] // 8 for lane in warp])[0] for run in runs for warp in places)
     return None
 
 
@@ -259,13 +189,6 @@ def _padded(rng: random.Random, kind: str) -> Case:
     return Case(kind, target, _direction(rng, target), bits, registers, shared, _different(places))
 
 
-def instructions() -> list[tuple[str, str]]:
-    """All instructions that the judge knows."""
-    vectors = [f"{head}.shared.{vector}" for head in ("ld", "st") for vector in VECTORS.values()]
-    matrices = [f"{head}matrix.x{many}" for head in ("ld", "st") for many in (1, 2, 4)]
-    return [*SERVED, *(("sm_90a", name) for name in vectors + matrices)]
-
-
 def _addresses(rng: random.Random, kind: str) -> tuple[str, str, list[int | None]]:
     """One instruction: a stride from any base, or anything with holes."""
     target, name = rng.choice(instructions())
@@ -301,7 +224,7 @@ def _told(rng: random.Random, cases: int) -> Iterator[tuple[str, list[str]]]:
         kind = KINDS[number % len(KINDS)]
         if kind in ("strided", "holes"):
             target, name, lanes = _addresses(rng, kind)
-            got, wanted = counted(bank_model(target, name), lanes), judged(target, name, lanes)
+            got, wanted = counted(bank_model(target, name), lanes), judged(target, name, lanes)[0]
             also = la.targets.banks.turns(target, name, lanes)
             wrong = not got.turns == wanted == also
             yield kind, [got.engine, *(["conflicts"] * (got.turns > got.ideal)), *(["wrong"] * wrong)]

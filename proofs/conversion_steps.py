@@ -197,19 +197,11 @@ class SharedAccess:
             model = bank_model(target, self.instruction)
         except RepresentabilityError:
             return UNCOUNTED
-        total = 0
-        seen: dict[bytes, int] = {}
-        rows, active = self.addresses(), self.active(1 << len(self.threads))
-        for row in rows:
-            for first in range(0, row.shape[0], lanes):
-                if not active[first]:
-                    continue
-                given = row[first : first + model.lanes]
-                key = (given - given.min()).tobytes() + bytes([int(given.min()) // 4 % model.banks])
-                if key not in seen:
-                    seen[key] = model.turns(given)
-                total += seen[key]
-        return total
+        active = self.active(1 << len(self.threads)).reshape(-1, lanes)[:, : model.lanes]
+        warps = active.any(axis=1)
+        rows = self.addresses().reshape(len(self.starts), -1, lanes)[:, warps, : model.lanes]
+        taking = np.broadcast_to(active[warps], rows.shape).reshape(-1, model.lanes)
+        return model.totals(rows.reshape(-1, model.lanes), taking)[0]
 
     def to_json(self) -> dict[str, object]:
         """Return the accesses as JSON-ready data."""

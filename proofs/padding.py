@@ -25,11 +25,10 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
-from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
-from layoutalg.proofs.swizzling import KINDS, Served, instruction_name
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.proofs.served import Recounted, Served, counted
+from layoutalg.proofs.swizzling import KINDS, instruction_name
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -80,7 +79,7 @@ class CellAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class PaddingPlan(Shown):
+class PaddingPlan(Recounted):
     """A padded tile, the accesses that it serves, and what the banks make of them.
 
     Args:
@@ -123,26 +122,6 @@ class PaddingPlan(Shown):
         rows = prod(self.shape[:-1])
         if self.order and (rows != 1 << len(self.order) or sorted(self.order) != list(range(len(self.order)))):
             raise CHECK.malformed("order", f"must permute the bits of {rows} rows", self.order)
-
-    @property
-    def turns(self) -> int:
-        """Turns of all accesses on all targets."""
-        return sum(each.turns for each in self.served)
-
-    @property
-    def ideal(self) -> int:
-        """The same, if no bank were busier than it must be."""
-        return sum(each.ideal for each in self.served)
-
-    @property
-    def conflict_free(self) -> bool:
-        """Whether no access has a conflict."""
-        return self.turns == self.ideal
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no padding of the form takes fewer turns, as proved."""
-        return self.turns == self.bound
 
     @property
     def pitches_bytes(self) -> tuple[int, ...]:
@@ -230,18 +209,17 @@ class PaddingPlan(Shown):
         offsets = self.offsets()
         if len(np.unique(offsets)) < len(offsets) or offsets.min() < 0:
             raise WRONG.malformed("pitches", "must give every element a place of its own", self._said())
-        for each in self.served:
-            found = serve(self.accesses[each.access], each.access, offsets, self.element_bits, each.target)
-            if found != each:
-                raise WRONG.malformed("served", f"must say '{found}'", str(each))
-        if self.bound > self.turns:
-            raise WRONG.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
+        self.recount(WRONG)
         for pitches in self.lesser():
             clock.check("a check of lesser pitches")
             turns = self._turns(pitches)
             if turns is not None and turns <= self.turns:
                 raise WRONG.malformed("pitches", f"must be the least; {pitches} take {turns} turns", self.pitches)
         return self
+
+    def serve_again(self, each: Served) -> Served:
+        """Return an entry of ``served`` as the addresses of its instructions say."""
+        return serve(self.accesses[each.access], each.access, self.offsets(), self.element_bits, each.target)
 
     def _turns(self, pitches: tuple[int, ...]) -> int | None:
         """Return the turns of other pitches; None where an access is misaligned."""
@@ -278,11 +256,7 @@ class PaddingPlan(Shown):
                 {"name": each.name, "kind": each.kind, "bits": each.bits, "instructions": len(each.cells)}
                 for each in self.accesses
             ],
-            "served": [
-                {"access": each.access, "target": each.target, "instruction": each.instruction, "count": each.count,
-                 "turns": each.turns, "ideal": each.ideal}
-                for each in self.served
-            ],
+            "served": [each.to_json() for each in self.served],
             "turns": self.turns, "ideal": self.ideal, "plain": self.plain, "bound": self.bound,
             "optimal": self.optimal, "proof": self.proof,
         }  # fmt: skip
@@ -308,18 +282,9 @@ def serve(access: CellAccess, number: int, offsets: IntArray, element_bits: int,
 
     Raises: MalformedError: LA709: misaligned. RepresentabilityError: LA712.
     """
-    name = access.instruction(target)
-    model = bank_model(target, name)
-    turns = ideal = 0
-    counted: dict[tuple[int | None, ...], tuple[int, int]] = {}
-    for lanes in _addresses(access, offsets, element_bits):
-        first = min(address for address in lanes if address is not None)
-        whole = first - first % (4 * model.banks)
-        key = tuple(None if address is None else address - whole for address in lanes)
-        if key not in counted:
-            counted[key] = model.turns(key), model.ideal(key)
-        turns, ideal = turns + counted[key][0], ideal + counted[key][1]
-    return Served(number, target, name, len(access.cells), turns, ideal)
+    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in access.cells], dtype=np.int64)
+    places = np.where(cells < 0, 0, offsets[cells] * element_bits // 8)
+    return counted(number, target, access.instruction(target), places, cells >= 0)
 
 
 def _addresses(access: CellAccess, offsets: IntArray, element_bits: int) -> tuple[tuple[int | None, ...], ...]:

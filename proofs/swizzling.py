@@ -1,6 +1,6 @@
 """Swizzles as plans: a shared layout, the accesses that it serves, and the turns of the banks, counted again.
 
-Main definitions: ``TileAccess``, ``Served``, ``SwizzlePlan``, ``instructions``.
+Main definitions: ``TileAccess``, ``SwizzlePlan``, ``instructions``.
 
 Main statements: an instruction of v elements exists where every lane has v registers in an aligned run of v offsets,
 the same registers in all lanes; it then moves one such run per lane. The turns of a plan are those of all instructions
@@ -20,12 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.f2.axes import fields
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
-from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
+from layoutalg.proofs.served import Recounted, Served, counted
 from layoutalg.targets.bank_model import BankModel, bank_model
 from layoutalg.targets.registry import lookup
 
@@ -90,44 +91,13 @@ class TileAccess:
         return tuple(column for name in named for column in self._images(name))
 
     def _images(self, wanted: str) -> tuple[int, ...]:
-        first = 0
-        for name, bits in self.layout.in_axes:
-            if name == wanted:
-                return self.layout.columns[first : first + bits]
-            first += bits
-        return ()
+        places = {name: (first, bits) for name, first, bits in fields(self.layout.in_axes)}
+        first, bits = places.get(wanted, (0, 0))
+        return self.layout.columns[first : first + bits]
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """How one access is served on one target.
-
-    Args:
-        access: Number of the access.
-        target: The target.
-        instruction: The instruction's name.
-        count: Instructions of all warps.
-        turns: Turns of all of them.
-        ideal: Turns if the words of every group were spread evenly over the banks.
-    """
-
-    access: int
-    target: str
-    instruction: str
-    count: int
-    turns: int
-    ideal: int
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA910")
-
-    def __str__(self) -> str:
-        free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
-        return f"{self.count} x {self.instruction} of {self.target}: {self.turns} turns, {free}"
-
-
-@dataclass(frozen=True, slots=True)
-class SwizzlePlan(Shown):
+class SwizzlePlan(Recounted):
     """A shared layout for several accesses, and what the banks make of them.
 
     Args:
@@ -153,26 +123,6 @@ class SwizzlePlan(Shown):
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
 
-    @property
-    def turns(self) -> int:
-        """Turns of all accesses on all targets."""
-        return sum(each.turns for each in self.served)
-
-    @property
-    def ideal(self) -> int:
-        """The same, if no bank were busier than it must be."""
-        return sum(each.ideal for each in self.served)
-
-    @property
-    def conflict_free(self) -> bool:
-        """Whether no access has a conflict."""
-        return self.turns == self.ideal
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no layout of the form takes fewer turns, as proved."""
-        return self.turns == self.bound
-
     def __str__(self) -> str:
         lines = [f"swizzle       {self.cute or self.smem}"]
         lines += [f"access {each.access:<7}{each}" for each in self.served]
@@ -183,12 +133,9 @@ class SwizzlePlan(Shown):
     @property
     def by_rows(self) -> LinearLayout:
         """The same tile by rows, without a swizzle."""
-        first, starts = 0, []
-        for _, bits in self.smem.in_axes:
-            starts.append(range(first, first + bits))
-            first += bits
+        starts = [range(first, first + bits) for _, first, bits in fields(self.smem.in_axes)]
         order = [bit for places in reversed(starts) for bit in places]
-        columns = tuple(1 << order.index(bit) for bit in range(first))
+        columns = tuple(1 << order.index(bit) for bit in range(len(order)))
         return LinearLayout(self.smem.in_axes, self.smem.out_axes, columns)
 
     @property
@@ -222,14 +169,12 @@ class SwizzlePlan(Shown):
         wrong = Checker("LA911", "this plan of a swizzle is wrong")
         if not self.smem.is_invertible:
             raise wrong.malformed("smem", "must be a bijection", str(self.smem))
-        for each in self.served:
-            access = self.accesses[each.access]
-            found = serve(access, each.access, self.smem, self.element_bits, each.target)
-            if (found.turns, found.ideal, found.count) != (each.turns, each.ideal, each.count):
-                raise wrong.malformed("served", f"must say '{found}'", str(each))
-        if self.bound > self.turns:
-            raise wrong.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
+        self.recount(wrong)
         return self
+
+    def serve_again(self, each: Served) -> Served:
+        """Return an entry of ``served`` as the addresses of its instructions say."""
+        return serve(self.accesses[each.access], each.access, self.smem, self.element_bits, each.target)
 
     def certificates(self) -> tuple[Certificate, ...]:
         """Return the turns of every access on every target as certificates of the common form.
@@ -247,11 +192,7 @@ class SwizzlePlan(Shown):
         return {
             "schema": SCHEMA, "form": self.form, "element_bits": self.element_bits, "smem": str(self.smem),
             "accesses": [{"layout": str(access.layout), "kind": access.kind} for access in self.accesses],
-            "served": [
-                {"access": each.access, "target": each.target, "instruction": each.instruction, "count": each.count,
-                 "turns": each.turns, "ideal": each.ideal}
-                for each in self.served
-            ],
+            "served": [each.to_json() for each in self.served],
             "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
             "proof": self.proof, **({"cute": self.cute} if self.cute else {}),
         }  # fmt: skip
@@ -263,16 +204,7 @@ def serve(access: TileAccess, number: int, smem: LinearLayout, element_bits: int
     Raises: MalformedError: LA910, where no instruction moves it. RepresentabilityError: LA712.
     """
     name, rows = instructions(access, smem, element_bits, target)
-    model = bank_model(target, name)
-    counted: dict[bytes, tuple[int, int]] = {}
-    turns = ideal = count = 0
-    for row in rows:
-        for addresses in row:
-            key = (addresses - addresses.min()).tobytes() + bytes([int(addresses.min()) // 4 % model.banks])
-            if key not in counted:
-                counted[key] = model.turns(addresses), model.ideal(addresses)
-            turns, ideal, count = turns + counted[key][0], ideal + counted[key][1], count + 1
-    return Served(number, target, name, count, turns, ideal)
+    return counted(number, target, name, np.concatenate(rows))
 
 
 def instruction_name(target: str, kind: str, bits: int) -> str:

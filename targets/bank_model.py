@@ -14,14 +14,17 @@ arXiv 2505.23819, section 5.4, extended to words of any size, to broadcasts and 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.f2.axes import fields
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets import banks
@@ -159,6 +162,62 @@ class BankModel:
         """
         return sum(phase.least for phase in self.phases(byte_addresses))
 
+    def alike(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> list[int]:
+        """Return for every row of addresses the first row that surely takes equally many turns.
+
+        Two kinds of moves take words to words and banks to banks: a shift by whole words, and, where an access has a
+        power of two of bytes, an exclusive or with whole accesses of whole words.
+
+        Args:
+            addresses: Byte addresses, int64[row, lane].
+            active: Which lanes are active, bool[row, lane]; None: all.
+
+        Example:
+            >>> lanes = 4 * np.arange(32)
+            >>> bank_model("sm_90a", "ld.shared.b32").alike(np.array([lanes, lanes + 8, lanes ^ 8, 2 * lanes]))
+            [0, 0, 0, 3]
+        """
+        alive = np.ones(addresses.shape, dtype=bool) if active is None else active
+        least = np.where(alive, addresses, np.iinfo(np.int64).max).min(axis=1)
+        moved = [np.where(alive, addresses - (least & -WORD_BYTES)[:, None], -1)]
+        if self.access_bytes != 12:
+            unit = max(WORD_BYTES, self.access_bytes)
+            start = addresses[np.arange(len(addresses)), alive.argmax(axis=1)] & -unit
+            moved.append(np.where(alive, addresses ^ start[:, None], -1))
+        known: list[dict[bytes, int]] = [{} for _ in moved]
+        found = []
+        for place, rows in enumerate(zip(*moved, strict=True)):
+            keys = [row.tobytes() for row in rows]
+            found.append(next((seen[key] for key, seen in zip(keys, known, strict=True) if key in seen), place))
+            for key, seen in zip(keys, known, strict=True):
+                seen.setdefault(key, found[-1])
+        return found
+
+    def totals(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> tuple[int, int]:
+        """Return the turns of many instructions together, and those if words were spread evenly over the banks.
+
+        Args:
+            addresses: Byte addresses, int64[instruction, lane].
+            active: Which lanes are active, bool[instruction, lane]; None: all.
+
+        Raises: MalformedError: LA709.
+
+        Example:
+            >>> bank_model("gfx942", "ds_read_b32").totals(np.array([4 * np.arange(64), 8 * np.arange(64)]))
+            (6, 4)
+        """
+        inside = (addresses >= 0) & (addresses < 1 << 62)
+        outside = np.flatnonzero(~(inside if active is None else inside | ~active).all(axis=1))
+        turns = ideal = 0
+        for place, many in Counter([*outside[:1].tolist(), *self.alike(addresses, active)]).items():
+            row = addresses[place].tolist()
+            if active is not None:
+                row = [each if alive else None for each, alive in zip(row, active[place].tolist(), strict=True)]
+            phases = self.phases(row)
+            turns += many * sum(phase.turns for phase in phases)
+            ideal += many * sum(phase.least for phase in phases)
+        return turns, ideal
+
     def layout_turns(self, access: LinearLayout, element_bits: int) -> int:
         """Return the turns of one instruction behind a linear layout, by ranks.
 
@@ -179,7 +238,7 @@ class BankModel:
         if access.in_dims.get("lane", 1) != self.lanes or set(access.in_dims) - {"register", "lane"}:
             raise CHECK.malformed("access", f"must map {self.lanes} lanes (and registers)", str(access.in_dims))
         columns: dict[str, list[int]] = {}
-        for (name, count), first in zip(access.in_axes, _starts(access), strict=True):
+        for name, first, count in fields(access.in_axes):
             columns[name] = list(access.columns[first : first + count])
         lane = [bits * column for column in columns.get("lane", ())]  # bits are a power of two: a shift
         grain = self.grain_bytes
@@ -212,14 +271,6 @@ class BankModel:
         groups = -(-len(self.groups) >> joined)
         degree = 1 << rank - matrix.rank([word & self.banks - 1 for word in words])
         return groups * degree, groups * -(-(1 << rank) // self.banks)
-
-
-def _starts(access: LinearLayout) -> list[int]:
-    starts, first = [], 0
-    for _, count in access.in_axes:
-        starts.append(first)
-        first += count
-    return starts
 
 
 def _next_group(model: BankModel) -> int:

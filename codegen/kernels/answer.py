@@ -20,7 +20,8 @@ from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.swizzling import Served, SwizzlePlan
+from layoutalg.proofs.served import Served
+from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.targets.registry import Target, lookup
 from layoutalg.targets.target_model import model_of
 

@@ -32,7 +32,7 @@ from layoutalg.codegen.kernels.turned import fields, turned_words
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
-from layoutalg.proofs.swizzling import Served
+from layoutalg.proofs.served import Served
 from layoutalg.targets.bank_model import bank_model
 
 CHUNK, SPAN = 16, 128

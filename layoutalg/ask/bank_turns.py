@@ -26,12 +26,12 @@ from layoutalg.ground.picture import Drawable, Shown
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
-from layoutalg.proofs.register_map import CHECK, IntArray, bit_addresses
+from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.targets.bank_counts import ENGINES, Counted, counted
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model, disputed_models
 from layoutalg.targets.banks import unknown
 from layoutalg.targets.lds_rules import WAVES
-from layoutalg.targets.nvidia.banks import LANES, WORD_BYTES
+from layoutalg.targets.nvidia.banks import LANES
 from layoutalg.targets.registry import lookup
 
 SCHEMA = "layoutalg/banks/1"
@@ -337,11 +337,14 @@ def _counted(
     turns = ideal = accesses = 0
     engines: Counter[str] = Counter()
     worst: tuple[int, Move, int, Counted] | None = None
-    known: dict[tuple[str, bytes, int], Counted] = {}
-    for move in moved:
-        model = given or bank_model(target, move.instruction)
-        for warp, row in enumerate(move.addresses):
-            found = _once(model, row, known)
+    for name, same in _named(moved).items():
+        model = given or bank_model(target, name)
+        rows = np.concatenate([move.addresses for move in same])
+        first = model.alike(rows)
+        known = {place: counted(model, rows[place]) for place in dict.fromkeys(first)}
+        issued = [(move, warp) for move in same for warp in range(len(move.addresses))]
+        for (move, warp), place in zip(issued, first, strict=True):
+            found = known[place]
             turns, ideal, accesses = turns + found.turns, ideal + found.ideal, accesses + 1
             engines[found.engine] += 1
             if worst is None or found.turns - found.ideal > worst[0]:
@@ -358,18 +361,6 @@ def _counted(
     return BankReport(
         moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, by, notes, asked
     )  # fmt: skip
-
-
-def _once(model: BankModel, row: IntArray, known: dict[tuple[str, bytes, int], Counted]) -> Counted:
-    """Return the turns of one instruction; of those that differ by a shift or an xor the first is counted."""
-    first = int(row[0])
-    keys = [(f"{model.operation} +", (row - first).tobytes(), first % WORD_BYTES)]
-    if model.access_bytes != 12:
-        keys.append((f"{model.operation} ^", (row ^ first).tobytes(), first % WORD_BYTES))
-    found = next((known[key] for key in keys if key in known), None) or counted(model, row)
-    for key in keys:
-        known[key] = found
-    return found
 
 
 def _step(model: BankModel, addresses: Sequence[int]) -> int | None:

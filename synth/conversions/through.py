@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.proofs.conversion_steps import UNCOUNTED, SharedAccess, Step, Take, Through
-from layoutalg.proofs.swizzling import Served, TileAccess, instruction_name
+from layoutalg.proofs.served import Served
+from layoutalg.proofs.swizzling import TileAccess, instruction_name
 from layoutalg.synth.conversions.inside import Places
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.bank_model import bank_model

@@ -1,22 +1,17 @@
-"""Turns of many paddings at once: arrays of addresses, and the closed form for lanes at multiples of a pitch.
+"""Turns of many paddings at once, from arrays of addresses.
 
-Main definitions: ``turns_of``, ``stride_turns``, ``period_bytes``.
+Main definitions: ``turns_of``, ``period_bytes``.
 
-Main statements: (1) a group of lanes at multiples of a pitch of p bytes, each moving w <= p bytes, both multiples of
-4, w of p: the banks are b slots of w bytes, and lanes i and j meet where i p = j p modulo the bytes of all banks, that
-is where i = j modulo m = b / gcd(b, p / w). So a group takes as many turns as its fullest class of lane numbers modulo
-m has lanes: n lanes in a run take ceil(n / m). (2) The turns of rows that share no word depend on each
-pitch modulo ``banks * 4`` bytes alone: banks depend on addresses modulo that, and which lanes share a word does not
-change, since lanes of one row keep their distance and lanes of different rows share none. Rows share no word where
-4-byte words divide the pitch, or from a gap of 3 bytes on. So pitches of one period above that gap show all turns that
-any pitches have, and whatever is least among all lies there.
+Main statements: the turns of rows that share no word depend on each pitch modulo ``banks * 4`` bytes alone: banks
+depend on addresses modulo that, and which lanes share a word does not change, since lanes of one row keep their
+distance and lanes of different rows share none. Rows share no word where 4-byte words divide the pitch, or from a gap
+of 3 bytes on. So pitches of one period above that gap show all turns that any pitches have, and whatever is least
+among all lies there.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from math import gcd
 from typing import TypeAlias
 
 import numpy as np
@@ -36,30 +31,6 @@ _ROOM = 1 << 21
 def period_bytes(models: Sequence[BankModel]) -> int:
     """Return the bytes modulo which a pitch matters: the most of the models, whose banks are powers of two."""
     return max(model.banks for model in models) * WORD_BYTES
-
-
-def stride_turns(model: BankModel, pitch_bytes: int) -> int:
-    """Return the turns of an instruction whose lane i is at i times a pitch, by residues.
-
-    Args:
-        model: The instruction.
-        pitch_bytes: A multiple of the bytes of a lane, and of 4.
-
-    Raises: MalformedError: LA920.
-
-    Example:
-        >>> from layoutalg.targets.bank_model import bank_model
-        >>> [stride_turns(bank_model("sm_90a", "ld.shared.b32"), pitch) for pitch in (128, 132, 136, 144)]
-        [32, 1, 2, 4]
-        >>> [stride_turns(bank_model("gfx942", "ds_read_b128"), pitch) for pitch in (128, 144, 160)]
-        [64, 8, 16]
-    """
-    size = max(WORD_BYTES, model.access_bytes)
-    slots = model.banks * WORD_BYTES // size
-    if size & (size - 1) or pitch_bytes % size or pitch_bytes < size:
-        raise CHECK.malformed("pitch_bytes", f"must be a multiple of {size} bytes, a power of two", pitch_bytes)
-    modulus = slots // gcd(slots, pitch_bytes // size)
-    return sum(max(Counter(lane % modulus for lane in group).values()) for group in model.groups)
 
 
 def turns_of(model: BankModel, addresses: IntArray, active: BoolArray) -> tuple[IntArray, IntArray]:

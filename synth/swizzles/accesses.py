@@ -45,22 +45,32 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
     if isinstance(given, TileAccess):
         return given
     if isinstance(given, tuple | list) and len(given) == 2:
-        given, kind = given
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", kind)
+        given, said_kind = given
+        kind = _kind(said_kind)
     if isinstance(given, str):
-        head, _, tail = given.rpartition(":")
-        if head and tail.strip() in KINDS:
-            given, kind = head.strip(), tail.strip()
+        said = given
+        head, _, tail = (part.strip() for part in given.rpartition(":"))
+        if head and (tail in KINDS or head in NAMES):
+            given, kind = head, _kind(tail)
         if given in NAMES:
             kind = given if given in KINDS else kind
             return TileAccess(named(given, _tile(tile, given), element_bits, lanes), kind)
-        given = parse(given, _tile(tile, given) if tile is not None and given.startswith("#") else None)
+        if not given.partition(":")[0].strip().replace(".", "").isidentifier():
+            given = parse(given, _tile(tile, given) if tile is not None and given.startswith("#") else None)
+        if not isinstance(given, Layout):
+            rule = f"must hold layouts or names ({', '.join(NAMES)}), each perhaps with a kind behind it (rows:store)"
+            raise CHECK.malformed("accesses", rule, said)
     if isinstance(given, LinearLayout) and {"register", "lane"} <= set(given.in_dims):
         return TileAccess(given, kind)
     if isinstance(given, Layout):
         return TileAccess(_linear(given, _tile(tile, given), lanes), kind)
     raise CHECK.malformed("accesses", "must hold layouts, or pairs of a layout and its kind", given)
+
+
+def _kind(given: object) -> str:
+    if not isinstance(given, str) or given not in KINDS:
+        raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", given)
+    return given
 
 
 def listed(given: object, argument: str) -> tuple[object, ...]:

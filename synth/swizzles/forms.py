@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.f2.axes import fields
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.swizzling import CHECK, SwizzlePlan
@@ -66,8 +67,8 @@ class Member:
     def cute(self, asked: Question) -> str:
         """Return the layout in CuTe's notation, tile coordinates to element offsets."""
         places = {tile_bit: at for at, tile_bit in enumerate(self.order)}
-        modes, first = [], 0
-        for _, bits in asked.accesses[0].layout.out_axes:
+        modes = []
+        for _, first, bits in fields(asked.accesses[0].layout.out_axes):
             runs: list[list[int]] = []
             for bit in range(first, first + bits):
                 if runs and places[bit] == runs[-1][1] + runs[-1][0].bit_length() - 1:
@@ -75,7 +76,6 @@ class Member:
                 else:
                     runs.append([2, places[bit]])
             modes.append(tuple((size, 1 << place) for size, place in runs) or ((1, 0),))
-            first += bits
         shape, stride = (
             tuple(m[0][at] if len(m) == 1 else tuple(run[at] for run in m) for m in modes) for at in (0, 1)
         )
@@ -149,10 +149,8 @@ def _nothing(asked: Question, form: str, because: str) -> RepresentabilityError:
 
 def _orders(asked: Question) -> list[tuple[str, tuple[int, ...], int]]:
     """Return tile bits from the lowest offset bit on, with each axis innermost, and its bits; the last axis first."""
-    axes, first = [], 0
-    for name, bits in asked.accesses[0].layout.out_axes:
-        axes.append((name, range(first, first + bits)))
-        first += bits
+    placed = fields(asked.accesses[0].layout.out_axes)
+    axes = [(name, range(first, first + bits)) for name, first, bits in placed]
     found = []
     for name, own in reversed(axes):
         rest = [bit for other, places in reversed(axes) if other != name for bit in places]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.proofs.swizzling import Served, SwizzlePlan
+from layoutalg.proofs.served import Served
+from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.synth.swizzles.chains import needs as needs_of
 from layoutalg.synth.swizzles.chains import preferred
 from layoutalg.synth.swizzles.needs import Need

@@ -11,6 +11,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.targets import banks
 from layoutalg.targets.bank_model import bank_model
+from tests.judges.bank_words import judged
 
 NVIDIA = [f"{side}.shared.{vector}" for side in ("ld", "st") for vector in ("b8", "b16", "b32", "v2.b32", "v4.b32")]
 MATRICES = [f"{side}matrix.x{many}" for side in ("ld", "st") for many in (1, 2, 4)]
@@ -84,3 +85,46 @@ def test_what_nobody_published_is_refused():
         bank_model("gfx942", "ds_read_b32").layout_turns(LinearLayout.identity({"lane": 32}), 32)
     with pytest.raises(MalformedError, match="multiples of 16 bytes"):
         bank_model("gfx942", "ds_read_b128").layout_turns(LinearLayout.identity({"lane": 64}), 32)
+
+
+@pytest.mark.parametrize(("target", "operation"), CASES)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_many_instructions_at_once(target, operation, seed):
+    """Rows that are shifts, exclusive ors and near copies of each other, some lanes inactive, one by one."""
+    model = bank_model(target, operation)
+    rng = np.random.default_rng(seed)
+    grain = model.grain_bytes
+    first = grain * rng.integers(0, int(rng.choice([4, 40, 2000])), (3, model.lanes))
+    moved = [first + grain * step for step in range(5)] + [first ^ grain * step for step in (1, 2, 3, 5, 32)]
+    rows = rng.permutation(np.concatenate(moved))
+    active = rng.random(rows.shape) < rng.choice([0.5, 0.9]) if rng.random() < 0.5 else None
+    lanes = [row.tolist() for row in rows]
+    if active is not None:
+        lanes = [
+            [x if here else None for x, here in zip(*both, strict=True)] for both in zip(lanes, active, strict=True)
+        ]
+    counted = [judged(target, operation, row) for row in lanes]
+    assert model.totals(rows, active) == tuple(map(sum, zip(*counted, strict=True)))
+    same = model.alike(rows, active)
+    assert all(counted[place] == counted[other] for place, other in enumerate(same))
+
+
+def test_rows_of_bytes_that_begin_within_a_word_are_not_the_same():
+    model = bank_model("sm_90a", "ld.shared.b8")
+    near = np.array([0, 1, 2, 128] * 8)
+    assert model.totals(np.array([near])) == (2, 1)
+    spread = np.array([0, 3, 129, 130] * 8)
+    assert model.alike(np.array([spread, spread + 1])) == [0, 1]
+    assert model.totals(np.array([spread, spread + 1])) == (4, 2)
+
+
+def test_addresses_out_of_range_are_refused_wherever_they_are():
+    model = bank_model("sm_90a", "ld.shared.b32")
+    rows = np.array([4 * np.arange(32), 4 * np.arange(32) - 4])
+    with pytest.raises(MalformedError, match="LA709"):
+        model.totals(rows)
+    rows[1] += 5
+    with pytest.raises(MalformedError, match="LA709"):
+        model.totals(rows)
+    assert model.totals(np.zeros((0, 32), dtype=np.int64)) == (0, 0)

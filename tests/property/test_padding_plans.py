@@ -13,10 +13,8 @@ import pytest
 import layoutalg as la
 from layoutalg.ground.errors import LayoutError, MalformedError
 from layoutalg.proofs.checker import check as checked
-from layoutalg.synth.paddings.turns import stride_turns
 from layoutalg.synth.solving import AtLeast, Multiple, Spread, least_padding
 from layoutalg.targets import banks
-from layoutalg.targets.bank_model import bank_model
 
 AMD = ("gfx942", "gfx950", "gfx1100", "gfx1201")
 ELEMENT_ACCESSES = (
@@ -125,19 +123,6 @@ def test_isl_and_z3_agree_on_coupled_pitches():
         )  # fmt: skip
         assert plan.conflict_free
         assert tuple(2 * pitch for pitch in plan.pitches[:2]) == (found["plane"], found["row"])
-
-
-def test_residues_are_what_enumeration_counts():
-    known = [("sm_90a", f"ld.shared.{name}") for name in ("b32", "v2.b32", "v4.b32")]
-    known += [pair for pair in banks.AMD_RULES if not pair[1].endswith("b96")]
-    for target, operation in known:
-        model = bank_model(target, operation)
-        for multiple in range(1, 140):
-            pitch = multiple * model.access_bytes
-            addresses = [lane * pitch for lane in range(model.lanes)]
-            assert stride_turns(model, pitch) == banks.turns(target, operation, addresses), (target, operation, pitch)
-    with pytest.raises(MalformedError, match="LA920"):
-        stride_turns(bank_model("sm_90a", "ld.shared.v4.b32"), 20)
 
 
 def test_intervals_are_the_least():

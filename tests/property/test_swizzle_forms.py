@@ -169,6 +169,22 @@ def test_bad_questions_are_named(arguments, words):
         swizzle(accesses, **given)
 
 
+@pytest.mark.parametrize(
+    ("access", "words"),
+    [
+        ("rows:foo", "in +kind.*must be one of load, store, .*not .?foo"),
+        ("M:1", "layouts or names .rows, columns, .*not .M:1"),
+        ("columns :", "in +kind.*must be one of load, store"),
+        ("rowz", "layouts or names .rows, columns, .*rows:store.*not .rowz"),
+        ("rowz:store", "layouts or names .rows, columns, .*not .rowz:store"),
+        ("rowz:foo", "layouts or names .rows, columns, .*not .rowz:foo"),
+    ],
+)
+def test_a_name_or_kind_that_does_not_exist_is_named(access, words):
+    with pytest.raises(MalformedError, match=f"(?s)LA910.*{words}"):
+        swizzle([access], tile=(64, 64))
+
+
 def test_lanes_beyond_the_warp_are_refused():
     wave = LinearLayout.from_bases({"register": [(1,)], "lane": [(2 << b,) for b in range(6)]}, {"tile": 128})
     with pytest.raises(MalformedError, match="access 0 must have the 32 lanes of a warp of sm_90a"):

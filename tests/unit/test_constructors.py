@@ -39,9 +39,10 @@ from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionPro
 from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.padding import CellAccess, PaddingPlan
 from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
+from layoutalg.proofs.served import Served
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.smem import SharedTile, shared_tile
-from layoutalg.proofs.swizzling import Served, SwizzlePlan, TileAccess
+from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
 from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
 from layoutalg.proofs.symbolic.obligations import Obligations, obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues

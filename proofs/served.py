@@ -1,0 +1,115 @@
+"""What plans of swizzles and of paddings have in common: accesses served by instructions, and their turns.
+
+Main definitions: ``Served``, ``Recounted``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.picture import Shown
+from layoutalg.targets.bank_model import bank_model
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How one access is served on one target.
+
+    Args:
+        access: Number of the access.
+        target: The target.
+        instruction: The instruction's name.
+        count: Instructions of all warps.
+        turns: Turns of all of them.
+        ideal: Turns if the words of every group were spread evenly over the banks.
+    """
+
+    access: int
+    target: str
+    instruction: str
+    count: int
+    turns: int
+    ideal: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA910")
+
+    def __str__(self) -> str:
+        free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
+        return f"{self.count} x {self.instruction} of {self.target}: {self.turns} turns, {free}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the entry as JSON-ready data."""
+        return {
+            "access": self.access, "target": self.target, "instruction": self.instruction, "count": self.count,
+            "turns": self.turns, "ideal": self.ideal,
+        }  # fmt: skip
+
+
+def counted(
+    number: int,
+    target: str,
+    instruction: str,
+    addresses: npt.NDArray[np.int64],
+    active: npt.NDArray[np.bool_] | None = None,
+) -> Served:
+    """Return how an access is served by instructions at these byte addresses, int64[instruction, lane].
+
+    Raises: MalformedError: LA709. RepresentabilityError: LA712.
+    """
+    turns, ideal = bank_model(target, instruction).totals(addresses, active)
+    return Served(number, target, instruction, len(addresses), turns, ideal)
+
+
+class Recounted(Shown):
+    """A plan that says how its accesses are served, and can count that again.
+
+    A subclass has the fields ``served`` and ``bound``: turns that the finder proved no other plan of the kind to go
+    below.
+    """
+
+    __slots__ = ()
+
+    served: tuple[Served, ...]
+    bound: int
+
+    @property
+    def turns(self) -> int:
+        """Turns of all accesses on all targets."""
+        return sum(each.turns for each in self.served)
+
+    @property
+    def ideal(self) -> int:
+        """The same, if no bank were busier than it must be."""
+        return sum(each.ideal for each in self.served)
+
+    @property
+    def conflict_free(self) -> bool:
+        """Whether no access has a conflict."""
+        return self.turns == self.ideal
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no plan of the form takes fewer turns, as proved."""
+        return self.turns == self.bound
+
+    def serve_again(self, each: Served) -> Served:
+        """Return an entry of ``served`` as the addresses of its instructions say."""
+        raise NotImplementedError
+
+    def recount(self, wrong: Checker) -> None:
+        """Count every entry again.
+
+        Raises: MalformedError: the code of ``wrong``, where an entry or the bound is not what the plan says.
+        """
+        for each in self.served:
+            found = self.serve_again(each)
+            if found != each:
+                raise wrong.malformed("served", f"must say '{found}'", str(each))
+        if self.bound > self.turns:
+            raise wrong.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
