@@ -5,10 +5,11 @@ Run on a machine with an sm_90a GPU, torch and Triton, from the root of the repo
     python3 benchmarks/device_conversions.py --out DIRECTORY [--processes 16]
 
 First all kernels are compiled, in many processes; then one process runs them one after the other. Each plan's kernel
-converts random data once, and every word is compared with the definition of the layouts. Then it is timed: a loop that
-converts there and back, by the clock around it, minus the same loop without conversions; cycles of one conversion are
-half of a turn. The same for every alternative that the planner thought of, and for Triton. Writes
-``conversions_dev.json``.
+converts random data once, and every word is compared with the definition of the layouts. Then it is timed: a loop whose
+turns convert there and back three times, by the clock around it, minus one whose turns do it once, so that nothing of
+the loop itself remains. Words are changed before every conversion by one instruction each, whose cycles are measured in
+the same way and taken off, as many for all kernels of a pair. This for every alternative that the planner thinks of,
+and for Triton. Writes ``conversions_dev.json``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ from layoutalg.f2 import LinearLayout, matrix  # noqa: E402
 from layoutalg.proofs.conversion import ConversionPlan  # noqa: E402
 from layoutalg.synth import conversion  # noqa: E402
 
-FEW, MANY, RUNS, TRITON_PAIRS = 32, 288, 5, 4
+FEW, MANY, RUNS = 32, 288, 5
+PAIRS = (1, 3)
+"""Conversions there and back in a turn of the two loops."""
 FAULT = 3
 TARGET = "sm_90a"
 DENSE = (1, 3, 4, 6, 9, 10, 12, 14, 15, 17, 18, 21, 22, 24, 30, 32, 33, 39, 42, 43, 47, 0, 2, 5)
@@ -146,8 +149,8 @@ def linear(bases: list[list[int]], size: int) -> LinearLayout:
 def plans(case: dict[str, Any]) -> dict[str, tuple[ConversionPlan, ConversionPlan]]:
     """The plan there and the plan back; and each alternative's that goes both ways."""
     ends = [linear(case[end], case["size"]) for end in ("source", "destination")]
-    there = conversion(ends[0], ends[1], case["bits"], target=TARGET)
-    back = conversion(ends[1], ends[0], case["bits"], target=TARGET)
+    there = conversion(ends[0], ends[1], case["bits"], target=TARGET, exhaustive=True)
+    back = conversion(ends[1], ends[0], case["bits"], target=TARGET, exhaustive=True)
     found = {"plan": (there, back)}
     for one in there.alternatives:
         for other in back.alternatives:
@@ -169,10 +172,12 @@ def build(number: int, processes: int, folder: Path) -> None:
             row |= {"mechanism": there.mechanism, "back": back.mechanism, "plan": str(there).splitlines()[0]}
             row["modelled"] = {key: (pair[0].cost.cycles + pair[1].cost.cycles) / 2 for key, pair in made.items()}
             kernels: dict[str, KernelSource] = {"once": conversion_kernel(there)}
-            kernels |= {key: conversion_loop(*pair) for key, pair in made.items()}
-            kernels["nothing done"] = conversion_loop(there, back, converts=False)
+            for pairs in PAIRS:
+                kernels |= {f"{key} x{pairs}": conversion_loop(*pair, pairs=pairs) for key, pair in made.items()}
+                kernels[f"nothing x{pairs}"] = conversion_loop(there, back, converts=False, pairs=pairs)
+            names: dict[str, str] = {}
             for key, kernel in kernels.items():
-                name = f"{case['case']}_{len(row['kernels'])}.cubin"
+                name = names.setdefault(kernel.text, f"{case['case']}_{len(names)}.cubin")
                 (folder / name).write_bytes(to_cubin(kernel))
                 row["kernels"][key] = [name, kernel.name, kernel.threads, kernel.dynamic_smem_bytes]
         except Exception as error:
@@ -181,7 +186,7 @@ def build(number: int, processes: int, folder: Path) -> None:
         try:
             import device_conversions_triton
 
-            device_conversions_triton.build(case)
+            device_conversions_triton.build(case, PAIRS)
         except Exception as error:
             row["triton_error"] = f"{type(error).__name__}: {error}"[:300]
         (folder / f"{case['case']}.json").write_text(json.dumps(row))
@@ -247,14 +252,18 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any], without
     ]
     before, after = (words_of(np.ascontiguousarray(values[table]), threads) for table in tables)
     loops: dict[str, Any] = {}
+    same: dict[str, str] = {}
     source = torch.from_numpy(before.view(np.int32).copy()).cuda()
     into = torch.zeros(max(before.size, after.size), dtype=torch.int32, device="cuda")
     if row.get("kernels"):
         runner.run(runner.load(row["kernels"]["once"]), [source.data_ptr(), into.data_ptr()])
         found = into[: after.size].cpu().numpy().view(np.uint32).reshape(after.shape)
         row["equal"] = bool(np.array_equal(found, after))
+        first = {said[0]: key for key, said in reversed(row["kernels"].items())}
         for key, said in row["kernels"].items():
-            if key != "once":
+            if first[said[0]] != key:
+                same[key] = first[said[0]]
+            elif key != "once":
                 loops[key] = _ours(runner, runner.load(said), source, into)
     if "triton_error" not in row and case["case"] not in without:
         import device_conversions_triton
@@ -263,9 +272,9 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any], without
         signed = {8: np.int8, 16: np.int16, 32: np.int32}[case["bits"]]
         given = torch.from_numpy(values.view(signed).copy()).to(kind).cuda()
         target = torch.zeros_like(given)
-        for key, converts in (("triton", True), ("triton nothing done", False)):
-            loops[key] = _theirs(runner, device_conversions_triton, case, converts, given, target)
-        runner.took(lambda: loops["triton"](FEW))
+        for pairs in PAIRS:
+            loops[f"triton x{pairs}"] = _theirs(runner, device_conversions_triton, case, pairs, given, target)
+        runner.took(lambda: loops[f"triton x{PAIRS[0]}"](FEW))
         row["triton_equal"] = bool(torch.equal(given, target))
     samples: dict[str, list[int]] = {key: [] for key in loops}
     for once in loops.values():
@@ -274,15 +283,16 @@ def time_case(runner: Runner, case: dict[str, Any], row: dict[str, Any], without
         for key, once in loops.items():
             few, many = (runner.took(lambda once=once, turns=turns: once(turns)) for turns in (FEW, MANY))
             samples[key].append(many - few)
-    turn = {
-        key: statistics.median(found) / (MANY - FEW) / (TRITON_PAIRS if "triton" in key else 1)
-        for key, found in samples.items()
-    }
-    row["cycles"] = {
-        key: round((value - turn["triton nothing done" if "triton" in key else "nothing done"]) / 2, 2)
+    turn = {key: statistics.median(found) / (MANY - FEW) for key, found in samples.items()}
+    turn |= {key: turn[other] for key, other in same.items()}
+    few, many = (f" x{pairs}" for pairs in PAIRS)
+    cycles = {
+        key.removesuffix(few): (turn[key.removesuffix(few) + many] - value) / (2 * (PAIRS[1] - PAIRS[0]))
         for key, value in turn.items()
-        if "nothing done" not in key
+        if key.endswith(few)
     }
+    row["changing"] = round(cycles.pop("nothing"), 2)
+    row["cycles"] = {key: round(value - row["changing"], 2) for key, value in cycles.items()}
     row["turns"] = {key: round(value, 2) for key, value in turn.items()}
 
 
@@ -291,8 +301,8 @@ def _ours(runner: Runner, loaded: Any, source: Any, into: Any) -> Any:
     return lambda turns: runner.run(loaded, pointers, turns)
 
 
-def _theirs(runner: Runner, module: Any, case: dict[str, Any], converts: bool, given: Any, target: Any) -> Any:
-    return lambda turns: module.launch(case, converts, given, target, runner.cycles, turns)
+def _theirs(runner: Runner, module: Any, case: dict[str, Any], pairs: int, given: Any, target: Any) -> Any:
+    return lambda turns: module.launch(case, pairs, given, target, runner.cycles, turns)
 
 
 def time_all(folder: Path, first: int, without: list[int]) -> None:

@@ -14,9 +14,6 @@ from typing import Any
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-PAIRS: gl.constexpr = gl.constexpr(4)
-"""Conversions there and back in a turn of the loop: narrow elements are packed anew only between turns."""
-
 
 @gluon.jit
 def clock():
@@ -41,7 +38,7 @@ def there_and_back(
     size: gl.constexpr,
     first: gl.constexpr,
     second: gl.constexpr,
-    converts: gl.constexpr,
+    pairs: gl.constexpr,
     pack: gl.constexpr,
 ):
     """Convert as often as is said, and store."""
@@ -49,13 +46,9 @@ def there_and_back(
     values = gl.load(source + at)
     begun = clock()
     for _ in range(turns):
-        for _ in gl.static_range(PAIRS):
-            values = stirred(values, pack)
-            if converts:
-                other = stirred(gl.convert_layout(values, second), pack)
-                values = gl.convert_layout(other, first)
-            else:
-                values = stirred(values, pack)
+        for _ in gl.static_range(pairs):
+            other = stirred(gl.convert_layout(stirred(values, pack), second), pack)
+            values = gl.convert_layout(other, first)
     took = clock() - begun
     gl.store(target + at, values)
     gl.store(cycles, took)
@@ -67,26 +60,26 @@ def layout(bases: list[list[int]], size: int) -> Any:
     return gl.DistributedLinearLayout(registers, lanes, warps, [], [size])
 
 
-def arguments(case: dict[str, Any], converts: bool) -> dict[str, Any]:
+def arguments(case: dict[str, Any], pairs: int) -> dict[str, Any]:
     """The constants of the loop's kernel."""
     first, second = (layout(case[end], case["size"]) for end in ("source", "destination"))
-    return {
-        "size": case["size"], "first": first, "second": second if converts else first, "converts": converts,
-        "pack": 32 // case["bits"],
-    }  # fmt: skip
+    return {"size": case["size"], "first": first, "second": second, "pairs": pairs, "pack": 32 // case["bits"]}
 
 
-def build(case: dict[str, Any]) -> None:
-    """Compile both kernels of a case into Triton's cache, for aligned arrays and turns that are a multiple of 16."""
+def build(case: dict[str, Any], every: tuple[int, ...]) -> None:
+    """Compile the kernels of a case into Triton's cache, for aligned arrays and turns that are a multiple of 16.
+
+    Args:
+        case: The pair of layouts.
+        every: Conversions there and back in a turn, of each kernel.
+    """
     import torch
 
     kind = {8: torch.int8, 16: torch.int16, 32: torch.int32}[case["bits"]]
-    for converts in (True, False):
-        there_and_back.warmup(
-            kind, kind, torch.int64, 32, **arguments(case, converts), num_warps=case["warps"], grid=(1,)
-        )
+    for pairs in every:
+        there_and_back.warmup(kind, kind, torch.int64, 32, **arguments(case, pairs), num_warps=case["warps"], grid=(1,))
 
 
-def launch(case: dict[str, Any], converts: bool, source: Any, target: Any, cycles: Any, turns: int) -> Any:
+def launch(case: dict[str, Any], pairs: int, source: Any, target: Any, cycles: Any, turns: int) -> Any:
     """Run the loop."""
-    return there_and_back[(1,)](source, target, cycles, turns, **arguments(case, converts), num_warps=case["warps"])
+    return there_and_back[(1,)](source, target, cycles, turns, **arguments(case, pairs), num_warps=case["warps"])

@@ -4,6 +4,9 @@ Main definitions: ``conversion_kernel``, ``conversion_loop``, ``converted``.
 
 Notation: thread t = lane + lanes * warp holds words w of 32 bits; all numbers of words and registers are constants of
 the text, so that nothing lies in local memory. Element e of p in a word is its bits 32 (e % p) / p and up.
+
+Implementation notes: the kernels say that one block of a multiprocessor is enough. Without, the compiler gives a small
+kernel 32 registers, in which loads of shared memory wait for each other.
 """
 
 from __future__ import annotations
@@ -45,11 +48,22 @@ __device__ __forceinline__ la_u32 la_stirred(la_u32 word)
     return word ^ 0x5A5A5A5Au;
 #endif
 }
+
+// The same by an instruction that an assembler cannot make one with the other.
+__device__ __forceinline__ la_u32 la_added(la_u32 word)
+{
+#ifdef __CUDACC__
+    asm volatile("add.u32 %0, %0, 0x5A5A5A5A;" : "+r"(word));
+    return word;
+#else
+    return word + 0x5A5A5A5Au;
+#endif
+}
 """
 
 _KERNEL = """{tables}
 // {title}
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+extern "C" __global__ void __launch_bounds__({threads}, 1) {name}({signature})
 {{
     const la_u32 t = threadIdx.x;
 {shared}{loads}{lines}{stores}}}
@@ -58,7 +72,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 _LOOP = """{tables}
 // There and back: {there}
 //                 {back}
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+extern "C" __global__ void __launch_bounds__({threads}, 1) {name}({signature})
 {{
     const la_u32 t = threadIdx.x;
 {shared}    la_u32 held[{words}], next[{others}];
@@ -66,7 +80,10 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     const la_u64 begun = la_cycles();
 #pragma unroll 1
     for (int turn = 0; turn < turns; ++turn) {{
-{lines}    }}
+#pragma unroll
+        for (int pair = 0; pair < {pairs}; ++pair) {{
+{lines}        }}
+    }}
     if (t == 0) *cycles = la_cycles() - begun;
 {stores}}}
 """
@@ -126,7 +143,7 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
 
 
 def conversion_loop(
-    there: ConversionPlan, back: ConversionPlan, name: str = "la_convert_loop", converts: bool = True
+    there: ConversionPlan, back: ConversionPlan, name: str = "la_convert_loop", converts: bool = True, pairs: int = 1
 ) -> KernelSource:
     """Return a kernel that converts there and back as often as it is told, to be timed.
 
@@ -138,10 +155,12 @@ def conversion_loop(
         there: The conversion.
         back: One from its destination to its source.
         name: Kernel symbol.
-        converts: Whether to convert; without, the loop is what is to be taken off.
+        converts: Whether to convert; without, words are changed as often, which is what is to be taken off.
+        pairs: Conversions there and back in a turn; the difference of two loops has no turn of a loop in it.
 
     Raises: MalformedError: LA506, LA955.
     """
+    CHECK.integer(pairs, "pairs", 1)
     threads, before, after = _sizes(CHECK.kind(there, ConversionPlan, "there"))
     if _sizes(CHECK.kind(back, ConversionPlan, "back")) != (threads, after, before):
         raise CHECK.malformed("back", "must lead from the destination to the source", str(back))
@@ -151,7 +170,8 @@ def conversion_loop(
     first = converted(there, [f"held[{word}]" for word in range(before)], numbers, "x") if converts else None
     lines += [] if first is None else first.lines
     middle = [f"held[{word % before}]" for word in range(after)] if first is None else first.words
-    lines += [f"next[{word}] = la_stirred({held});" for word, held in enumerate(middle)]
+    stirred = "la_stirred" if converts else "la_added"
+    lines += [f"next[{word}] = {stirred}({held});" for word, held in enumerate(middle)]
     lines += _alone(back, there)
     second = None
     if converts:
@@ -163,9 +183,9 @@ def conversion_loop(
     text = _LOOP.format(
         tables="".join(numbers.tables), there=_title(there), back=_title(back), threads=threads,
         name=checked_name(name), signature=signature(parameters), shared=numbers.declared(), words=before,
-        others=after,
+        others=after, pairs=pairs,
         loads="".join(f"    held[{word}] = source[{word * threads}u + t];\n" for word in range(before)),
-        lines="".join(f"        {line}\n" for line in lines),
+        lines="".join(f"            {line}\n" for line in lines),
         stores="".join(f"    destination[{word * threads}u + t] = held[{word}];\n" for word in range(before)),
     )  # fmt: skip
     size = smem_bytes(there) + smem_bytes(back)

@@ -120,7 +120,7 @@ _HIP_NAMES = r"""
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
-#define __launch_bounds__(threads) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+#define __launch_bounds__(threads, ...) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
 struct la_index { la_u32 x, y, z; };
 #define threadIdx (la_index{__builtin_amdgcn_workitem_id_x(), 0, 0})
 #define blockIdx (la_index{__builtin_amdgcn_workgroup_id_x(), 0, 0})
