@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from layoutalg.codegen.conversion_steps import CHECK, WORD_BITS, StepHeld, StepWriter
+from layoutalg.codegen.conversion_steps import CHECK, StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.conversion_steps import Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Through
 
 MOST_WORDS = 256
 MOST_THREADS = 1024
@@ -217,23 +217,17 @@ def converted(
     threads, before, _ = _sizes(plan)
     if len(words) != before:
         raise CHECK.malformed("words", f"must be {before}", len(words))
-    bits = plan.element_bits
     names = (f"{prefix}{number}" for number in count())
-    full = max(1, WORD_BITS // bits)
-    held = StepHeld(list(words), plan.source.registers, full, bits)
-    writer = StepWriter(numbers, names, plan.lanes, threads // plan.lanes, area)
+    writer = StepWriter(plan.element_bits, numbers, names, plan.lanes, threads // plan.lanes, area)
+    held = writer.begun(list(words), plan.source.registers)
     through = False
     for step in plan.steps:
-        if isinstance(step, Take):
-            held = writer.take(step.registers, step.repacked, held)
-        elif isinstance(step, Through):
-            if through:
-                writer.lines.append("__syncthreads();")
-            held, through = writer.through(step, held), True
-        else:
-            held = writer.words(step, held)
-    held = held if held.packed == full else writer.take(range(held.elements), full, held)
-    return Converted(tuple(writer.lines), tuple(held.words))
+        if isinstance(step, Through):
+            writer.lines += ["__syncthreads();"] * through
+            through = True
+        held = writer.step(step, held)
+    after = writer.ended(held)
+    return Converted(tuple(writer.lines), tuple(after))
 
 
 def _alone(plan: ConversionPlan, other: ConversionPlan) -> list[str]:

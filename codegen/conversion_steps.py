@@ -1,6 +1,6 @@
 """Statements of the single steps of a conversion: words as names, bytes joined by permutations, addresses of few parts.
 
-Main definitions: ``StepWriter``, ``StepHeld``.
+Main definitions: ``StepWriter``.
 
 Implementation notes: a byte address is a linear map of the thread, written as few shifted parts of t, and a constant of
 each instruction. Of the constant the bits that no thread has are added, which is an immediate of the instruction; the
@@ -10,52 +10,51 @@ others are joined by exclusive or, once for all instructions that have them in c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.exchange import stepped
+from layoutalg.codegen.exchange import mixed_text
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Through
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.conversion_steps import Read, SharedAccess, Step, Take, Through
+from layoutalg.proofs.exchange import Exchange, Move
+from layoutalg.proofs.register_words import WORD_BYTES, Elements, Lowering, Mixed
 from layoutalg.proofs.shuffle import NONE, ShufflePlan
 
 CHECK = Checker("LA955", "no kernel runs this conversion")
-WORD_BITS, WORD_BYTES = 32, 4
 
 
-@dataclass(frozen=True, slots=True)
-class StepHeld:
-    """What a thread holds: names of machine words, in order, of ``packed`` elements each (or parts of one)."""
+class StepWriter(Lowering[str]):
+    """Collects the statements.
 
-    words: list[str]
-    elements: int
-    packed: int
-    bits: int
+    Args:
+        element_bits: Bits of an element.
+        numbers: Collects what depends on the thread.
+        names: Fresh names.
+        lanes: Lanes of a warp.
+        warps: Warps of the block.
+        area: First byte of shared memory that is used.
+    """
 
-    @property
-    def planes(self) -> int:
-        """Machine words of an element."""
-        return max(1, self.bits // WORD_BITS)
-
-    def bytes_of(self, element: int) -> list[tuple[str, int]]:
-        """The (word, byte) of every byte of an element."""
-        if self.bits > WORD_BITS:
-            first = element * self.planes
-            return [(self.words[first + plane], byte) for plane in range(self.planes) for byte in range(WORD_BYTES)]
-        word, part = divmod(element, self.packed)
-        return [(self.words[word], part * WORD_BYTES // self.packed + byte) for byte in range(self.bits // 8)]
-
-
-class StepWriter:
-    """Collects the statements."""
-
-    def __init__(self, numbers: Numbers, names: Iterator[str], lanes: int, warps: int, area: int) -> None:
-        self.numbers, self.names, self.lanes, self.warps, self.area = numbers, names, lanes, warps, area
+    def __init__(
+        self, element_bits: int, numbers: Numbers, names: Iterator[str], lanes: int, warps: int, area: int
+    ) -> None:
+        super().__init__(element_bits, lanes)
+        self.numbers, self.names, self.warps, self.area = numbers, names, warps, area
         self.lines: list[str] = []
-        self.known: dict[tuple[tuple[str, int], ...], str] = {}
+
+    def step(self, step: Step, held: Elements[str]) -> Elements[str]:
+        """Write a step, and return what a thread holds after it."""
+        if isinstance(step, Take):
+            return self.taken(step, held)
+        if isinstance(step, Through):
+            return self.through(step, held)
+        if isinstance(step, ShufflePlan):
+            words = [self.mixer.word(word) for word in self.words(held)]
+            planes = [self._rounds(step, words[plane :: self.planes]) for plane in range(self.planes)]
+            return self.of_words([word for group in zip(*planes, strict=True) for word in group], held.packed)
+        return self.moved(step, held)
 
     def new(self, expression: str) -> str:
         """Declare a word and return its name."""
@@ -63,89 +62,21 @@ class StepWriter:
         self.lines.append(f"const la_u32 {name} = {expression};")
         return name
 
-    def word(self, parts: Sequence[tuple[str, int]]) -> str:
-        """Return the name of a word of these bytes, lowest first; fewer than four leave the others open."""
-        key = tuple(parts)
-        if key not in self.known:
-            self.known[key] = self._word(key)
-        return self.known[key]
+    def made(self, mixed: Mixed[str]) -> str:
+        """Write a select or a permutation."""
+        return self.new(mixed_text(mixed, self.numbers, "la_permute"))
 
-    def _word(self, parts: tuple[tuple[str, int], ...]) -> str:
-        sources = list(dict.fromkeys(name for name, _ in parts))
-        if len(sources) == 1 and all(byte == place for place, (_, byte) in enumerate(parts)):
-            return sources[0]
-        if len(sources) == 1 and len(parts) < WORD_BYTES and parts[-1][1] - parts[0][1] == len(parts) - 1:
-            return self.new(f"{sources[0]} >> {8 * parts[0][1]}")
-        held, done = sources[0], {sources[0]}
-        placed = False
-        for other in sources[1:] or sources:
-            selector = 0
-            for place in range(WORD_BYTES):
-                name, byte = parts[place] if place < len(parts) else (None, place)
-                if len(sources) > 1 and name == other:
-                    nibble = 4 + byte
-                elif name in done:
-                    nibble = place if placed else byte
-                else:
-                    nibble = place
-                selector |= nibble << 4 * place
-            held, placed = self.new(f"la_permute({held}, {other}, {selector:#06x}u)"), True
-            done.add(other)
-        return held
-
-    def take(self, registers: Sequence[int], packed: int, held: StepHeld) -> StepHeld:
-        """Elements become others of the same thread."""
-        words = []
-        if held.bits > WORD_BITS:
-            planes = held.planes
-            words = [held.words[register * planes + plane] for register in registers for plane in range(planes)]
-            return StepHeld(words, len(registers), packed, held.bits)
-        wide = WORD_BYTES // packed
-        for first in range(0, len(registers), packed):
-            parts: list[tuple[str, int]] = []
-            for register in registers[first : first + packed]:
-                mine = held.bytes_of(register)
-                parts += [*mine, *[(mine[0][0], mine[-1][1])] * (wide - len(mine))] if wide > len(mine) else mine
-            if packed == 1:
-                parts = held.bytes_of(registers[first])
-            words.append(self.word(parts))
-        return StepHeld(words, len(registers), packed, held.bits)
-
-    def words(self, step: object, held: StepHeld) -> StepHeld:
-        """Words move between lanes and registers."""
-        planes, after = held.planes, list[list[str]]()
-        for plane in range(planes):
-            mine = held.words[plane::planes]
-            if isinstance(step, ShufflePlan):
-                after.append(self._rounds(step, mine))
-            elif isinstance(step, Read):
-                after.append(self._read(step, mine))
-            elif isinstance(step, (Choose, Exchange, Move, Rename)):
-                lines, found = stepped(step, mine, self.numbers, self.names, self.warps, self.lanes)
-                self.lines += lines
-                after.append(found)
-            else:
-                raise CHECK.malformed("plan", "must have steps that are known", type(step).__name__)
-        words = [word for group in zip(*after, strict=True) for word in group]
-        return StepHeld(words, len(after[0]) * held.packed, held.packed, held.bits)
-
-    def _read(self, step: Read, words: Sequence[str]) -> list[str]:
-        after, done = list[str](), dict[tuple[str, int], str]()
-        for word, taken in enumerate(step.taken):
-            mask = step.mask(word, self.lanes)
-            name = words[taken]
-            key = (name, step.lanes[word])
-            if mask == 0:
-                after.append(name)
-                continue
-            if key not in done:
-                if mask is not None:
-                    done[key] = self.new(f"la_shuffle_xor({name}, {mask}u)")
-                else:
-                    lane = self._linear(step.threads, step.lanes[word])
-                    done[key] = self.new(f"la_shuffle({name}, {lane})")
-            after.append(done[key])
-        return after
+    def shuffled(self, word: str, step: Exchange | Move | Read, number: int) -> str:
+        """Write a shuffle."""
+        if isinstance(step, Exchange):
+            return self.new(f"la_shuffle_xor({word}, {step.lanes}u)")
+        mask = step.mask(number, self.lanes)
+        if mask is not None:
+            return self.new(f"la_shuffle_xor({word}, {mask}u)")
+        if isinstance(step, Read):
+            return self.new(f"la_shuffle({word}, {self._linear(step.threads, step.lanes[number])})")
+        threads = np.arange(self.lanes * self.warps, dtype=np.int64)
+        return self.new(f"la_shuffle({word}, {self.numbers.text(step.read(number, threads))})")
 
     def _rounds(self, step: ShufflePlan, words: Sequence[str]) -> list[str]:
         """Rounds of shuffles of one word of each lane."""
@@ -185,58 +116,37 @@ class StepWriter:
             chosen = self.new(f"{which} == {other}u ? {words[other]} : {chosen}")
         return chosen
 
-    def through(self, step: Through, held: StepHeld) -> StepHeld:
-        """Elements pass through shared memory."""
-        barrier = "__syncthreads();" if step.barrier == "block" else "la_sync_warp();"
-        after: list[list[tuple[str, int]]] = []
-        for number in range(step.passes):
-            if number:
-                self.lines.append(barrier)
-            self._store(step.store, held, _part(step.store, number, step.passes))
-            self.lines.append(barrier)
-            after += self._load(step.load, held.bits, _part(step.load, number, step.passes))
-        self.known = {}
-        packed = max(1, WORD_BITS // held.bits)
-        flat = [byte for element in after for byte in element]
-        words = [self.word(flat[first : first + WORD_BYTES]) for first in range(0, len(flat), WORD_BYTES)]
-        return StepHeld(words, len(after), packed, held.bits)
+    def barrier(self, step: Through) -> None:
+        """Write a barrier."""
+        self.lines.append("__syncthreads();" if step.barrier == "block" else "la_sync_warp();")
 
-    def _store(self, access: SharedAccess, held: StepHeld, which: range) -> None:
-        many = access.elements
-        body = []
-        for number in which:
-            flat = [byte for element in range(number * many, (number + 1) * many) for byte in held.bytes_of(element)]
-            words = [self.word(flat[first : first + WORD_BYTES]) for first in range(0, len(flat), WORD_BYTES)]
-            at = self._linear(access.threads, access.starts[number], self.area)
-            value = words[0]
-            if len(words) > 1:
-                value = next(self.names)
-                body.append(f"const la_words{len(words)} {value} = {{{{{', '.join(words)}}}}};")
-            call = _matrix_call("st", access) if access.matrices else f"la_shared_store_b{8 * len(flat)}"
-            body.append(f"{call}({at}, {value});")
+    def stored(self, access: SharedAccess, number: int, words: Sequence[str]) -> None:
+        """Write a store."""
+        at = self._linear(access.threads, access.starts[number], self.area)
+        value, body = words[0], list[str]()
+        if len(words) > 1:
+            value = next(self.names)
+            body.append(f"const la_words{len(words)} {value} = {{{{{', '.join(words)}}}}};")
+        bits = access.elements * self.bits
+        call = _matrix_call("st", access) if access.matrices else f"la_shared_store_b{bits}"
+        body.append(f"{call}({at}, {value});")
         if access.idle:
             body = [f"if ((t & {access.idle}u) == 0) {{", *(f"    {line}" for line in body), "}"]
         self.lines += body
 
-    def _load(self, access: SharedAccess, bits: int, which: range) -> list[list[tuple[str, int]]]:
-        """The (word, byte) of every byte of the elements that are loaded."""
-        found = []
-        size = access.elements * bits // 8
+    def loaded(self, access: SharedAccess, number: int) -> list[str]:
+        """Write a load, and return its words."""
+        size = access.elements * self.bits // 8
         words = -(-size // WORD_BYTES)
         kind = "la_u32" if words == 1 else f"la_words{words}"
-        for number in which:
-            at = self._linear(access.threads, access.starts[number], self.area)
-            call = _matrix_call("ld", access) if access.matrices else f"la_shared_load_b{8 * size}"
-            name = next(self.names)
-            if access.idle:
-                self.lines += [f"{kind} {name} = {{}};", f"if ((t & {access.idle}u) == 0) {name} = {call}({at});"]
-            else:
-                self.lines.append(f"const {kind} {name} = {call}({at});")
-            names = [name] if words == 1 else [f"{name}.word[{word}]" for word in range(words)]
-            flat = [(names[byte // WORD_BYTES], byte % WORD_BYTES) for byte in range(size)]
-            each = bits // 8
-            found += [flat[first : first + each] for first in range(0, size, each)]
-        return found
+        at = self._linear(access.threads, access.starts[number], self.area)
+        call = _matrix_call("ld", access) if access.matrices else f"la_shared_load_b{8 * size}"
+        name = next(self.names)
+        if access.idle:
+            self.lines += [f"{kind} {name} = {{}};", f"if ((t & {access.idle}u) == 0) {name} = {call}({at});"]
+        else:
+            self.lines.append(f"const {kind} {name} = {call}({at});")
+        return [name] if words == 1 else [f"{name}.word[{word}]" for word in range(words)]
 
     def _linear(self, columns: Sequence[int], start: int, area: int = 0) -> str:
         """The number ``columns(t) xor start``, and ``area`` more, as an expression."""
@@ -245,15 +155,11 @@ class StepWriter:
             reach |= column
         if not reach:
             return f"{start + area}u"
-        name = self._shared(_shifted(columns))
+        name = self.numbers.shared(_shifted(columns))
         inside, outside = start & reach, (start & ~reach) + area
         if inside:
-            name = self._shared(f"{name} ^ {inside}u")
+            name = self.numbers.shared(f"{name} ^ {inside}u")
         return f"{name} + {outside}u" if outside else name
-
-    def _shared(self, expression: str) -> str:
-        """The name of an expression that is computed once, before all statements."""
-        return self.numbers.parts.setdefault(expression, f"of_t{len(self.numbers.parts)}")
 
 
 def _shifted(columns: Sequence[int]) -> str:
@@ -268,12 +174,6 @@ def _shifted(columns: Sequence[int]) -> str:
         kept = "t" if mask == (1 << len(columns)) - 1 else f"(t & {mask:#x}u)"
         parts.append(kept if not distance else f"({kept} {'<<' if distance > 0 else '>>'} {abs(distance)})")
     return " ^ ".join(parts)
-
-
-def _part(access: SharedAccess, number: int, passes: int) -> range:
-    """The instructions of a pass."""
-    each = len(access.starts) // passes
-    return range(number * each, (number + 1) * each)
 
 
 def _matrix_call(end: str, access: SharedAccess) -> str:

@@ -1,12 +1,12 @@
 """CUDA text for a plan of exchanges: shuffles, selects and byte permutations of named words.
 
-Main definitions: ``EXCHANGE``, ``Written``, ``repacked``, ``stepped``, ``exchanged``.
+Main definitions: ``EXCHANGE``, ``Written``, ``repacked``, ``exchanged``, ``mixed_text``.
 
 Notation: words are names of 32-bit variables of a thread; the thread is ``t``, its lane the low five bits. Statements
 declare each name once, so that all numbers of registers are constants of the text and nothing lies in local memory.
 
 Implementation notes: part p of a word with k elements is its bits 32 p / k and up. A word that only changes its number
-costs no statement.
+costs no statement; what is chosen by the lane and packed anew is one (``proofs.register_words``).
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import numpy as np
 
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.exchange import Choose, ExchangePlan, Move, Rename, Repack, Step
+from layoutalg.proofs.conversion_steps import Read
+from layoutalg.proofs.exchange import Exchange, ExchangePlan, Move, Repack
+from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Mixed, Mixer, plain, stepped
 
 CHECK = Checker("LA883", "no kernel runs these exchanges")
 LANES = 32
-WORD_BYTES = 4
 
 EXCHANGE = """
 // Returns the word of the lane whose number differs in the bits of a mask.
@@ -70,33 +71,50 @@ class Written:
 def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix: str = "x") -> Written:
     """Return the statements of a plan.
 
-    Args:
-        plan: The plan, of warps of 32 lanes.
-        words: Names of the words before.
-        numbers: Collects what depends on the thread; its declarations go before the statements.
-        prefix: Begins the names of new words.
+        Args:
+            plan: The plan, of warps of 32 lanes.
+            words: Names of the words before.
+            numbers: Collects what depends on the thread; its declarations go before the statements.
+            prefix: Begins the names of new words.
 
-    Raises: MalformedError: LA883.
+        Raises: MalformedError: LA883.
 
-    Example:
-        >>> from layoutalg.proofs.exchange import Exchange
-        >>> plain = Repack((1,), 0, 1)
-        >>> plan = ExchangePlan(2, 32, 1, plain, (Exchange(1, 1, 1, 1),), plain)
-        >>> for line in exchanged(plan, ("a", "b"), numbers := Numbers()).lines:
-        ...     print(line)
-        const la_u32 x0 = la_shuffle_xor(of_t0 ? a : b, 1u);
-        const la_u32 x1 = of_t0 ? x0 : a;
-        const la_u32 x2 = of_t0 ? b : x0;
+        Example:
+            >>> from layoutalg.proofs.conversion_steps import Read
+    from layoutalg.proofs.exchange import Exchange, ExchangePlan, Move, Repack
+    from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Mixed, Mixer, plain, stepped
+            >>> plain = Repack((1,), 0, 1)
+            >>> plan = ExchangePlan(2, 32, 1, plain, (Exchange(1, 1, 1, 1),), plain)
+            >>> for line in exchanged(plan, ("a", "b"), numbers := Numbers()).lines:
+            ...     print(line)
+            const la_u32 x0 = la_shuffle_xor(of_t0 ? a : b, 1u);
+            const la_u32 x1 = of_t0 ? x0 : a;
+            const la_u32 x2 = of_t0 ? b : x0;
     """
     if plan.lanes != LANES or len(words) != plan.words:
         raise CHECK.malformed("plan", f"must have {LANES} lanes and a name per word", str(plan))
     names = (f"{prefix}{number}" for number in count())
-    lines, now = repacked(plan.before, words, names)
+    lines: list[str] = []
+    threads = np.arange(plan.lanes * plan.warps, dtype=np.int64)
+
+    def new(expression: str) -> str:
+        lines.append(f"const la_u32 {(name := next(names))} = {expression};")
+        return name
+
+    def shuffled(word: str, step: Exchange | Move | Read, number: int) -> str:
+        if isinstance(step, Exchange):
+            return new(f"la_shuffle_xor({word}, {step.lanes}u)")
+        mask = step.mask(number, plan.lanes)
+        if mask is not None:
+            return new(f"la_shuffle_xor({word}, {mask}u)")
+        return new(f"la_shuffle({word}, {numbers.text(step.read(number, threads))})")
+
+    mixer = Mixer[str](lambda mixed: new(mixed_text(mixed, numbers, "la_bytes")))
+    now = _repacked(plan.before, [plain(word) for word in words], mixer)
     for step in plan.steps:
-        more, now = stepped(step, now, numbers, names, plan.warps)
-        lines += more
-    more, now = repacked(plan.after, now, names)
-    return Written((*lines, *more), tuple(now))
+        now = stepped(step, now, mixer, shuffled, plan.lanes)
+    after = [mixer.word(word) for word in _repacked(plan.after, now, mixer)]
+    return Written(tuple(lines), tuple(after))
 
 
 def repacked(step: Repack, words: Sequence[str], names: Iterator[str]) -> tuple[list[str], list[str]]:
@@ -111,74 +129,51 @@ def repacked(step: Repack, words: Sequence[str], names: Iterator[str]) -> tuple[
         >>> repacked(Repack((2, 1), 0, 2), ("a", "b"), iter("xy"))[0]
         ['const la_u32 x = la_bytes(a, b, 0x5410u);', 'const la_u32 y = la_bytes(a, b, 0x7632u);']
     """
-    wide = WORD_BYTES // step.packed
     lines: list[str] = []
-    after: list[str] = []
-    for word in range(len(words)):
-        parts = step.parts(word)
-        sources = list(dict.fromkeys(source for source, _ in parts))
-        if len(sources) == 1 and tuple(part for _, part in parts) == tuple(range(step.packed)):
-            after.append(words[sources[0]])
-            continue
-        taken = [(source, part * wide + byte) for source, part in parts for byte in range(wide)]
-        held, low = words[sources[0]], 0
-        for place, other in enumerate(sources[1:] or sources):
-            mine = sources[: place + 1]
-            nibbles = [
-                4 + byte if source == other and len(sources) > 1 else
-                (byte if not low else at) if source in mine else at
-                for at, (source, byte) in enumerate(taken)
-            ]  # fmt: skip
-            name = next(names)
-            selector = sum(nibble << 4 * at for at, nibble in enumerate(nibbles))
-            lines.append(f"const la_u32 {name} = la_bytes({held}, {words[other]}, {selector:#06x}u);")
-            held, low = name, 1
-        after.append(held)
-    return lines, after
+
+    def made(mixed: Mixed[str]) -> str:
+        lines.append(f"const la_u32 {(name := next(names))} = {mixed_text(mixed, Numbers(), 'la_bytes')};")
+        return name
+
+    mixer = Mixer(made)
+    return lines, [mixer.word(word) for word in _repacked(step, [plain(word) for word in words], mixer)]
 
 
-def stepped(
-    step: Step, words: Sequence[str], numbers: Numbers, names: Iterator[str], warps: int = 1, lanes: int = LANES
-) -> tuple[list[str], list[str]]:
-    """Return the statements of one step of words, and the names after it.
+def _repacked(step: Repack, words: Sequence[Mixed[str]], mixer: Mixer[str]) -> list[Mixed[str]]:
+    wide = WORD_BYTES // step.packed
+    return mixer.gathered_all([
+        [(words[source], part * wide + byte) for source, part in step.parts(word) for byte in range(wide)]
+        for word in range(len(words))
+    ])  # fmt: skip
+
+
+def mixed_text(mixed: Mixed[str], numbers: Numbers, permute: str) -> str:
+    """Return the expression of a word made of one or two others.
 
     Args:
-        step: The step.
-        words: Names of the words.
-        numbers: Collects what depends on the thread.
-        names: Fresh names.
-        warps: Warps of the block.
-        lanes: Lanes of a warp.
+        mixed: The word.
+        numbers: Collects what depends on the thread: bits, and the selectors that they choose.
+        permute: Name of the function of two words and a selector.
+
+    Example:
+        >>> mixed_text(Mixed(("a", "b"), 1, (0, 1, 4, 5), (2, 3, 6, 7)), numbers := Numbers(), "la_bytes")
+        'la_bytes(a, b, of_t1)'
+        >>> numbers.declared().splitlines()[1].strip()
+        'const la_u32 of_t1 = of_t0 ? 0x7632u : 0x5410u;'
     """
-    after, lines = list(words), list[str]()
-    if isinstance(step, Rename):
-        return [], [words[int(word)] for word in step.source(np.arange(len(words)), np.zeros(1, np.int64))[0]]
-    if isinstance(step, Move):
-        threads = np.arange(lanes * warps, dtype=np.int64)
-        for word, name in enumerate(words):
-            mask = step.mask(word, lanes)
-            if mask == 0:
-                continue
-            after[word] = next(names)
-            call = (
-                f"la_shuffle({name}, {numbers.text(step.read(word, threads))})"
-                if mask is None else f"la_shuffle_xor({name}, {mask}u)"
-            )  # fmt: skip
-            lines.append(f"const la_u32 {after[word]} = {call};")
-        return lines, after
-    asked = numbers.asked(step.asked if isinstance(step, Choose) else step.lane_asked)
-    for word, name in enumerate(words):
-        pair = word ^ step.vector
-        if isinstance(step, Choose):
-            if word < pair:
-                after[word], after[pair] = next(names), next(names)
-                other = words[pair]
-                lines.append(f"const la_u32 {after[word]} = {asked} ? {other} : {name};")
-                lines.append(f"const la_u32 {after[pair]} = {asked} ? {name} : {other};")
-        elif not (word & step.word_asked).bit_count() & 1:
-            taken, after[word], after[pair] = next(names), next(names), next(names)
-            other = words[pair]
-            lines.append(f"const la_u32 {taken} = la_shuffle_xor({asked} ? {name} : {other}, {step.lanes}u);")
-            lines.append(f"const la_u32 {after[word]} = {asked} ? {taken} : {name};")
-            lines.append(f"const la_u32 {after[pair]} = {asked} ? {other} : {taken};")
-    return lines, after
+    off, on = mixed.whole
+    first, second = mixed.words[0], mixed.words[-1]
+    if off is not None and on is not None:
+        return f"{numbers.asked(mixed.asked)} ? {mixed.words[on]} : {mixed.words[off]}"
+    taken = [byte for byte in mixed.off if byte != OPEN]
+    run = tuple(range(taken[0], taken[0] + len(taken))) == mixed.off[: len(taken)]
+    if not mixed.asked and len(mixed.words) == 1 and run and len(taken) < WORD_BYTES:
+        return f"{first} >> {8 * taken[0]}"
+    selectors = [
+        sum((place if byte == OPEN else byte) << 4 * place for place, byte in enumerate(way))
+        for way in (mixed.off, mixed.on)
+    ]
+    said = f"{selectors[0]:#06x}u"
+    if mixed.asked:
+        said = numbers.shared(f"{numbers.asked(mixed.asked)} ? {selectors[1]:#06x}u : {said}")
+    return f"{permute}({first}, {second}, {said})"

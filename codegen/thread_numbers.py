@@ -30,8 +30,11 @@ class Numbers:
     def asked(self, mask: int) -> str:
         """Return the name of a bool: the parity of the thread's bits under a mask."""
         bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-        part = f"({' ^ '.join(f't >> {bit}' for bit in bits)}) & 1u"
-        return self.parts.setdefault(part, f"of_t{len(self.parts)}")
+        return self.shared(f"({' ^ '.join(f't >> {bit}' for bit in bits)}) & 1u")
+
+    def shared(self, expression: str) -> str:
+        """Return the name of an expression that is computed once, before all statements."""
+        return self.parts.setdefault(expression, f"of_t{len(self.parts)}")
 
     def text(self, values: IntArray, live: npt.NDArray[np.bool_] | None = None) -> str:
         """Return an expression in t; at threads that are not live it may be anything."""
@@ -41,7 +44,7 @@ class Numbers:
             if not any(columns):
                 return f"{first}u"
             parts = [f"(0u - (t >> {bit} & 1u) & {column}u)" for bit, column in enumerate(columns) if column]
-            name = self.parts.setdefault(" ^ ".join(parts), f"of_t{len(self.parts)}")
+            name = self.shared(" ^ ".join(parts))
             return f"({name} ^ {first}u)" if first else name
         name = f"la_numbers{len(self.tables)}"
         listed = ", ".join(str(int(value)) for value in values)

@@ -44,6 +44,7 @@ from layoutalg.proofs.conversion_steps import (
     ran,
 )  # fmt: skip
 from layoutalg.proofs.exchange import Choose, Exchange, Move
+from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 
@@ -354,16 +355,16 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
         element_bits: Bits of an element.
         costs: Cycles of instructions.
     """
-    shuffles = selects = permutes = accesses = turns = barriers = 0
-    waits = 0.0
-    registers, packed, wide = source.registers, max(1, WORD_BITS // element_bits), max(1, element_bits // WORD_BITS)
-    issued = 0.0
+    work = _Counting(source, element_bits)
+    accesses = turns = barriers = 0
+    waits = issued = 0.0
     for step in steps:
-        words = -(-registers // packed)
-        if isinstance(step, Take):
-            permutes += step.permutes * wide
-            registers, packed = len(step.registers), step.repacked
-        elif isinstance(step, Through):
+        before = work.shuffles
+        try:
+            work.step(step)
+        except IndexError:
+            raise WRONG.malformed("steps", "must name registers and words that there are", str(step)) from None
+        if isinstance(step, Through):
             stores, loads = len(step.store.starts), len(step.load.starts)
             accesses += stores + loads
             turns += sum(_turns(access, source, element_bits) for access in (step.store, step.load))
@@ -372,23 +373,78 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
             waits += step.barriers * one + step.passes * costs.shared_latency
             writing = np.count_nonzero(step.store.active(source.lanes * source.warps)) // source.lanes
             issued += costs.access * (stores * writing + loads * source.warps)
-            registers, packed = loads * step.load.elements, max(1, WORD_BITS // element_bits)
-        elif isinstance(step, ShufflePlan):
-            shuffles += step.cost.shuffles * wide
-            selects += step.cost.selects * wide
-            waits += costs.shuffle_latency
-        elif isinstance(step, Read):
-            shuffles += step.shuffles(source.lanes) * wide
-            waits += costs.shuffle_latency * bool(step.shuffles(source.lanes))
-            registers = len(step.taken) * packed
-        elif isinstance(step, Choose | Exchange | Move):
-            cost = step.cost(words)
-            shuffles += cost.shuffles * wide
-            selects += cost.selects * wide
-            waits += costs.shuffle_latency * bool(cost.shuffles)
+        waits += costs.shuffle_latency * (work.shuffles > before)
+    shuffles, selects, permutes = work.done()
     each = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
     cycles = each * source.warps + issued + turns * costs.turn + waits
     return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))
+
+
+class _Counting(Lowering[int]):
+    """Counts the instructions of registers. Of elements of whole words, which are never permuted, by step alone."""
+
+    def __init__(self, source: Held, element_bits: int) -> None:
+        super().__init__(element_bits, source.lanes)
+        self.shuffles = self.selects = self.permutes = self.number = 0
+        self.count = -(-source.registers // self.natural)
+        self.held = self.begun([self.new() for _ in range(self.count)], source.registers) if self.natural > 1 else None
+
+    def new(self) -> int:
+        """A word that exists."""
+        self.number += 1
+        return self.number
+
+    def made(self, mixed: Mixed[int]) -> int:
+        """Count a select or a permutation."""
+        if mixed.instruction == "select":
+            self.selects += 1
+        else:
+            self.permutes += 1
+        return self.new()
+
+    def shuffled(self, *_: object) -> int:
+        """Count a shuffle."""
+        self.shuffles += 1
+        return self.new()
+
+    def stored(self, *_: object) -> None:
+        """Count nothing: accesses are counted by step."""
+
+    def loaded(self, access: SharedAccess, *_: object) -> list[int]:
+        """Name the words of an instruction."""
+        return [self.new() for _ in range(-(-access.elements * self.bits // WORD_BITS))]
+
+    def step(self, step: Step) -> None:
+        """Count a step."""
+        if isinstance(step, ShufflePlan):
+            self.shuffles += step.cost.shuffles * self.planes
+            self.selects += step.cost.selects * self.planes
+            if self.held is not None:
+                for word in self.words(self.held):
+                    self.mixer.word(word)
+                self.held = self.of_words([self.new() for _ in range(step.registers)], self.held.packed)
+        elif self.held is not None:
+            if isinstance(step, Take):
+                self.held = self.taken(step, self.held)
+            else:
+                self.held = self.through(step, self.held) if isinstance(step, Through) else self.moved(step, self.held)
+        elif isinstance(step, Read):
+            self.shuffles += step.shuffles(self.lanes) * self.planes
+            self.count = len(step.taken)
+        elif isinstance(step, Choose | Exchange | Move):
+            cost = step.cost(self.count)
+            self.shuffles += cost.shuffles * self.planes
+            self.selects += cost.selects * self.planes
+        elif isinstance(step, Take):
+            self.count = len(step.registers)
+        elif isinstance(step, Through):
+            self.count = len(step.load.starts) * step.load.elements
+
+    def done(self) -> tuple[int, int, int]:
+        """Shuffles, selects and permutations of all steps."""
+        if self.held is not None:
+            self.ended(self.held)
+        return self.shuffles, self.selects, self.permutes
 
 
 def _turns(access: SharedAccess, source: Held, element_bits: int) -> int:

@@ -121,7 +121,8 @@ def run_text(lines, held: dict, threads: int) -> dict:
     def take(low, high, selector):
         joined = [low >> np.uint32(8 * i) & np.uint32(255) for i in range(4)]
         joined += [high >> np.uint32(8 * i) & np.uint32(255) for i in range(4)]
-        return sum(joined[selector >> 4 * i & 7] << np.uint32(8 * i) for i in range(4)).astype(np.uint32)
+        selector = np.broadcast_to(selector, low.shape)
+        return sum(np.choose(selector >> 4 * i & 7, joined) << np.uint32(8 * i) for i in range(4)).astype(np.uint32)
 
     known = {
         "la_shuffle": shuffle, "la_shuffle_xor": lambda word, mask: shuffle(word, lane % 32 ^ mask), "la_bytes": take,
