@@ -71,25 +71,24 @@ class Written:
 def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix: str = "x") -> Written:
     """Return the statements of a plan.
 
-        Args:
-            plan: The plan, of warps of 32 lanes.
-            words: Names of the words before.
-            numbers: Collects what depends on the thread; its declarations go before the statements.
-            prefix: Begins the names of new words.
+    Args:
+        plan: The plan, of warps of 32 lanes.
+        words: Names of the words before.
+        numbers: Collects what depends on the thread; its declarations go before the statements.
+        prefix: Begins the names of new words.
 
-        Raises: MalformedError: LA883.
+    Raises: MalformedError: LA883.
 
-        Example:
-            >>> from layoutalg.proofs.conversion_steps import Read
-    from layoutalg.proofs.exchange import Exchange, ExchangePlan, Move, Repack
-    from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Mixed, Mixer, plain, stepped
-            >>> plain = Repack((1,), 0, 1)
-            >>> plan = ExchangePlan(2, 32, 1, plain, (Exchange(1, 1, 1, 1),), plain)
-            >>> for line in exchanged(plan, ("a", "b"), numbers := Numbers()).lines:
-            ...     print(line)
-            const la_u32 x0 = la_shuffle_xor(of_t0 ? a : b, 1u);
-            const la_u32 x1 = of_t0 ? x0 : a;
-            const la_u32 x2 = of_t0 ? b : x0;
+    Example:
+        >>> from layoutalg.proofs.exchange import Exchange
+        >>> plain = Repack((1,), 0, 1)
+        >>> plan = ExchangePlan(2, 32, 1, plain, (Exchange(1, 1, 1, 1),), plain)
+        >>> for line in exchanged(plan, ("a", "b"), numbers := Numbers()).lines:
+        ...     print(line)
+        const la_u32 x0 = of_t0 ? a : b;
+        const la_u32 x1 = la_shuffle_xor(x0, 1u);
+        const la_u32 x2 = of_t0 ? x1 : a;
+        const la_u32 x3 = of_t0 ? b : x1;
     """
     if plan.lanes != LANES or len(words) != plan.words:
         raise CHECK.malformed("plan", f"must have {LANES} lanes and a name per word", str(plan))

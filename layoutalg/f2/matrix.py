@@ -28,6 +28,8 @@ from layoutalg.ground import clock, limits, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 TABLE_OUTPUT_BITS = 63
+SMALL = 64
+"""Columns up to which the last answers are kept: finders ask of one problem the same more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,17 @@ def eliminate(columns: Sequence[int]) -> Elimination:
         >>> eliminate((0b11, 0b01, 0b10))
         Elimination(pivots=((1, 2), (2, 3)), null=(7,), column_count=3)
     """
+    return _small(tuple(columns)) if len(columns) <= SMALL else _eliminated(columns)
+
+
+def _eliminated(columns: Sequence[int]) -> Elimination:
     work, null, count = forward(columns)
     mask = (1 << count) - 1
     pivots = tuple((row >> count, row & mask) for row in _backward(work))
     return Elimination(pivots, tuple(null), count)
+
+
+_small = lru_cache(maxsize=4096)(_eliminated)
 
 
 def rank(columns: Iterable[int]) -> int:
@@ -143,7 +152,25 @@ def image_basis(columns: Sequence[int]) -> tuple[int, ...]:
         >>> image_basis((0b110, 0b011, 0b101))
         (3, 5)
     """
-    return tuple(vector for vector, _ in eliminate(columns).pivots)
+    return _small_basis(tuple(columns)) if len(columns) <= SMALL else _basis(columns)
+
+
+def _basis(columns: Sequence[int]) -> tuple[int, ...]:
+    work: dict[int, int] = {}
+    for index, column in enumerate(columns):
+        if index & 63 == 63:
+            clock.check("an elimination over F2")
+        while column:
+            length = column.bit_length()
+            other = work.get(length)
+            if other is None:
+                work[length] = column
+                break
+            column ^= other
+    return tuple(_backward(work))
+
+
+_small_basis = lru_cache(maxsize=4096)(_basis)
 
 
 def remainder(reduced: Sequence[int], value: int) -> int:
