@@ -2,14 +2,14 @@
 
 Run on a machine with an sm_90a GPU, torch and Triton, from the root of the repository (about a minute):
 
-    python3 benchmarks/device_conversions.py --out DIRECTORY [--processes 16]
+    python3 benchmarks/device_conversions.py --out DIRECTORY [--processes 16] [--set fitted]
 
 First all kernels are compiled, in many processes; then one process runs them one after the other. Each plan's kernel
 converts random data once, and every word is compared with the definition of the layouts. Then it is timed: a loop whose
 turns convert there and back three times, by the clock around it, minus one whose turns do it once, so that nothing of
 the loop itself remains. Words are changed before every conversion by one instruction each, whose cycles are measured in
 the same way and taken off, as many for all kernels of a pair. This for every alternative that the planner thinks of,
-and for Triton. Writes ``conversions_dev.json``.
+and for Triton, of the set ``kernels``. Writes ``conversions_dev.json``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import datetime
 import json
 import math
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -34,13 +33,14 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-import layoutalg as la  # noqa: E402
+from device_conversion_pairs import SETS, cases, linear  # noqa: E402
+
 from layoutalg.codegen import launch  # noqa: E402
 from layoutalg.codegen.compile import to_cubin  # noqa: E402
 from layoutalg.codegen.conversion import conversion_kernel, conversion_loop  # noqa: E402
 from layoutalg.codegen.kernel import KernelSource  # noqa: E402
-from layoutalg.f2 import LinearLayout, matrix  # noqa: E402
 from layoutalg.proofs.conversion import ConversionPlan  # noqa: E402
+from layoutalg.proofs.conversion_steps import Through  # noqa: E402
 from layoutalg.synth import conversion  # noqa: E402
 
 FEW, MANY, RUNS = 32, 288, 5
@@ -48,102 +48,6 @@ PAIRS = (1, 3)
 """Conversions there and back in a turn of the two loops."""
 FAULT = 3
 TARGET = "sm_90a"
-DENSE = (1, 3, 4, 6, 9, 10, 12, 14, 15, 17, 18, 21, 22, 24, 30, 32, 33, 39, 42, 43, 47, 0, 2, 5)
-"""Seeds of dense pairs; Triton 3.6 does not compile the last three."""
-
-
-def blocked(each: tuple[int, int], lanes: tuple[int, int], warps: tuple[int, int], order: str) -> str:
-    """The text of a blocked layout."""
-    told = [f"[{a},{b}]" for a, b in (each, lanes, warps)]
-    return f"#ttg.blocked<{{sizePerThread={told[0]},threadsPerWarp={told[1]},warpsPerCTA={told[2]},order=[{order}]}}>"
-
-
-def named_pairs() -> list[tuple[str, int, tuple[int, int], str, str]]:
-    """Pairs of layouts that kernels convert between: name, bits, tile, and the two layouts."""
-    found = []
-    for bits in (8, 16, 32):
-        v = 128 // bits
-        for shape in ((64, 64), (128, 64), (128, 128)):
-            rows = blocked((1, v), (32 * v // 64 if v < 64 else 32, 64 // v), (4, 1), "1,0")
-            columns = blocked((v, 1), (64 // v, 32 * v // 64), (1, 4), "0,1")
-            found.append((f"transposed {shape[0]}x{shape[1]}", bits, shape, rows, columns))
-        found.append(
-            ("tiles", bits, (64, 64), blocked((4, 4), (4, 8), (4, 1), "1,0"), blocked((1, 4), (8, 4), (2, 2), "1,0"))
-        )
-        found.append(("lanes of a warp", bits, (64, 64), blocked((1, 4), (8, 4), (4, 1), "1,0"),
-                      blocked((1, 4), (4, 8), (4, 1), "1,0")))  # fmt: skip
-    mma = "#ttg.nvidia_mma<{versionMajor=2,versionMinor=0,warpsPerCTA=[2,2],instrShape=[16,8]}>"
-    rows16, rows32 = blocked((1, 8), (4, 8), (4, 1), "1,0"), blocked((1, 4), (2, 16), (4, 1), "1,0")
-    for shape in ((64, 64), (128, 64), (128, 128)):
-        found.append((f"mma v2 {shape[0]}x{shape[1]}", 16, shape, rows16, mma))
-        found.append((f"mma v2 {shape[0]}x{shape[1]}", 32, shape, rows32, mma))
-    for n in (64, 128):
-        wgmma = f"#ttg.nvidia_mma<{{versionMajor=3,versionMinor=0,warpsPerCTA=[4,1],instrShape=[16,{n},16]}}>"
-        for shape in ((64, n), (128, n)):
-            found.append((f"wgmma accumulator {shape[0]}x{n}", 16, shape, rows16, wgmma))
-            found.append((f"wgmma accumulator {shape[0]}x{n}", 32, shape, rows32, wgmma))
-        operand = f"#ttg.dot_op<{{opIdx=0,parent={wgmma},kWidth=4}}>"
-        found.append((f"accumulator to operand {n}", 8, (64, n), wgmma, operand))
-        found.append((f"mma v2 to wgmma {n}", 16, (64, n), mma, wgmma))
-    for bits in (8, 16, 32):
-        rows = blocked((1, 128 // bits), (256 // bits, bits // 8 * 2 if bits < 32 else 8), (4, 1), "1,0")
-        rows = {8: blocked((1, 16), (8, 4), (4, 1), "1,0"), 16: rows16, 32: rows32}[bits]
-        for index in (0, 1):
-            operand = f"#ttg.dot_op<{{opIdx={index},parent={mma},kWidth={32 // bits}}}>"
-            found.append((f"dot operand {index}", bits, (64, 64), rows, operand))
-    return found
-
-
-def packed(layout: LinearLayout) -> tuple[list[list[int]], int]:
-    """The element of every register, lane and warp bit, the last axis fastest; and the number of elements."""
-    shifts, low = [], 0
-    for _, bits in reversed(layout.out_axes):
-        shifts.append(low)
-        low += bits
-    shifts.reverse()
-    columns, first = {}, 0
-    for name, bits in layout.in_axes:
-        columns[name] = [_place(layout, column, shifts) for column in layout.columns[first : first + bits]]
-        first += bits
-    return [columns[name] for name in ("register", "lane", "warp")], 1 << low
-
-
-def _place(layout: LinearLayout, column: int, shifts: list[int]) -> int:
-    found = 0
-    for (_, bits), shift in zip(layout.out_axes, shifts, strict=True):
-        found |= (column & (1 << bits) - 1) << shift
-        column >>= bits
-    return found
-
-
-def cases() -> list[dict[str, Any]]:
-    """All pairs as numbers."""
-    found = []
-    for name, bits, shape, source, destination in named_pairs():
-        (first, size), (second, _) = (packed(la.parse(text, shape=shape)) for text in (source, destination))
-        found.append({"name": name, "bits": bits, "size": size, "source": first, "destination": second})
-    for number in DENSE:
-        rng = random.Random(number)
-        bits = (8, 16, 32)[number % 3]
-        registers, warps = rng.randint(3, 5) + (bits == 8), rng.randint(1, 3)
-        total = registers + 5 + warps
-        while matrix.rank(columns := [rng.randrange(1, 1 << total) for _ in range(total)]) < total:
-            pass
-        ends = [[each[:registers], each[registers : registers + 5], each[registers + 5 :]]
-                for each in ([1 << bit for bit in range(total)], columns)]  # fmt: skip
-        found.append({"name": f"dense {number}", "bits": bits, "size": 1 << total, "source": ends[0],
-                      "destination": ends[1]})  # fmt: skip
-    for number, case in enumerate(found):
-        case["case"], case["warps"] = number, 1 << len(case["source"][2])
-    return found
-
-
-def linear(bases: list[list[int]], size: int) -> LinearLayout:
-    """The layout of these columns."""
-    axes = dict(
-        zip(("register", "lane", "warp"), ([(column,) for column in columns] for columns in bases), strict=True)
-    )
-    return LinearLayout.from_bases(axes, {"element": size})
 
 
 def plans(case: dict[str, Any]) -> dict[str, tuple[ConversionPlan, ConversionPlan]]:
@@ -162,15 +66,25 @@ def plans(case: dict[str, Any]) -> dict[str, tuple[ConversionPlan, ConversionPla
     return found
 
 
-def build(number: int, processes: int, folder: Path) -> None:
+def said(plan: ConversionPlan) -> dict[str, Any]:
+    """What a plan costs, and the instructions of shared memory that it uses."""
+    through = [step for step in plan.steps if isinstance(step, Through)]
+    accesses = [
+        [each.instruction, len(each.starts), each.turns] for step in through for each in (step.store, step.load)
+    ]
+    return plan.cost.to_json() | {"shared": accesses, "barrier": [step.barrier for step in through]}
+
+
+def build(number: int, processes: int, folder: Path, chosen: str) -> None:
     """Compile the kernels of some cases."""
-    for case in cases()[number::processes]:
+    for case in cases(chosen)[number::processes]:
         row: dict[str, Any] = {"case": case["case"], "kernels": {}}
         try:
             made = plans(case)
             there, back = made["plan"]
             row |= {"mechanism": there.mechanism, "back": back.mechanism, "plan": str(there).splitlines()[0]}
             row["modelled"] = {key: (pair[0].cost.cycles + pair[1].cost.cycles) / 2 for key, pair in made.items()}
+            row["costs"] = {key: [said(each) for each in pair] for key, pair in made.items() if key != "plan"}
             kernels: dict[str, KernelSource] = {"once": conversion_kernel(there)}
             for pairs in PAIRS:
                 kernels |= {f"{key} x{pairs}": conversion_loop(*pair, pairs=pairs) for key, pair in made.items()}
@@ -183,6 +97,8 @@ def build(number: int, processes: int, folder: Path) -> None:
         except Exception as error:
             row["error"] = f"{type(error).__name__}: {error}"[:600]
         (folder / f"{case['case']}.json").write_text(json.dumps(row | {"triton_error": "did not compile"}))
+        if chosen != "kernels":
+            continue
         try:
             import device_conversions_triton
 
@@ -305,10 +221,10 @@ def _theirs(runner: Runner, module: Any, case: dict[str, Any], pairs: int, given
     return lambda turns: module.launch(case, pairs, given, target, runner.cycles, turns)
 
 
-def time_all(folder: Path, first: int, without: list[int]) -> None:
+def time_all(folder: Path, first: int, without: list[int], chosen: str) -> None:
     """Time the cases from one on, a line for each; a fault ends the process."""
     runner = Runner(folder)
-    for case in cases()[first:]:
+    for case in cases(chosen)[first:]:
         there = folder / f"{case['case']}.json"
         row = json.loads(there.read_text()) if there.exists() else {"case": case["case"], "error": "not compiled"}
         row |= {"name": case["name"], "bits": case["bits"], "size": case["size"], "warps": case["warps"]}
@@ -329,7 +245,7 @@ def timed(given: argparse.Namespace, command: list[str], folder: Path, begun: fl
     """The rows of all cases; one that faults runs again without Triton, in a process of its own as those behind it."""
     rows: dict[int, dict[str, Any]] = {}
     without: list[int] = []
-    first, total = 0, len(cases())
+    first, total = 0, len(cases(given.set))
     while first < total:
         more = ["--folder", str(folder), "--first", str(first), "--without", ",".join(map(str, without))]
         try:
@@ -354,7 +270,7 @@ def timed(given: argparse.Namespace, command: list[str], folder: Path, begun: fl
     return [rows[case] for case in sorted(rows)]
 
 
-def summarised(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def summarised(rows: list[dict[str, Any]], chosen: str) -> dict[str, Any]:
     """Ratios to Triton, and how often the cost model puts the cheapest first."""
     both = [row for row in rows if row.get("cycles", {}).keys() >= {"plan", "triton"} and row["cycles"]["triton"] > 2]
     ratios = {
@@ -368,7 +284,7 @@ def summarised(rows: list[dict[str, Any]]) -> dict[str, Any]:
             least = min(measured, key=lambda key, of=row: of["modelled"][key])
             right += measured[least] <= 1.05 * min(measured.values())
     return {
-        "pairs": len(rows), "equal": sum(row.get("equal", False) for row in rows),
+        "set": chosen, "pairs": len(rows), "equal": sum(row.get("equal", False) for row in rows),
         "triton_equal": sum(row.get("triton_equal", False) for row in rows), "compared": len(both),
         "geometric_mean": round(math.exp(statistics.fmean(map(math.log, ratios.values()))), 4) if ratios else None,
         "max": max(ratios.values(), default=None), "worst": max(ratios, key=lambda key: ratios[key], default=None),
@@ -385,16 +301,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=55)
+    parser.add_argument("--set", choices=SETS, default="kernels")
     parser.add_argument("--build", type=int)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--first", type=int)
     parser.add_argument("--without", default="")
     given = parser.parse_args()
     if given.build is not None:
-        build(given.build, given.processes, given.folder)
+        build(given.build, given.processes, given.folder, given.set)
         return
     if given.first is not None:
-        time_all(given.folder, given.first, [int(case) for case in given.without.split(",") if case])
+        time_all(given.folder, given.first, [int(case) for case in given.without.split(",") if case], given.set)
         return
     begun = time.monotonic()
     given.out.mkdir(parents=True, exist_ok=True)
@@ -402,6 +319,7 @@ def main() -> None:
         folder = Path(name)
         os.environ["TRITON_CACHE_DIR"] = str(folder / "triton")
         command = [sys.executable, __file__, "--out", str(given.out), "--processes", str(given.processes)]
+        command += ["--set", given.set]
         running = [
             subprocess.Popen(
                 [*command, "--folder", name, "--build", str(number)], stderr=(folder / f"{number}.err").open("w")
@@ -426,7 +344,8 @@ def main() -> None:
         version = None
     summary = {
         "date": datetime.date.today().isoformat(), "device": str(launch.device()), "triton": version,
-        "seconds": [round(compiled, 1), round(time.monotonic() - begun, 1)], "notes": notes[:3], **summarised(rows),
+        "seconds": [round(compiled, 1), round(time.monotonic() - begun, 1)], "notes": notes[:3],
+        **summarised(rows, given.set),
     }  # fmt: skip
     (given.out / "conversions_dev.json").write_text(json.dumps({"summary": summary, "rows": rows}))
     print(json.dumps(summary, indent=1))
