@@ -75,12 +75,6 @@ def plain_jobs() -> list[Job]:
             {"tile": (64, 128), "threads": 512}, {"tile": (128, 128), "threads": 512},
             {"tile": (128, 128), "threads": 1024}, {"tile": (32, 32), "threads": 128},
         ],
-        ("f16", ODD): [
-            {"tile": (64, 64), "threads": 256, "group": group} for group in (1, 4, 16)
-        ] + [
-            {"tile": (128, 64), "threads": 256}, {"tile": (64, 128), "threads": 256},
-            {"tile": (128, 128), "threads": 512},
-        ],
         ("u8", EVEN): [{"tile": (128, 128), "threads": 256}, {"tile": (128, 128), "threads": 128}],
         ("f64", EVEN): [{"tile": (64, 32), "threads": 256}, {"tile": (32, 32), "threads": 128}],
     }  # fmt: skip
@@ -131,14 +125,14 @@ def engine_jobs() -> list[Job]:
 def window_jobs() -> list[Job]:
     """Transposes of rows that begin anywhere, written by whole sectors."""
     jobs: list[Job] = []
-    for dtype, sizes in (
-        ("f32", ((256, 256), (128, 256), (512, 512), (256, 512), (512, 1024))),
-        ("f16", ((256, 256), (512, 512), (256, 512), (512, 1024))),
-        ("u8", ((256, 256), (512, 512))),
-    ):
-        for rows, threads in sizes:
-            for group in (1, 4, 64):
-                jobs.append(("windows", ODD, dtype, {"rows": rows, "threads": threads, "group": group}))
+    sizes = {"f32": ((64, 16), (128, 16), (128, 8)), "f16": ((128, 16), (128, 8), (256, 16)),
+             "u8": ((256, 16), (256, 8), (128, 16), (512, 16))}  # fmt: skip
+    for shape in (ODD, (8191, 8192), (8192, 8193)):
+        for dtype, many in sizes.items():
+            for rows, vectors in many:
+                for threads, group in ((512, 1), (512, 64), (1024, 64)):
+                    options = {"rows": rows, "vectors": vectors, "threads": threads, "group": group}
+                    jobs.append(("windows", shape, dtype, options))
     return jobs
 
 

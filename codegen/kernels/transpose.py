@@ -5,9 +5,6 @@ Main definitions: ``transpose_kernel``.
 Main statements: a block takes one tile. Its threads read vectors along the rows, transpose small blocks in registers,
 store them to shared memory as vectors along the rows of the result, and load what they write to memory. The shared
 layout is the one that ``synth.swizzle`` finds for this pair of accesses, with its turns.
-
-Implementation notes: where rows start at any element of 1 or 2 bytes, a thread reads the two words around its own and
-joins them, and writes words that its own and its neighbour's elements make up, so that memory sees words.
 """
 
 from __future__ import annotations
@@ -32,7 +29,6 @@ from layoutalg.codegen.kernels.answer import (
 )
 from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words
-from layoutalg.codegen.kernels.words import words_text
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.ground.errors import RepresentabilityError
@@ -88,9 +84,9 @@ def transpose_kernel(
         threads: Threads of a block.
         vector_bytes: Most bytes that a lane reads or writes at once: 4, 8 or 16.
         group: Tiles below each other that neighbouring blocks take, before they go to the right.
-        way: ``"vectors"``: as above; ``"windows"``: by whole sectors (``transpose_windows_kernel``, which chooses tile,
-            threads and group itself). Windows where rows of either side are no multiples of 16 bytes, elements have at
-            most 4 and no tile is given, when left out.
+        way: ``"vectors"``: as above, where rows of both sides begin at words; ``"windows"``: by whole sectors
+            (``transpose_windows_kernel``, which chooses tile, threads and group itself). Windows where rows of either
+            side are no multiples of 16 bytes, elements have at most 4 and no tile is given, when left out.
         name: Kernel symbol.
 
     Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
@@ -110,6 +106,9 @@ def transpose_kernel(
     ragged = rows * size % 16 != 0 or cols * size % 16 != 0
     if way == "windows" or (way is None and ragged and size <= 4 and tile is None):
         return transpose_windows_kernel(shape, dtype, target, name=name)
+    if rows * size % 4 or cols * size % 4:
+        what = "way" if way else "tile"
+        raise CHECK.malformed(what, 'must be left out, or way="windows", where rows begin inside a word', (rows, cols))
     most = min(power(vector_bytes, "vector_bytes", 4, 16), 8 if size == 1 else 16)
     group = CHECK.integer(group, "group", 1, 1 << 16)
     into, out = (max(gcd(extent * size, most), 4, size) for extent in (cols, rows))
@@ -190,16 +189,12 @@ def _text(
 ) -> str:  # fmt: skip
     rows, cols = extents
     numbers = Numbers()
-    shifted = cols * size % 4 != 0, rows * size % 4 != 0
     reader, writer = (_coordinates(layout, shape) for layout in (shape.reader, shape.writer))
     in_row, in_col = (numbers.text(reader[:, 0, axis]) for axis in range(2))
     out_row, out_col = (numbers.text(writer[:, 0, axis]) for axis in range(2))
     names = (f"w{number}" for number in itertools.count())
     loads, stores, writes = list[str](), list[str](), list[str]()
-    if shifted[0]:
-        loads.append(f"    const la_u64 at = ((la_u64)row * {cols}u + col) * {size}u;")
-    else:
-        loads.append(f"    const unsigned char* at = from + ((la_u64)row * {cols}u + col) * {size}u;")
+    loads.append(f"    const unsigned char* at = from + ((la_u64)row * {cols}u + col) * {size}u;")
     store_at, load_at = _offsets(plan, 0, size), _offsets(plan, 1, size)
     block = shape.take * shape.give
     packed = max(1, 4 // size)
@@ -209,12 +204,7 @@ def _text(
         for line in range(shape.give):
             row, col = (int(value) for value in reader[0, step * block + line])
             held.append(fields(widths[0] // 4, f"a{step}_{line}"))
-            loads += _load(f"a{step}_{line}", row, col, extents, size, widths[0], shifted[0])
-            if shifted[0]:
-                place = _wide("at", (row * cols + col) * size)
-                stores.append(
-                    f"    const la_u32 a{step}_{line} = la_word_of(a{step}_{line}l, a{step}_{line}h, {place});"
-                )
+            loads += _load(f"a{step}_{line}", row, col, extents, size, widths[0])
         lines, columns = turned_words(held, size, names)
         stores += [f"    {line}" for line in lines]
         wide = max(1, size // 4)
@@ -234,22 +224,13 @@ def _text(
         parts = iter(fields(len(run) * size // 4, f"b{number}"))
         for register in run[::packed]:
             word_of[_word(register, shape, packed)] = [next(parts) for _ in range(max(1, size // 4))]
-    if shifted[1]:
-        writes.append(f"    const la_u64 to = ((la_u64)to_col * {rows}u + to_row) * {size}u;")
-        writes.append(f"    const bool whole = row0 + {shape.rows}u <= {rows}u;")
-        ends = f"to_row < {rows}u ? ({rows}u - to_row) * {size}u : 0u"
-        writes.append(f"    const la_u32 left = {ends}, end = left < 4u ? left : 4u;")
-    else:
-        writes.append(f"    unsigned char* to = into + ((la_u64)to_col * {rows}u + to_row) * {size}u;")
+    writes.append(f"    unsigned char* to = into + ((la_u64)to_col * {rows}u + to_row) * {size}u;")
     for column in range(shape.steps * shape.take):
         row, col = (int(value) for value in writer[0, column * shape.give])
         words = [word for part in range(shape.give // packed) for word in word_of[column, part]]
-        writes += _write(_joined(words), row, col, extents, size, widths[1], shifted[1], shape)
+        writes += _write(_joined(words), row, col, extents, size, widths[1])
     told = "".join(f"// {each}\n" for each in plan.served)
-    prelude = ""
-    if any(shifted):
-        prelude = words_text(size)
-    return prelude + "".join(numbers.tables) + _BODY.format(
+    return "".join(numbers.tables) + _BODY.format(
         what=what, rows=shape.rows, cols=shape.cols, take=shape.take, give=shape.give, told=told,
         threads=shape.lanes * shape.warps, name=name, signature=signature(PARAMETERS),
         origin=_origin(shape, extents, group), parts=numbers.declared(), in_row=in_row, in_col=in_col,
@@ -296,16 +277,10 @@ def _inside(row: str, more_rows: int, col: str, more_cols: int, extents: tuple[i
     return f"{_sum(row, more_rows)} < {extents[0]}u && {_sum(col, more_cols)} < {extents[1]}u"
 
 
-def _load(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int, shifted: bool) -> list[str]:
+def _load(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int) -> list[str]:
     """Statements that read a vector ``row`` rows and ``col`` columns behind the thread's first."""
     ahead = (row * extents[1] + col) * size
     inside = _inside("row", row, "col", col, extents)
-    if shifted:
-        total, place = extents[0] * extents[1] * size, _wide("at", ahead)
-        return [
-            f"    const la_u32 {value}l = {inside} ? la_word_around(from, {place}, {total}ull) : 0u;",
-            f"    const la_u32 {value}h = {inside} ? la_word_around(from, {_wide('at', ahead + 4)}, {total}ull) : 0u;",
-        ]
     kind = KINDS[width]
     zero = " = 0u" if width == 4 else " = {}"
     return [f"    {kind} {value}{zero};", f"    if ({inside}) {value} = *(const {kind}*)({_wide('at', ahead)});"]
@@ -322,19 +297,8 @@ def _joined(words: Sequence[str]) -> str:
     return f"(la_words{len(words)}{{{{{', '.join(words)}}}}})"
 
 
-def _write(
-    load: str, row: int, col: int, extents: tuple[int, int], size: int, width: int, shifted: bool, shape: TileShape
-) -> list[str]:
+def _write(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int) -> list[str]:
     """Statements that write a vector along the rows, ``row`` rows and ``col`` columns behind the thread's first."""
     ahead = (col * extents[0] + row) * size
-    if shifted:
-        run = min(shape.lanes, shape.rows // shape.give)
-        if row:
-            raise CHECK.malformed(
-                "tile", f"must have at most {shape.lanes * shape.warps * shape.give} rows", shape.rows
-            )
-        inside = f"{_sum('to_col', col)} < {extents[1]}u"
-        end = f"{inside} ? end : 0u"
-        return [f"    la_run_to(into, {_wide('to', ahead)}, {load}, {run}u, whole && {inside}, {end});"]
     inside = _inside("to_row", row, "to_col", col, extents)
-    return [f"    if ({inside}) *({KINDS[width]}*)({_wide('to', ahead)}) = {load};"]
+    return [f"    if ({inside}) *({KINDS[width]}*)({_wide('to', ahead)}) = {value};"]

@@ -25,17 +25,19 @@ def best(kind, shape, dtype):
 
 
 def test_every_kernel_was_right_and_had_no_local_memory():
-    assert len(ROWS) >= 122
+    assert len(ROWS) >= 173
     assert all(row["equal"] and row["local_bytes"] == 0 and row["conflicts"] == 0 for row in ROWS)
 
 
-def test_even_arrays_move_at_the_bandwidth_of_a_copy():
+def test_arrays_move_at_the_bandwidth_of_a_copy():
     even = (8192, 8192)
     assert best("copy", even, "f32")["of_memcpy"] >= 0.92
     for dtype in ("f16", "f32", "u8", "f64"):
         assert best("transpose", even, dtype)["of_memcpy"] >= 0.92
-    assert best("transpose", even, "f16")["to_torch"] <= 0.3
-    assert best("windows", (8191, 8193), "f32")["of_memcpy"] >= 0.92
+    for dtype in ("f16", "f32"):
+        ragged = best("windows", (8191, 8193), dtype)
+        assert ragged["of_memcpy"] >= 0.92
+        assert max(best("transpose", even, dtype)["to_torch"], ragged["to_torch"]) <= 0.3
 
 
 @pytest.mark.parametrize("kind", MAKERS)
