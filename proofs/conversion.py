@@ -269,10 +269,10 @@ class ConversionPlan(Shown):
             raise WRONG.malformed("steps", f"must end with {self.packed} elements a word", packed)
         return held
 
-    def check(self) -> ConversionPlan:
-        """Return the plan after running its steps on labels and counting its instructions and turns again.
+    def check_elements(self) -> ConversionPlan:
+        """Return the plan after running its steps on labels of the elements.
 
-        Raises: MalformedError: LA931: names the first place that does not hold what it should, or the wrong count.
+        Raises: MalformedError: LA931: names the first place that does not hold what it should.
         """
         found, wanted = self.run(self.source.elements()), self.destination.elements()
         if found.shape != wanted.shape:
@@ -282,6 +282,14 @@ class ConversionPlan(Shown):
             place = f"register {register} of lane {lane} of warp {warp}"
             rule = f"must bring {place} the element {int(wanted[warp, lane, register])}"
             raise WRONG.malformed("steps", rule, int(found[warp, lane, register]))
+        return self
+
+    def check(self) -> ConversionPlan:
+        """Return the plan after running its steps on labels and counting its instructions and turns again.
+
+        Raises: MalformedError: LA931: names the first place that does not hold what it should, or the wrong count.
+        """
+        self.check_elements()
         for step in self.steps:
             for access in (step.store, step.load) if isinstance(step, Through) else ():
                 turns = access.counted(self.target, self.lanes)
@@ -371,7 +379,8 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
             barriers += step.barriers
             one = costs.block_barrier if step.barrier == "block" else costs.warp_barrier
             waits += step.barriers * one + step.passes * costs.shared_latency
-            writing = np.count_nonzero(step.store.active(source.lanes * source.warps)) // source.lanes
+            active = step.store.active(source.lanes * source.warps).reshape(source.warps, source.lanes)
+            writing = int(np.count_nonzero(active.any(axis=1)))
             issued += costs.access * (stores * writing + loads * source.warps)
         waits += costs.shuffle_latency * (work.shuffles > before)
     shuffles, selects, permutes = work.done()

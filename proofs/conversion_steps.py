@@ -174,6 +174,14 @@ class SharedAccess:
         """Return the byte address of every instruction and thread: int64[instruction, thread]."""
         return np.asarray(matrix.table(self.threads)[None, :] ^ np.array(self.starts, dtype=np.int64)[:, None])
 
+    def aligned(self, element_bits: int, lanes: int) -> bool:
+        """Return whether the addresses that instructions take are multiples of what they move at each of them."""
+        rows, matrices = self.addresses(), self.matrices
+        if matrices:
+            given = rows.reshape(len(self.starts), -1, lanes)[:, :, : ROWS * matrices]
+            return not bool((given % ROW_BYTES).any())
+        return not bool((rows % (self.elements * element_bits // 8)).any())
+
     def elements_at(self, element_bits: int, lanes: int) -> IntArray:
         """Return the byte address of every element: int64[thread, element]."""
         bytes_each, rows = element_bits // 8, self.addresses()
@@ -278,21 +286,34 @@ def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[Int
         raise WRONG.malformed("steps", f"must move whole words: {registers} elements, {packed} a word", str(step))
     words = held.reshape(warps, lanes, registers // packed, packed)
     if isinstance(step, ShufflePlan):
-        moved = words.reshape(-1, packed)[step.source().reshape(-1)].reshape(words.shape)
+        source = step.source()
+        if source.shape != words.shape[:3] or (source // (lanes * words.shape[2]) != _warps(words)).any():
+            raise WRONG.malformed("steps", f"must move the words of {warps} warps, each inside its own", source.shape)
+        moved = words.reshape(-1, packed)[source.reshape(-1)].reshape(words.shape)
     else:
         flat = words.reshape(warps * lanes, -1, packed)
         thread = np.arange(warps * lanes, dtype=np.int64)[:, None]
         if isinstance(step, Read):
             word = np.array(step.taken, dtype=np.int64)[None, :]
+            if len(step.threads) != (warps * lanes).bit_length() - 1:
+                raise WRONG.malformed("steps", f"must have a column for each bit of {warps * lanes} threads", str(step))
             lane = matrix.table(step.threads)[thread] ^ np.array(step.lanes, dtype=np.int64)[None, :]
             thread = thread // lanes * lanes + lane
         else:
             number = np.arange(flat.shape[1], dtype=np.int64)[None, :]
             word, thread = step.source(*np.broadcast_arrays(number, thread))
-        if word.max(initial=0) >= flat.shape[1] or thread.max(initial=0) >= warps * lanes:
-            raise WRONG.malformed("steps", "must name words and lanes that there are", str(step))
+        own = np.arange(warps * lanes, dtype=np.int64)[:, None]
+        if word.min(initial=0) < 0 or word.max(initial=0) >= flat.shape[1] or (thread // lanes != own // lanes).any():
+            raise WRONG.malformed(
+                "steps", "must name words that there are and lanes of the thread's own warp", str(step)
+            )
         moved = flat[thread, word]
     return moved.reshape(warps, lanes, -1), packed
+
+
+def _warps(words: IntArray) -> IntArray:
+    """The warp of every word: int64[warp, 1, 1]."""
+    return np.arange(words.shape[0], dtype=np.int64)[:, None, None]
 
 
 WRONG = Checker("LA931", "this plan of a conversion is wrong")
@@ -308,6 +329,9 @@ def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
     for addresses in (stored, loaded):
         if (addresses % bytes_each).any() or int(addresses.max()) + bytes_each > step.smem_bytes:
             raise WRONG.malformed("steps", f"must keep to {step.smem_bytes} bytes", int(addresses.max()))
+    for access in (step.store, step.load):
+        if not access.aligned(element_bits, lanes):
+            raise WRONG.malformed("steps", f"must give {access.instruction} aligned addresses", access.threads)
     writers, readers = (access.active(threads) for access in (step.store, step.load))
     answer = np.full((threads, loaded.shape[1]), NOTHING, dtype=np.int64)
     owner = np.arange(threads, dtype=np.int64)[:, None] // lanes

@@ -214,6 +214,18 @@ def instruction_name(target: str, kind: str, bits: int) -> str:
     return f"{'ld' if kind == 'load' else 'st'}.shared.{_VECTORS[bits]}"
 
 
+def instruction_bits(instruction: str) -> int:
+    """Return the bits that each lane of a load or store by ``instruction_name`` moves.
+
+    Example:
+        >>> instruction_bits("st.shared.v4.b32"), instruction_bits("ds_read_b64")
+        (128, 64)
+    """
+    vector, _, bits = instruction.rpartition("b")
+    count = vector.rpartition(".v")[2].rstrip(".") if ".v" in vector else "1"
+    return int(bits) * int(count)
+
+
 @lru_cache(maxsize=256)
 def widths(target: str, kind: str, element_bits: int) -> tuple[int, ...]:
     """Return the bits a lane that loads or stores of a target move and whose banks are known, widest first."""

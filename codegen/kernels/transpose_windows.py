@@ -39,7 +39,7 @@ BANKS = 32
 
 _BODY = """
 // {what}:
-// a block reads {rows} rows and {cols} columns and writes {high} elements of each column, from the first whole sector on.
+// a block reads {rows} rows of {cols} columns and writes {high} elements of each, from the first whole sector on.
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     const la_u32 t = threadIdx.x;

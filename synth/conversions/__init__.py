@@ -69,7 +69,8 @@ def conversion(
     Returns:
         The plan of least stated cost with its alternatives; ``Unknown`` where no steps are known that do it.
 
-    Raises: MalformedError: LA933. AdmissibilityError: LA934, where nobody holds an element.
+    Raises: MalformedError: LA933. AdmissibilityError: LA934, where nobody holds an element. The steps are run on labels
+        of the elements before they are returned: LA931 would be a fault of the finder.
 
     Example:
         >>> from layoutalg import LinearLayout
@@ -321,4 +322,4 @@ def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> Conve
     return ConversionPlan(
         asked.source, asked.destination, asked.element_bits, asked.target, chosen.mechanism, chosen.steps, cost, why,
         tuple(each.alternative for each in made), best.least,
-    )  # fmt: skip
+    ).check_elements()  # fmt: skip

@@ -17,10 +17,9 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.proofs.conversion_steps import UNCOUNTED, SharedAccess, Step, Take, Through
 from layoutalg.proofs.served import Served
-from layoutalg.proofs.swizzling import TileAccess, instruction_name
+from layoutalg.proofs.swizzling import TileAccess, instruction_bits, instruction_name
 from layoutalg.synth.conversions.inside import Places
 from layoutalg.synth.swizzles import swizzle
-from layoutalg.targets.bank_model import bank_model
 
 WORD_BITS = 32
 ROW_BITS = 128
@@ -151,10 +150,11 @@ def _sides(one: Places, other: Places, constant: int, split: _Passes) -> tuple[_
     sides = []
     for number, places in enumerate((one, other)):
         images = [matrix.apply(split.order, column) for column in places.registers]
-        lanes = tuple(matrix.apply(split.order, column) for column in places.lanes)
+        lanes = [matrix.apply(split.order, column) for column in places.lanes]
         warps = [matrix.apply(split.order, column) for column in places.warps]
-        reduced = matrix.eliminate([image >> split.tile for image in images])
-        last = tuple(reduced.reduce(1 << bit)[1] for bit in range(max(0, len(split.order) - split.tile)))
+        # Sets of registers that change the pass alone: the accesses of every pass have the same addresses.
+        reduced = matrix.eliminate(images)
+        last = tuple(reduced.reduce(1 << bit)[1] for bit in range(split.tile, len(split.order)))
         registers: list[int] = []
         origins: list[int] = []
         for bit, image in enumerate(images):
@@ -167,15 +167,18 @@ def _sides(one: Places, other: Places, constant: int, split: _Passes) -> tuple[_
                 registers.append(vector & mask)
                 origins.append(origin)
         idle = 0
-        if number == 0:
-            reached = [*registers, *lanes]
-            for bit, warp in enumerate(warps):
-                if matrix.rank([*reached, warp]) == matrix.rank(reached):
-                    idle |= 1 << len(lanes) + bit
-                    warps[bit] = 0
+        if number == 0:  # of threads that hold the same, one stores it
+            reached = list(registers)
+            for bit, column in enumerate((*lanes, *warps)):
+                if matrix.rank([*reached, column]) > len(reached):
+                    reached.append(column)
+                    continue
+                idle |= 1 << bit
+                if bit < len(lanes):
+                    lanes[bit] = 0
                 else:
-                    reached.append(warp)
-        sides.append(_Side(tuple(images), tuple(registers), tuple(origins), last, lanes, tuple(warps), idle))
+                    warps[bit - len(lanes)] = 0
+        sides.append(_Side(tuple(images), tuple(registers), tuple(origins), last, tuple(lanes), tuple(warps), idle))
     inner = matrix.apply(split.order, constant)
     return sides[0], sides[1], inner & mask, inner >> split.tile
 
@@ -211,7 +214,8 @@ def _kinds(
             options.append((f"{name}.trans", mine))
         for kind, ordered in options:
             if name == "stmatrix":
-                yield (kind, "load"), (ordered, second)
+                if not first.idle & lanes - 1:  # every lane names a row
+                    yield (kind, "load"), (ordered, second)
             else:
                 yield ("store", kind), (first, ordered)
 
@@ -260,7 +264,7 @@ def _made(asked: _Asked, sides: tuple[_Side, _Side], kinds: tuple[str, str]) -> 
     load = _moved(asked, sides[1], offsets, matrix.apply(offsets, asked.base), served[1])
     if store is None or load is None:
         return None
-    barrier = "warp" if asked.local and not sides[0].idle else "block"
+    barrier = "warp" if asked.local and not sides[0].idle >> len(sides[0].lanes) else "block"
     smem = asked.element_bits * (1 << asked.tile) // 8
     step = Through(smem, barrier, 1 << asked.passes, store.access, load.access)
     natural = max(1, WORD_BITS // asked.element_bits)
@@ -336,10 +340,7 @@ def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served
         low, vector, base_low = held + many, inside + rest[:many], 0
         rest = rest[many:]
     else:
-        if served.instruction.startswith("ds_"):
-            elements = int(served.instruction.rpartition("_b")[2]) // asked.element_bits
-        else:
-            elements = bank_model(asked.target, served.instruction).access_bytes * 8 // asked.element_bits
+        elements = instruction_bits(served.instruction) // asked.element_bits
         low = elements.bit_length() - 1
         found = matrix.eliminate(registers)
         solved = [found.reduce(1 << bit) for bit in range(low)]
@@ -353,7 +354,7 @@ def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served
     access = SharedAccess(
         served.instruction, 1 << low, tuple(size * offset for offset in threads),
         tuple(size * offset for offset in starts.tolist()) * (1 << asked.passes), side.idle,
-        served.turns << asked.passes if served.turns >= 0 else UNCOUNTED,
+        UNCOUNTED if served.turns < 0 or side.idle & (1 << len(side.lanes)) - 1 else served.turns << asked.passes,
     )  # fmt: skip
     if access.turns == UNCOUNTED:
         access = replace(access, turns=access.counted(asked.target, 1 << len(side.lanes)))

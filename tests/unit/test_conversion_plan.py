@@ -32,6 +32,7 @@ THROUGH = Through(
     SharedAccess("st.shared.b32", 1, (4, 8, 16, 32, 64), (0,), 0, 1),
     SharedAccess("ld.shared.b32", 1, (64, 32, 16, 8, 4), (0,), 0, 1),
 )  # fmt: skip
+MISALIGNED = SharedAccess("st.shared.b32", 2, (8, 16, 32, 64, 128), (2, 6), 0, 2)
 DOUBLED = dataclasses.replace(THROUGH.store, threads=(4, 8, 16, 32, 32))
 MADE = {
     "nothing": plan(held(*LANES), held(*LANES), 32, "nothing"),
@@ -67,7 +68,10 @@ def test_counts_of_the_halves():
     ("name", "steps", "said"),
     [
         ("shuffles", (Read(LANES, (0,), (0,)),), "element 16"),
-        ("shuffles", (Read(BACKWARDS, (0,), (1,)),), "words and lanes that there are"),
+        ("shuffles", (Read(BACKWARDS, (0,), (1,)),), "words that there are"),
+        ("shuffles", (Read(BACKWARDS, (32,), (0,)),), "lanes of the thread's own warp"),
+        ("shuffles", (Read(BACKWARDS[:4], (0,), (0,)),), "column for each bit"),
+        ("halves", (Through(512, "warp", 1, MISALIGNED, MISALIGNED),), "aligned"),
         ("halves", (Take((0, 1, 2, 3), 2, 2),), "must bring"),
         ("halves", (Take((0, 2, 1, 3), 2, 1),), "elements a word"),
         ("shared", (dataclasses.replace(THROUGH, smem_bytes=64),), "keep to 64 bytes"),
