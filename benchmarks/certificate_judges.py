@@ -230,7 +230,10 @@ def _equations(candidate: dict[str, Any], f: Function, size: int | None, i: int)
         at = run(candidate["at"], [i])
         if not at or size is None or any(not 0 <= point < size for point in at):
             return []
-        rows = run(candidate["rows"], [i, *(value for point in at for value in f(point) or ())])
+        values = [f(point) for point in at]
+        if None in values:
+            return []
+        rows = run(candidate["rows"], [i, *(value for each in values if each is not None for value in each)])
     except (NoClaimError, ValueError, TypeError):
         return []
     width = candidate["unknowns"] + 1
