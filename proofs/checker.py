@@ -342,7 +342,7 @@ def none_of(statement, evidence):
     for number, ((count, at, unknowns, rows), (modulus, terms)) in enumerate(zip(candidates, sums)):
         total = np.zeros(unknowns + 1, dtype=object)
         for factor, i, row in terms:
-            got = [value(f, x) if 0 <= x < size else None for x in i < count and value(at, i) or [-1]]
+            got = [value(f, x) if 0 <= x < size else None for x in (i < count and value(at, i)) or [-1]]
             need(None not in got, "f has no value there", candidate=number, i=i)
             given = np.array(value(rows, i, *itertools.chain(*got)) or (), dtype=object)
             need(row * len(total) < len(given) and len(given) % len(total) == 0, "there is no such row", i=i, row=row)

@@ -139,6 +139,8 @@ def carried(request: Request, direction: str) -> Admission:
     answer = _of_any(request, direction, most)
     if not isinstance(answer, Refused):
         return answer
+    if _interleave(request) == "any":
+        return _of_slices(request, direction, most)
     return answer.deferred(repairs=lambda: _repairs(request, direction), certificate=lambda: _never(request, direction))
 
 
@@ -161,13 +163,17 @@ def _of_slices(request: Request, direction: str, most: int | None) -> Admission:
     said = ""
     for strides in list(dict.fromkeys([far, *fitting]))[:TRIED]:
         for problem in _problems(request, direction, strides):
+            if request.options.get("distinct") and together(problem.global_strides, problem.tile) is not None:
+                continue
             try:
                 made = synthesize_tensormap(problem, repair=False, interleave=_interleave(request))
             except InadmissibleError as error:
                 said = said or str(error.violations[0])
                 continue
             if most is None or len(made.issues) <= most:
-                return _admitted(request, made)
+                answer = _admitted(request, made)
+                if isinstance(answer, Admitted):
+                    return answer
     return Unknown(f"no tensor was found whose tile an interleaved map carries: {said}", ("pitches", "planner"))
 
 
@@ -327,15 +333,13 @@ def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
         problem = TensorMapProblem.of(
             tensor, request.extents, request.layout, arch=request.target, direction=direction, **given
         )
-    except RepresentabilityError as error:
-        said = error.diagnostic
-        for problem in _problems(request, direction, tensor.strides):
-            outcome = _planned(request, problem, most)
-            if isinstance(outcome, Admitted):
-                return outcome
+    except (RepresentabilityError, MalformedError) as error:  # no digits, or none from the tile's base
         outcomes = list(itertools.islice(_fits(request, most), MOST_FITS))
         if not any(isinstance(outcome, Fit) for outcome in outcomes):
-            return _refused(request, next(one for one in outcomes if isinstance(one, Broken)), said.witness or {})
+            misfit = next(one for one in outcomes if isinstance(one, Broken))
+            if _interleave(request) != "NONE":
+                return Unknown(f"no plain map carries it, and interleaved ones need its digits: {misfit}", ("planner",))
+            return _refused(request, misfit, error.diagnostic.witness or {})
         problem = ListedProblem.listed(
             tensor, request.extents, request.offsets, arch=request.target, direction=direction, **given
         )
@@ -358,7 +362,7 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
         if _evidence(problem) is None:
             return Unknown(f"no interleaved map was found: {broken[0]}", ("planner",))
         return refused.deferred(repairs=lambda: _of_problem(request, problem))
-    if made.smem_align_bytes > request.align_bytes:
+    if made.smem_align_bytes > request.align_bytes and not any(isinstance(one, Fit) for one in _fits(request, most)):
         text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
         return _refused(request, Broken("SMEM_ALIGN", text))
     if most is not None and len(made.issues) > most:
@@ -379,6 +383,10 @@ def _sliced(problem: TensorMapProblem) -> Iterator[Repair]:
 
 
 def _admitted(request: Request, made: TensorMapPlan) -> Admission:
+    """Admit by a plan, unless it wants a base of shared memory that is aligned further than the one there is."""
+    if made.smem_align_bytes > request.align_bytes:
+        because = f"the plan found needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
+        return Unknown(because, ("planner",))
     if made.tensor_map.interleave != "NONE":
         return _admitted_slices(request, made)
     try:

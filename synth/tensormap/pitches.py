@@ -305,14 +305,10 @@ def _of_swizzle(
 
 
 def _covered(units: _Units, lengths: list[int], system: Pitches) -> Iterator[Fit]:
-    """Yield the fits of boxes that cover every run without overlap; where there are none, of those pushed back."""
-    every = np.arange(len(units.heads))
-    found = False
-    for fit in _grown(units, every, lengths, system, _Box()):
-        found = True
-        yield fit
+    """Yield the fits of boxes that cover every run without overlap, then of those that are pushed back at its end."""
+    yield from _grown(units, np.arange(len(units.heads)), lengths, system, _Box())
     short, grain = min(lengths), units.grain
-    if found or short % grain == 0 or any((length - short) % grain for length in lengths):
+    if short % grain == 0 or any((length - short) % grain for length in lengths):
         return
     begins = np.cumsum([0, *lengths[:-1]]).tolist()
     for size in range(short, grain - 1, -grain):

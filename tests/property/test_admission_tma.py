@@ -448,3 +448,43 @@ def test_a_refusal_names_the_offset_bit_of_an_exclusive_or():
     assert named > 20
     plain = la.admissible("(64,64):(72,1)", "tma")
     assert "output_bit" not in plain.witness
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_tensor_given_is_the_tensor_planned_for(seed):
+    """Tables and layouts off their base, interleaved maps and bases of little alignment: what is admitted states them."""
+    rng = random.Random(seed)
+    tile = tuple(rng.choice([1, 2, 4, 8, 16, 32]) for _ in range(rng.choice([1, 2, 3])))
+    dtype, size = rng.choice([("f16", 2), ("f32", 4), ("u8", 1)])
+    shape = tuple(extent * rng.choice([1, 2, 3]) + rng.choice([0, 0, 5]) for extent in tile)
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.append(-(-strides[-1] * extent // (16 // size)) * (16 // size))
+    tensor = la.Tensor(shape, tuple(reversed(strides)), dtype)
+    places = np.arange(math.prod(tile))
+    kind = rng.choice(["chunks", "swizzle", "off", "columns"])
+    if kind == "chunks":
+        order = rng.sample(range(-(-len(places) * size // 16)), -(-len(places) * size // 16))
+        places = np.array([order[i * size // 16] * (16 // size) + i % (16 // size) for i in places])
+    elif kind == "swizzle":
+        places = (places * size ^ (places * size >> 7 & 7) << 4) // size
+    table = places.reshape(tile) if kind != "columns" else places.reshape(tile[::-1]).T
+    table = table + 128 // size * (kind == "off")
+    options = {"interleave": rng.choice(["NONE", "any", "16B"]), "distinct": rng.random() < 0.3}
+    align = rng.choice([128, 1024])
+    answer = la.admissible(table, "tma", dtype=dtype, tensor=tensor, align_bytes=align, **options)
+    if isinstance(answer, la.Admitted):
+        problem = answer.descriptor.problem
+        assert (problem.global_shape, problem.global_strides, problem.tile) == (shape, tensor.strides, tile)
+        assert answer.descriptor.smem_align_bytes <= align
+        assert (problem.addresses().reshape(-1) == table.reshape(-1) * size).all()
+
+
+def test_refusals_of_plain_maps_do_not_refuse_interleaved_ones():
+    text = "(4,16,8):(128,8,1)"
+    for kind in ("NONE", "any"):
+        assert isinstance(la.admissible(text, "tma", dtype="f16", interleave=kind), la.Admitted)
+    never = la.admissible("(64,64):(65,1)", "tma", interleave="any")
+    assert isinstance(never, la.Unknown)
+    once = la.admissible("(4,16,8):(0,8,1)", "tma", dtype="f16", interleave="16B", distinct=True)
+    assert not isinstance(once, la.Admitted)
