@@ -452,7 +452,7 @@ def test_a_refusal_names_the_offset_bit_of_an_exclusive_or():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_tensor_given_is_the_tensor_planned_for(seed):
-    """Tables and layouts off their base, interleaved maps and bases of little alignment: what is admitted states them."""
+    """Tables, layouts off their base, interleaved maps, bases of little alignment: what is admitted states it."""
     rng = random.Random(seed)
     tile = tuple(rng.choice([1, 2, 4, 8, 16, 32]) for _ in range(rng.choice([1, 2, 3])))
     dtype, size = rng.choice([("f16", 2), ("f32", 4), ("u8", 1)])
