@@ -361,17 +361,15 @@ def stepped(
     if isinstance(step, Rename):
         return [words[int(word)] for word in step.source(np.arange(len(words)), np.zeros(1, np.int64))[0]]
     if isinstance(step, Read):
+        sent = [None if step.mask(number, lanes) == 0 else mixer.word(words[taken])
+                for number, taken in enumerate(step.taken)]  # fmt: skip
         done: dict[tuple[W, int], Mixed[W]] = {}
-        after = []
-        for number, taken in enumerate(step.taken):
-            if step.mask(number, lanes) == 0:
-                after.append(words[taken])
-                continue
-            key = (mixer.word(words[taken]), step.lanes[number])
-            if key not in done:
-                done[key] = plain(shuffled(key[0], step, number))
-            after.append(done[key])
-        return after
+        for number in reversed(range(len(sent))):  # ptxas fills the latency of shuffles better in this order
+            word = sent[number]
+            if word is not None and (word, step.lanes[number]) not in done:
+                done[word, step.lanes[number]] = plain(shuffled(word, step, number))
+        return [words[step.taken[number]] if word is None else done[word, step.lanes[number]]
+                for number, word in enumerate(sent)]  # fmt: skip
     if isinstance(step, Move):
         return [word if step.mask(number, lanes) == 0 else plain(shuffled(mixer.word(word), step, number))
                 for number, word in enumerate(words)]  # fmt: skip

@@ -113,17 +113,18 @@ def eliminate(columns: Sequence[int]) -> Elimination:
         >>> eliminate((0b11, 0b01, 0b10))
         Elimination(pivots=((1, 2), (2, 3)), null=(7,), column_count=3)
     """
-    return _small(tuple(columns)) if len(columns) <= SMALL else _eliminated(columns)
+    return _small(tuple(columns)) if len(columns) <= SMALL else eliminate_uncached(columns)
 
 
-def _eliminated(columns: Sequence[int]) -> Elimination:
+def eliminate_uncached(columns: Sequence[int]) -> Elimination:
+    """Return what ``eliminate`` returns, which keeps the answers for few columns; entries need no hash here."""
     work, null, count = forward(columns)
     mask = (1 << count) - 1
     pivots = tuple((row >> count, row & mask) for row in _backward(work))
     return Elimination(pivots, tuple(null), count)
 
 
-_small = lru_cache(maxsize=4096)(_eliminated)
+_small = lru_cache(maxsize=4096)(eliminate_uncached)
 
 
 def rank(columns: Iterable[int]) -> int:

@@ -109,7 +109,7 @@ def _packed_cases() -> Iterator[tuple[int, int, int]]:
     return product(range(64), range(64), (0, 26, 58))
 
 
-def _eliminated(trial: Trial, eliminate: Callable[..., Elimination] = eliminate) -> None:
+def _eliminated(trial: Trial, eliminate: Callable[..., Elimination] = matrix.eliminate_uncached) -> None:
     M = columns(trial, 2, 2)
     found = eliminate(M)
     tops = [vector.bit_length() - 1 for vector, _ in found.pivots]

@@ -26,7 +26,7 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.laws.solvers import Answerer, Model
 from layoutalg.proofs.laws.term import Condition, Path, Step, every
 
-SECONDS = 5.0
+SECONDS = 30.0
 """For one question to a solver."""
 BRANCH_SECONDS = 0.25
 """For the question whether a way through a claim can be taken; one that is left open is gone as well."""
