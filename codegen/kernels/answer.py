@@ -1,22 +1,25 @@
 """A kernel that moves an array, with what a launch of it needs.
 
-Main definitions: ``ArrayKernel``; the checks that all of them share: ``checked_shape``, ``element_bytes``, ``fitting``.
+Main definitions: ``ArrayKernel``; the checks that all of them share: ``checked_shape``, ``element_bytes``, ``fitting``,
+``checked_grid``.
+
+References: CUDA C++ programming guide, technical specifications per compute capability; HIP, ``hipLaunchKernel``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.launch import place_map
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, InfeasibleError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, Repair
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import element_type
@@ -27,8 +30,10 @@ from layoutalg.targets.target_model import model_of
 
 CHECK = Checker("LA945", "no kernel is written for this")
 MOST_EXTENT = 1 << 31
+MOST_BLOCKS = (1 << 31) - 1
+MOST_WORK_ITEMS = (1 << 32) - 1
 MOST_BYTES = 1 << 46
-Place: TypeAlias = "int | npt.NDArray[Any]"
+STATUS_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,7 @@ class ArrayKernel:
         blocks: Blocks of the grid; where blocks take more than one tile, how many tiles there are.
         what: What it does, in one line.
         moved_bytes: Bytes that it reads and writes at least.
+        arrays: The arrays that it takes, in the order of its parameters.
         swizzle: The shared layout, where threads read and write one, and the turns of its banks.
         maps: Descriptors of the source and of the destination, relative to their addresses; empty without them.
         persistent: Whether a block takes tiles until none is left: any number of blocks from 1 to ``blocks`` will do.
@@ -52,6 +58,7 @@ class ArrayKernel:
     blocks: int
     what: str
     moved_bytes: int
+    arrays: tuple[ArrayArgument, ...]
     swizzle: SwizzlePlan | None = None
     maps: tuple[bytes, ...] = ()
     persistent: bool = False
@@ -81,25 +88,34 @@ class ArrayKernel:
         """Return the arguments of a launch, one per parameter.
 
         Args:
-            source: Address of the source, or a contiguous array for a run on the CPU.
-            destination: Address of the destination, or such an array.
+            source: Address of the source, a contiguous numpy array for a run on the CPU, or a ``DeviceTensor``.
+            destination: The destination, in the same ways; it does not overlap the source.
             blocks: Blocks of the launch, where the kernel is persistent; all tiles a block each when left out.
             status: Where such a kernel writes one word a block, 1 when all went well; a new array when left out.
-            index: Where the indices of a gather lie.
+            index: The indices of a gather.
 
-        Raises: MalformedError: LA945, LA530.
+        Arrays are of the extents that ``arrays`` says, or of one dimension.
+
+        Raises: MalformedError: LA945, LA947.
         """
-        if len(self.kernel.parameters) == 3 and index is None:
-            raise CHECK.malformed("index", "must be given to a gather", index)
-        if not self.maps:
-            return [source, destination] if index is None else [source, index, destination]
+        places: dict[str, Place] = {"source": source, "destination": destination}
+        if len(self.arrays) != 2 + (index is not None):
+            rule = "must be given to a gather" if index is None else "must be left out: only a gather takes indices"
+            raise CHECK.malformed("index", rule, index)
+        if index is not None:
+            places["index"] = index
+        addresses = checked_places(self.arrays, places)
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
-        placed = [place_map(raw, _address(place)) for raw, place in zip(self.maps, (source, destination), strict=True)]
-        return [*placed, count, np.zeros(count, dtype=np.int32) if status is None else status]
-
-
-def _address(place: Place) -> int:
-    return int(place.ctypes.data) if isinstance(place, np.ndarray) else int(place)
+        if not self.persistent and count != self.blocks:
+            raise CHECK.malformed("blocks", f"must be {self.blocks}, or left out: every block takes one part", count)
+        if not self.maps:
+            return [places[argument.name] for argument in self.arrays]
+        if status is None:
+            status = np.zeros(count, dtype=np.int32)
+        words = ArrayArgument("status", (count,), STATUS_BYTES, STATUS_BYTES, written=True)
+        checked_places((words,), {"status": status})
+        placed = [place_map(raw, address) for raw, address in zip(self.maps, addresses, strict=True)]
+        return [*placed, count, status]
 
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
@@ -148,6 +164,46 @@ def fitting(smem: int, target: str, what: str) -> int:
         message = f"the kernel does not fit a block's shared memory on {target}"
         raise InfeasibleError(Diagnostic("LA946", message, (what,), because, source=str(limit.source)))
     return smem
+
+
+def most_blocks(target: Target, threads: int) -> int:
+    """Return how many blocks a launch takes: 2^31 - 1, and for AMD fewer than 2^32 threads in all.
+
+    Example:
+        >>> most_blocks(lookup("gfx942"), 256)
+        16777215
+    """
+    return MOST_BLOCKS if target.vendor == "nvidia" else min(MOST_BLOCKS, MOST_WORK_ITEMS // threads)
+
+
+def checked_grid(
+    blocks: Callable[[int], int], extent: int, most: int, *, what: str = "blocks", splits: bool = True
+) -> int:
+    """Return ``blocks(extent)``, refused where it is more than a launch, or a number of the kernel, can be.
+
+    Args:
+        blocks: Blocks or tiles by the outermost extent.
+        extent: That extent.
+        most: The greatest number.
+        what: What is counted.
+        splits: Whether launches on parts of the outermost extent do the same together.
+
+    Raises: InfeasibleError: LA948; where it splits with how much of the array one launch takes.
+    """
+    found = blocks(extent)
+    if found <= most:
+        return found
+    low, high = 0, extent if splits else 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if blocks(middle) <= most else (low, middle)
+    fits = (
+        (Repair("launch several times", f"on at most {low} of its {extent} outermost rows at a time"),) if low else ()
+    )
+    because = f"{found} {what}, of at most {most}"
+    raise InfeasibleError(
+        Diagnostic("LA948", "the array is too large for one launch", ("shape",), because, repairs=fits)
+    )
 
 
 def checked_threads(threads: object, target: Target) -> int:

@@ -15,13 +15,16 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels.answer import (
     CHECK,
     ArrayKernel,
+    checked_grid,
     checked_shape,
     checked_target,
     checked_threads,
     element_bytes,
     fitting,
+    most_blocks,
 )
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, mover, tile_plan, tiles_of
+from layoutalg.codegen.kernels.arguments import ends
+from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
 
@@ -113,8 +116,8 @@ def copy_kernel(
         per_thread: Vectors that a thread reads before it writes, 1 to 16.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946. InadmissibleError: where no descriptor
-        does it.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. InadmissibleError: where no
+        descriptor does it.
 
     Example:
         >>> copy_kernel((4096, 4096), "bf16").persistent, copy_kernel((4096, 4096), "bf16", "gfx942").persistent
@@ -155,10 +158,8 @@ def _ring(
     align = max(load.smem_align_bytes, store.smem_align_bytes, 128)
     ring = RingShape(stages, max(1, stages // 2), -(-load.smem_bytes // align) * align, align)
     smem = fitting(ring.smem, target, f"{stages} stages of {ring.stage_bytes} bytes")
-    counts = tiles_of(extents, tile)
+    counts = checked_tiles(extents, tile, stages - ring.behind)
     tiles = prod(counts)
-    if tiles >= 1 << 30:
-        raise CHECK.malformed("tile", "must leave fewer than 2^30 tiles", tiles)
     order = tuple(reversed(range(len(extents))))
     shown = " x ".join(map(str, extents))
     what = f"copy of {shown} elements of {size} bytes by the copy engine"
@@ -175,14 +176,18 @@ def _ring(
     movers += mover(store, f"{name}_store", f"Stores a tile: {told}.", order, inner)
     kernel = KernelSource(name, TENSOR_PRELUDE + RING + movers + text, target, 32, smem, PARAMETERS)
     moved = 2 * prod(extents) * size
-    return ArrayKernel(kernel, tiles, what, moved, maps=(load.raw, store.raw), persistent=True)
+    arrays = ends(extents, extents, size, load.problem.base_align_bytes)
+    return ArrayKernel(kernel, tiles, what, moved, arrays, maps=(load.raw, store.raw), persistent=True)
 
 
 def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per_thread: int, name: str) -> ArrayKernel:
     total = prod(extents) * size
     vectors, tail = divmod(total, VECTOR_BYTES)
     block = threads * per_thread
-    blocks = max(1, -(-vectors // block))
+    blocks = checked_grid(
+        lambda extent: max(1, -(-(total // extents[0] * extent // VECTOR_BYTES) // block)), extents[0],
+        most_blocks(checked_target(target), threads),
+    )  # fmt: skip
     what = f"copy of {' x '.join(map(str, extents))} elements of {size} bytes"
     loads, stores = [], []
     for number in range(per_thread):
@@ -198,4 +203,4 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
         tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
     )  # fmt: skip
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, 0, parameters)
-    return ArrayKernel(kernel, blocks, what, 2 * total)
+    return ArrayKernel(kernel, blocks, what, 2 * total, ends(extents, extents, size, VECTOR_BYTES))

@@ -6,7 +6,7 @@ Main statements: the array is seen as (outer, n, inner), n being the axis. Where
 a few registers of every lane, a warp holds the row and lanes read it from each other; where it fits shared memory, a
 block holds it there; else every element is read where it is.
 
-Implementation notes: an index outside the axis gives 0, and nothing outside the array is read.
+Implementation notes: an index outside the axis, also a negative one, gives 0, and nothing outside the array is read.
 """
 
 from __future__ import annotations
@@ -17,19 +17,32 @@ from math import prod
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import (
     CHECK,
+    MOST_BYTES,
     ArrayKernel,
+    checked_grid,
     checked_shape,
     checked_target,
     checked_threads,
     element_bytes,
     fitting,
+    most_blocks,
 )
+from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.portable import portable_prelude
+from layoutalg.proofs.dtypes import element_type
 
 WAYS = ("warp", "shared", "direct")
 MOST_WORDS = 8
 MOST_SHARED_BYTES = 32768
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
+INDICES = {"s32": "int", "s64": "long long"}
+_INDEX = """
+// An index of 64 bits as one of 32; what is outside the axis stays outside.
+__device__ __forceinline__ la_u32 {name}_index(long long index)
+{{
+    return (la_u64)index < {n}u ? (la_u32)index : {n}u;
+}}
+"""
 _HEAD = """
 // {what}: {told}.
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
@@ -39,7 +52,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 _DIRECT = """\
     const la_u64 at = (la_u64)blockIdx.x * {threads}u + t;
     if (at >= {total}ull) return;
-    const la_u32 wanted = (la_u32)index[at];
+    const la_u32 wanted = {read}index[at]{done};
     const la_u64 outer = at / {out_row}ull, inner = at % {inner}ull;
     into[at] = wanted < {n}u ? from[(outer * {n}u + wanted) * {inner}ull + inner] : 0;
 }}
@@ -52,7 +65,7 @@ _SHARED = """\
 
     const la_u64 first = (la_u64)blockIdx.x * {m}u;
     for (la_u32 i = t; i < {m}u; i += {threads}u) {{
-        const la_u32 wanted = (la_u32)index[first + i];
+        const la_u32 wanted = {read}index[first + i]{done};
 {take}        into[first + i] = wanted < {n}u ? value : 0;
     }}
 }}
@@ -65,7 +78,7 @@ _WARP = """\
     // The row: register i of lane l holds element {lanes} i + l.
 {loads}
     for (la_u32 i = lane; i - lane < {m}u; i += LA_LANES) {{
-        const la_u32 wanted = i < {m}u ? (la_u32)index[number * {m}u + i] : {n}u;
+        const la_u32 wanted = i < {m}u ? {read}index[number * {m}u + i]{done} : {n}u;
         const la_u32 lane_of = wanted % LA_LANES, which = wanted / LA_LANES;
 {turns}        if (i < {m}u) into[number * {m}u + i] = wanted < {n}u ? value : 0;
     }}
@@ -80,6 +93,7 @@ def gather_kernel(
     dtype: str,
     target: str = "sm_90a",
     *,
+    index_dtype: str = "s32",
     way: str | None = None,
     threads: int = 256,
     name: str | None = None,
@@ -87,7 +101,7 @@ def gather_kernel(
     """Return the kernel that gathers along an axis of a dense row-major array.
 
     Mathematically: ``into[.., j, ..] = from[.., index[.., j, ..], ..]``, j at the axis; 0 where the index is outside.
-    The kernel takes ``(from, index, into)``; indices are 32-bit integers.
+    The kernel takes ``(from, index, into)``. An index is outside where it is negative or at least the axis' extent.
 
     Args:
         shape: Extents of the source.
@@ -95,11 +109,12 @@ def gather_kernel(
         count: Extent of the index and of the result at the axis; their other extents are the source's.
         dtype: Element type; 1, 2, 4 or 8 bytes.
         target: The target.
+        index_dtype: Type of the indices: ``"s32"``, or ``"s64"`` as PyTorch's and numpy's are; by any of their names.
         way: ``"warp"``, ``"shared"`` or ``"direct"``; the first of them that the axis allows when left out.
         threads: Threads of a block.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
 
     Example:
         >>> [gather_kernel(shape, axis, 64, "f32").what.split(" by ")[1] for shape, axis in (
@@ -109,6 +124,9 @@ def gather_kernel(
     extents, size, found = checked_shape(shape), element_bytes(dtype), checked_target(target)
     place = CHECK.integer(axis, "axis", -len(extents), len(extents)) % len(extents)
     m = CHECK.integer(count, "count", 1, 1 << 31)
+    integer = element_type(index_dtype).name
+    if integer not in INDICES:
+        raise CHECK.malformed("index_dtype", f"must be one of {', '.join(INDICES)}", str(index_dtype))
     checked_threads(threads, found)
     n, inner, rows = extents[place], prod(extents[place + 1 :]), prod(extents[:place])
     words, each = -(-n // found.lanes), max(1, size // 4)
@@ -131,26 +149,34 @@ def gather_kernel(
     what = f"gather of {m} along axis {place} of {shown} elements of {size} bytes by {by}"
     name = f"la_gather_{way}_b{8 * size}" if name is None else checked_name(name)
     kind = TYPES[size]
-    parameters = ((f"const {kind}*", "from"), ("const int*", "index"), (f"{kind}*", "into"))
+    parameters = ((f"const {kind}*", "from"), (f"const {INDICES[integer]}*", "index"), (f"{kind}*", "into"))
     total = rows * m * inner
     per_block = {"warp": threads // found.lanes * m, "shared": m, "direct": threads}[way]
-    blocks = -(-total // per_block)
-    if blocks >= 1 << 31:
-        raise CHECK.malformed("shape", "must leave fewer than 2^31 blocks", blocks)
+    outermost = extents[0] if place else m
+    limit = min(most_blocks(found, threads), MOST_BYTES // (8 * per_block))
+    blocks = checked_grid(lambda extent: -(-(total // outermost * extent) // per_block), outermost, limit)
     told = {
         "warp": f"a warp holds a row in {words} registers of {size} bytes",
         "shared": "a block holds a row in shared memory",
         "direct": "every thread one element",
     }[way]
-    head = _HEAD.format(what=what, told=told, threads=threads, name=name, signature=signature(parameters))
+    how = {"read": "(la_u32)", "done": ""} if integer == "s32" else {"read": f"{name}_index(", "done": ")"}
+    head = "" if integer == "s32" else _INDEX.format(n=n, name=name)
+    head += _HEAD.format(what=what, told=told, threads=threads, name=name, signature=signature(parameters))
     body = {"warp": _warp, "shared": _shared, "direct": _direct}[way](
         {"threads": threads, "total": total, "out_row": m * inner, "inner": inner, "n": n, "m": m, "kind": kind,
-         "rows": rows, "lanes": found.lanes},
+         "rows": rows, "lanes": found.lanes, **how},
         size, words,
     )  # fmt: skip
     smem = n * size if way == "shared" else 0
     kernel = KernelSource(name, portable_prelude(target) + head + body, target, threads, smem, parameters)
-    return ArrayKernel(kernel, blocks, what, total * (2 * size + 4))
+    whole, index_bytes = (*extents[:place], m, *extents[place + 1 :]), int(integer[1:]) // 8
+    arrays = (
+        ArrayArgument("source", extents, size, size),
+        ArrayArgument("index", whole, index_bytes, index_bytes, indices=True),
+        ArrayArgument("destination", whole, size, size, written=True),
+    )
+    return ArrayKernel(kernel, blocks, what, total * (2 * size + index_bytes), arrays)
 
 
 def _direct(numbers: dict[str, int | str], size: int, words: int) -> str:  # noqa: ARG001

@@ -1,6 +1,6 @@
 """Tiles of arrays by the copy engine, stage after stage: descriptors of both sides, and the text that uses them.
 
-Main definitions: ``tile_plan``, ``mover``, ``RING``, ``RingShape``.
+Main definitions: ``tile_plan``, ``checked_tiles``, ``mover``, ``RING``, ``RingShape``.
 
 Notation: a stage is one tile in shared memory with its barrier. A persistent block takes tiles ``blockIdx.x``,
 ``blockIdx.x + blocks``, ...
@@ -15,7 +15,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from layoutalg.codegen.cuda import issue_text
-from layoutalg.codegen.kernels.answer import CHECK
+from layoutalg.codegen.kernels.answer import CHECK, checked_grid
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.dtypes import element_type
@@ -24,6 +24,7 @@ from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
+MOST_COORDINATE = 1 << 31
 SPANS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
 MAP = "const __grid_constant__ la_tensor_map"
 PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", "blocks"), ("int*", "status"))
@@ -114,6 +115,26 @@ def tile_plan(
 def tiles_of(shape: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
     """Return how many tiles there are in each dimension."""
     return tuple(-(-extent // part) for extent, part in zip(shape, tile, strict=True))
+
+
+def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tuple[int, ...]:
+    """Return how many tiles there are in each dimension; ``int`` holds every coordinate and number of a tile.
+
+    Args:
+        shape: Extents of the array.
+        tile: Extents of a tile.
+        ahead: How many tiles a block looks ahead, at most as many blocks as tiles apart.
+
+    Raises: MalformedError: LA945. InfeasibleError: LA948.
+    """
+    counts = tiles_of(shape, tile)
+    for count, part in zip(counts, tile, strict=True):
+        if count * part > MOST_COORDINATE:
+            raise CHECK.malformed("tile", "must end at a coordinate of at most 2^31 in every dimension", tuple(tile))
+    rest = prod(counts[1:])
+    limit = MOST_COORDINATE // (ahead + 1)
+    checked_grid(lambda extent: -(-extent // tile[0]) * rest, shape[0], limit, what="tiles", splits=False)
+    return counts
 
 
 def mover(plan: TensorMapPlan, name: str, title: str, order: Sequence[int], counts: Sequence[int]) -> str:

@@ -13,7 +13,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel, checked_shape, checked_target, fitting
+from layoutalg.codegen.kernels.answer import (
+    CHECK,
+    MOST_BYTES,
+    ArrayKernel,
+    checked_grid,
+    checked_shape,
+    checked_target,
+    fitting,
+    most_blocks,
+)
+from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
@@ -23,6 +33,7 @@ from layoutalg.targets.bank_model import bank_model
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
 VECTORS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
 MOST_REGISTERS = 128
+VECTOR_BYTES = 16
 
 _BODY = """
 // {what}, through {smem}.
@@ -53,7 +64,7 @@ def staging_kernel(
         target: The target; the one that the plan was made for when left out.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA946.
+    Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA946, LA948.
 
     Example:
         >>> from layoutalg.codegen.kernels.turned import TileShape
@@ -84,7 +95,8 @@ def staging_kernel(
         raise CHECK.malformed("swizzle", rule, [place.shape[1] for place, _ in tables])
     smem = fitting(rows * cols * size, target, f"a tile of {rows} x {cols}")
     across = -(-extents[1] // cols)
-    blocks = -(-extents[0] // rows) * across
+    most = min(most_blocks(found, threads), MOST_BYTES // ((len(tables) - 1) * threads * registers * size))
+    blocks = checked_grid(lambda extent: -(-extent // rows) * across, all_rows, most)
     numbers = Numbers()
     reads, stores = _store(plan, tables[0], extents, size, numbers)
     loads = [line for number in range(1, len(tables)) for line in _load(plan, tables, number, size, numbers)]
@@ -99,8 +111,12 @@ def staging_kernel(
         loads="".join(f"    {line}\n" for line in loads),
     )  # fmt: skip
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, parameters)
-    moved = extents[0] * extents[1] * size + blocks * (len(tables) - 1) * threads * registers * size
-    return ArrayKernel(kernel, blocks, what, moved, plan, served=plan.served)
+    held = (blocks, len(tables) - 1, threads, registers)
+    arrays = (
+        ArrayArgument("source", extents, size, VECTOR_BYTES),
+        ArrayArgument("destination", held, size, size, written=True),
+    )
+    return ArrayKernel(kernel, blocks, what, sum(each.nbytes for each in arrays), arrays, plan, served=plan.served)
 
 
 def _table(plan: SwizzlePlan, number: int) -> tuple[IntArray, IntArray]:

@@ -20,13 +20,16 @@ from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import (
     CHECK,
     ArrayKernel,
+    checked_grid,
     checked_shape,
     checked_target,
     checked_threads,
     element_bytes,
     fitting,
+    most_blocks,
     power,
 )
+from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words
 from layoutalg.codegen.portable import portable_prelude
@@ -89,7 +92,7 @@ def transpose_kernel(
             side are no multiples of 16 bytes, elements have at most 4 and no tile is given, when left out.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
 
     Example:
         >>> made = transpose_kernel((8192, 8192), "f16")
@@ -120,12 +123,14 @@ def transpose_kernel(
     plan = tile_swizzle(shape_of, 8 * size, target)
     what = f"transpose of {rows} x {cols} elements of {size} bytes"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
-    blocks = -(-rows // shape_of.rows) * -(-cols // shape_of.cols)
-    if blocks >= 1 << 31:
-        raise CHECK.malformed("tile", "must leave fewer than 2^31 blocks", blocks)
+    across = -(-cols // shape_of.cols)
+    blocks = checked_grid(
+        lambda extent: -(-extent // shape_of.rows) * across, rows, most_blocks(found, threads), splits=False
+    )
     text = _text(shape_of, plan, (rows, cols), size, (into, out), group, what, name)
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, PARAMETERS)
-    return ArrayKernel(kernel, blocks, what, 2 * rows * cols * size, plan, served=plan.served)
+    arrays = ends((rows, cols), (cols, rows), size, max(into, out))
+    return ArrayKernel(kernel, blocks, what, 2 * rows * cols * size, arrays, plan, served=plan.served)
 
 
 def _tile(tile: object, size: int, into: int, out: int, target: Target, threads: int) -> TileShape:

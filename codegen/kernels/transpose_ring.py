@@ -27,7 +27,8 @@ from layoutalg.codegen.kernels.answer import (
     fitting,
     power,
 )
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, mover, tile_plan, tiles_of
+from layoutalg.codegen.kernels.arguments import ends
+from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields, turned_words
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
@@ -111,8 +112,8 @@ def transpose_ring_kernel(
         down: Whether neighbouring blocks take tiles below each other instead of beside each other.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946. InadmissibleError: where no descriptor
-        does it.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. InadmissibleError: where no
+        descriptor does it.
 
     Example:
         >>> made = transpose_ring_kernel((8192, 8192), "f32")
@@ -142,7 +143,7 @@ def transpose_ring_kernel(
     smem = fitting(ring.align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
     load = tile_plan((rows, cols), dtype, (height, width), "128B", target, "load")
     store = tile_plan((cols, rows), dtype, (width, height), "128B", target, "store")
-    counts = tiles_of((rows, cols), (height, width))
+    counts = checked_tiles((rows, cols), (height, width), ring.stages)
     what = f"transpose of {rows} x {cols} elements of {size} bytes by the copy engine"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
     order = (0, 1) if down else (1, 0)
@@ -162,8 +163,9 @@ def transpose_ring_kernel(
     kernel = KernelSource(
         name, TENSOR_PRELUDE + RING + movers + "".join(numbers.tables) + text, target, threads, smem, PARAMETERS
     )
-    moved = 2 * rows * cols * size
-    return ArrayKernel(kernel, prod(counts), what, moved, maps=(load.raw, store.raw), persistent=True, served=served)
+    arrays = ends((rows, cols), (cols, rows), size, load.problem.base_align_bytes)
+    moved, maps = 2 * rows * cols * size, (load.raw, store.raw)
+    return ArrayKernel(kernel, prod(counts), what, moved, arrays, maps=maps, persistent=True, served=served)
 
 
 def _blocks(rows: int, cols: int, threads: int) -> LinearLayout:

@@ -23,13 +23,16 @@ from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels.answer import (
     CHECK,
     ArrayKernel,
+    checked_grid,
     checked_shape,
     checked_target,
     checked_threads,
     element_bytes,
     fitting,
+    most_blocks,
     power,
 )
+from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.portable import portable_prelude
 
 SECTOR_BYTES = 32
@@ -163,12 +166,12 @@ def transpose_windows_kernel(
 
     The best numbers that were measured stand where one is left out.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
 
     Example:
         >>> made = transpose_windows_kernel((8191, 8193), "f32")
         >>> made.blocks, made.kernel.threads
-        (8768, 256)
+        (8640, 512)
     """
     all_rows, all_cols = checked_shape(shape, 2)
     size, found = element_bytes(dtype, (1, 2, 4)), checked_target(target)
@@ -189,8 +192,7 @@ def transpose_windows_kernel(
     cols = ((vectors - 1) * VECTOR_BYTES // size + 1) // (columns * packed) * (columns * packed)
     down, across = -(-all_rows // high), -(-all_cols // cols)
     group = min(group, down)
-    if down * across >= 1 << 31:
-        raise CHECK.malformed("shape", "must leave fewer than 2^31 blocks", down * across)
+    checked_grid(lambda extent: -(-extent // high) * across, all_rows, most_blocks(found, threads), splits=False)
     smem = fitting(height * pitch + 2 * VECTOR_BYTES, target, f"{height} rows of {pitch} bytes")
     what = f"transpose of {all_rows} x {all_cols} elements of {size} bytes"
     name = f"la_transpose_{all_rows}x{all_cols}_b{8 * size}" if name is None else checked_name(name)
@@ -214,7 +216,8 @@ def transpose_windows_kernel(
     tail = _TAIL.format(**numbers) if total % VECTOR_BYTES else ""
     text = _WORDS[size].format(**numbers) + _BODY.format(**numbers, rest=rest, tail=tail)
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, parameters)
-    return ArrayKernel(kernel, down * across, what, 2 * total)
+    arrays = ends((all_rows, all_cols), (all_cols, all_rows), size, VECTOR_BYTES)
+    return ArrayKernel(kernel, down * across, what, 2 * total, arrays)
 
 
 def _column(columns: int, packed: int, along: int) -> str:

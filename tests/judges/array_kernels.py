@@ -26,7 +26,10 @@ def _drawn(rng: np.random.Generator, shape: tuple[int, ...], size: int) -> Any:
 
 
 def gathered(runner: Runner, arch: str, way: str, size: int, seed: int) -> None:
-    """A gather along an axis, indices outside included: ``into[j] = from[index[j]]``, 0 outside."""
+    """A gather along an axis, indices outside included: ``into[j] = from[index[j]]``, 0 outside.
+
+    Indices of 64 bits are also such that their low 32 bits are inside the axis.
+    """
     rng = np.random.default_rng(seed)
     axis = 1 if way != "direct" else int(rng.integers(0, 3))
     longest = {"warp": 129, "shared": 300, "direct": 1}[way]
@@ -34,13 +37,17 @@ def gathered(runner: Runner, arch: str, way: str, size: int, seed: int) -> None:
     count = int(rng.integers(1, 90))
     source = np.ascontiguousarray(_drawn(rng, shape, size))
     whole = (*shape[:axis], count, *shape[axis + 1 :])
-    index = rng.integers(-3, shape[axis] + 3, whole).astype(np.int32)
-    made = gather_kernel(shape, axis, count, TYPES[size], arch, way=way)
-    into = np.full(whole, 0xAB, dtype=source.dtype)
-    runner(made.kernel, made.arguments(source, into, index=index), made.blocks)
-    inside = (index >= 0) & (index < shape[axis])
-    wanted = np.where(inside, np.take_along_axis(source, np.where(inside, index, 0), axis), 0)
-    assert (into == wanted).all()
+    for bits in (32, 64):
+        index = rng.integers(-3, shape[axis] + 3, whole)
+        if bits == 64:
+            index += rng.integers(-1, 2, whole) * (rng.integers(0, 4, whole) == 0) << rng.integers(31, 40, whole)
+        made = gather_kernel(shape, axis, count, TYPES[size], arch, index_dtype=f"s{bits}", way=way)
+        into = np.full(whole, 0xAB, dtype=source.dtype)
+        index = index.astype(f"i{bits // 8}")
+        runner(made.kernel, made.arguments(source, into, index=index), made.blocks)
+        inside = (index >= 0) & (index < shape[axis])
+        wanted = np.where(inside, np.take_along_axis(source, np.where(inside, index, 0), axis), 0)
+        assert (into == wanted).all()
 
 
 def staged(runner: Runner, arch: str, size: int, seed: int) -> None:

@@ -1,0 +1,113 @@
+"""The arrays of a launch: what fits is passed on, what does not is refused by the name of the argument."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layoutalg.codegen import copy_kernel, gather_kernel, hostsim, staging_kernel, transpose_kernel
+from layoutalg.codegen.kernels import transpose_ring_kernel
+from layoutalg.codegen.launch import DeviceTensor
+from layoutalg.ground.errors import MalformedError
+
+GATHER = gather_kernel((4, 100), 1, 8, "f32")
+TRANSPOSE = transpose_kernel((8, 12), "f32")
+SOURCE, INDEX, RESULT = np.zeros((4, 100), np.float32), np.zeros((4, 8), np.int32), np.zeros((4, 8), np.float32)
+WIDE = np.arange(400, dtype=np.float32).reshape(4, 100)
+
+
+def frozen(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(("places", "words"), [
+    ({"source": SOURCE[:, :99]}, "source must have extents"),
+    ({"source": SOURCE.T}, "source must have extents"),
+    ({"source": np.zeros((100, 4), np.float32).T}, "np.ascontiguousarray"),
+    ({"source": SOURCE.astype(np.float64)}, "source must have elements of 4 bytes, not float64"),
+    ({"source": SOURCE.astype(object)}, "not object"),
+    ({"source": 0}, "source must be an array, or an address"),
+    ({"source": True}, "source must be an array, or an address"),
+    ({"source": 1 << 64}, "source must be an array, or an address"),
+    ({"source": 4098}, "source must begin at a multiple of 4 bytes, not 2 behind one"),
+    ({"source": [1.0]}, "source must be an array, or an address"),
+    ({"index": INDEX.astype(np.int64)}, r"index must have elements of 4 bytes, not int64[\s\S]*keeps every value"),
+    ({"index": INDEX.astype(np.int64)}, 'index_dtype="s64"'),
+    ({"index": INDEX.astype(np.float32)}, "index must have integers of 32 bits"),
+    ({"index": INDEX.astype(">i4")}, "machine's order"),
+    ({"index": INDEX[:3]}, "index must have extents"),
+    ({"index": None}, "must be given to a gather"),
+    ({"destination": np.zeros((8, 4), np.float32)}, r"destination = np.empty\(\(4, 8\), np.float32\)"),
+    ({"destination": np.zeros((4, 8), np.int32)}, "of the source's type, float32, not int32"),
+    ({"destination": frozen(RESULT)}, "destination must be writeable"),
+    ({"destination": SOURCE.reshape(-1)[:32]}, "destination must not overlap source"),
+    ({"destination": DeviceTensor(4096, (4, 8), (1, 4), 4, None)}, "destination must be row-major"),
+    ({"destination": DeviceTensor(4096, (4, 8), (8, 1), 2, None)}, "elements of 4 bytes, not 2"),
+    ({"source": 1 << 20, "destination": (1 << 20) + 1596}, "destination must not overlap source"),
+])  # fmt: skip
+def test_what_does_not_fit_is_refused(places, words):
+    given = {"source": SOURCE, "destination": RESULT, "index": INDEX} | places
+    with pytest.raises(MalformedError, match=words) as refused:
+        GATHER.arguments(**given)
+    assert refused.value.diagnostic.code == ("LA945" if given["index"] is None else "LA947")
+    assert refused.value.diagnostic.where[0] in places
+
+
+def test_what_fits_is_passed_on_in_the_order_of_the_parameters():
+    for index in (INDEX, INDEX.reshape(-1), INDEX.astype(np.uint32)):
+        assert GATHER.arguments(SOURCE, RESULT, index=index)[1] is index
+    tensor = DeviceTensor(4096, (4, 100), (100, 1), 4, None)
+    assert GATHER.arguments(tensor, 1 << 20, index=1 << 30) == [tensor, 1 << 30, 1 << 20]
+    assert GATHER.arguments(1 << 20, (1 << 20) + 1600, index=1 << 30)[2] == (1 << 20) + 1600
+    turned = np.zeros((12, 8), np.int32)
+    assert TRANSPOSE.arguments(np.zeros((8, 12), np.int32), turned, blocks=TRANSPOSE.blocks)[1] is turned
+
+
+def test_numbers_of_blocks_status_and_indices_belong_to_their_kernels():
+    places = np.zeros((8, 12), np.float32), np.zeros((12, 8), np.float32)
+    with pytest.raises(MalformedError, match="only a gather"):
+        TRANSPOSE.arguments(*places, index=INDEX)
+    with pytest.raises(MalformedError, match="must be 4, or left out: every block takes one part"):
+        transpose_kernel((128, 128), "f32").arguments(4096, 1 << 20, 2)
+    with pytest.raises(MalformedError, match="destination must have extents"):
+        TRANSPOSE.arguments(places[0], places[0].copy())
+    ring = transpose_ring_kernel((64, 64), "f32")
+    with pytest.raises(MalformedError, match="status must have"):
+        ring.arguments(4096, 1 << 20, 4, np.zeros(3, np.int32))
+    assert ring.arguments(4096, 1 << 20, 4, np.zeros(4, np.int32))[2] == 4
+    with pytest.raises(MalformedError, match="source must begin at a multiple of 128 bytes, not 16"):
+        ring.arguments(4112, 1 << 20)
+
+
+@pytest.mark.parametrize(("make", "bytes_each"), [
+    (lambda: copy_kernel((9, 5), "u8", way="vector"), 16), (lambda: copy_kernel((64, 64), "f32"), 128),
+    (lambda: transpose_kernel((7, 5), "f16"), 16), (lambda: transpose_kernel((8, 6), "f16"), 16),
+])  # fmt: skip
+def test_addresses_are_aligned_as_vectors_are(make, bytes_each):
+    made = make()
+    assert all(each.align_bytes <= bytes_each for each in made.arrays)
+    assert max(each.align_bytes for each in made.arrays) == bytes_each
+    with pytest.raises(MalformedError, match=f"destination must begin at a multiple of {bytes_each} bytes, not 2"):
+        made.arguments(1 << 20, (1 << 24) + 2)
+
+
+@pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+def test_indices_of_numpy_gather_what_numpy_takes():
+    """An index array as numpy makes it, of 64 bits; read as words of 32 it gave every other index as 0."""
+    index = np.argsort(-WIDE, axis=1)[:, :8].copy()
+    made = gather_kernel((4, 100), 1, 8, "f32", index_dtype=index.dtype)
+    result = np.empty((4, 8), np.float32)
+    assert hostsim.run(made.kernel, made.arguments(WIDE, result, index=index), blocks=made.blocks) == 0
+    assert np.array_equal(result, np.take_along_axis(WIDE, index, 1))
+    with pytest.raises(MalformedError, match="index_dtype"):
+        gather_kernel((4, 100), 1, 8, "f32", index_dtype="u32")
+
+
+def test_the_results_of_a_staging_are_described():
+    plan = TRANSPOSE.swizzle
+    made = staging_kernel(plan, (100, 70))
+    assert made.arrays[1].shape[0] == made.blocks
+    with pytest.raises(MalformedError, match="destination must have extents"):
+        made.arguments(np.zeros((100, 70), np.float32), np.zeros((100, 70), np.float32))
