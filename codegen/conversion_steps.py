@@ -4,7 +4,8 @@ Main definitions: ``StepWriter``.
 
 Implementation notes: a byte address is a linear map of the thread, written as few shifted parts of t, and a constant of
 each instruction. Of the constant the bits that no thread has are added, which is an immediate of the instruction; the
-others are joined by exclusive or, once for all instructions that have them in common.
+others are joined by exclusive or, once for all instructions that have them in common. Addresses that are no map of bits
+are sums of strided digits of t, or listed, and instructions whose addresses differ by a constant share them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import numpy.typing as npt
 from layoutalg.codegen.exchange import mixed_text
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Step, Take, Through
+from layoutalg.proofs.conversion_steps import Access, Read, Step, Take, Through
 from layoutalg.proofs.exchange import Exchange, Move
+from layoutalg.proofs.listed_access import OUT, TABLE_BITS, ListedAccess, taking
 from layoutalg.proofs.register_words import WORD_BYTES, Elements, Lowering, Mixed
 from layoutalg.proofs.shuffle import NONE, ShufflePlan
 
@@ -43,6 +45,7 @@ class StepWriter(Lowering[str]):
         super().__init__(element_bits, lanes)
         self.numbers, self.names, self.warps, self.area = numbers, names, warps, area
         self.lines: list[str] = []
+        self.listed: dict[int, tuple[tuple[tuple[int, int], ...], npt.NDArray[np.int64]]] = {}
 
     def step(self, step: Step, held: Elements[str]) -> Elements[str]:
         """Write a step, and return what a thread holds after it."""
@@ -120,9 +123,9 @@ class StepWriter(Lowering[str]):
         """Write a barrier."""
         self.lines.append("__syncthreads();" if step.barrier == "block" else "la_sync_warp();")
 
-    def stored(self, access: SharedAccess, number: int, words: Sequence[str]) -> None:
+    def stored(self, access: Access, number: int, words: Sequence[str]) -> None:
         """Write a store."""
-        at = self._linear(access.threads, access.starts[number], self.area)
+        at = self._address(access, number)
         value, body = words[0], list[str]()
         if len(words) > 1:
             value = next(self.names)
@@ -130,23 +133,58 @@ class StepWriter(Lowering[str]):
         bits = access.elements * self.bits
         call = _matrix_call("st", access) if access.matrices else f"la_shared_store_b{bits}"
         body.append(f"{call}({at}, {value});")
-        if access.idle:
-            body = [f"if ((t & {access.idle}u) == 0) {{", *(f"    {line}" for line in body), "}"]
+        takes = self._takes(access, number)
+        if takes:
+            body = [f"if ({takes}) {{", *(f"    {line}" for line in body), "}"]
         self.lines += body
 
-    def loaded(self, access: SharedAccess, number: int) -> list[str]:
+    def loaded(self, access: Access, number: int) -> list[str]:
         """Write a load, and return its words."""
         size = access.elements * self.bits // 8
         words = -(-size // WORD_BYTES)
         kind = "la_u32" if words == 1 else f"la_words{words}"
-        at = self._linear(access.threads, access.starts[number], self.area)
+        at = self._address(access, number)
         call = _matrix_call("ld", access) if access.matrices else f"la_shared_load_b{8 * size}"
         name = next(self.names)
-        if access.idle:
-            self.lines += [f"{kind} {name} = {{}};", f"if ((t & {access.idle}u) == 0) {name} = {call}({at});"]
+        takes = self._takes(access, number)
+        if takes:
+            self.lines += [f"{kind} {name} = {{}};", f"if ({takes}) {name} = {call}({at});"]
         else:
             self.lines.append(f"const {kind} {name} = {call}({at});")
         return [name] if words == 1 else [f"{name}.word[{word}]" for word in range(words)]
+
+    def _address(self, access: Access, number: int) -> str:
+        """The byte that an instruction's thread addresses, as an expression."""
+        if not isinstance(access, ListedAccess):
+            return self._linear(access.threads, access.starts[number], self.area)
+        bases, rows = self._listed(access)
+        first, beyond = bases[number]
+        beyond += self.area
+        live = rows[first] != OUT
+        if len(np.unique(rows[first][live])) == 1:
+            return f"{int(rows[first][live][0]) + beyond}u"
+        name = self.numbers.summed(rows[first], live)
+        return f"{name} {'-' if beyond < 0 else '+'} {abs(beyond)}u" if beyond else name
+
+    def _listed(self, access: ListedAccess) -> tuple[tuple[tuple[int, int], ...], npt.NDArray[np.int64]]:
+        """What instructions share, and their addresses."""
+        if id(access) not in self.listed:
+            self.listed[id(access)] = (access.bases(), access.addresses())
+        return self.listed[id(access)]
+
+    def _takes(self, access: Access, number: int) -> str:
+        """The condition under which a thread takes part in an instruction; empty where all do."""
+        if not isinstance(access, ListedAccess):
+            return f"(t & {access.idle}u) == 0" if access.idle else ""
+        active = self._listed(access)[1] != OUT
+        how = taking(active[number])
+        if how.how == "listed":
+            first = number // TABLE_BITS * TABLE_BITS
+            bits = np.left_shift(1, np.arange(len(active[first : first + TABLE_BITS])))
+            listed = self.numbers.listed((bits @ active[first : first + TABLE_BITS]).tolist())
+            return f"{self.numbers.shared(listed)} >> {number - first} & 1u"
+        forms = {"all": "", "below": "t < {}u", "from": "t >= {}u", "clear": "(t & {}u) == 0"}
+        return forms[how.how].format(how.number)
 
     def _linear(self, columns: Sequence[int], start: int, area: int = 0) -> str:
         """The number ``columns(t) xor start``, and ``area`` more, as an expression."""
@@ -176,6 +214,6 @@ def _shifted(columns: Sequence[int]) -> str:
     return " ^ ".join(parts)
 
 
-def _matrix_call(end: str, access: SharedAccess) -> str:
+def _matrix_call(end: str, access: Access) -> str:
     trans = "_trans" if access.instruction.endswith(".trans") else ""
     return f"la_{end}matrix_x{access.matrices}{trans}"

@@ -1,19 +1,26 @@
 """Numbers that depend on the thread, as C text.
 
-Main definitions: ``Numbers``, ``affine``.
+Main definitions: ``Numbers``.
 
 Implementation notes: numbers are written as the exclusive or of constants chosen by the thread's bits where they are
-affine in them, as in every linear layout, and as tables else. What expressions share is computed once, before them.
+affine in them, as in every linear layout, or as a sum of strided digits of the thread's number, or as tables else. What
+expressions share is computed once, before them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.recognize import Modes
+from layoutalg.proofs.thread_formulas import affine, strides
+
 IntArray: TypeAlias = npt.NDArray[np.int64]
+FEW = 3
+"""Digits of a sum that reads better than an exclusive or."""
 
 
 class Numbers:
@@ -21,6 +28,7 @@ class Numbers:
 
     def __init__(self) -> None:
         self.tables: list[str] = []
+        self.lists: dict[str, str] = {}
         self.parts: dict[str, str] = {}
 
     def declared(self) -> str:
@@ -38,7 +46,8 @@ class Numbers:
 
     def text(self, values: IntArray, live: npt.NDArray[np.bool_] | None = None) -> str:
         """Return an expression in t; at threads that are not live it may be anything."""
-        fit = affine(values, np.ones(len(values), dtype=bool) if live is None else live)
+        every = np.ones(len(values), dtype=bool) if live is None else live
+        fit = affine(values, every)
         if fit is not None:
             first, columns = fit
             if not any(columns):
@@ -46,30 +55,35 @@ class Numbers:
             parts = [f"(0u - (t >> {bit} & 1u) & {column}u)" for bit, column in enumerate(columns) if column]
             name = self.shared(" ^ ".join(parts))
             return f"({name} ^ {first}u)" if first else name
-        name = f"la_numbers{len(self.tables)}"
-        listed = ", ".join(str(int(value)) for value in values)
-        self.tables.append(f"__device__ const int {name}[{len(values)}] = {{{listed}}};\n")
-        return f"(la_u32){name}[t]"
+        digits = strides(values, every)
+        return self.shared(_digits(*digits) if digits is not None else self.listed(np.where(every, values, 0).tolist()))
+
+    def summed(self, values: IntArray, live: npt.NDArray[np.bool_]) -> str:
+        """Return the same, as a sum of digits where that has few."""
+        digits = strides(values, live)
+        if digits is not None and len(digits[1]) <= FEW:
+            return self.shared(_digits(*digits))
+        return self.text(values, live)
+
+    def listed(self, values: Sequence[int]) -> str:
+        """Return the number that a table has for the thread."""
+        listed = ", ".join(f"{value}u" for value in values)
+        name = self.lists.get(listed)
+        if name is None:
+            name = self.lists[listed] = f"la_numbers{len(self.lists)}"
+            self.tables.append(f"__device__ const la_u32 {name}[{len(values)}] = {{{listed}}};\n")
+        return f"{name}[t]"
 
 
-def affine(values: IntArray, live: npt.NDArray[np.bool_]) -> tuple[int, tuple[int, ...]] | None:
-    """Return (constant, columns) of an affine map of the thread's bits that has these values at the live threads."""
-    width = (len(values) - 1).bit_length()
-    rows: dict[int, tuple[int, int]] = {}
-    for thread in np.flatnonzero(live).tolist():
-        point, value = thread << 1 | 1, int(values[thread])
-        while point and point.bit_length() in rows:
-            other, theirs = rows[point.bit_length()]
-            point, value = point ^ other, value ^ theirs
-        if point:
-            rows[point.bit_length()] = (point, value)
-        elif value:
-            return None
-    solved = [0] * (width + 1)
-    for length in sorted(rows):
-        point, value = rows[length]
-        for bit in range(length - 1):
-            if point >> bit & 1:
-                value ^= solved[bit]
-        solved[length - 1] = value
-    return solved[0], tuple(solved[1:])
+def _digits(first: int, modes: Modes) -> str:
+    """The sum of strided digits of t, fastest first."""
+    text, done = f"{first}u" if first else "", 1
+    for place, (extent, stride) in enumerate(modes):
+        digit = f"t / {done}u" if done > 1 else "t"
+        if place < len(modes) - 1:
+            digit += f" % {extent}u"
+        if stride:
+            times = f"{digit} * {abs(stride)}u" if abs(stride) > 1 else digit
+            text += times if not text and stride > 0 else f" {'-' if stride < 0 else '+'} {times}"
+        done *= extent
+    return text.strip() or "0u"

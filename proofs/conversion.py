@@ -32,18 +32,17 @@ from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion_steps import (
-    CHECK,
-    UNCOUNTED,
     WORD_BITS,
     WRONG,
+    Access,
     Read,
-    SharedAccess,
     Step,
     Take,
     Through,
     ran,
 )  # fmt: skip
 from layoutalg.proofs.exchange import Choose, Exchange, Move
+from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
@@ -355,7 +354,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     """Return the instructions of steps, and the cycles that they come to.
 
     All warps share the multiprocessor, so that the cycles of instructions are added over them; latencies are paid once
-    for each step that waits for the one before.
+    for each step that waits for the one before. Reading a table of addresses counts as an access of one turn.
 
     Args:
         steps: The steps.
@@ -364,7 +363,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
         costs: Cycles of instructions.
     """
     work = _Counting(source, element_bits)
-    accesses = turns = barriers = 0
+    accesses = turns = barriers = turns_of_tables = 0
     waits = issued = 0.0
     for step in steps:
         before = work.shuffles
@@ -373,19 +372,19 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
         except IndexError:
             raise WRONG.malformed("steps", "must name registers and words that there are", str(step)) from None
         if isinstance(step, Through):
-            stores, loads = len(step.store.starts), len(step.load.starts)
-            accesses += stores + loads
+            accesses += step.store.count + step.load.count
             turns += sum(_turns(access, source, element_bits) for access in (step.store, step.load))
             barriers += step.barriers
             one = costs.block_barrier if step.barrier == "block" else costs.warp_barrier
             waits += step.barriers * one + step.passes * costs.shared_latency
-            active = step.store.active(source.lanes * source.warps).reshape(source.warps, source.lanes)
-            writing = int(np.count_nonzero(active.any(axis=1)))
-            issued += costs.access * (stores * writing + loads * source.warps)
+            for access in (step.store, step.load):
+                issued += costs.access * _issued(access, source) + costs.access * access.lookups * source.warps
+                turns_of_tables += access.lookups * source.warps
+            waits += costs.shared_latency * any(access.lookups for access in (step.store, step.load))
         waits += costs.shuffle_latency * (work.shuffles > before)
     shuffles, selects, permutes = work.done()
     each = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
-    cycles = each * source.warps + issued + turns * costs.turn + waits
+    cycles = each * source.warps + issued + (turns + turns_of_tables) * costs.turn + waits
     return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))
 
 
@@ -419,7 +418,7 @@ class _Counting(Lowering[int]):
     def stored(self, *_: object) -> None:
         """Count nothing: accesses are counted by step."""
 
-    def loaded(self, access: SharedAccess, *_: object) -> list[int]:
+    def loaded(self, access: Access, *_: object) -> list[int]:
         """Name the words of an instruction."""
         return [self.new() for _ in range(-(-access.elements * self.bits // WORD_BITS))]
 
@@ -447,7 +446,7 @@ class _Counting(Lowering[int]):
         elif isinstance(step, Take):
             self.count = len(step.registers)
         elif isinstance(step, Through):
-            self.count = len(step.load.starts) * step.load.elements
+            self.count = step.load.count * step.load.elements
 
     def done(self) -> tuple[int, int, int]:
         """Shuffles, selects and permutations of all steps."""
@@ -456,12 +455,18 @@ class _Counting(Lowering[int]):
         return self.shuffles, self.selects, self.permutes
 
 
-def _turns(access: SharedAccess, source: Held, element_bits: int) -> int:
+def _issued(access: Access, source: Held) -> int:
+    """The instructions of all warps."""
+    live = access.taking(source.lanes * source.warps).reshape(access.count, source.warps, source.lanes)
+    return int(np.count_nonzero(live.any(axis=2)))
+
+
+def _turns(access: Access, source: Held, element_bits: int) -> int:
     """The turns of accesses; where they are not known, the least: every bank busy in every turn."""
     if access.turns != UNCOUNTED:
         return access.turns
-    threads = int(np.count_nonzero(access.active(source.lanes * source.warps)))
-    return max(1, len(access.starts) * access.elements * threads * element_bits // 8 // LINE_BYTES)
+    elements = access.elements * int(np.count_nonzero(access.taking(source.lanes * source.warps)))
+    return max(1, elements * element_bits // 8 // LINE_BYTES)
 
 
 def _flat(held: Held) -> LinearLayout | ListedLayout:

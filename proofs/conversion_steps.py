@@ -23,16 +23,14 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.listed_access import CHECK, UNCOUNTED, ListedAccess
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.bank_model import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA930", "this is not a plan of a conversion")
 WORD_BITS = 32
 ROWS, ROW_BYTES = 8, 16
-UNCOUNTED = -1
-"""Turns of instructions whose banks nobody published."""
-NOTHING = -1
+NOTHING = np.iinfo(np.int64).min
 """The label of what nobody has written."""
 
 
@@ -166,9 +164,19 @@ class SharedAccess:
             return 0
         return int(self.instruction.split(".x")[1].split(".")[0])
 
-    def active(self, threads: int) -> npt.NDArray[np.bool_]:
-        """Return which threads take part."""
-        return np.asarray(np.arange(threads) & self.idle == 0)
+    @property
+    def count(self) -> int:
+        """Number of instructions."""
+        return len(self.starts)
+
+    @property
+    def lookups(self) -> int:
+        """Tables that a thread reads for its addresses: none."""
+        return 0
+
+    def taking(self, threads: int) -> npt.NDArray[np.bool_]:
+        """Return which threads take part in which instruction: bool[instruction, thread]."""
+        return np.broadcast_to(np.arange(threads) & self.idle == 0, (self.count, threads))
 
     def addresses(self) -> IntArray:
         """Return the byte address of every instruction and thread: int64[instruction, thread]."""
@@ -205,7 +213,7 @@ class SharedAccess:
             model = bank_model(target, self.instruction)
         except RepresentabilityError:
             return UNCOUNTED
-        active = self.active(1 << len(self.threads)).reshape(-1, lanes)[:, : model.lanes]
+        active = self.taking(1 << len(self.threads))[0].reshape(-1, lanes)[:, : model.lanes]
         warps = active.any(axis=1)
         rows = self.addresses().reshape(len(self.starts), -1, lanes)[:, warps, : model.lanes]
         taking = np.broadcast_to(active[warps], rows.shape).reshape(-1, model.lanes)
@@ -217,6 +225,9 @@ class SharedAccess:
             "instruction": self.instruction, "elements": self.elements, "threads": self.threads, "starts": self.starts,
             "idle": self.idle, "turns": self.turns,
         }  # fmt: skip
+
+
+Access: TypeAlias = SharedAccess | ListedAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +248,14 @@ class Through:
     smem_bytes: int
     barrier: str
     passes: int
-    store: SharedAccess
-    load: SharedAccess
+    store: Access
+    load: Access
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if self.barrier not in ("warp", "block"):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
-        if self.passes < 1 or len(self.store.starts) % self.passes or len(self.load.starts) % self.passes:
+        if self.passes < 1 or self.store.count % self.passes or self.load.count % self.passes:
             raise CHECK.malformed("passes", "must divide the numbers of stores and loads", self.passes)
 
     @property
@@ -326,26 +337,28 @@ def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
     stored, loaded = (access.elements_at(element_bits, lanes) for access in (step.store, step.load))
     if stored.shape != flat.shape or loaded.shape[0] != threads:
         raise WRONG.malformed("steps", f"must store {registers} elements of {threads} threads", stored.shape)
-    for addresses in (stored, loaded):
-        if (addresses % bytes_each).any() or int(addresses.max()) + bytes_each > step.smem_bytes:
-            raise WRONG.malformed("steps", f"must keep to {step.smem_bytes} bytes", int(addresses.max()))
+    writes, reads = (np.repeat(access.taking(threads).T, access.elements, axis=1) for access in (step.store, step.load))
+    for addresses, live in ((stored, writes), (loaded, reads)):
+        if (addresses[live] % bytes_each).any() or int(addresses[live].max()) + bytes_each > step.smem_bytes:
+            raise WRONG.malformed("steps", f"must keep to {step.smem_bytes} bytes", int(addresses[live].max()))
     for access in (step.store, step.load):
         if not access.aligned(element_bits, lanes):
-            raise WRONG.malformed("steps", f"must give {access.instruction} aligned addresses", access.threads)
-    writers, readers = (access.active(threads) for access in (step.store, step.load))
+            raise WRONG.malformed("steps", f"must give {access.instruction} aligned addresses", access.instruction)
     answer = np.full((threads, loaded.shape[1]), NOTHING, dtype=np.int64)
     owner = np.arange(threads, dtype=np.int64)[:, None] // lanes
     for number in range(step.passes):
         mine = slice(number * registers // step.passes, (number + 1) * registers // step.passes)
         theirs = slice(number * loaded.shape[1] // step.passes, (number + 1) * loaded.shape[1] // step.passes)
         memory = np.full((step.smem_bytes // bytes_each, 2), NOTHING, dtype=np.int64)
-        places, values = stored[writers, mine] // bytes_each, flat[writers, mine]
+        live = writes[:, mine]
+        places, values = stored[:, mine][live] // bytes_each, flat[:, mine][live]
         memory[places, 0] = values
-        memory[places, 1] = np.broadcast_to(owner[writers], places.shape)
+        memory[places, 1] = np.broadcast_to(owner, live.shape)[live]
         if (memory[places, 0] != values).any():
             raise WRONG.malformed("steps", "must not store two elements at one address", step.smem_bytes)
-        taken = loaded[readers, theirs] // bytes_each
-        answer[readers, theirs] = memory[taken, 0]
-        if step.barrier == "warp" and (memory[taken, 1] != owner[readers]).any():
+        live = reads[:, theirs]
+        taken = loaded[:, theirs][live] // bytes_each
+        answer[:, theirs][live] = memory[taken, 0]
+        if step.barrier == "warp" and (memory[taken, 1] != np.broadcast_to(owner, live.shape)[live]).any():
             raise WRONG.malformed("steps", "must keep warps to their own bytes, or have barriers of the block", number)
     return answer.reshape(warps, lanes, -1)

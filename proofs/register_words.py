@@ -20,7 +20,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
+from layoutalg.proofs.conversion_steps import Access, Read, Take, Through
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 
 W = TypeVar("W", bound=Hashable)
@@ -247,11 +247,11 @@ class Lowering(ABC, Generic[W]):
         """Read a word from another lane, as the step says of word ``number``."""
 
     @abstractmethod
-    def stored(self, access: SharedAccess, number: int, words: Sequence[W], /) -> None:
+    def stored(self, access: Access, number: int, words: Sequence[W], /) -> None:
         """Store words by instruction ``number``."""
 
     @abstractmethod
-    def loaded(self, access: SharedAccess, number: int, /) -> Sequence[W]:
+    def loaded(self, access: Access, number: int, /) -> Sequence[W]:
         """Load words by instruction ``number``."""
 
     def barrier(self, step: Through) -> None:
@@ -329,7 +329,7 @@ class Lowering(ABC, Generic[W]):
                 ]
         return Elements(tuple(after), self.natural)
 
-    def _store(self, access: SharedAccess, held: Elements[W], number: int, passes: int) -> None:
+    def _store(self, access: Access, held: Elements[W], number: int, passes: int) -> None:
         many = access.elements
         flat = [
             [byte for part in held.parts[each * many : (each + 1) * many] for byte in part]
@@ -386,7 +386,7 @@ def stepped(
     return after
 
 
-def _part(access: SharedAccess, number: int, passes: int) -> range:
+def _part(access: Access, number: int, passes: int) -> range:
     """The instructions of a pass."""
-    each = len(access.starts) // passes
+    each = access.count // passes
     return range(number * each, (number + 1) * each)

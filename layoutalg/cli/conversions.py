@@ -12,7 +12,6 @@ from layoutalg.cli.output import answer_file, say, say_json
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.ground import clock
 from layoutalg.ground.verdict import Unknown
-from layoutalg.notation import parse
 from layoutalg.synth.conversions import conversion
 
 
@@ -33,8 +32,8 @@ def convert_layout(asked: Asked, output: str | None, budget_seconds: float, as_j
     """Print the plan, write its kernel where a file is named; return the exit code."""
     with clock.within(budget_seconds):
         plan = conversion(
-            parse(asked.source, shape=asked.shape), parse(asked.destination, shape=asked.shape), asked.element_bits,
-            asked.target, mechanism=asked.mechanism, smem_bytes=asked.smem_bytes, shape=asked.shape,
+            asked.source, asked.destination, asked.element_bits, asked.target, mechanism=asked.mechanism,
+            smem_bytes=asked.smem_bytes, shape=asked.shape,
         )  # fmt: skip
     if isinstance(plan, Unknown):
         say_json(plan.to_json()) if as_json else say(str(plan))

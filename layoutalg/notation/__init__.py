@@ -77,6 +77,16 @@ def parse(text: str, shape: Any = None) -> Any:
         raise MalformedError(replace(found, source=f"{READ_AS[found.code]}; {ALL_FORMS}")) from error.__cause__
 
 
+def takes_shape(text: str) -> bool:
+    """Return whether a text is Triton's, whose attributes may need the shape of the tensor.
+
+    Example:
+        >>> takes_shape("#ttg.linear<{register = [], lane = [[1]], warp = [], block = []}>"), takes_shape("(4,8):(8,1)")
+        (True, False)
+    """
+    return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()))
+
+
 def _parsed(text: str, shape: Any) -> Any:
     start = text.lstrip() if isinstance(text, str) and len(text) <= NOTATION_CHARACTERS else ""
     if TTGIR_AHEAD.match(text if isinstance(text, str) else ""):

@@ -19,10 +19,12 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.check import refuse
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import UNCOUNTED, Step, Take, Through
+from layoutalg.proofs.conversion_steps import Step, Take, Through
 from layoutalg.proofs.exchange import ExchangePlan
+from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
+from layoutalg.synth.conversions.listed import IntArray, listed
 from layoutalg.synth.conversions.reading import CHECK, Given, read, same_tensor
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
@@ -97,7 +99,7 @@ def conversion(
         return Unknown(crossing, ("conversion",))
     question = _Question(first.held(), second.held(), bits, target, instruction_costs(target), limit, exhaustive)
     if first.places is None or second.places is None:
-        made = _by_table(question)
+        made = _by_table(question, mechanism)
     else:
         made = _linear(question, first.places, second.places, mechanism)
     return _chosen(question, made, mechanism)
@@ -250,16 +252,12 @@ def _shared(asked: _Question, source: Places, wanted: Places, moved: Fetched, ot
     made = []
     for passage in found:
         name = "matrices" if passage.matrices else "shared"
-        because = "any elements may pass"
-        unknown = {access.instruction for step in passage.steps if isinstance(step, Through)
-                   for access in (step.store, step.load) if access.turns == UNCOUNTED}  # fmt: skip
-        if unknown:
-            because += f", in an unknown number of turns of {', '.join(sorted(unknown))}: the least is counted"
+        because = f"any elements may pass{_unknown(passage.steps)}"
         made.append(asked.alternative(name, passage.steps, because))
     return made
 
 
-def _by_table(asked: _Question) -> list[_Made]:
+def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     """What can be done between layouts of which one is no map of bits."""
     have, want = asked.source.elements(), asked.destination.elements()
     warps, lanes, registers = have.shape
@@ -268,6 +266,7 @@ def _by_table(asked: _Question) -> list[_Made]:
     if missing is not None:
         what = "the source holds no place of an element that the destination wants"
         raise refuse("LA934", what, f"element {missing} is in the destination alone", {"element": missing})
+    made: list[_Made] = []
     taken = []
     for register in range(want.shape[2]):
         same = np.flatnonzero((have == want[:, :, register : register + 1]).all(axis=(0, 1)))
@@ -276,13 +275,19 @@ def _by_table(asked: _Question) -> list[_Made]:
         idle = taken == list(range(registers))
         steps = () if idle else (Take(tuple(taken), asked.natural, asked.natural),)
         because = "every register holds its element" if idle else "every element is in its thread"
-        return [asked.alternative("nothing" if idle else "registers", steps, because, least=True)]
+        made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
+        if not asked.exhaustive and mechanism in (None, "registers"):
+            return made
     source = np.array([places[element] for element in want.reshape(-1).tolist()], dtype=np.int64)
     size = registers * lanes * warps
     warp = np.arange(len(source)) // (want.shape[2] * lanes)
     no = "the layouts are no maps of bits, and elements change their warp or are held more or less than once"
+    if mechanism in (None, "shared"):
+        made.append(_by_placement(asked, have, want))
     if want.shape != have.shape or len(np.unique(source)) < size or (source // (registers * lanes) != warp).any():
-        return [_Made(Alternative("shuffles", no)), _Made(Alternative("shared", "its addresses are no maps of bits"))]
+        return [*made, _Made(Alternative("shuffles", no))]
+    if mechanism not in (None, "shuffles"):
+        return made
     plan = shuffles(source.reshape(want.shape))
     every: tuple[Step, ...] = (
         Take(tuple(range(registers)), asked.natural, 1),
@@ -291,7 +296,27 @@ def _by_table(asked: _Question) -> list[_Made]:
     )
     kept = every if asked.natural > 1 else (plan,)
     least = len(plan.rounds) == least_rounds(plan.source()) and asked.natural == 1
-    return [asked.alternative("shuffles", kept, "every element stays in its warp", least)]
+    return [*made, asked.alternative("shuffles", kept, "every element stays in its warp", least)]
+
+
+def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> _Made:
+    """The plan through shared memory at addresses that are listed."""
+
+    def cycles(steps: tuple[Step, ...]) -> float:
+        return counted(steps, asked.source, asked.element_bits, asked.costs).cycles
+
+    found = listed(have, want, asked.element_bits, asked.target, asked.smem_bytes, cycles)
+    if isinstance(found, str):
+        return _Made(Alternative("shared", found))
+    because = f"elements lie {found.told}, the best of {found.tried} placements{_unknown(found.steps)}"
+    return asked.alternative("shared", found.steps, because)
+
+
+def _unknown(steps: tuple[Step, ...]) -> str:
+    """That turns of an instruction are not known, in words; empty where all are."""
+    unknown = {access.instruction for step in steps if isinstance(step, Through)
+               for access in (step.store, step.load) if access.turns == UNCOUNTED}  # fmt: skip
+    return f", in an unknown number of turns of {', '.join(sorted(unknown))}: the least is counted" if unknown else ""
 
 
 def _cycles(made: _Made) -> float:

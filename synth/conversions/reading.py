@@ -1,4 +1,4 @@
-"""Reading layouts of registers: linear layouts by the names of their axes, thread-value layouts by their modes.
+"""Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables.
 
 Main definitions: ``Given``, ``read``, ``same_tensor``.
 """
@@ -6,20 +6,25 @@ Main definitions: ``Given``, ``read``, ``same_tensor``.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from layoutalg.cute import CuteLayout
+from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.check import Checker
-from layoutalg.notation import parse
+from layoutalg.ground.check import Checker, integers
+from layoutalg.ground.layout import Layout
+from layoutalg.notation import parse, takes_shape
 from layoutalg.proofs.conversion import Held
 from layoutalg.synth.conversions.inside import Places
 
+IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA933", "this is not a question about a conversion")
 ROLES = ("register", "lane", "warp", "block")
 VALUES = "values"
-"""The axis of what a thread-value layout counts."""
+"""The axis of what a thread-value layout counts, where no shape says more."""
 BLOCKS = ("block", "cta", "cluster")
 MOST = 1 << 20
 """Places of a layout."""
@@ -35,6 +40,7 @@ class Given:
         blocks: Images of the bits of the block.
         tensor: Axes of the tensor with their sizes.
         counts: Registers, lanes and warps.
+        named: Whether the layout names the axes; else they stand for those of the other layout, in their order.
     """
 
     places: Places | None
@@ -42,6 +48,7 @@ class Given:
     blocks: tuple[int, ...]
     tensor: tuple[tuple[str, int], ...]
     counts: tuple[int, int, int]
+    named: bool = True
 
     def held(self) -> Held:
         """Return the layout as plans have it."""
@@ -58,22 +65,38 @@ def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | Non
     """Return a layout of registers.
 
     Args:
-        layout: A ``LinearLayout`` from register, lane, warp (and block) to a tensor; a ``CuteLayout`` or its text, of
-            two modes, thread and value.
+        layout: A layout of any family from register, lane, warp (and block) to a tensor; a CuTe layout, perhaps behind
+            a swizzle, of two modes, thread and value, to the elements of the tensor, its first axis fastest; a text of
+            one of them; or a table of elements by warp, lane and register.
         argument: Name for messages.
         lanes: Lanes of a warp.
-        shape: Extents of the tensor, where a text does not say them.
+        shape: Extents of the tensor, outermost first.
 
     Raises: MalformedError: LA933.
     """
     if isinstance(layout, str):
-        layout = parse(layout, shape)
+        layout = parse(layout, shape if takes_shape(layout) else None)
+    sizes = None if shape is None else tuple(CHECK.integer(extent, "shape", 1) for extent in shape)
     if isinstance(layout, LinearLayout):
-        return _linear(layout, argument, lanes)
-    if isinstance(layout, CuteLayout):
-        return _valued(layout, argument, lanes)
-    rule = "must be a linear layout of registers, lanes and warps, or a CuTe layout of threads and values"
-    raise CHECK.malformed(argument, rule, layout)
+        found = _linear(layout, argument, lanes)
+    elif isinstance(layout, CuteLayout | ComposedLayout):
+        found = _tabled(_valued(layout, argument, lanes), _counted(sizes), argument, lanes, named=False)
+    elif isinstance(layout, Layout):
+        found = _tabled(*_by_names(layout, argument), argument, lanes)
+    else:
+        table = None if isinstance(layout, np.ma.MaskedArray) else integers(layout, argument)
+        if table is None or table.ndim != 3 or not table.size:
+            rule = "must be a layout of registers, lanes and warps, or of threads and values, or a table of these three"
+            raise CHECK.malformed(argument, rule, layout)
+        found = _tabled(table.astype(np.int64), _counted(sizes), argument, lanes, named=False)
+    if sizes is not None and tuple(extent for _, extent in found.tensor) != sizes:
+        raise CHECK.malformed(argument, f"must be of a tensor of the shape {sizes}", dict(found.tensor))
+    return found
+
+
+def _counted(sizes: tuple[int, ...] | None) -> tuple[tuple[str, int], ...] | None:
+    """The axes of a tensor of which the sizes are known."""
+    return None if sizes is None else tuple((f"dim{place}", extent) for place, extent in enumerate(sizes))
 
 
 def _linear(layout: LinearLayout, argument: str, lanes: int) -> Given:
@@ -96,27 +119,64 @@ def _linear(layout: LinearLayout, argument: str, lanes: int) -> Given:
     return Given(places, None, parts.get("block", ()), tensor, counts)
 
 
-def _valued(layout: CuteLayout, argument: str, lanes: int) -> Given:
-    shape, stride = layout.shape, layout.stride
-    if not isinstance(shape, tuple) or not isinstance(stride, tuple) or len(shape) != 2:
+def _valued(layout: CuteLayout | ComposedLayout, argument: str, lanes: int) -> IntArray:
+    """The values by warp, lane and register."""
+    shape = layout.shape
+    if not isinstance(shape, tuple) or len(shape) != 2:
         raise CHECK.malformed(argument, "must have two modes, thread and value", str(layout))
-    modes = [CuteLayout(extents, steps) for extents, steps in zip(shape, stride, strict=True)]
-    threads, values = (int(mode.size) for mode in modes)
+    threads, values = (int(CuteLayout(mode).size) for mode in shape)
     if threads % lanes or threads * values > MOST:
         raise CHECK.malformed(argument, f"must have a multiple of {lanes} threads, at most {MOST} places", threads)
-    table = np.add.outer(modes[0].table(), modes[1].table()).astype(np.int64)
-    counts = (values, lanes, threads // lanes)
+    flat = layout.table().astype(np.int64)
+    return np.asarray(flat.reshape(values, threads).T.reshape(-1, lanes, values))
+
+
+def _by_names(layout: Layout, argument: str) -> tuple[IntArray, tuple[tuple[str, int], ...] | None]:
+    """The elements by warp, lane and register, and the tensor where the layout says it."""
+    sizes = {"block" if name in BLOCKS else name: extent for name, extent in layout.in_dims.items()}
+    if not {"lane"} <= set(sizes) <= set(ROLES) or len(sizes) < len(layout.in_dims):
+        raise CHECK.malformed(argument, "must have the axes register, lane and warp", tuple(layout.in_dims))
+    if sizes.pop("block", 1) > 1:
+        raise CHECK.malformed(argument, "must be a map of bits where it has blocks", str(layout))
+    if prod(sizes.values()) > MOST:
+        raise CHECK.malformed(argument, f"must have at most {MOST} places", sizes)
+    table = np.asarray(layout.table())
+    if table.ndim != 1:
+        raise CHECK.malformed(argument, "must have one output, or outputs of known extents", dict(layout.out_dims))
+    extents = tuple(layout.out_dims.items())
+    cube = table.astype(np.int64).reshape(tuple(reversed(sizes.values())))
+    names = list(reversed(sizes))
+    for name in ("warp", "lane", "register"):
+        if name not in sizes:
+            cube, names = cube[..., None], [*names, name]
+    turned = cube.transpose([names.index(name) for name in ("warp", "lane", "register")])
+    return turned, None if any(extent is None for _, extent in extents) else extents
+
+
+def _tabled(
+    table: IntArray, tensor: tuple[tuple[str, int], ...] | None, argument: str, lanes: int, *, named: bool = True
+) -> Given:
+    """A layout by its table, as a map of bits where it is one."""
+    counts = (table.shape[2], table.shape[1], table.shape[0])
+    if counts[1] != lanes or table.size > MOST:
+        raise CHECK.malformed(argument, f"must have the {lanes} lanes of a warp, at most {MOST} places", counts)
+    low, high = int(table.min()), int(table.max())
+    size = high + 1 if tensor is None else prod(extent for _, extent in tensor)
+    if tensor is not None and (low < 0 or high >= size):
+        beyond = low if low < 0 else high
+        raise CHECK.malformed(argument, f"must be of elements of the tensor {dict(tensor)}, {size} in all", beyond)
+    axes = ((VALUES, size),) if tensor is None else tensor
     flat = table.reshape(-1)
-    extent = int(flat.max()) + 1
-    size = len(flat)
-    if size & (size - 1) == 0 and values & (values - 1) == 0 and int(flat.min()) >= 0:
-        columns = tuple(int(flat[1 << bit]) ^ int(flat[0]) for bit in range(size.bit_length() - 1))
+    powers = (*counts, *(extent for _, extent in tensor or ()))
+    if low >= 0 and not any(extent & (extent - 1) for extent in powers):
+        columns = tuple(int(flat[1 << bit]) ^ int(flat[0]) for bit in range(len(flat).bit_length() - 1))
         if np.array_equal(matrix.table(columns, int(flat[0])), flat):
-            low, mid = values.bit_length() - 1, lanes.bit_length() - 1
-            places = Places(columns[:low], columns[low : low + mid], columns[low + mid :], int(flat[0]))
-            return Given(places, None, (), ((VALUES, 1 << (extent - 1).bit_length()),), counts)
-    nested = tuple(tuple(tuple(row) for row in warp) for warp in table.reshape(counts[::-1]).tolist())
-    return Given(None, nested, (), ((VALUES, extent),), counts)
+            first, second = counts[0].bit_length() - 1, (counts[0] * lanes).bit_length() - 1
+            places = Places(columns[:first], columns[first:second], columns[second:], int(flat[0]))
+            axes = ((VALUES, 1 << high.bit_length()),) if tensor is None else tensor
+            return Given(places, None, (), axes, counts, named)
+    nested = tuple(tuple(tuple(row) for row in warp) for warp in table.tolist())
+    return Given(None, nested, (), axes, counts, named)
 
 
 def same_tensor(source: Given, wanted: Given) -> Given:
@@ -127,7 +187,11 @@ def same_tensor(source: Given, wanted: Given) -> Given:
     if source.counts[2] != wanted.counts[2]:
         raise CHECK.malformed("destination", f"must have {source.counts[2]} warps, as the source", wanted.counts[2])
     mine, theirs = dict(source.tensor), dict(wanted.tensor)
-    if VALUES in (source.tensor[0][0], wanted.tensor[0][0]) if mine and theirs else False:
+    if VALUES in mine or VALUES in theirs:
+        return wanted
+    if not (source.named and wanted.named):
+        if tuple(mine.values()) != tuple(theirs.values()):
+            raise CHECK.malformed("destination", f"must be a layout of the source's tensor {mine}", f"of {theirs}")
         return wanted
     for name in (*theirs, *mine):
         if name not in mine or name not in theirs:
@@ -135,8 +199,10 @@ def same_tensor(source: Given, wanted: Given) -> Given:
                                   f"of which only one has the axis {name}")  # fmt: skip
         if mine[name] != theirs[name]:
             raise CHECK.malformed("destination", f"must have the axis {name} of size {mine[name]}", theirs[name])
-    if wanted.places is None or list(mine) == list(theirs):
+    if list(mine) == list(theirs):
         return wanted
+    if wanted.places is None:
+        return _turned_table(wanted, mine)
     starts, first = {}, 0
     for name, extent in theirs.items():
         starts[name] = first
@@ -153,3 +219,12 @@ def same_tensor(source: Given, wanted: Given) -> Given:
     turned = wanted.places.mapped(turn)
     blocks = tuple(matrix.apply(order, column) for column in wanted.blocks)
     return replace(wanted, places=turned, blocks=blocks, tensor=source.tensor)
+
+
+def _turned_table(wanted: Given, mine: dict[str, int]) -> Given:
+    """A table of elements of a tensor, of the tensor with its axes in another order."""
+    theirs = dict(wanted.tensor)
+    parts = dict(zip(theirs, np.unravel_index(np.array(wanted.table), tuple(theirs.values()), order="F"), strict=True))
+    turned = np.ravel_multi_index([parts[name] for name in mine], tuple(mine.values()), order="F")
+    nested = tuple(tuple(tuple(row) for row in warp) for warp in turned.tolist())
+    return replace(wanted, table=nested, tensor=tuple(mine.items()))

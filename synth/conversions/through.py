@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
-from layoutalg.proofs.conversion_steps import UNCOUNTED, SharedAccess, Step, Take, Through
+from layoutalg.proofs.conversion_steps import SharedAccess, Step, Take, Through
+from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import TileAccess, instruction_bits, instruction_name
 from layoutalg.synth.conversions.inside import Places
@@ -377,4 +378,4 @@ def _beside(offsets: Sequence[int], vector: Sequence[int], low: int) -> list[int
 def _load(steps: tuple[Step, ...]) -> tuple[int, int]:
     """Turns and accesses of the steps."""
     found = [access for step in steps if isinstance(step, Through) for access in (step.store, step.load)]
-    return sum(access.turns for access in found), sum(len(access.starts) for access in found)
+    return sum(access.turns for access in found), sum(access.count for access in found)

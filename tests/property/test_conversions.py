@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from layoutalg import LayoutError, LinearLayout, Unknown
 from layoutalg.f2 import matrix
 from layoutalg.proofs.conversion import ConversionPlan, Held
-from layoutalg.proofs.conversion_steps import UNCOUNTED, Read, Through
+from layoutalg.proofs.conversion_steps import Read, Through
+from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.conversions.inside import Places, fetched, inside
 

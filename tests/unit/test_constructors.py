@@ -37,6 +37,7 @@ from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.joint import JointPlan
+from layoutalg.proofs.listed_access import ListedAccess, Taking
 from layoutalg.proofs.padding import CellAccess, PaddingPlan
 from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
 from layoutalg.proofs.served import Served
@@ -136,6 +137,8 @@ VALUES: dict[type, object] = {
     Take: Take((1, 0), 2, 2),
     Read: Read((1, 2), (0, 1), (0, 1)),
     SharedAccess: ACCESS,
+    ListedAccess: ListedAccess("ld.shared.b32", 1, (tuple(range(0, 128, 4)),), 1),
+    Taking: Taking("below", 3),
     Through: Through(128, "warp", 1, ACCESS, ACCESS),
     InstructionCosts: instruction_costs("sm_90a"),
     Counted: Counted(2, 1, "ranks"),

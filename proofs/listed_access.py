@@ -1,0 +1,167 @@
+"""Accesses to shared memory at addresses that are no map of bits: a list, and how much of it has a formula.
+
+Main definitions: ``ListedAccess``, ``Taking``, ``taking``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.thread_formulas import affine, strides
+from layoutalg.targets.bank_model import bank_model
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+CHECK = Checker("LA930", "this is not a plan of a conversion")
+OUT = -1
+"""The address of a thread that takes no part."""
+UNCOUNTED = -1
+"""Turns of instructions whose banks nobody published."""
+TABLE_BITS = 32
+"""Instructions whose threads one table of words names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """Which threads take part in an instruction.
+
+    Args:
+        how: ``"all"``; ``"below"``, ``"from"``: those whose number is below ``number``, or not; ``"clear"``: those
+            whose number has no bit of it; ``"listed"``: others.
+        number: That number.
+    """
+
+    how: str
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+
+
+def taking(active: BoolArray) -> Taking:
+    """Return which threads take part, as shortly as it can be said.
+
+    Example:
+        >>> [taking(np.array(rows)).how for rows in ([True, True], [True, False], [True, False, True])]
+        ['all', 'below', 'clear']
+    """
+    count, threads = int(np.count_nonzero(active)), np.arange(len(active))
+    if count == len(active):
+        return Taking("all")
+    if active[:count].all():
+        return Taking("below", count)
+    if active[len(active) - count :].all():
+        return Taking("from", len(active) - count)
+    reached = int(np.bitwise_or.reduce(threads[active])) if count else 0
+    mask = (1 << (len(active) - 1).bit_length()) - 1 & ~reached
+    return Taking("clear", mask) if ((threads & mask == 0) == active).all() else Taking("listed")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedAccess:
+    """Instructions that store, or load, elements of a thread, each at an address that is listed for every thread.
+
+    Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``; element k of the v lies k elements after
+    the address.
+
+    Args:
+        instruction: Its name, as ``bank_model`` has it.
+        elements: Elements of a thread that an instruction moves.
+        rows: By instruction and thread the byte address; -1 where the thread takes no part.
+        turns: Turns of the banks of all instructions of all warps; -1 where nobody published how the banks serve it.
+
+    Example:
+        >>> access = ListedAccess("st.shared.b32", 1, (tuple(range(0, 396, 4))[:96], tuple(range(384, 768, 4))), 6)
+        >>> access.counted("sm_90a", 32), access.bases(), access.lookups
+        (6, ((0, 0), (0, 384)), 0)
+    """
+
+    instruction: str
+    elements: int
+    rows: tuple[tuple[int, ...], ...]
+    turns: int
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA930")
+        if self.elements < 1 or not self.rows or len({len(row) for row in self.rows}) != 1:
+            raise CHECK.malformed("elements", "must be at least 1, of at least one instruction", self.elements)
+        if min(map(min, self.rows)) < OUT or any(max(row) == OUT for row in self.rows):
+            raise CHECK.malformed("rows", "must be byte addresses, or -1, of at least one thread", min(self.rows[0]))
+
+    @property
+    def count(self) -> int:
+        """Number of instructions."""
+        return len(self.rows)
+
+    @property
+    def matrices(self) -> int:
+        """Matrices of an instruction: none."""
+        return 0
+
+    def taking(self, threads: int) -> BoolArray:  # noqa: ARG002
+        """Return which threads take part in which instruction: bool[instruction, thread]."""
+        return np.asarray(self.addresses() != OUT)
+
+    def addresses(self) -> IntArray:
+        """Return the byte address of every instruction and thread, or -1: int64[instruction, thread]."""
+        return np.array(self.rows, dtype=np.int64)
+
+    def aligned(self, element_bits: int, lanes: int) -> bool:  # noqa: ARG002
+        """Return whether the addresses are multiples of what moves at each of them."""
+        rows = self.addresses()
+        return not bool((rows[rows != OUT] % (self.elements * element_bits // 8)).any())
+
+    def elements_at(self, element_bits: int, lanes: int) -> IntArray:  # noqa: ARG002
+        """Return the byte address of every element, where the thread takes part: int64[thread, element]."""
+        found = self.addresses()[:, :, None] + np.arange(self.elements) * (element_bits // 8)
+        return np.asarray(found.transpose(1, 0, 2).reshape(len(self.rows[0]), -1), dtype=np.int64)
+
+    def counted(self, target: str, lanes: int) -> int:
+        """Return the turns of all instructions of all warps, counted from their addresses; -1 where that is unknown."""
+        try:
+            model = bank_model(target, self.instruction)
+        except RepresentabilityError:
+            return UNCOUNTED
+        rows = self.addresses().reshape(-1, lanes)
+        rows = rows[(rows != OUT).any(axis=1)]
+        return model.totals(rows, rows != OUT)[0]
+
+    def bases(self) -> tuple[tuple[int, int], ...]:
+        """Return for every instruction an instruction, itself or an earlier one, and the bytes beyond its addresses."""
+        rows = self.addresses()
+        active = rows != OUT
+        firsts: list[int] = []
+        found = []
+        for number, row in enumerate(rows):
+            live = active[number]
+            for first in firsts:
+                beyond = row[live] - rows[first][live]
+                if active[first][live].all() and (beyond == beyond[0]).all():
+                    found.append((first, int(beyond[0])))
+                    break
+            else:
+                firsts.append(number)
+                found.append((number, 0))
+        return tuple(found)
+
+    @property
+    def lookups(self) -> int:
+        """Tables that a thread reads for its addresses and for what it takes part in: where there is no formula."""
+        rows = self.addresses()
+        active = rows != OUT
+        numbers = {first for first, _ in self.bases()}
+        plain = [affine(rows[n], active[n]) is None and strides(rows[n], active[n]) is None for n in sorted(numbers)]
+        groups = range(0, len(rows), TABLE_BITS)
+        listed = [any(taking(row).how == "listed" for row in active[first : first + TABLE_BITS]) for first in groups]
+        return sum(plain) + sum(listed)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the accesses as JSON-ready data."""
+        return {"instruction": self.instruction, "elements": self.elements, "rows": self.rows, "turns": self.turns}
