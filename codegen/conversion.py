@@ -26,6 +26,7 @@ MOST_WORDS = 256
 MOST_THREADS = 1024
 
 WARP = """
+#ifndef LA_HOST
 // Returns the word of the lane whose number differs in the bits of a mask.
 __device__ __forceinline__ la_u32 la_shuffle_xor(la_u32 word, la_u32 mask)
 {
@@ -35,6 +36,7 @@ __device__ __forceinline__ la_u32 la_shuffle_xor(la_u32 word, la_u32 mask)
     return la_shuffle(word, (threadIdx.x ^ mask) % LA_LANES);
 #endif
 }
+#endif
 """
 
 _STIRRED = """

@@ -27,15 +27,13 @@ CHECK = Checker("LA883", "no kernel runs these exchanges")
 LANES = 32
 
 EXCHANGE = """
+#ifndef LA_HOST
 // Returns the word of the lane whose number differs in the bits of a mask.
 __device__ __forceinline__ la_u32 la_shuffle_xor(la_u32 word, la_u32 mask)
 {
-#ifdef LA_HOST
-    return la_shuffle(word, (threadIdx.x ^ mask) & 31u);
-#else
     return __shfl_xor_sync(0xFFFFFFFFu, word, (int)mask);
-#endif
 }
+#endif
 
 // Returns four bytes of two words: nibble i of the selector names byte i.
 __device__ __forceinline__ la_u32 la_bytes(la_u32 low, la_u32 high, la_u32 selector)

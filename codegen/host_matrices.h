@@ -130,15 +130,13 @@ struct Wmma {
 };
 
 template <class Where, int m, int n, int k_all, int blocks, Type left, Type right, Type result, int step>
-inline void matrix_product(la_u32* d, const la_u32* a, int words_a, const la_u32* b, int words_b, const la_u32* c, int words_d)
+inline void matrix_product(
+    Site site, la_u32* d, const la_u32* a, int words_a, const la_u32* b, int words_b, const la_u32* c, int words_d)
 {
     const unsigned mine = here->current->thread.x, lane = mine % LA_LANES, first = mine - lane;
     std::memcpy(deposited[0][mine], a, 4 * words_a);
     std::memcpy(deposited[1][mine], b, 4 * words_b);
-    if (first + LA_LANES > here->block_size.x) fault(INACTIVE_LANE);
-    warp_barrier();
-    for (unsigned other = first; other < first + LA_LANES; ++other)
-        if (here->fibers.items[other].done) fault(INACTIVE_LANE);
+    all_lanes(site);
     if (Where::copied)
         for (int side = 0; side < 2; ++side)
             if (std::memcmp(deposited[side][mine], deposited[side][mine ^ 16], 4 * (side ? words_b : words_a)))
@@ -158,7 +156,7 @@ inline void matrix_product(la_u32* d, const la_u32* a, int words_a, const la_u32
                 }
                 set_element<result, step>(sums, to.element, sum);
             }
-    warp_barrier();
+    warp_barrier(site);
     std::memcpy(d, sums, 4 * words_d);
 }
 
@@ -167,11 +165,14 @@ inline void matrix_product(la_u32* d, const la_u32* a, int words_a, const la_u32
 #define LA_HOST_PRODUCT(name, where, m, n, k, blocks, left, right, result, step)                                        \
     template <int words_d, int words_a, int words_b>                                                                    \
     static inline void la_##name(                                                                                       \
-        la_u32 (&d)[words_d], const la_u32 (&a)[words_a], const la_u32 (&b)[words_b], const la_u32 (&c)[words_d])       \
+        la_u32 (&d)[words_d], const la_u32 (&a)[words_a], const la_u32 (&b)[words_b], const la_u32 (&c)[words_d],       \
+        unsigned line = __builtin_LINE())                                                                               \
     {                                                                                                                   \
+        static char place;                                                                                              \
         using namespace la_host;                                                                                        \
         static_assert(words_a <= MOST_WORDS && words_b <= MOST_WORDS && words_d <= 64, "words of a lane");              \
-        matrix_product<where, m, n, k, blocks, left, right, result, step>(d, a, words_a, b, words_b, c, words_d);       \
+        matrix_product<where, m, n, k, blocks, left, right, result, step>(                                              \
+            {&place, line}, d, a, words_a, b, words_b, c, words_d);                                                     \
     }
 #define LA_COMMA_ ,
 

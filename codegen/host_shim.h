@@ -31,20 +31,23 @@ namespace la_host {
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
     TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
-    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES
+    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES, WARP_PLACES, ENDED_LANES
 };
 enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER };
 
 struct Index { unsigned x, y, z; };
-struct Fiber { ucontext_t context; Index thread; bool done; Wait wait; };
+// Where threads meet: an address for each place of the text, and its line.
+struct Site { const void* place; unsigned line; };
+inline bool differ(Site a, Site b) { return a.place != b.place || a.line != b.line; }
+struct Fiber { ucontext_t context; Index thread; bool done; Wait wait; unsigned line; };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group; };
 struct Region { const unsigned char* first; size_t bytes; };
 // One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is its hit k.
 // Accesses of one phase lie between the same barriers of the block; of one step, between the same la_sync_warp as well.
 struct Access { la_u32 place, hit, block, thread, byte, what, phase, step; };
-// Where a fault happened, and where the threads of its block were.
-struct Told { la_u32 block, thread, byte, at_block_barrier, at_warp_barrier, ended; };
+// Where a fault happened, and where the threads of its block were; `met` is the line at which others wait.
+struct Told { la_u32 block, thread, byte, at_block_barrier, at_warp_barrier, ended, line, met; };
 // Where a launch writes the accesses; nothing is written where items is null.
 struct Trace { Access* items; size_t capacity, count; la_u32* hits; };
 
@@ -74,9 +77,10 @@ struct State {
     void** arguments;
     Index block, grid, block_size;
     la_u32 dynamic_first, dynamic_bytes;
-    unsigned waiting, generation, barrier_place, steps[MAX_THREADS];
+    unsigned waiting, generation, steps[MAX_THREADS];
+    Site barrier_site, warp_site[MAX_THREADS / 32];
     la_u32 groups;  // committed groups of stores, of the one thread that stores
-    unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], progress;
+    unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], warp_met[MAX_THREADS / 32], progress;
     la_u32 words[MAX_THREADS];  // what each thread offers in a shuffle
     Trace trace;
     int fault_code;
@@ -90,10 +94,10 @@ static thread_local State* here;
 
 inline void yield() { swapcontext(&here->current->context, &here->scheduler); }
 
-inline void fault(Fault code, la_u32 byte = 0)
+inline void fault(Fault code, la_u32 byte = 0, la_u32 met = 0)
 {
     here->fault_code = code;
-    here->told = {here->block.x, here->current->thread.x, byte, 0, 0, 0};
+    here->told = {here->block.x, here->current->thread.x, byte, 0, 0, 0, here->current->line, met};
     for (;;) yield();  // never resumed
 }
 
@@ -117,11 +121,12 @@ inline void release_if_complete()
     if (s.waiting && s.waiting >= live()) { s.waiting = 0; ++s.generation; ++s.progress; }
 }
 
-inline void block_barrier(unsigned place)
+inline void block_barrier(Site site)
 {
     const unsigned mine = here->generation;
-    if (here->waiting && here->barrier_place != place) fault(BARRIER_PLACES);
-    here->barrier_place = place;
+    here->current->line = site.line;
+    if (here->waiting && differ(here->barrier_site, site)) fault(BARRIER_PLACES, 0, here->barrier_site.line);
+    here->barrier_site = site;
     ++here->waiting;
     release_if_complete();
     Fiber& fiber = *here->current;
@@ -138,35 +143,72 @@ inline void release_warp(unsigned warp)
     for (unsigned t = warp * LA_LANES; t < (warp + 1) * LA_LANES && t < s.block_size.x; ++t)
         running += !s.fibers.items[t].done;
     if (s.warp_waiting[warp] && s.warp_waiting[warp] >= running) {
+        s.warp_met[warp] = s.warp_waiting[warp];
         s.warp_waiting[warp] = 0;
         ++s.warp_generation[warp];
         ++s.progress;
     }
 }
 
-inline void warp_barrier()
+// Lanes meet at one place of the text: hardware waits for lanes elsewhere for ever, or pairs what is not meant.
+inline void warp_barrier(Site site)
 {
-    const unsigned warp = here->current->thread.x / LA_LANES, mine = here->warp_generation[warp];
-    ++here->warp_waiting[warp];
+    State& s = *here;
+    const unsigned warp = s.current->thread.x / LA_LANES, mine = s.warp_generation[warp];
+    s.current->line = site.line;
+    if (s.warp_waiting[warp] && differ(s.warp_site[warp], site)) fault(WARP_PLACES, 0, s.warp_site[warp].line);
+    s.warp_site[warp] = site;
+    ++s.warp_waiting[warp];
     release_warp(warp);
-    Fiber& fiber = *here->current;
+    Fiber& fiber = *s.current;
     fiber.wait = AT_WARP_BARRIER;
-    while (here->warp_generation[warp] == mine) yield();
+    while (s.warp_generation[warp] == mine) yield();
     fiber.wait = RUNS;
 }
 
+inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
+
+// As above, for an instruction of all lanes: none may have ended or be beyond the block.
+inline void all_lanes(Site site)
+{
+    warp_barrier(site);
+    if (here->warp_met[here->current->thread.x / LA_LANES] < LA_LANES) fault(ENDED_LANES);
+}
+
+inline void sync_warp(Site site)
+{
+    warp_barrier(site);
+    ++here->steps[here->current->thread.x];
+}
+
+// The lowest lane of the warp that has not ended.
+inline bool elect(Site site)
+{
+    warp_barrier(site);
+    unsigned lane = here->current->thread.x / LA_LANES * LA_LANES;
+    while (!takes_part(lane)) ++lane;
+    const bool chosen = here->current->thread.x == lane;
+    warp_barrier(site);
+    return chosen;
+}
+
 // Every lane of the warp offers a word and reads one, of a lane that takes part.
-inline la_u32 shuffle(la_u32 word, la_u32 lane)
+inline la_u32 shuffle(Site site, la_u32 word, la_u32 lane)
 {
     State& s = *here;
-    const unsigned mine = s.current->thread.x;
+    const unsigned mine = s.current->thread.x, other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
     s.words[mine] = word;
-    warp_barrier();
-    const unsigned other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
-    if (other >= s.block_size.x || s.fibers.items[other].done) fault(INACTIVE_LANE);
+    s.current->line = site.line;
+    if (!takes_part(other)) fault(INACTIVE_LANE);
+    all_lanes(site);
     const la_u32 taken = s.words[other];
-    warp_barrier();
+    warp_barrier(site);
     return taken;
+}
+
+inline la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask)
+{
+    return shuffle(site, word, here->current->thread.x ^ mask);
 }
 
 inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
@@ -192,8 +234,9 @@ inline void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
 }
 
 template <class Kept, class Value>
-inline Value load(la_u32 place, la_u32 byte)
+inline Value load(la_u32 place, la_u32 byte, unsigned line = __builtin_LINE())
 {
+    here->current->line = line;
     if (byte % sizeof(Kept)) fault(MISALIGNED, byte);
     Kept kept;
     std::memcpy(&kept, shared_bytes(here->dynamic_first + byte, sizeof kept), sizeof kept);
@@ -202,8 +245,9 @@ inline Value load(la_u32 place, la_u32 byte)
 }
 
 template <class Kept, class Value>
-inline void store(la_u32 place, la_u32 byte, const Value& value)
+inline void store(la_u32 place, la_u32 byte, const Value& value, unsigned line = __builtin_LINE())
 {
+    here->current->line = line;
     if (byte % sizeof(Kept)) fault(MISALIGNED, byte);
     const Kept kept = (Kept)value;
     std::memcpy(shared_bytes(here->dynamic_first + byte, sizeof kept), &kept, sizeof kept);
@@ -220,16 +264,17 @@ inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int wh
 
 // Every lane supplies the row of 16 bytes whose number it has; words are what the lane takes or gives.
 template <int matrices, bool transposed, bool reads>
-inline void move_matrices(la_u32 place, la_u32 byte, la_u32* words)
+inline void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words)
 {
     State& s = *here;
     const unsigned mine = s.current->thread.x, lane = mine % 32;
+    s.current->line = site.line;
     if (lane < 8u * matrices) {
         if (byte % 16) fault(MISALIGNED, byte);
         note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
     }
     s.words[mine] = byte;
-    warp_barrier();
+    all_lanes(site);
     la_u32 rows[32];
     std::memcpy(rows, &s.words[mine - lane], sizeof rows);
     for (int m = 0; m < matrices; ++m)
@@ -239,7 +284,7 @@ inline void move_matrices(la_u32 place, la_u32 byte, la_u32* words)
             if (reads) std::memcpy(word, at, 2);
             else std::memcpy(at, word, 2);
         }
-    warp_barrier();
+    warp_barrier(site);
 }
 
 inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
@@ -369,7 +414,7 @@ inline void engine_step()
     }
 }
 
-// ------------------------------------------------------------------------------------------------------------ wgmma
+// ----------------------------------------------------------------------------------------------------------- floats
 
 inline float half_to_float(unsigned short bits)
 {
@@ -387,40 +432,6 @@ inline float bfloat_to_float(unsigned short bits)
     float value;
     std::memcpy(&value, &wide, 4);
     return value;
-}
-
-// Element (m, k) of an operand of 16-bit elements as the tensor core finds it through a matrix descriptor.
-template <bool bfloat>
-inline float operand(la_u64 descriptor, int m, int k, bool transposed)
-{
-    const la_u32 start = (la_u32)(descriptor & 0x3FFF) << 4;
-    const la_u32 leading = (la_u32)(descriptor >> 16 & 0x3FFF) << 4, stride = (la_u32)(descriptor >> 32 & 0x3FFF) << 4;
-    const la_u32 phase = descriptor >> 49 & 7, mode = descriptor >> 62;
-    const int w = mode == 0 ? 1 : 16 >> mode;
-    la_u32 offset;
-    if (!transposed) offset = m % 8 * 16 * w + m / 8 * stride + (mode ? 2 * k : k / 8 * leading + k % 8 * 2);
-    else if (mode) offset = m % (8 * w) * 2 + m / (8 * w) * leading + k % 8 * 16 * w + k / 8 * stride;
-    else offset = m % 8 * 2 + m / 8 * stride + k % 8 * 16 + k / 8 * leading;
-    const la_u32 address = start + offset;
-    const la_u32 found = address ^ (((address >> 7) - phase) & (w - 1)) << 4;
-    unsigned short bits;
-    std::memcpy(&bits, shared_bytes(found, 2), 2);
-    return bfloat ? bfloat_to_float(bits) : half_to_float(bits);
-}
-
-template <bool bfloat, int n>
-inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool transpose_a, bool transpose_b)
-{
-    const int t = (int)here->current->thread.x % 128, lane = t % 32;
-    float rows[2][16];
-    for (int r = 0; r < 2; ++r)
-        for (int k = 0; k < 16; ++k) rows[r][k] = operand<bfloat>(a, lane / 4 + 16 * (t / 32) + 8 * r, k, transpose_a);
-    for (int v = 0; v < n / 2; ++v) {
-        const int column = 2 * (lane % 4) + v % 2 + 8 * (v / 4);
-        float sum = accumulate ? d[v] : 0.0f;
-        for (int k = 0; k < 16; ++k) sum += rows[v / 2 % 2][k] * operand<bfloat>(b, column, k, transpose_b);
-        d[v] = sum;
-    }
 }
 
 // ----------------------------------------------------------------------------------------------------------- launch
@@ -453,6 +464,7 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
         fiber.thread = {t, 0, 0};
         fiber.done = false;
         fiber.wait = RUNS;
+        fiber.line = 0;
         getcontext(&fiber.context);
         fiber.context.uc_stack.ss_sp = &stacks[STACK * t];
         fiber.context.uc_stack.ss_size = STACK;
@@ -474,14 +486,18 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
         for (const Fiber& fiber : s.fibers) all_wait = all_wait && (fiber.done || fiber.wait != RUNS);
         if (live() && (all_wait || idle > (1u << 20))) {
             s.fault_code = DEADLOCK;
-            s.told = {index, 0, 0, 0, 0, 0};
+            s.told = {index, 0, 0, 0, 0, 0, 0, 0};
         }
     }
     if (s.fault_code)
         for (const Fiber& fiber : s.fibers) {
-            s.told.at_block_barrier += !fiber.done && fiber.wait == AT_BLOCK_BARRIER;
-            s.told.at_warp_barrier += !fiber.done && fiber.wait == AT_WARP_BARRIER;
+            const bool at_block = !fiber.done && fiber.wait == AT_BLOCK_BARRIER;
+            const bool at_warp = !fiber.done && fiber.wait == AT_WARP_BARRIER;
+            s.told.at_block_barrier += at_block;
+            s.told.at_warp_barrier += at_warp;
             s.told.ended += fiber.done;
+            if (s.fault_code == DEADLOCK && at_block) s.told.line = fiber.line;
+            if (s.fault_code == DEADLOCK && at_warp) s.told.met = fiber.line;
         }
     if (!s.fault_code && s.queue.size) s.fault_code = COPY_IN_FLIGHT;
     if (!s.fault_code && (s.uncommitted.size || s.committed.size)) s.fault_code = STORE_NOT_COMMITTED;
@@ -531,14 +547,12 @@ inline int launch(
 #define blockIdx (la_host::here->block)
 #define blockDim (la_host::here->block_size)
 #define gridDim (la_host::here->grid)
-#define __syncthreads() la_host::block_barrier(__COUNTER__)
-static inline la_u32 la_shuffle(la_u32 word, la_u32 lane) { return la_host::shuffle(word, lane); }
-static inline void la_sync_warp()
-{
-    la_host::warp_barrier();
-    ++la_host::here->steps[la_host::here->current->thread.x];
-}
-static inline bool la_elect() { return threadIdx.x % LA_LANES == 0; }
+#define LA_HOST_SITE ({ static char la_place; la_host::Site{&la_place, __LINE__}; })
+#define __syncthreads() la_host::block_barrier(LA_HOST_SITE)
+#define la_shuffle(...) la_host::shuffle(LA_HOST_SITE, __VA_ARGS__)
+#define la_shuffle_xor(...) la_host::shuffle_xor(LA_HOST_SITE, __VA_ARGS__)
+#define la_sync_warp() la_host::sync_warp(LA_HOST_SITE)
+#define la_elect() la_host::elect(LA_HOST_SITE)
 static inline la_u32 la_permute(la_u32 low, la_u32 high, la_u32 selector)
 {
     la_u32 word = 0;
@@ -562,16 +576,16 @@ struct alignas(16) la_words4 { la_u32 word[4]; };
 #define la_shared_store_b64(...) la_host::store<la_words2>(__COUNTER__, __VA_ARGS__)
 #define la_shared_store_b128(...) la_host::store<la_words4>(__COUNTER__, __VA_ARGS__)
 
-#define LA_HOST_MATRICES(many, kind, suffix, transposed)                                        \
-    static inline kind la_host_ldmatrix_x##many##suffix(la_u32 place, la_u32 byte)              \
-    {                                                                                           \
-        kind words;                                                                             \
-        la_host::move_matrices<many, transposed, true>(place, byte, (la_u32*)&words);           \
-        return words;                                                                           \
-    }                                                                                           \
-    static inline void la_host_stmatrix_x##many##suffix(la_u32 place, la_u32 byte, kind words)  \
-    {                                                                                           \
-        la_host::move_matrices<many, transposed, false>(place, byte, (la_u32*)&words);          \
+#define LA_HOST_MATRICES(many, kind, suffix, transposed)                                                            \
+    static inline kind la_host_ldmatrix_x##many##suffix(la_host::Site site, la_u32 place, la_u32 byte)              \
+    {                                                                                                               \
+        kind words;                                                                                                 \
+        la_host::move_matrices<many, transposed, true>(site, place, byte, (la_u32*)&words);                         \
+        return words;                                                                                               \
+    }                                                                                                               \
+    static inline void la_host_stmatrix_x##many##suffix(la_host::Site site, la_u32 place, la_u32 byte, kind words)  \
+    {                                                                                                               \
+        la_host::move_matrices<many, transposed, false>(site, place, byte, (la_u32*)&words);                        \
     }
 LA_HOST_MATRICES(1, la_u32, , false)
 LA_HOST_MATRICES(2, la_words2, , false)
@@ -579,18 +593,18 @@ LA_HOST_MATRICES(4, la_words4, , false)
 LA_HOST_MATRICES(1, la_u32, _trans, true)
 LA_HOST_MATRICES(2, la_words2, _trans, true)
 LA_HOST_MATRICES(4, la_words4, _trans, true)
-#define la_ldmatrix_x1(...) la_host_ldmatrix_x1(__COUNTER__, __VA_ARGS__)
-#define la_ldmatrix_x2(...) la_host_ldmatrix_x2(__COUNTER__, __VA_ARGS__)
-#define la_ldmatrix_x4(...) la_host_ldmatrix_x4(__COUNTER__, __VA_ARGS__)
-#define la_ldmatrix_x1_trans(...) la_host_ldmatrix_x1_trans(__COUNTER__, __VA_ARGS__)
-#define la_ldmatrix_x2_trans(...) la_host_ldmatrix_x2_trans(__COUNTER__, __VA_ARGS__)
-#define la_ldmatrix_x4_trans(...) la_host_ldmatrix_x4_trans(__COUNTER__, __VA_ARGS__)
-#define la_stmatrix_x1(...) la_host_stmatrix_x1(__COUNTER__, __VA_ARGS__)
-#define la_stmatrix_x2(...) la_host_stmatrix_x2(__COUNTER__, __VA_ARGS__)
-#define la_stmatrix_x4(...) la_host_stmatrix_x4(__COUNTER__, __VA_ARGS__)
-#define la_stmatrix_x1_trans(...) la_host_stmatrix_x1_trans(__COUNTER__, __VA_ARGS__)
-#define la_stmatrix_x2_trans(...) la_host_stmatrix_x2_trans(__COUNTER__, __VA_ARGS__)
-#define la_stmatrix_x4_trans(...) la_host_stmatrix_x4_trans(__COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x1(...) la_host_ldmatrix_x1(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x2(...) la_host_ldmatrix_x2(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x4(...) la_host_ldmatrix_x4(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x1_trans(...) la_host_ldmatrix_x1_trans(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x2_trans(...) la_host_ldmatrix_x2_trans(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_ldmatrix_x4_trans(...) la_host_ldmatrix_x4_trans(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x1(...) la_host_stmatrix_x1(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x2(...) la_host_stmatrix_x2(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x4(...) la_host_stmatrix_x4(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x1_trans(...) la_host_stmatrix_x1_trans(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x2_trans(...) la_host_stmatrix_x2_trans(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
+#define la_stmatrix_x4_trans(...) la_host_stmatrix_x4_trans(LA_HOST_SITE, __COUNTER__, __VA_ARGS__)
 static inline la_u64 la_cycles() { return 0; }
 static inline la_u64 la_nanoseconds() { return 0; }
 
@@ -685,25 +699,3 @@ LA_HOST_COPIES(3, int c0 LA_COMMA int c1 LA_COMMA int c2, c0 LA_COMMA c1 LA_COMM
 LA_HOST_COPIES(4, int c0 LA_COMMA int c1 LA_COMMA int c2 LA_COMMA int c3, c0 LA_COMMA c1 LA_COMMA c2 LA_COMMA c3)
 LA_HOST_COPIES(5, int c0 LA_COMMA int c1 LA_COMMA int c2 LA_COMMA int c3 LA_COMMA int c4,
                c0 LA_COMMA c1 LA_COMMA c2 LA_COMMA c3 LA_COMMA c4)
-
-static inline void la_wgmma_fence() {}
-static inline void la_wgmma_commit() {}
-static inline void la_wgmma_wait() {}
-
-#define LA_HOST_WGMMA(n)                                                                                   \
-    template <int transpose_a, int transpose_b>                                                            \
-    static inline void la_wgmma_m64n##n##k16_f16(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate)     \
-    {                                                                                                      \
-        la_host::multiply<false, n>(d, a, b, accumulate, transpose_a, transpose_b);                        \
-    }                                                                                                      \
-    template <int transpose_a, int transpose_b>                                                            \
-    static inline void la_wgmma_m64n##n##k16_bf16(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate)    \
-    {                                                                                                      \
-        la_host::multiply<true, n>(d, a, b, accumulate, transpose_a, transpose_b);                         \
-    }
-LA_HOST_WGMMA(8) LA_HOST_WGMMA(16) LA_HOST_WGMMA(24) LA_HOST_WGMMA(32) LA_HOST_WGMMA(40) LA_HOST_WGMMA(48)
-LA_HOST_WGMMA(56) LA_HOST_WGMMA(64) LA_HOST_WGMMA(72) LA_HOST_WGMMA(80) LA_HOST_WGMMA(88) LA_HOST_WGMMA(96)
-LA_HOST_WGMMA(104) LA_HOST_WGMMA(112) LA_HOST_WGMMA(120) LA_HOST_WGMMA(128) LA_HOST_WGMMA(136) LA_HOST_WGMMA(144)
-LA_HOST_WGMMA(152) LA_HOST_WGMMA(160) LA_HOST_WGMMA(168) LA_HOST_WGMMA(176) LA_HOST_WGMMA(184) LA_HOST_WGMMA(192)
-LA_HOST_WGMMA(200) LA_HOST_WGMMA(208) LA_HOST_WGMMA(216) LA_HOST_WGMMA(224) LA_HOST_WGMMA(232) LA_HOST_WGMMA(240)
-LA_HOST_WGMMA(248) LA_HOST_WGMMA(256)

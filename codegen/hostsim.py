@@ -32,6 +32,7 @@ Argument: TypeAlias = "int | bytes | npt.NDArray[Any]"
 """A kernel argument: a number or an address, the bytes of a struct, or an array."""
 HEADER = Path(__file__).parent / "host_shim.h"
 MATRICES = Path(__file__).parent / "host_matrices.h"
+WGMMA = Path(__file__).parent / "host_wgmma.h"
 _MATRICES = re.compile(r"\bla_(?:mma|mfma|wmma)_")
 MAX_REGIONS = 4096
 MAX_BLOCKS = 2**20
@@ -56,6 +57,8 @@ FAULTS = (
     "shuffle reads a lane that takes no part",
     "threads of a block wait at different barriers of the text",
     "lanes that must hold copies of an operand hold different words",
+    "lanes of a warp meet at different places of the text",
+    "a lane of the warp takes no part in an instruction of all lanes: it has ended or does not exist",
 )
 """Meaning of the numbers ``run`` returns."""
 _RACE = next(text for text in FAULTS if text.startswith("race"))
@@ -99,6 +102,8 @@ def _library(name: str, text: str, parameters: tuple[tuple[str, str], ...], arch
         command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
         command.append(f"-DLA_LANES={lanes_of(arch)}")
         command += ["-include", str(HEADER)]
+        if "la_wgmma_" in text:
+            command += ["-include", str(WGMMA)]
         if _MATRICES.search(text):
             rdna = re.fullmatch(r"RDNA(\d)", TARGETS[arch].isa) if arch in TARGETS else None
             command += ["-include", str(MATRICES), *([f"-DLA_RDNA={rdna[1]}"] if rdna else [])]
@@ -182,22 +187,30 @@ def trace(
     checked_int(capacity, "capacity", 1, 2**26, f"kernel {kernel.name}", "LA522")
     log = np.zeros((capacity, COLUMNS), dtype=np.uint32)
     fault, count, told = _launched(kernel, arguments, blocks, None, 0, regions, log)
-    lanes, why = lanes_of(kernel.arch), _why(fault, told, kernel.threads)
+    lanes, why = lanes_of(kernel.arch), _why(fault, told, kernel)
     if races and fault == 0:
         why = race(log[:count], lanes)
         fault = FAULTS.index(_RACE) if why else 0
     return Trace(fault, gathered(log[:count], lanes), kernel.arch, why)
 
 
-def _why(fault: int, told: Sequence[int], threads: int) -> str:
-    """Return where a fault happened, or where the threads wait for ever."""
-    block, thread, byte, at_block, at_warp, ended = told
+def _why(fault: int, told: Sequence[int], kernel: KernelSource) -> str:
+    """Return where a fault happened, with the lines of the text, or where the threads wait for ever."""
+    block, thread, byte, at_block, at_warp, ended, line, met = told
     if FAULTS[fault] == "deadlock":
-        rest = threads - at_block - at_warp - ended
+        rest = kernel.threads - at_block - at_warp - ended
         where = {"wait at __syncthreads": at_block, "wait for their warp": at_warp, "have ended": ended, "run": rest}
-        return f"of block {block}, " + ", ".join(f"{many} threads {what}" for what, many in where.items() if many)
+        counts = ", ".join(f"{many} threads {what}" for what, many in where.items() if many)
+        return f"of block {block}, {counts}{_line(kernel, line, 'at')}{_line(kernel, met, 'at')}"
     at = f", byte {byte}" if FAULTS[fault].startswith("shared") else ""
-    return f"thread {thread} of block {block}{at}" if fault else ""
+    lines = _line(kernel, line, "at") + _line(kernel, met, "others wait at")
+    return f"thread {thread} of block {block}{at}{lines}" if fault else ""
+
+
+def _line(kernel: KernelSource, number: int, how: str) -> str:
+    """A line of the text in words; nothing where it is not known."""
+    lines = kernel.text.splitlines()
+    return f"; {how} line {number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
 
 
 def _launched(
@@ -232,7 +245,7 @@ def _launched(
         raise misfit("LA522", f"kernel {kernel.name}", because)
     first = (ctypes.c_void_p * max(len(known), 1))(*[address for address, _ in known])
     sizes = (ctypes.c_size_t * max(len(known), 1))(*[size for _, size in known])
-    logged, told = ctypes.c_size_t(0), (ctypes.c_uint32 * 6)()
+    logged, told = ctypes.c_size_t(0), (ctypes.c_uint32 * 8)()
     where, capacity = (None, 0) if log is None else (ctypes.c_void_p(log.ctypes.data), len(log))
     fault = library.la_host_run(
         pointers, blocks, kernel.threads, smem, skew_bytes, first, sizes, len(known), where, ctypes.c_size_t(capacity),
