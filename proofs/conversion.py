@@ -353,8 +353,8 @@ class ConversionPlan(Shown):
 def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:
     """Return the instructions of steps, and the cycles that they come to.
 
-    All warps share the multiprocessor, so that the cycles of instructions are added over them; latencies are paid once
-    for each step that waits for the one before. Reading a table of addresses counts as an access of one turn.
+    Warps share the multiprocessor (``InstructionCosts.taken``); latencies are paid once for each step that waits for
+    the one before. Reading a table of addresses counts as an access of one turn.
 
     Args:
         steps: The steps.
@@ -364,7 +364,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     """
     work = _Counting(source, element_bits)
     accesses = turns = barriers = turns_of_tables = 0
-    waits = issued = 0.0
+    waits = 0.0
     for step in steps:
         before = work.shuffles
         try:
@@ -377,14 +377,11 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
             barriers += step.barriers
             one = costs.block_barrier if step.barrier == "block" else costs.warp_barrier
             waits += step.barriers * one + step.passes * costs.shared_latency
-            for access in (step.store, step.load):
-                issued += costs.access * _issued(access, source) + costs.access * access.lookups * source.warps
-                turns_of_tables += access.lookups * source.warps
+            turns_of_tables += (step.store.lookups + step.load.lookups) * source.warps
             waits += costs.shared_latency * any(access.lookups for access in (step.store, step.load))
         waits += costs.shuffle_latency * (work.shuffles > before)
     shuffles, selects, permutes = work.done()
-    each = shuffles * costs.shuffle + selects * costs.select + permutes * costs.permute
-    cycles = each * source.warps + issued + (turns + turns_of_tables) * costs.turn + waits
+    cycles = costs.taken(shuffles, selects, permutes, turns + turns_of_tables, source.warps) + waits
     return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))
 
 
@@ -453,12 +450,6 @@ class _Counting(Lowering[int]):
         if self.held is not None:
             self.ended(self.held)
         return self.shuffles, self.selects, self.permutes
-
-
-def _issued(access: Access, source: Held) -> int:
-    """The instructions of all warps."""
-    live = access.taking(source.lanes * source.warps).reshape(access.count, source.warps, source.lanes)
-    return int(np.count_nonzero(live.any(axis=2)))
 
 
 def _turns(access: Access, source: Held, element_bits: int) -> int:

@@ -2,13 +2,15 @@
 
 Main definitions: ``InstructionCosts``, ``instruction_costs``, ``COSTS``.
 
-Notation: cycles of a multiprocessor (compute unit) for one instruction of one warp, all warps sharing the unit;
-latencies are cycles until a dependent instruction may go on, paid once by warps that wait together.
+Notation: cycles of a multiprocessor (compute unit) for one instruction of one warp, while many warps share the unit.
+Few warps leave parts of it idle: an instruction takes a warp ``issue`` cycles at least. Latencies are cycles until a
+dependent instruction may go on, paid once by warps that wait together.
 
 References: CUDA C++ Programming Guide, throughput of native arithmetic instructions (32 lanes of a shuffle, 64 of a
-select or a byte permutation a cycle); AMD CDNA 3 and RDNA 3 architecture guides (LDS of 128 bytes a cycle, 64 lanes of
-a vector instruction a cycle). Latencies are not documented; they are assumed until a device has been measured.
-``sm_90a`` is measured: ``tests/data/measured/conversion_costs_dev.json.gz``.
+select or a byte permutation a cycle, 16 in each of four schedulers); AMD CDNA 3 and RDNA 3 architecture guides (LDS of
+128 bytes a cycle, 64 lanes of a vector instruction a cycle, 16 in each of four SIMD units). Latencies are not
+documented; they are assumed until a device has been measured. ``sm_90a`` is measured:
+``tests/data/measured/conversion_costs_dev.json.gz``.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ class InstructionCosts:
     """Cycles of a multiprocessor for the instructions of one warp, and latencies.
 
     Args:
+        issue: Least cycles of one warp for an instruction of registers, and for a turn of the banks.
         shuffle: A shuffle of one word.
         select: A select, with the share of its comparison.
         permute: A byte permutation.
         turn: A turn of the banks.
-        access: Issue of an access to shared memory beside its turns.
         shuffle_latency: From a shuffle to what uses it.
         shared_latency: From a load of shared memory to what uses it, with the store before.
         block_barrier: A barrier of the block.
@@ -40,11 +42,11 @@ class InstructionCosts:
         evidence: ``"measured"``; ``"documented"``: throughputs are documented, latencies assumed; ``"assumed"``.
     """
 
+    issue: float
     shuffle: float
     select: float
     permute: float
     turn: float
-    access: float
     shuffle_latency: float
     shared_latency: float
     block_barrier: float
@@ -59,11 +61,32 @@ class InstructionCosts:
         if self.evidence not in ("measured", "documented", "assumed"):
             raise CHECK.malformed("evidence", "must be measured, documented or assumed", self.evidence)
 
+    def taken(self, shuffles: float, selects: float, permutes: float, turns: float, warps: int) -> float:
+        """Return the cycles of a multiprocessor for instructions of every warp and turns of all warps together.
 
-_NVIDIA = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.25, 23.0, 52.0, 24.0, 4.0, "documented")
-_CDNA = InstructionCosts(2.0, 1.0, 1.0, 1.0, 1.0, 64.0, 128.0, 32.0, 4.0, "documented")
-_RDNA = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.5, 48.0, 96.0, 32.0, 4.0, "assumed")
-_H100 = InstructionCosts(1.0, 0.5, 0.5, 1.0, 0.25, 24.0, 30.0, 20.0, 1.0, "measured")
+        Mathematically: the sum of n * max(issue, warps * cycles) over instructions that every warp executes n times, a
+        share of turns / warps turns among them.
+
+        Args:
+            shuffles: Shuffles of a thread.
+            selects: Its selects.
+            permutes: Its byte permutations.
+            turns: Turns of the banks, of all warps.
+            warps: Warps of the block.
+
+        Example:
+            >>> costs = instruction_costs("sm_90a")
+            >>> costs.taken(8, 0, 0, 0, 1), costs.taken(8, 0, 0, 0, 4), costs.taken(0, 8, 0, 16, 4)
+            (16.0, 32.0, 32.0)
+        """
+        each = ((shuffles, self.shuffle), (selects, self.select), (permutes, self.permute), (turns / warps, self.turn))
+        return sum(count * max(self.issue, warps * cycles) for count, cycles in each)
+
+
+_NVIDIA = InstructionCosts(2.0, 1.0, 0.5, 0.5, 1.0, 23.0, 52.0, 24.0, 4.0, "documented")
+_CDNA = InstructionCosts(4.0, 2.0, 1.0, 1.0, 1.0, 64.0, 128.0, 32.0, 4.0, "documented")
+_RDNA = InstructionCosts(1.0, 1.0, 0.5, 0.5, 1.0, 48.0, 96.0, 32.0, 4.0, "assumed")
+_H100 = InstructionCosts(2.0, 1.0, 0.5, 0.5, 1.0, 24.0, 28.0, 20.0, 1.0, "measured")
 COSTS: dict[str, InstructionCosts] = {"sm_90a": _H100, "nvidia": _NVIDIA, "amd64": _CDNA, "amd32": _RDNA}
 """By target where it was asked about itself, else by vendor and lanes; a measurement of a target is put here."""
 

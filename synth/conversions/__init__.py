@@ -209,7 +209,7 @@ def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Mad
     words, costs = asked.source.registers // asked.natural, asked.costs
     selects = min(now.alternative.cost.selects, words * 3 // 2)
     fewest = now.alternative.cost.shuffles if now.least else words // 2
-    bound = (fewest * costs.shuffle + selects * costs.select) * asked.source.warps + costs.shuffle_latency
+    bound = costs.taken(fewest, selects, 0, 0, asked.source.warps) + costs.shuffle_latency
     if bound >= min(map(_cycles, made)) and not asked.exhaustive:
         return made
     table = matrix.table(moved.columns, moved.constant)
@@ -241,7 +241,8 @@ def _shared(asked: _Question, source: Places, wanted: Places, moved: Fetched, ot
     elements = 1 << matrix.rank(wanted.columns)
     turns = max(2, 2 * elements * asked.element_bits // 8 // LINE_BYTES)
     costs = asked.costs
-    bound = turns * costs.turn + costs.shared_latency + min(costs.warp_barrier, costs.block_barrier)
+    bound = costs.taken(0, 0, 0, turns, asked.source.warps) + costs.shared_latency
+    bound += min(costs.warp_barrier, costs.block_barrier)
     best = min(map(_cycles, others), default=None)
     if best is not None and best <= bound and not asked.exhaustive:
         because = f"not made: its bytes alone take {bound:g} cycles"

@@ -27,6 +27,15 @@ def test_throughputs_of_a_full_multiprocessor() -> None:
         assert CYCLES[f"{name}_s8"][8] / 8 == pytest.approx(cost, rel=0.05)
 
 
+def test_a_warp_alone_is_bound_by_its_issue() -> None:
+    """Selects, permutations and turns of the banks."""
+    for name in ("select", "permute"):
+        assert CYCLES[f"{name}_s8"][1] == pytest.approx(COSTS.taken(0, 1, 0, 0, 1), rel=0.1)
+        assert CYCLES[f"{name}_s8"][4] == pytest.approx(COSTS.taken(0, 1, 0, 0, 4), rel=0.1)
+    for ways, turns in ((2, 8), (4, 16)):
+        assert CYCLES[f"store_b128_w{ways}_s8"][1] == pytest.approx(COSTS.taken(0, 0, 0, turns, 1), rel=0.05)
+
+
 @pytest.mark.parametrize("kind", ["load", "store"])
 @pytest.mark.parametrize("bits", [32, 64, 128])
 @pytest.mark.parametrize("ways", [1, 2, 4])
