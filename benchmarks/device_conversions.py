@@ -46,6 +46,8 @@ from layoutalg.synth import conversion  # noqa: E402
 FEW, MANY, RUNS = 32, 288, 5
 PAIRS = (1, 3)
 """Conversions there and back in a turn of the two loops."""
+LEAST = 0.5
+"""Cycles of a conversion, at least: what loops that differ by renamed registers measure may be below nothing."""
 FAULT = 3
 TARGET = "sm_90a"
 
@@ -274,11 +276,12 @@ def summarised(rows: list[dict[str, Any]], chosen: str) -> dict[str, Any]:
     """Ratios to Triton, and how often the cost model puts the cheapest first."""
     both = [row for row in rows if row.get("cycles", {}).keys() >= {"plan", "triton"} and row["cycles"]["triton"] > 2]
     ratios = {
-        row["name"] + f" {row['bits']} bits": max(row["cycles"]["plan"], 0.5) / row["cycles"]["triton"] for row in both
+        f"{row['name']} {row['bits']} bits": max(row["cycles"]["plan"], LEAST) / row["cycles"]["triton"] for row in both
     }
     ranked = right = 0
     for row in rows:
-        measured = {key: value for key, value in row.get("cycles", {}).items() if key not in ("plan", "triton")}
+        cycles = row.get("cycles", {})
+        measured = {key: max(value, LEAST) for key, value in cycles.items() if key not in ("plan", "triton")}
         if len(measured) > 1:
             ranked += 1
             least = min(measured, key=lambda key, of=row: of["modelled"][key])

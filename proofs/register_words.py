@@ -361,15 +361,7 @@ def stepped(
     if isinstance(step, Rename):
         return [words[int(word)] for word in step.source(np.arange(len(words)), np.zeros(1, np.int64))[0]]
     if isinstance(step, Read):
-        sent = [None if step.mask(number, lanes) == 0 else mixer.word(words[taken])
-                for number, taken in enumerate(step.taken)]  # fmt: skip
-        done: dict[tuple[W, int], Mixed[W]] = {}
-        for number in reversed(range(len(sent))):  # ptxas fills the latency of shuffles better in this order
-            word = sent[number]
-            if word is not None and (word, step.lanes[number]) not in done:
-                done[word, step.lanes[number]] = plain(shuffled(word, step, number))
-        return [words[step.taken[number]] if word is None else done[word, step.lanes[number]]
-                for number, word in enumerate(sent)]  # fmt: skip
+        return _read(step, words, mixer, shuffled, lanes)
     if isinstance(step, Move):
         return [word if step.mask(number, lanes) == 0 else plain(shuffled(mixer.word(word), step, number))
                 for number, word in enumerate(words)]  # fmt: skip
@@ -384,6 +376,24 @@ def stepped(
             after[number] = mixer.chosen(word, taken_, step.lane_asked)
             after[pair] = mixer.chosen(taken_, other, step.lane_asked)
     return after
+
+
+def _read(
+    step: Read,
+    words: Sequence[Mixed[W]],
+    mixer: Mixer[W],
+    shuffled: Callable[[W, Exchange | Move | Read, int], W],
+    lanes: int,
+) -> list[Mixed[W]]:
+    """The words after a read; equal ones are sent once. The last are sent first: ptxas overlaps that order better."""
+    sent = [None if step.mask(number, lanes) == 0 else (mixer.word(words[taken]), step.lanes[number])
+            for number, taken in enumerate(step.taken)]  # fmt: skip
+    done: dict[tuple[W, int], Mixed[W]] = {}
+    for number in reversed(range(len(sent))):
+        key = sent[number]
+        if key is not None and key not in done:
+            done[key] = plain(shuffled(key[0], step, number))
+    return [words[step.taken[number]] if key is None else done[key] for number, key in enumerate(sent)]
 
 
 def _part(access: Access, number: int, passes: int) -> range:
