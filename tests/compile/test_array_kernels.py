@@ -6,9 +6,9 @@ import re
 
 import pytest
 from instruments.elf import local_bytes
+from instruments.joined_texts import joined
 
 from layoutalg.codegen import (
-    ArrayKernel,
     KernelSource,
     copy_kernel,
     gather_kernel,
@@ -19,30 +19,22 @@ from layoutalg.codegen import (
     transpose_ring_kernel,
 )
 from layoutalg.codegen.kernels import transpose_windows_kernel
-from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
+from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.targets.registry import NVIDIA
 
 needs_clang = pytest.mark.skipif(not hip.available(), reason='no clang for AMD: pip install "layoutalg[hip]"')
 
 
-def together(kernels: list[ArrayKernel], prelude: str) -> KernelSource:
-    """One text with all kernels behind one prelude."""
-    first = kernels[0].kernel
-    assert all(made.kernel.text.startswith(prelude) for made in kernels)
-    text = prelude + "".join(made.kernel.text[len(prelude) :] for made in kernels)
-    return KernelSource(first.name, text, first.arch, first.threads, first.dynamic_smem_bytes, first.parameters)
-
-
 def portable(arch: str) -> KernelSource:
     staged = transpose_kernel((64, 64), "f16", arch, name="staged").swizzle
-    return together(
-        [
+    return joined(
+        [made.kernel for made in (
             transpose_windows_kernel((8191, 8193), "f16", arch), transpose_kernel((8192, 8192), "f32", arch),
             transpose_kernel((8192, 4096), "f16", arch, name="even"), copy_kernel((999, 77), "u8", arch, way="vector"),
             gather_kernel((64, 100), 1, 50, "f32", arch), gather_kernel((64, 3000), 1, 50, "f64", arch),
             gather_kernel((64, 30, 8), 1, 50, "u8", arch), staging_kernel(staged, (500, 300), arch),
-        ],
-        portable_prelude(arch),
+            gather_kernel((64, 100), 1, 50, "f16", arch, index_dtype="s64"),
+        )],
     )  # fmt: skip
 
 
@@ -74,7 +66,7 @@ def test_amd(arch):
     assert hip.to_code_object(made)[:4] == b"\x7fELF"
     text = hip.to_assembly(made)
     frames = re.findall(r"\.private_segment_fixed_size: (\d+)\b", text)
-    assert len(frames) == 8
+    assert len(frames) == 9
     assert set(frames) == {"0"}
     assert "ds_bpermute_b32" in text
     assert "v_perm_b32" in text
