@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
-from layoutalg.notation import parse
+from layoutalg.notation import parse_tile
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -54,17 +55,30 @@ def bit_addresses(
         >>> bit_addresses("(32,4):(4,1)", "(128):(1)", 32)[0, 1].tolist()
         [128, 160, 192, 224]
     """
+    box = None if tile is None else CHECK.vector(tile, "tile")
+    if isinstance(registers, str):
+        registers = parse_tile(registers, box, _extents(shared, element_bits) if box is None else None)
     values, extents = read_registers(registers, lanes, warps, wave)
     if shared is None:
         if len(values) > 1 or extents is not None:
             raise CHECK.malformed("shared", "must be a layout where registers hold tile coordinates", shared)
         elements = values[0]
     else:
-        elements = _placed(values, extents, shared, element_bits, tile)
+        elements = _placed(values, extents, shared, element_bits, box)
     if elements.size and not 0 <= int(elements.min()) <= int(elements.max()) < SMEM_REACH:
         worst = int(elements.min()) if int(elements.min()) < 0 else int(elements.max())
         raise CHECK.malformed("registers", f"must lie at element offsets in [0, {SMEM_REACH})", worst)
     return elements * element_bits
+
+
+def _extents(shared: object, element_bits: int) -> tuple[int, ...] | None:
+    """Return the extents of the tile that a shared layout has; None where it has none of its own."""
+    if shared is None:
+        return None
+    try:
+        return extents_of(layout_of(shared, None, max(1, element_bits // 8)))
+    except MalformedError:  # it has no sizes: the registers', or nobody's
+        return None
 
 
 def read_registers(
@@ -86,7 +100,7 @@ def read_registers(
 
     Raises: MalformedError: LA713.
     """
-    layout = parse(registers) if isinstance(registers, str) else registers
+    layout = parse_tile(registers) if isinstance(registers, str) else registers
     if not isinstance(layout, Layout):
         raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
     if layout.size > MAX_ADDRESSES:
@@ -180,10 +194,10 @@ def _placed(
     extents: tuple[int, ...] | None,
     shared: object,
     element_bits: int,
-    tile: Sequence[int] | None,
+    tile: tuple[int, ...] | None,
 ) -> IntArray:
     """Return the element offsets at which a shared layout holds tile coordinates."""
-    box = CHECK.vector(tile, "tile") if tile is not None else extents
+    box = extents if tile is None else tile
     layout = layout_of(shared, box, max(1, element_bits // 8))
     if box is None:
         box = extents_of(layout)

@@ -33,7 +33,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.listed import listed
-from layoutalg.notation import parse
+from layoutalg.notation import parse_tile
 from layoutalg.notation.printout import read_printout
 from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
@@ -69,7 +69,7 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     if isinstance(smem, str):
         _check_width(smem, element_bytes)
         in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
-        smem = parse(in_elements, tile) if smem.lstrip().startswith("#") else parse(in_elements)
+        smem = parse_tile(in_elements, tile)
     if isinstance(smem, np.ndarray | list):
         return listed(smem)
     found = None if isinstance(smem, Swizzle) else normal(smem)

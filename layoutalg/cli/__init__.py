@@ -29,7 +29,7 @@ from layoutalg.cli.exits import (
     USAGE,
     exit_code,
 )  # fmt: skip
-from layoutalg.cli.output import OutputError, flush, say_json, silence, tell
+from layoutalg.cli.output import OutputError, Told, flush, say_json, silence, tell
 from layoutalg.ground import clock
 
 
@@ -120,7 +120,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
         how = (arguments.bits, arguments.target, arguments.mechanism, arguments.smem, arguments.shape)
         question = Conversion(arguments.source, arguments.destination, *how)
-        return convert_layout(question, arguments.output, arguments.budget, arguments.json)
+        return convert_layout(question, arguments.kernel, _told(arguments))
     if arguments.command in ("draw", "emit"):
         return _written(arguments)
     if arguments.command == "demo":
@@ -138,13 +138,13 @@ def _asked(given: argparse.Namespace) -> int:
         clock.check("a question")
         if given.command == "banks":
             asked = (given.bits, given.access, given.tile, given.target)
-            return bank_turns(given.registers, given.shared, *asked, given.why, given.output, given.json)
+            return bank_turns(given.registers, given.shared, *asked, given.why, _told(given))
         if given.command == "padding":
             tile = (given.shape, given.accesses, given.targets or ["sm_90a"], given.bits)
-            return pad_tile(*tile, given.form, given.output, given.budget, given.json)
+            return pad_tile(*tile, given.form, _told(given))
         if given.command == "swizzle":
-            how = (given.target or ["sm_90a"], given.bits, given.form, given.tile, given.chunk, given.engine)
-            return find_swizzle(given.accesses, *how, given.budget, given.json)
+            how = (given.targets or ["sm_90a"], given.bits, given.form, given.tile, given.chunk, given.engine)
+            return find_swizzle(given.accesses, *how, _told(given))
         if given.command == "diagnose":
             return diagnose_map(given.map, given.target, given.json)
         if given.command == "admissible":
@@ -155,6 +155,10 @@ def _asked(given: argparse.Namespace) -> int:
             return factor(given.layout, *kind, given.warps, given.budget, given.json)
         tensor = (given.tensor, given.stride, given.dtype)
         return suggest_layouts(*tensor, given.tile, given.consumers, given.target, given.fill, given.budget, given.json)
+
+
+def _told(given: argparse.Namespace) -> Told:
+    return Told(given.picture, given.budget, given.json)
 
 
 def _written(given: argparse.Namespace) -> int:

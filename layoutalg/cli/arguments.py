@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from layoutalg.cli.exits import EXIT_CODES, USAGE
 from layoutalg.cli.output import say, tell
@@ -21,8 +21,35 @@ SUBJECT = "layout notation, JSON, hexadecimal digits, the name of a file with an
 _SW = '"Sw<3,3,3> o 0 o (64,64):(64,1)"'
 
 
+class _Once(argparse._StoreAction):
+    """An option that has one value; argparse would silently take the last of several."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if option is not None and isinstance(parser, Parser):
+            if self.dest in parser.given:
+                raise argparse.ArgumentError(self, f"is given twice, the second time as {str(values)[:40]!r}")
+            parser.given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse with our usage exit code and our way of writing, which notices what could not be written."""
+
+    def __init__(self, *of: Any, **named: Any) -> None:
+        super().__init__(*of, **named)
+        self.given: set[str] = set()
+        for action in (None, "store"):
+            self.register("action", action, _Once)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and refuse what is left over with the usage of the command that it was given to."""
+        self.given.clear()
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
 
     def print_help(self, file: object = None) -> None:  # noqa: ARG002 - standard output alone
         say(self.format_help().rstrip())
@@ -63,7 +90,7 @@ def _option(text: str) -> tuple[str, str]:
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,1000}", text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number of values")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number, at least 0")
     return int(text)
 
 
@@ -129,6 +156,12 @@ def _common(command: Parser, seconds: float = limits.COMMAND_SECONDS) -> None:
     command.add_argument("--json", action="store_true", help="print one JSON document that names its schema")
 
 
+def _drawn(command: Parser, what: str, *also: str) -> None:
+    command.add_argument(
+        "--picture", *also, metavar="FILE", help=f"write {what} as SVG to this file, completely or not at all"
+    )
+
+
 def _documented(command: Parser) -> None:
     command.add_argument(
         "--documented-only",
@@ -177,6 +210,13 @@ def _suggest(commands: argparse._SubParsersAction[Parser]) -> None:
     _common(command)
 
 
+def _of_targets(command: Parser) -> None:
+    command.add_argument(
+        "--target", action="append", dest="targets", metavar="TARGET",
+        help="architecture, NVIDIA's or AMD's; repeated where one answer has to serve several (default sm_90a)",
+    )  # fmt: skip
+
+
 def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     fragment = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
     command = _add(
@@ -194,8 +234,8 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
     command.add_argument("--why", action="store_true", help="say which lanes meet in which bank, phase by phase")
-    command.add_argument("-o", "--output", help="write the picture, words per bank and phase, as SVG to this file")
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
+    _drawn(command, "the words per bank and phase", "-o", "--output")
     _common(command)
 
 
@@ -214,9 +254,13 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument(
         "--mechanism", choices=("registers", "shuffles", "shared", "matrices"), help="only plans of this mechanism"
     )
-    command.add_argument("--smem", type=int, help="most bytes of shared memory (default: those of a block)")
-    command.add_argument("--shape", type=_sizes, help="extents of the tensor, for texts of layouts that need them")
-    command.add_argument("--emit", dest="output", help="write the kernel, CUDA or HIP, to this file")
+    command.add_argument("--smem", type=_count, help="most bytes of shared memory (default: those of a block)")
+    command.add_argument("--shape", type=_sizes, help="extents of the tensor, where neither layout knows them: 64,64")
+    command.add_argument(
+        "--emit", dest="kernel", metavar="FILE",
+        help="write the kernel, CUDA or HIP, to this file, completely or not at all",
+    )  # fmt: skip
+    _drawn(command, "the steps")
     _common(command)
 
 
@@ -232,12 +276,10 @@ def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
         "lane (rows:4) and after 'store ' for stores; ldmatrix, stmatrix; or a layout of registers",
     )  # fmt: skip
     command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
-    command.add_argument(
-        "--target", action="append", dest="targets", help="architecture, may be repeated (default sm_90a)"
-    )
+    _of_targets(command)
     forms = ("pitches", "interval", "padded_shared", "reordered")
     command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
-    command.add_argument("-o", "--output", help="file for a picture (SVG)")
+    _drawn(command, "the banks without and with padding", "-o", "--output")
     _common(command)
 
 
@@ -254,12 +296,13 @@ def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:
         help="registers to tile coordinates in any notation, or rows, columns, ldmatrix, ...; with :load, :store, ... "
         "behind it, else the first is a store",
     )
-    command.add_argument("--target", action="append", help="as often as one layout has to serve (default sm_90a)")
+    _of_targets(command)
     command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
     command.add_argument("--form", default="any", choices=("any", "tma", "cute", "xor"), help="of the layout")
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where the accesses do not know them")
     command.add_argument("--chunk", type=_count, default=16, help="bytes of a chunk of the form xor (default 16)")
     command.add_argument("--engine", default="search", choices=("search", "smt"), help="smt: z3 confirms the least xor")
+    _drawn(command, "the banks of each access before and after, and the lines of memory,", "-o", "--output")
     _common(command)
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from layoutalg import draw
 from layoutalg.cli.exits import PROVED, UNKNOWN
-from layoutalg.cli.output import answer_file, say, say_json
+from layoutalg.cli.output import Told, answer_file, put_into, say, say_json
+from layoutalg.cli.subjects import said_as, texts_of
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.ground import clock
 from layoutalg.ground.verdict import Unknown
@@ -28,21 +30,29 @@ class Asked:
     shape: tuple[int, ...] | None
 
 
-def convert_layout(asked: Asked, output: str | None, budget_seconds: float, as_json: bool) -> int:
-    """Print the plan, write its kernel where a file is named; return the exit code."""
-    with clock.within(budget_seconds):
-        plan = conversion(
-            asked.source, asked.destination, asked.element_bits, asked.target, mechanism=asked.mechanism,
-            smem_bytes=asked.smem_bytes, shape=asked.shape,
-        )  # fmt: skip
-    if isinstance(plan, Unknown):
-        say_json(plan.to_json()) if as_json else say(str(plan))
-        return UNKNOWN
-    with answer_file(output) as file:
+def convert_layout(asked: Asked, kernel: str | None, told: Told) -> int:
+    """Print the plan, write its kernel and its picture where files are named; return the exit code."""
+    with answer_file(kernel) as source, answer_file(told.picture) as file:
+        first, second = texts_of([asked.source, asked.destination], ["source", "destination"])
+        with clock.within(told.budget_seconds), said_as(OPTIONS):
+            clock.check("a conversion")
+            plan = conversion(
+                first, second, asked.element_bits, asked.target, mechanism=asked.mechanism,
+                smem_bytes=asked.smem_bytes, shape=asked.shape,
+            )  # fmt: skip
+        if source is not None and not isinstance(plan, Unknown):
+            put_into(source, conversion_kernel(plan).text)
         if file is not None:
-            file.write(conversion_kernel(plan).text)
-    if as_json:
-        say_json(plan.to_json())
-    else:
-        say(str(plan))
-    return PROVED
+            put_into(file, draw.bundle(plan)["image/svg+xml"] + "\n")
+        if told.as_json:
+            say_json(plan.to_json())
+        else:
+            say(str(plan))
+    return UNKNOWN if isinstance(plan, Unknown) else PROVED
+
+
+OPTIONS = {
+    "element_bits": "--bits", "target": "--target", "mechanism": "--mechanism", "smem_bytes": "--smem",
+    "shape": "--shape",
+}  # fmt: skip
+"""Arguments of ``layoutalg.conversion`` -> options of the command."""

@@ -1,7 +1,7 @@
 """Writing answers: to standard output, to standard error and to a file, escaped, and never half of them unnoticed.
 
 Main definitions: ``say``, ``say_json``, ``put_bytes``, ``put_into``, ``tell``, ``progress``, ``Steps``, ``flush``,
-``silence``, ``answer_file``, ``Answers``, ``OutputError``.
+``silence``, ``answer_file``, ``Told``, ``Answers``, ``OutputError``.
 
 Implementation notes: text goes out line by line with control characters escaped, because much of it comes from
 documents. JSON goes out as ASCII. What cannot be written to standard output or to the file is an ``OutputError``; what
@@ -18,6 +18,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, plain
@@ -225,6 +226,21 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
         with contextlib.suppress(OSError):
             os.fchmod(handle, stat.S_IMODE(status.st_mode))
     return handle, part
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How an answer goes out.
+
+    Args:
+        picture: A file for the picture, as SVG; None for none.
+        budget_seconds: Wall time.
+        as_json: Print one JSON document in place of text.
+    """
+
+    picture: str | None
+    budget_seconds: float
+    as_json: bool
 
 
 class Answers:

@@ -9,17 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from layoutalg import draw
 from layoutalg.ask import banks, suggest
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
-from layoutalg.cli.output import answer_file, put_into, say, say_json
-from layoutalg.cli.subjects import layout_of, read_subject
+from layoutalg.cli.output import Told, answer_file, put_into, say, say_json
+from layoutalg.cli.subjects import layout_of, read_subject, said_as, texts_of
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.factorisation import Factorisation
+from layoutalg.proofs.padding import PaddingPlan
+from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
@@ -55,20 +58,20 @@ def bank_turns(
     tile: tuple[int, ...] | None,
     target: str,
     why: bool,
-    output: str | None,
-    as_json: bool,
+    told: Told,
 ) -> int:
-    """Print the turns that shared memory needs for an access, or draw them into a file; return the exit code."""
-    if registers == shared == "-":
-        raise malformed("shared", "standard input can be one of the two layouts")
-    where = None if shared is None else _layout(shared, tile)
-    with answer_file(output) as file:
-        report = banks(_layout(registers, tile), where, element_bits, kind, target=target, tile=tile)
+    """Print the turns that shared memory needs for an access; return the exit code."""
+    with answer_file(told.picture) as file:
+        given = [registers] if shared is None else [registers, shared]
+        texts = texts_of(given, ["registers", "shared"][: len(given)])
+        with said_as(OPTIONS):
+            where = texts[1] if len(texts) > 1 else None
+            report = banks(texts[0], where, element_bits, kind, target=target, tile=tile)
         if file is not None:
             put_into(file, draw.svg(report) + "\n")
-        if as_json:
+        if told.as_json:
             say_json(report.to_json())
-        elif file is None:
+        else:
             say("\n".join([str(report), report.why, report.map_text]) if why else str(report))
     return PROVED
 
@@ -79,21 +82,16 @@ def pad_tile(
     targets: Sequence[str],
     element_bits: int,
     form: str,
-    output: str | None,
-    budget_seconds: float,
-    as_json: bool,
+    told: Told,
 ) -> int:
-    """Print the least padding of a tile; return the exit code."""
-    given = [_layout(each, shape) if re.search(r"[-:]>|\(", each) else each for each in accesses]
-    with answer_file(output) as file:
-        plan = padding(shape, given, list(targets), element_bits, form=form, budget_seconds=budget_seconds)
-        if file is not None:
-            file.write(draw.svg(plan))
-    if as_json:
-        say_json(plan.to_json())
-    else:
-        say(str(plan))
-    return PROVED if plan.optimal else UNKNOWN
+    """Print the least padding of a tile; return the exit code: unknown where it is not proved to be the least."""
+    with answer_file(told.picture) as file:
+        texts = texts_of(accesses, ["accesses"] * len(accesses))
+        with said_as(OPTIONS | {"shape": "shape"}):
+            plan = padding(
+                shape, list(texts), list(targets), element_bits, form=form, budget_seconds=told.budget_seconds
+            )
+        return _optimum(plan, file, str(plan), told.as_json)
 
 
 def find_swizzle(
@@ -104,25 +102,35 @@ def find_swizzle(
     tile: tuple[int, ...] | None,
     chunk_bytes: int,
     engine: str,
-    budget_seconds: float,
-    as_json: bool,
+    told: Told,
 ) -> int:
     """Print the shared layout of fewest turns; return the exit code: unknown where it is not proved to be the best."""
-    if accesses.count("-") > 1:
-        raise malformed("accesses", "standard input can be one of them")
-    texts = []
-    for access in accesses:
-        subject = read_subject(access)
-        if subject.kind != "text":
-            raise malformed("accesses", "must be layout notation or names", subject.value)
-        texts.append(str(subject.value))
-    how = {"tile": tile, "chunk_bytes": chunk_bytes, "engine": engine}
-    found = swizzle(texts, list(targets), element_bits, form, **how, budget_seconds=budget_seconds)  # type: ignore[arg-type]
+    with answer_file(told.picture) as file:
+        texts = texts_of(accesses, ["accesses"] * len(accesses))
+        with said_as(OPTIONS):
+            found = swizzle(
+                texts, list(targets), element_bits, form, tile=tile, chunk_bytes=chunk_bytes, engine=engine,
+                budget_seconds=told.budget_seconds,
+            )  # fmt: skip
+        return _optimum(found, file, f"{found}\n{found.why}", told.as_json)
+
+
+def _optimum(plan: SwizzlePlan | PaddingPlan, file: TextIO | None, words: str, as_json: bool) -> int:
+    """Print a plan and draw it; return its exit code."""
+    if file is not None:
+        put_into(file, draw.svg(plan) + "\n")
     if as_json:
-        say_json(found.to_json())
+        say_json(plan.to_json())
     else:
-        say(f"{found}\n{found.why}")
-    return PROVED if found.optimal else UNKNOWN
+        say(words)
+    return PROVED if plan.optimal else UNKNOWN
+
+
+OPTIONS = {
+    "element_bits": "--bits", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
+    "form": "--form", "engine": "--engine", "shape": "--tile",
+}  # fmt: skip
+"""Arguments of the library -> options of these commands."""
 
 
 def admit(
@@ -229,10 +237,3 @@ def _given(argument: str, tile: tuple[int, ...] | None) -> object:
     if subject.kind == "hex":
         raise malformed("a layout", "must be layout notation, a table or a problem", subject.value)
     return layout_of(str(subject.value), tile) if subject.kind == "text" else subject.value
-
-
-def _layout(argument: str, shape: tuple[int, ...] | None) -> object:
-    subject = read_subject(argument)
-    if subject.kind != "text":
-        raise malformed("a layout", "must be layout notation", subject.value)
-    return layout_of(str(subject.value), shape)

@@ -1,6 +1,6 @@
 """What a person types or pipes in: layout notation, hexadecimal digits, or a JSON document, from anywhere.
 
-Main definitions: ``Subject``, ``read_subject``, ``layout_of``.
+Main definitions: ``Subject``, ``read_subject``, ``layout_of``, ``texts_of``, ``said_as``.
 
 Implementation notes: an argument is a file where one of that name exists, else the text itself. A text that begins like
 JSON is JSON, with JSON's messages; one of hexadecimal digits alone is bytes; everything else is notation. Nothing that
@@ -9,14 +9,16 @@ is read is executed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from layoutalg.cli.files import no_such_file, read_text, title
-from layoutalg.ground.document import load_json
-from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
+from layoutalg.ground.document import load_json, malformed
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.notation import parse
 
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
@@ -24,6 +26,9 @@ _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|In
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64,})")
 _PATH = re.compile(r"[./~]|.*\.(?:json|txt|mlir|ttgir|ttir|layout|bin|hex)$", re.DOTALL)
 """What is meant as the name of a file, though no file has it."""
+
+_ARGUMENT = re.compile(r"\b([a-z_]+)=(?![\w=])")
+"""What messages of the library write for an argument that is missing: shape=."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,57 @@ def _is_there(argument: str) -> bool:
         return os.path.exists(argument)
     except ValueError:  # a null character
         return False
+
+
+def texts_of(arguments: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that several arguments of one command stand for.
+
+    Args:
+        arguments: As in ``read_subject``; one of them may be standard input.
+        names: What the command calls them, for messages.
+
+    Raises: MalformedError: LA010, and those of ``read_subject``.
+
+    Example:
+        >>> texts_of(["rows", "(4,8):(1,4)"], ["accesses", "accesses"])
+        ('rows', '(4,8):(1,4)')
+    """
+    if list(arguments).count("-") > 1:
+        raise malformed(names[-1], f"standard input can be one of {', '.join(dict.fromkeys(names))}")
+    found = [read_subject(argument) for argument in arguments]
+    for subject, name in zip(found, names, strict=True):
+        if subject.kind != "text":
+            raise malformed(name, "must be layout notation, or a name where the command has names", subject.value)
+    return tuple(str(subject.value) for subject in found)
+
+
+@contextlib.contextmanager
+def said_as(options: Mapping[str, str]) -> Iterator[None]:
+    """Let errors call arguments of the library by the options of the command; a text that is no layout is bad usage.
+
+    Args:
+        options: Name in the library -> name on the command line.
+
+    Raises: MalformedError: whatever rule a text breaks, it is then no layout.
+
+    Example:
+        >>> from layoutalg.ask import banks
+        >>> with said_as({"kind": "--access"}):
+        ...     banks("(32,4):(4,1)", kind="lod")
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA713 these layouts are no access to shared memory
+          in     --access
+          since  must be one of load, store, ldmatrix, stmatrix, ldmatrix.trans, stmatrix.trans, or an instruction's \
+name, not 'lod'
+          at     actual=lod
+    """
+    try:
+        yield
+    except (AdmissibilityError, MalformedError) as error:
+        found = error.diagnostic
+        where = tuple(options.get(place, place) for place in found.where)
+        because = _ARGUMENT.sub(lambda name: options.get(name[1], name[0]), found.because)
+        raise MalformedError(replace(found, where=where, because=because)) from error.__cause__
 
 
 def layout_of(text: str, shape: tuple[int, ...] | None = None) -> object:

@@ -11,6 +11,7 @@ from layoutalg.cute.swizzle import Swizzle
 from layoutalg.draw.access import draw_access, draw_lds
 from layoutalg.draw.answers import draw_admitted, draw_refused
 from layoutalg.draw.canvas import Canvas
+from layoutalg.draw.conversion import draw_conversion
 from layoutalg.draw.im2col import draw_convolution, draw_im2col
 from layoutalg.draw.operand import OPERANDS, draw_operand, reads_of
 from layoutalg.draw.padding import draw_padding
@@ -24,6 +25,7 @@ from layoutalg.draw.universal import draw_universal
 from layoutalg.ground.picture import Drawable
 from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.im2col import ConvolutionPlan
 from layoutalg.proofs.padding import PaddingPlan
@@ -50,11 +52,12 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (ConvolutionPlan, draw_convolution),
     (PaddingPlan, draw_padding),
     (ClassPlan, draw_universal),
+    (ConversionPlan, draw_conversion),
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, Drawable, SwizzlePlan,
-         *TMEM, *OPERANDS)  # fmt: skip
+         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, ConversionPlan, Drawable,
+         SwizzlePlan, *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 

@@ -1,6 +1,6 @@
 """Reading any notation: what str writes, what CuTe and Triton print; writing these.
 
-Main definitions: ``parse``.
+Main definitions: ``parse``, ``parse_tile``.
 
 Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
@@ -85,6 +85,32 @@ def takes_shape(text: str) -> bool:
         (True, False)
     """
     return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()))
+
+
+def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
+    """Return the value written as ``text``, one of several layouts of one tile.
+
+    Args:
+        text: As in ``parse``.
+        shape: Extents of the tile that are given, outermost first: for what Triton and Gluon write without sizes.
+            Layouts in other notations have their own.
+        known: Extents that another of the layouts has, for a text that has none where none are given.
+
+    Raises: As ``parse``.
+
+    Example:
+        >>> text = "#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 2, order = [1, 0]}>"
+        >>> print(parse_tile("(4,8):(8,1)", (4, 8)), parse_tile(text, None, (2, 2)))
+        (4,8):(8,1) F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]
+    """
+    if not takes_shape(text):
+        return parse(text)
+    if shape is not None or known is None:
+        return parse(text, shape)
+    try:
+        return parse(text)
+    except MalformedError:
+        return parse(text, known)
 
 
 def _parsed(text: str, shape: Any) -> Any:

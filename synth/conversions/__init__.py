@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.ground.check import refuse
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import Step, Take, Through
@@ -25,7 +25,7 @@ from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
-from layoutalg.synth.conversions.reading import CHECK, Given, read, same_tensor
+from layoutalg.synth.conversions.reading import CHECK, Given, parsed, read, same_tensor
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
@@ -65,13 +65,14 @@ def conversion(
         smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
             mean more passes.
         mechanism: ``"registers"``, ``"shuffles"``, ``"shared"`` or ``"matrices"``: only plans of this mechanism.
-        shape: Extents of the tensor, for texts of layouts that need them.
+        shape: Extents of the tensor, outermost first: for attributes of Triton where neither layout has them, and for
+            CuTe layouts and tables, which count its elements.
         exhaustive: Make every plan, also those that cannot be the cheapest.
 
     Returns:
         The plan of least stated cost with its alternatives; ``Unknown`` where no steps are known that do it.
 
-    Raises: MalformedError: LA933. AdmissibilityError: LA934, where nobody holds an element. The steps are run on labels
+    Raises: MalformedError: LA933. InfeasibleError: LA934, where nobody holds an element. The steps are run on labels
         of the elements before they are returned: LA931 would be a fault of the finder.
 
     Example:
@@ -91,8 +92,9 @@ def conversion(
         raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
     if mechanism is not None and mechanism not in MECHANISMS:
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
-    first = read(source, "source", asked.lanes, shape)
-    second = same_tensor(first, read(destination, "destination", asked.lanes, shape))
+    given, wanted = parsed(source, destination, shape)
+    first = read(given, "source", asked.lanes, shape)
+    second = same_tensor(first, read(wanted, "destination", asked.lanes, shape))
     limit = _limit(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
     crossing = _crossing(first, second)
     if crossing:
@@ -149,12 +151,18 @@ def _crossing(source: Given, wanted: Given) -> str:
     return "elements change their block: no steps through the distributed shared memory of a cluster are known"
 
 
+def _nobody(element: int) -> InfeasibleError:
+    what = "the source holds no place of an element that the destination wants"
+    return InfeasibleError(
+        Diagnostic("LA934", what, (), f"element {element} is in the destination alone", {"element": element})
+    )
+
+
 def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
     """What can be done between linear layouts."""
     moved = fetched(source, wanted)
     if isinstance(moved, int):
-        what = "the source holds no place of an element that the destination wants"
-        raise refuse("LA934", what, f"element {moved} is in the destination alone", {"element": moved})
+        raise _nobody(moved)
     made: list[_Made] = []
     taken = renamed(moved, wanted)
     if taken is not None:
@@ -265,8 +273,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     places = {int(element): place for place, element in reversed(list(enumerate(have.reshape(-1).tolist())))}
     missing = next((element for element in want.reshape(-1).tolist() if element not in places), None)
     if missing is not None:
-        what = "the source holds no place of an element that the destination wants"
-        raise refuse("LA934", what, f"element {missing} is in the destination alone", {"element": missing})
+        raise _nobody(missing)
     made: list[_Made] = []
     taken = []
     for register in range(want.shape[2]):

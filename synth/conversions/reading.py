@@ -1,10 +1,11 @@
 """Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables.
 
-Main definitions: ``Given``, ``read``, ``same_tensor``.
+Main definitions: ``Given``, ``parsed``, ``read``, ``same_tensor``.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
@@ -15,8 +16,9 @@ import numpy.typing as npt
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker, integers
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
-from layoutalg.notation import parse, takes_shape
+from layoutalg.notation import parse_tile
 from layoutalg.proofs.conversion import Held
 from layoutalg.synth.conversions.inside import Places
 
@@ -61,21 +63,42 @@ class Given:
         return Held(layout, None, *self.counts)
 
 
+def parsed(source: object, destination: object, shape: tuple[int, ...] | None = None) -> tuple[object, object]:
+    """Return two layouts of one tensor, texts read; sizes that one text lacks are those of the other layout.
+
+    Raises: MalformedError: those of ``layoutalg.parse``.
+    """
+    first = None
+    with contextlib.suppress(MalformedError):  # it may lack the sizes that the destination has
+        first = _parsed(source, shape, None)
+    second = _parsed(destination, shape, _extents(first))
+    return (_parsed(source, shape, _extents(second)) if first is None else first), second
+
+
+def _parsed(layout: object, shape: tuple[int, ...] | None, known: tuple[int, ...] | None) -> object:
+    return parse_tile(layout, shape, known) if isinstance(layout, str) else layout
+
+
+def _extents(layout: object) -> tuple[int, ...] | None:
+    """The extents of the tensor of a layout with the axes dim0, dim1, ...; None of others."""
+    sizes = layout.out_dims if isinstance(layout, LinearLayout) else {}
+    names = [f"dim{place}" for place in range(len(sizes))]
+    return tuple(sizes[name] for name in names) if sizes and set(names) == set(sizes) else None
+
+
 def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | None = None) -> Given:
     """Return a layout of registers.
 
     Args:
         layout: A layout of any family from register, lane, warp (and block) to a tensor; a CuTe layout, perhaps behind
-            a swizzle, of two modes, thread and value, to the elements of the tensor, its first axis fastest; a text of
-            one of them; or a table of elements by warp, lane and register.
+            a swizzle, of two modes, thread and value, to the elements of the tensor, its first axis fastest; or a table
+            of elements by warp, lane and register.
         argument: Name for messages.
         lanes: Lanes of a warp.
         shape: Extents of the tensor, outermost first.
 
     Raises: MalformedError: LA933.
     """
-    if isinstance(layout, str):
-        layout = parse(layout, shape if takes_shape(layout) else None)
     sizes = None if shape is None else tuple(CHECK.integer(extent, "shape", 1) for extent in shape)
     if isinstance(layout, LinearLayout):
         found = _linear(layout, argument, lanes)

@@ -57,13 +57,23 @@ def read_accesses(
     """
     found: list[Asked] = []
     for each in given:
-        if isinstance(each, str) and (match := _TEXT.fullmatch(each)):
-            found += _named(each, match, shape, element_bits, targets)
-        elif isinstance(each, str) and not set("([:") & set(each):
-            raise CHECK.malformed("accesses", f"must be of {', '.join(NAMES)}, or layouts of registers", each)
+        text, kind = _of_kind(each) if isinstance(each, str) else ("", "")
+        if match := _TEXT.fullmatch(text):
+            found += _named(text, match, shape, element_bits, targets)
+        elif text.replace(":", "").replace(".", "").replace(" ", "").isalnum():
+            rule = f"must be of {', '.join(NAMES)}, with :load or :store behind it or not, or layouts of registers"
+            raise CHECK.malformed("accesses", rule, each)
         else:
-            found.append(_registers(each, shape, element_bits, targets))
+            found.append(_registers((text, kind) if text else each, shape, element_bits, targets))
     return tuple(found)
+
+
+def _of_kind(text: str) -> tuple[str, str]:
+    """Return the text of an access without the kind that stands behind it, and its kind; a name keeps its own."""
+    head, sign, tail = text.rpartition(":")
+    kind = tail.strip() if sign and tail.strip() in ("load", "store") else ""
+    head = head.strip() if kind else text.strip()
+    return (f"{kind} {head}" if kind and _TEXT.fullmatch(head) else head), kind or "load"
 
 
 def _named(

@@ -1,6 +1,6 @@
 """Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile.
 
-Main definitions: ``access_of``, ``named``, ``NAMES``.
+Main definitions: ``access_of``, ``extents_of``, ``named``, ``NAMES``.
 
 Notation: ``rows`` and ``columns`` give every lane 16 bytes along a row or a column, lanes one after the other along it;
 ``ldmatrix``, ``stmatrix`` and their ``.trans`` are the fragments of matrices of 8 rows of 16 bytes. One warp moves the
@@ -9,13 +9,16 @@ whole tile.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
-from layoutalg.notation import parse
+from layoutalg.notation import parse_tile
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.proofs.swizzling import CHECK, KINDS, TileAccess
 
@@ -56,7 +59,7 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
             kind = given if given in KINDS else kind
             return TileAccess(named(given, _tile(tile, given), element_bits, lanes), kind)
         if not given.partition(":")[0].strip().replace(".", "").isidentifier():
-            given = parse(given, _tile(tile, given) if tile is not None and given.startswith("#") else None)
+            given = parse_tile(given, None if tile is None else _tile(tile, given))
         if not isinstance(given, Layout):
             rule = f"must hold layouts or names ({', '.join(NAMES)}), each perhaps with a kind behind it (rows:store)"
             raise CHECK.malformed("accesses", rule, said)
@@ -65,6 +68,19 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
     if isinstance(given, Layout):
         return TileAccess(_linear(given, _tile(tile, given), lanes), kind)
     raise CHECK.malformed("accesses", "must hold layouts, or pairs of a layout and its kind", given)
+
+
+def extents_of(accesses: Sequence[object], element_bits: int, lanes: int) -> tuple[int, ...] | None:
+    """Return the extents of the tile that one of the accesses has; None where none has.
+
+    Example:
+        >>> extents_of(["rows", "F2[register=(0,1), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:8, dim1:8]"], 16, 32)
+        (8, 8)
+    """
+    for each in accesses:
+        with contextlib.suppress(MalformedError):  # it needs them itself
+            return tuple(access_of(each, "load", None, element_bits, lanes).layout.out_dims.values())
+    return None
 
 
 def _kind(given: object) -> str:
@@ -82,7 +98,8 @@ def listed(given: object, argument: str) -> tuple[object, ...]:
 
 def _tile(tile: object, given: object) -> tuple[int, ...]:
     if tile is None:
-        raise CHECK.malformed("tile", f"must be given for {given}", None)
+        rule = f"must be extents, outermost first, such as 64,64, for {given}, which has none of its own"
+        raise CHECK.malformed("tile", rule, None)
     extents = tuple(CHECK.integer(extent, "tile") for extent in listed(tile, "tile"))
     if not extents or any(extent < 1 or extent & (extent - 1) for extent in extents) or math.prod(extents) > 1 << 20:
         raise CHECK.malformed("tile", "must have extents that are powers of two, at most 2**20 elements", extents)

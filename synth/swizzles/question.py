@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.swizzling import CHECK, TileAccess
-from layoutalg.synth.swizzles.accesses import access_of, listed
+from layoutalg.synth.swizzles.accesses import access_of, extents_of, listed
 from layoutalg.targets.registry import lookup
 
 NODES = 10_000
@@ -52,6 +52,7 @@ def question(accesses: object, target: object, element_bits: object, tile: objec
         accesses = [accesses]
     given = listed(accesses, "accesses")
     lanes = max((lookup(name).lanes for name in targets), default=0)
+    tile = extents_of(given, bits, lanes) if tile is None else tile
     read = [access_of(each, "store" if place == 0 else "load", tile, bits, lanes) for place, each in enumerate(given)]
     if not read or not targets:
         raise CHECK.malformed("accesses", "must name at least one access, and target one target", accesses)

@@ -256,6 +256,36 @@ def test_a_refusal_shows_rule_witness_and_repairs(text: str, consumer: str, targ
     assert all(offsets[point] == value for point, value in around.items())
 
 
+@pytest.mark.parametrize(
+    ("source", "destination", "target", "mechanism"),
+    [
+        ("(32,4):(4,1)", "(32,4):(1,32)", "sm_90a", "shuffles"),
+        ("(64,8):(8,1)", "(64,8):(1,64)", "gfx942", "shared"),
+        ("(128,4):(4,1)", "(128,4):(1,128)", "sm_90a", None),
+        ("(32,3):(3,1)", "(32,3):(1,32)", "sm_90a", None),
+        ("(32,4):(4,1)", "(32,4):(4,1)", "gfx1201", None),
+    ],
+)
+def test_a_conversion_shows_where_every_element_was(
+    source: str, destination: str, target: str, mechanism: str | None
+) -> None:
+    plan = la.conversion(source, destination, 16, target, mechanism=mechanism)
+    assert isinstance(plan, la.proofs.conversion.ConversionPlan)
+    picture = la.draw.svg(plan)
+    (have, want), lanes = (table(source), table(destination)), plan.lanes
+    before = found_in(picture, r"^lane (\d+), register (\d+): element (\d+)$")
+    after = found_in(
+        picture, r"^lane (\d+), register (\d+): element (\d+), before in warp (\d+), lane (\d+), register (\d+)$"
+    )
+    assert len(before) == len(after) == lanes * have.shape[1]  # the first warp
+    assert all(have[lane, register] == element for lane, register, element in before)
+    for lane, register, element, warp, lane_before, register_before in after:
+        assert want[lane, register] == element == have[warp * lanes + lane_before, register_before]
+    for access in (access for step in plan.steps if hasattr(step, "store") for access in (step.store, step.load)):
+        assert f"{len(access.starts)} {access.instruction} (" in picture
+    assert all(other.because in picture or other.cost is not None for other in plan.alternatives)
+
+
 def test_every_drawn_value_shows_itself_in_notebooks() -> None:
     access = la.admissible("(64,64):(64,1)", "ldmatrix.x4")
     values = [

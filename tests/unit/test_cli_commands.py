@@ -122,6 +122,11 @@ def test_every_answer_follows_the_schema_that_it_names():
         (("swizzle", "rows:ldmatrix", "--tile", "64,64", "--bits", "64"), None, USAGE),
         (("swizzle", "rows", "--tile", "48,64"), None, USAGE),
         (("swizzle", "-", "-", "--tile", "64,64"), "rows", USAGE),
+        (("padding", "33,70", "rows:1:store", "-", "--bits", "32"), "columns", PROVED),
+        (("padding", "33,70", "rows:9"), None, USAGE),
+        (("convert", "-", "(32,2):(1,32)"), "(32,2):(2,1)", PROVED),
+        (("convert", "(32,2):(2,1)", "(32,2):(1,64)"), None, REFUTED),
+        (("convert", "(32,2):(2,1)", "(32,2):(1,32)", "--mechanism", "shared", "--smem", "5"), None, UNKNOWN),
     ):
         assert answered(*words, stdin=stdin)[0] == wanted, words
 
@@ -250,6 +255,90 @@ def test_banks_are_those_of_the_library():
         assert answered("banks", "-", shared, "--access", "ldmatrix", stdin=FRAGMENT)[1] == report.to_json()
     assert run("banks", "(32,4):(4,1)", "--bits", "7")[0] == USAGE
     assert run("banks", "-", "-", stdin=FRAGMENT)[0] == USAGE
+
+
+BLOCKED = "#ttg.blocked<{sizePerThread=[1,4], threadsPerWarp=[8,4], warpsPerCTA=[4,1], order=[1,0]}>"
+VALUES = "((8,4),(2,8)):((64,2),(1,8))"
+
+
+def test_extents_that_a_layout_has_are_not_asked_for():
+    wanted = run("banks", BLOCKED, SW, "--tile", "64,64")
+    assert wanted[0] == PROVED
+    assert run("banks", BLOCKED, SW) == run("banks", BLOCKED, "Sw<3,4,3,byte> o 0 o (64,64):(64,1)") == wanted
+    assert run("banks", BLOCKED, "(64,64):(64,1)")[1] != wanted[1]
+    named = run("swizzle", "rows", FRAGMENT, "--tile", "16,16")
+    assert named[0] == PROVED
+    assert run("swizzle", "rows", FRAGMENT) == named
+    assert run("padding", "64,64", VALUES, BLOCKED)[0] == PROVED
+    shared = "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"
+    for words in (("banks", BLOCKED, shared), ("swizzle", "rows", "columns"), ("swizzle", VALUES)):
+        code, _, err = run(*words)
+        assert code == USAGE
+        assert "--tile" in err
+
+
+def test_kinds_of_accesses_are_written_alike():
+    for command in (("padding", "64,64"), ("swizzle", "--tile", "64,64")):
+        told = [run(*command, f"{access}:{kind}")[1] for access in ("rows", VALUES) for kind in ("load", "store")]
+        assert [("ld.shared" in words, "st.shared" in words) for words in told] == [(True, False), (False, True)] * 2
+    assert run("padding", "64,64", "store rows") == run("padding", "64,64", "rows:store")
+    for wrong in ("rows:lod", "colums", "store rows:store", "ldmatrix:load"):
+        assert run("padding", "64,64", wrong)[0] == USAGE
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("banks", FRAGMENT, "(16,16):(16,1)"), "numbers: different words of a bank"),
+        (("padding", "64,64", "rows", "ldmatrix"), "worst group of lanes"),
+        (("swizzle", "rows", "columns", "--tile", "64,64"), "behind the swizzle"),
+    ],
+)
+def test_a_question_about_banks_is_answered_and_drawn(words, says, tmp_path):
+    told = run(*words)
+    file = tmp_path / "picture.svg"
+    for option in ("--picture", "-o", "--output"):
+        assert run(*words, option, str(file)) == told
+        picture = file.read_text(encoding="utf-8")
+        assert picture.startswith("<svg ")
+        assert says in picture
+        file.unlink()
+    code, answer = answered(*words, "--picture", str(file))
+    assert (code, answer["schema"].startswith(f"layoutalg/{words[0]}")) == (PROVED, True)
+    assert file.read_text(encoding="utf-8") == picture
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "value"),
+    [
+        (("banks", "(32,4):(4,1)", "--bits", "16"), "--bits", "32"),
+        (("swizzle", "rows", "--tile", "64,64"), "--tile", "64,32"),
+        (("padding", "64,64", "rows", "--form", "interval"), "--form", "pitches"),
+        (("convert", "(32,2):(2,1)", "(32,2):(1,32)", "--target", "sm_80"), "--target", "sm_90a"),
+        (("explain", SW, "--dtype", "f16"), "--dtype", "f16"),
+    ],
+)
+def test_an_option_that_has_one_value_is_not_given_twice(words, option, value):
+    assert run(*words)[0] == PROVED
+    code, _, err = run(*words, option, value)
+    assert code == USAGE
+    assert f"argument {option}: is given twice, the second time as" in err
+    assert f"usage: layoutalg {words[0]}" in err
+
+
+def test_wrong_options_are_called_by_their_names():
+    for words, name in (
+        (("banks", "(32,4):(4,1)", "--access", "lod"), "--access"),
+        (("swizzle", "rows", "--tile", "64,64", "--form", "xor", "--chunk", "7"), "--chunk"),
+        (("swizzle", "rows", "--tile", "48,64"), "--tile"),
+        (("convert", "(32,2):(2,1)", "(32,2):(1,32)", "--bits", "4"), "--bits"),
+    ):
+        code, _, err = run(*words)
+        assert code == USAGE
+        assert f"in     {name}\n" in err
+    code, _, err = run("banks", "(32,4):(4,1)", "--acces", "load", "--colour", "red")
+    assert code == USAGE
+    assert err.startswith("usage: layoutalg banks ")
 
 
 # --- draw and emit ----------------------------------------------------------------------------------------------------

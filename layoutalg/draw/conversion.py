@@ -1,0 +1,176 @@
+"""A conversion of registers: what they hold before and after, the steps between, and what else was thought of.
+
+Main definitions: ``draw_conversion``, ``steps_text``.
+
+Notation: a column is a lane and a row a register of the first warp; a cell says the element. Before and after have the
+colour of the lane that holds the element before, so that a row of one colour after another moved along lanes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from layoutalg.draw.banks import draw_phases
+from layoutalg.draw.canvas import Canvas, level_of
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.proofs.conversion import ConversionPlan
+from layoutalg.proofs.conversion_steps import UNCOUNTED, Read, SharedAccess, Take, Through
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.shuffle import ShufflePlan
+from layoutalg.targets.bank_model import bank_model
+
+TALL, LEFT = 18.0, 84.0
+REGISTERS, WORDS = 16, 150
+"""Registers, and characters of a line, that are drawn."""
+BAR = 320.0
+"""Width of the bar of the dearest plan."""
+
+
+def steps_text(plan: ConversionPlan) -> tuple[str, ...]:
+    """Return what a thread does, one line a step.
+
+    Example:
+        >>> from layoutalg.synth.conversions import conversion
+        >>> for line in steps_text(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles")):
+        ...     print(line)
+        choose: every word is one of two of the thread, by its lane
+        choose: every word is one of two of the thread, by its lane
+        read: 4 words, 4 of them from other lanes by shuffles
+        choose: every word is one of two of the thread, by its lane
+        choose: every word is one of two of the thread, by its lane
+    """
+    return tuple(_said(step, plan.lanes) for step in plan.steps)
+
+
+def _said(step: Any, lanes: int) -> str:
+    if isinstance(step, Take):
+        many = f", {_many(step.permutes, 'byte permutation')}" if step.permutes else ", without an instruction"
+        return f"take: {_many(len(step.registers), 'element')} of the thread{many}"
+    if isinstance(step, Read):
+        return f"read: {_many(len(step.taken), 'word')}, {step.shuffles(lanes)} of them from other lanes by shuffles"
+    if isinstance(step, Through):
+        passes = f" in {step.passes} passes" if step.passes > 1 else ""
+        ends = f"store by {_issued(step.store)}, barrier of the {step.barrier}, load by {_issued(step.load)}"
+        return f"through {step.smem_bytes} bytes of shared memory{passes}: {ends}"
+    if isinstance(step, ShufflePlan):
+        return f"shuffle: {_many(len(step.rounds), 'round')}, each a word from another lane"
+    return _OTHERS[type(step)]
+
+
+_OTHERS = {
+    Choose: "choose: every word is one of two of the thread, by its lane",
+    Exchange: "exchange: of every pair of words a lane keeps one and sends the other to its partner",
+    Move: "move: words from other lanes by shuffles",
+    Rename: "rename: words have other numbers, without an instruction",
+}
+
+
+def _issued(access: SharedAccess) -> str:
+    turns = "an unknown number of turns" if access.turns == UNCOUNTED else _many(access.turns, "turn")
+    return f"{len(access.starts)} {access.instruction} ({turns})"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def draw_conversion(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
+    """Draw the registers before and after, the steps, the banks of a passage, and the alternatives."""
+    for place, line in enumerate(str(plan).splitlines()[:3]):
+        words = line.strip()
+        words = words if len(words) <= WORDS else words[: WORDS - 3] + "..."
+        canvas.text(4, top + 14 + 18 * place, " ".join(words.split()), "s" if place else "h")
+    _registers(canvas, plan, top + 62)
+    base = canvas.height + 22
+    canvas.text(4, base, "what a thread does", "n")
+    lines = steps_text(plan) or ("nothing: every register holds its element",)
+    for number, line in enumerate(lines):
+        canvas.text(20, base + 18 * (number + 1), f"{number + 1}. {line}", "s")
+    for step in plan.steps:
+        if isinstance(step, Through):
+            for access in (step.store, step.load):
+                _busiest(canvas, plan, access)
+    _alternatives(canvas, plan)
+
+
+def _registers(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
+    """The registers of the first warp before and after."""
+    count = plan.source.registers * plan.lanes * plan.warps
+    before = np.arange(count, dtype=np.int64).reshape(plan.warps, plan.lanes, -1)
+    held = plan.source.elements()
+    wide = max(20.0, 7.0 * len(str(int(held.max()))) + 5)
+    of_warps = f" of warp 0 of {plan.warps}" if plan.warps > 1 else ""
+    for name, places in (("before", before), ("after", plan.run(before))):
+        canvas.text(4, top + 12, f"{name}: the element in each register{of_warps}", "n")
+        _columns(canvas, plan.lanes, top + 30, wide)
+        shown = min(places.shape[2], REGISTERS)
+        styles, labels, titles = [], [], []
+        for register in range(shown):
+            canvas.text(LEFT - 6, top + 34 + register * TALL + 13, f"register {register}", "s e")
+            found = [_place(plan, int(place)) for place in places[0, :, register]]
+            elements = [int(held[place]) for place in found]
+            styles.append([f"c{level_of(lane, 0, plan.lanes - 1)}" if warp == 0 else "z" for warp, lane, _ in found])
+            labels.append([str(element) for element in elements])
+            titles.append([
+                f"lane {lane}, register {register}: element {element}"
+                + ("" if name == "before" else f", before in warp {place[0]}, lane {place[1]}, register {place[2]}")
+                for lane, (place, element) in enumerate(zip(found, elements, strict=True))
+            ])  # fmt: skip
+        canvas.cells(LEFT, top + 34, (wide, TALL), styles, labels, titles)
+        top = canvas.height + 8
+        if shown < places.shape[2]:
+            canvas.text(4, top + 8, f"the first {shown} of {places.shape[2]} registers", "s")
+            top += 18
+    legend = "colour: the lane that held the element before, dark for lane 0"
+    hatched = "; grey: another warp held it" if plan.warps > 1 else ""
+    canvas.text(4, top + 12, f"{legend}{hatched}", "s")
+
+
+def _place(plan: ConversionPlan, place: int) -> tuple[int, int, int]:
+    thread, register = divmod(place, plan.source.registers)
+    warp, lane = divmod(thread, plan.lanes)
+    return warp, lane, register
+
+
+def _columns(canvas: Canvas, lanes: int, base: float, wide: float) -> None:
+    canvas.text(LEFT - 6, base, "lane", "s e")
+    for lane in range(lanes):
+        canvas.text(LEFT + lane * wide + wide / 2, base, lane, "s m")
+
+
+def _busiest(canvas: Canvas, plan: ConversionPlan, access: SharedAccess) -> None:
+    """The banks of the instruction that takes most turns, where it is known how they serve it."""
+    try:
+        model = bank_model(plan.target, access.instruction)
+    except RepresentabilityError:
+        return
+    threads = plan.lanes * plan.warps
+    active = access.active(threads).reshape(plan.warps, plan.lanes)[:, : model.lanes]
+    rows = access.addresses().reshape(-1, plan.warps, plan.lanes)[:, :, : model.lanes]
+    issued = [
+        [int(at) if takes else None for at, takes in zip(row[warp], active[warp], strict=True)]
+        for row in rows
+        for warp in range(plan.warps)
+        if active[warp].any()
+    ]
+    draw_phases(canvas, model, max(issued, key=model.turns), canvas.height + 12)
+
+
+def _alternatives(canvas: Canvas, plan: ConversionPlan) -> None:
+    """Bars of cycles, the plan's first, and why others are none."""
+    base = canvas.height + 24
+    canvas.text(4, base, f"cycles of the block on {plan.target}, by the costs of its instructions", "n")
+    taken = [each for each in plan.alternatives if each.mechanism == plan.mechanism]
+    others = [each for each in plan.alternatives if each.mechanism != plan.mechanism]
+    dearest = max([each.cost.cycles for each in plan.alternatives if each.cost is not None], default=0.0)
+    for number, each in enumerate([*taken, *others]):
+        y = base + 10 + TALL * number
+        canvas.text(4, y + 13, each.mechanism, "n" if each in taken else "s")
+        if each.cost is None:
+            canvas.text(LEFT, y + 13, f"no: {each.because}"[:WORDS], "s")
+            continue
+        long = max(1.0, BAR * each.cost.cycles / dearest) if dearest else 1.0
+        canvas.box(LEFT, y + 2, long, TALL - 4, "c3" if each in taken else "z", str(each))
+        canvas.text(LEFT + long + 6, y + 13, f"{each.cost}"[:WORDS], "s")
