@@ -16,8 +16,9 @@ from layoutalg.draw.banks import draw_phases
 from layoutalg.draw.canvas import Canvas, level_of
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.conversion_steps import UNCOUNTED, Read, SharedAccess, Take, Through
+from layoutalg.proofs.conversion_steps import Access, Read, Take, Through
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.bank_model import bank_model
 
@@ -67,9 +68,9 @@ _OTHERS = {
 }
 
 
-def _issued(access: SharedAccess) -> str:
+def _issued(access: Access) -> str:
     turns = "an unknown number of turns" if access.turns == UNCOUNTED else _many(access.turns, "turn")
-    return f"{len(access.starts)} {access.instruction} ({turns})"
+    return f"{access.count} {access.instruction} ({turns})"
 
 
 def _many(count: int, what: str) -> str:
@@ -140,20 +141,19 @@ def _columns(canvas: Canvas, lanes: int, base: float, wide: float) -> None:
         canvas.text(LEFT + lane * wide + wide / 2, base, lane, "s m")
 
 
-def _busiest(canvas: Canvas, plan: ConversionPlan, access: SharedAccess) -> None:
+def _busiest(canvas: Canvas, plan: ConversionPlan, access: Access) -> None:
     """The banks of the instruction that takes most turns, where it is known how they serve it."""
     try:
         model = bank_model(plan.target, access.instruction)
     except RepresentabilityError:
         return
-    threads = plan.lanes * plan.warps
-    active = access.active(threads).reshape(plan.warps, plan.lanes)[:, : model.lanes]
-    rows = access.addresses().reshape(-1, plan.warps, plan.lanes)[:, :, : model.lanes]
+    shape = (access.count, plan.warps, plan.lanes)
+    rows = access.addresses().reshape(shape)[:, :, : model.lanes].reshape(-1, model.lanes)
+    takes = access.taking(plan.lanes * plan.warps).reshape(shape)[:, :, : model.lanes].reshape(-1, model.lanes)
     issued = [
-        [int(at) if takes else None for at, takes in zip(row[warp], active[warp], strict=True)]
-        for row in rows
-        for warp in range(plan.warps)
-        if active[warp].any()
+        [int(at) if part else None for at, part in zip(row, parts, strict=True)]
+        for row, parts in zip(rows, takes, strict=True)
+        if parts.any()
     ]
     draw_phases(canvas, model, max(issued, key=model.turns), canvas.height + 12)
 

@@ -263,6 +263,7 @@ def test_a_refusal_shows_rule_witness_and_repairs(text: str, consumer: str, targ
         ("(64,8):(8,1)", "(64,8):(1,64)", "gfx942", "shared"),
         ("(128,4):(4,1)", "(128,4):(1,128)", "sm_90a", None),
         ("(32,3):(3,1)", "(32,3):(1,32)", "sm_90a", None),
+        ("(96,5):(5,1)", "(96,5):(1,96)", "sm_90a", "shared"),
         ("(32,4):(4,1)", "(32,4):(4,1)", "gfx1201", None),
     ],
 )
@@ -282,7 +283,7 @@ def test_a_conversion_shows_where_every_element_was(
     for lane, register, element, warp, lane_before, register_before in after:
         assert want[lane, register] == element == have[warp * lanes + lane_before, register_before]
     for access in (access for step in plan.steps if hasattr(step, "store") for access in (step.store, step.load)):
-        assert f"{len(access.starts)} {access.instruction} (" in picture
+        assert f"{access.count} {access.instruction} (" in picture
     assert all(other.because in picture or other.cost is not None for other in plan.alternatives)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from layoutalg import CuteLayout, Unknown
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel, conversion_loop
-from layoutalg.ground.errors import AdmissibilityError, MalformedError
+from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.conversion_steps import Take, Through
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess
@@ -210,7 +210,7 @@ def test_one_of_equal_threads_stores() -> None:
 
 
 def test_what_cannot_be_done_is_said() -> None:
-    with pytest.raises(AdmissibilityError, match="LA934"):
+    with pytest.raises(InfeasibleError, match="LA934"):
         conversion("(96,5):(5,1)", "(96,5):(1,97)", 32)
     little = conversion("(96,5):(5,1)", "(96,5):(1,96)", 32, smem_bytes=1919)
     assert isinstance(little, Unknown)
