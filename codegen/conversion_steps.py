@@ -1,6 +1,6 @@
 """Statements of the single steps of a conversion: words as names, bytes joined by permutations, addresses of few parts.
 
-Main definitions: ``StepWriter``.
+Main definitions: ``StepWriter``, ``shifted``.
 
 Implementation notes: a byte address is a linear map of the thread, written as few shifted parts of t, and a constant of
 each instruction. Of the constant the bits that no thread has are added, which is an immediate of the instruction; the
@@ -193,15 +193,20 @@ class StepWriter(Lowering[str]):
             reach |= column
         if not reach:
             return f"{start + area}u"
-        name = self.numbers.shared(_shifted(columns))
+        name = self.numbers.shared(shifted(columns))
         inside, outside = start & reach, (start & ~reach) + area
         if inside:
             name = self.numbers.shared(f"{name} ^ {inside}u")
         return f"{name} + {outside}u" if outside else name
 
 
-def _shifted(columns: Sequence[int]) -> str:
-    """A linear map of t as the exclusive or of shifted parts of t, one for each distance that a bit goes."""
+def shifted(columns: Sequence[int], number: str = "t") -> str:
+    """Return a linear map of a number as the exclusive or of its shifted parts, one for each distance a bit goes.
+
+    Example:
+        >>> shifted((4, 8, 1)), shifted((2, 4), "i")
+        ('((t & 0x4u) >> 2) ^ ((t & 0x3u) << 2)', '(i << 1)')
+    """
     masks: dict[int, int] = {}
     for bit, column in enumerate(columns):
         for to in range(column.bit_length()):
@@ -209,7 +214,7 @@ def _shifted(columns: Sequence[int]) -> str:
                 masks[to - bit] = masks.get(to - bit, 0) | 1 << bit
     parts = []
     for distance, mask in sorted(masks.items()):
-        kept = "t" if mask == (1 << len(columns)) - 1 else f"(t & {mask:#x}u)"
+        kept = number if mask == (1 << len(columns)) - 1 else f"({number} & {mask:#x}u)"
         parts.append(kept if not distance else f"({kept} {'<<' if distance > 0 else '>>'} {abs(distance)})")
     return " ^ ".join(parts)
 

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensor import Tensor
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.conversions import conversion
+    from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.paddings import padding
     from layoutalg.synth.swizzles import swizzle
     from layoutalg.synth.symbolic.call import tensormap
@@ -100,6 +101,7 @@ __getattr__, __dir__ = door(
         "layoutalg.proofs.tensor": "Tensor",
         "layoutalg.synth.admission": "admissible",
         "layoutalg.synth.conversions": "conversion",
+        "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.paddings": "padding",
         "layoutalg.synth.swizzles": "swizzle",
         "layoutalg.synth.symbolic.call": "tensormap",
@@ -150,6 +152,7 @@ __all__ = [
     "equivalent",
     "explain",
     "f2",
+    "gather",
     "hierarchy",
     "integer",
     "interop",

@@ -307,27 +307,19 @@ class ConversionPlan(Shown):
         """
         count = self.source.registers * self.lanes * self.warps
         places = self.run(np.arange(count, dtype=np.int64).reshape(self.warps, self.lanes, -1)).reshape(-1)
-        size = len(places)
-        bits = size.bit_length() - 1
-        if size == 1 << bits:
-            first = int(places[0])
-            columns = tuple(int(places[1 << bit]) ^ first for bit in range(bits))
-            wide = (count - 1).bit_length()
-            if np.array_equal(matrix.table(columns, first), places):
-                return LinearLayout((("place", bits),), (("source", wide),), columns, first)
-        return ListedLayout((size,), tuple(places.tolist()))
+        return place_map(places, count)
 
     @property
     def certificate(self) -> Certificate:
         """That the source's element at the place from which the steps fetch is the destination's, for every place."""
-        return composition(_flat(self.source), self.moved, _flat(self.destination))
+        return composition(flat_layout(self.source), self.moved, flat_layout(self.destination))
 
     def __str__(self) -> str:
         least = ", the least number" if self.least and self.cost.shuffles else ""
         lines = [
             f"conversion    {self.mechanism}: {self.cost}{least}",
-            f"  from        {_told(self.source)}",
-            f"  to          {_told(self.destination)}",
+            f"  from        {told(self.source)}",
+            f"  to          {told(self.destination)}",
             f"  why         {self.why}",
         ]
         for step in self.steps:
@@ -452,6 +444,19 @@ class _Counting(Lowering[int]):
         return self.shuffles, self.selects, self.permutes
 
 
+def place_map(places: IntArray, count: int) -> LinearLayout | ListedLayout:
+    """Return the map from numbers of places to places below ``count``: over F2 where it is one."""
+    size = len(places)
+    bits = size.bit_length() - 1
+    if size == 1 << bits:
+        first = int(places[0])
+        columns = tuple(int(places[1 << bit]) ^ first for bit in range(bits))
+        wide = (count - 1).bit_length()
+        if np.array_equal(matrix.table(columns, first), places):
+            return LinearLayout((("place", bits),), (("source", wide),), columns, first)
+    return ListedLayout((size,), tuple(places.tolist()))
+
+
 def _turns(access: Access, source: Held, element_bits: int) -> int:
     """The turns of accesses; where they are not known, the least: every bank busy in every turn."""
     if access.turns != UNCOUNTED:
@@ -460,7 +465,7 @@ def _turns(access: Access, source: Held, element_bits: int) -> int:
     return max(1, elements * element_bits // 8 // LINE_BYTES)
 
 
-def _flat(held: Held) -> LinearLayout | ListedLayout:
+def flat_layout(held: Held) -> LinearLayout | ListedLayout:
     """The layout with one input axis, the place."""
     if held.layout is None:
         flat = held.elements().reshape(-1)
@@ -469,7 +474,8 @@ def _flat(held: Held) -> LinearLayout | ListedLayout:
     return LinearLayout((("place", layout.in_bits),), (("element", layout.out_bits),), layout.columns, layout.constant)
 
 
-def _told(held: Held) -> str:
+def told(held: Held) -> str:
+    """Return a layout in words."""
     if held.layout is not None:
         return str(held.layout)
     return f"{held.registers} registers, {held.lanes} lanes, {held.warps} warps, by a table"

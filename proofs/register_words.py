@@ -318,7 +318,7 @@ class Lowering(ABC, Generic[W]):
         for number in range(step.passes):
             if number:
                 self.barrier(step)
-            self._store(step.store, held, number, step.passes)
+            self.put(step.store, held, number, step.passes)
             self.barrier(step)
             for each in _part(step.load, number, step.passes):
                 words = [plain(word) for word in self.loaded(step.load, each)]
@@ -329,7 +329,8 @@ class Lowering(ABC, Generic[W]):
                 ]
         return Elements(tuple(after), self.natural)
 
-    def _store(self, access: Access, held: Elements[W], number: int, passes: int) -> None:
+    def put(self, access: Access, held: Elements[W], number: int, passes: int) -> None:
+        """Store the elements of a pass."""
         many = access.elements
         flat = [
             [byte for part in held.parts[each * many : (each + 1) * many] for byte in part]

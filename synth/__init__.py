@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from layoutalg.synth.admission import admissible
     from layoutalg.synth.conversions import conversion
+    from layoutalg.synth.conversions.gathers import gather
     from layoutalg.synth.factor import factorise
     from layoutalg.synth.paddings import padding
     from layoutalg.synth.ragged import RaggedFamily, synthesize_ragged
@@ -45,6 +46,7 @@ __getattr__, __dir__ = door(
     {
         "layoutalg.synth.admission": "admission admissible",
         "layoutalg.synth.conversions": "conversions conversion",
+        "layoutalg.synth.conversions.gathers": "gather",
         "layoutalg.synth.factor": "factor factorise",
         "layoutalg.synth.solving": "solving joint",
         "layoutalg.synth.paddings": "paddings padding",
@@ -75,6 +77,7 @@ __all__ = [
     "conversions",
     "factor",
     "factorise",
+    "gather",
     "joint",
     "padding",
     "paddings",

@@ -25,18 +25,16 @@ from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
-from layoutalg.synth.conversions.reading import CHECK, Given, parsed, read, same_tensor
+from layoutalg.synth.conversions.reading import CHECK, Given, parsed, read, same_tensor, shared_bytes
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.registry import lookup
-from layoutalg.targets.target_model import Fact, model_of
 
 __all__ = ["conversion"]
 WORD_BITS, LINE_BYTES = 32, 128
 MECHANISMS = ("registers", "shuffles", "shared", "matrices")
-DEFAULT_SMEM_BYTES = 48 << 10
 
 
 def conversion(
@@ -95,7 +93,7 @@ def conversion(
     given, wanted = parsed(source, destination, shape)
     first = read(given, "source", asked.lanes, shape)
     second = same_tensor(first, read(wanted, "destination", asked.lanes, shape))
-    limit = _limit(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
+    limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
     crossing = _crossing(first, second)
     if crossing:
         return Unknown(crossing, ("conversion",))
@@ -132,11 +130,6 @@ class _Question:
 class _Made:
     alternative: Alternative
     least: bool = False
-
-
-def _limit(target: str) -> int:
-    fact = model_of(target).limit("shared_bytes_per_block_optin")
-    return int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else DEFAULT_SMEM_BYTES
 
 
 def _crossing(source: Given, wanted: Given) -> str:

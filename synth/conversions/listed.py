@@ -215,7 +215,7 @@ def _side(
         turns = _turns(target, name, by_warp)
         least = int(np.count_nonzero(by_warp != OUT)) * bits // 8 / LINE_BYTES
         tables = _tables(rows) * (len(rows[0]) // lanes)
-        estimate = (least if turns == UNCOUNTED else turns) + (len(by_warp) + 5 * tables) / 4
+        estimate = (least if turns == UNCOUNTED else turns) + tables
         return _Side(order, vector, name, rows, turns, estimate)
     raise AssertionError("single elements always move")
 

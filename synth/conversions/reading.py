@@ -1,6 +1,6 @@
 """Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables.
 
-Main definitions: ``Given``, ``parsed``, ``read``, ``same_tensor``.
+Main definitions: ``Given``, ``parsed``, ``read``, ``same_tensor``, ``shared_bytes``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse_tile
 from layoutalg.proofs.conversion import Held
 from layoutalg.synth.conversions.inside import Places
+from layoutalg.targets.registry import lookup
+from layoutalg.targets.target_model import Fact, model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA933", "this is not a question about a conversion")
@@ -30,6 +32,8 @@ VALUES = "values"
 BLOCKS = ("block", "cta", "cluster")
 MOST = 1 << 20
 """Places of a layout."""
+DEFAULT_SMEM_BYTES = 48 << 10
+"""Of targets whose limit is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,3 +255,10 @@ def _turned_table(wanted: Given, mine: dict[str, int]) -> Given:
     turned = np.ravel_multi_index([parts[name] for name in mine], tuple(mine.values()), order="F")
     nested = tuple(tuple(tuple(row) for row in warp) for warp in turned.tolist())
     return replace(wanted, table=nested, tensor=tuple(mine.items()))
+
+
+def shared_bytes(target: str) -> int:
+    """Return the most bytes of shared memory that a block of a target may have."""
+    name = "shared_bytes_per_block_optin" if lookup(target).vendor == "nvidia" else "lds_bytes_per_block"
+    fact = model_of(target).limit(name)
+    return int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else DEFAULT_SMEM_BYTES

@@ -1,6 +1,6 @@
 """Conversions through shared memory: the tile that is swizzled, the passes that share it, the instructions.
 
-Main definitions: ``through``.
+Main definitions: ``through``, ``spread``.
 
 Mathematically: the elements of the source are a space; both layouts are written in coordinates of it. Registers that
 both hold, and that no lane or warp of either moves, number passes: a complement that holds all lanes and warps is the
@@ -103,6 +103,66 @@ def through(
         if made is not None and (matrices not in found or _load(made) < _load(found[matrices])):
             found[matrices] = made
     return [Passage(steps, matrices) for matrices, steps in found.items()] or because
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Where a source's elements lie in shared memory, for loads of single elements.
+
+    Args:
+        registers: The source's registers in the order in which they are stored.
+        store: The stores.
+        bases: Elements, of which every difference of two of the source's is a combination.
+        bytes_of: By base the byte that it adds to the address, by exclusive or.
+        load: The instruction that loads an element.
+    """
+
+    registers: tuple[int, ...]
+    store: SharedAccess
+    bases: tuple[int, ...]
+    bytes_of: tuple[int, ...]
+    load: str
+
+    def at(self, element: int) -> int:
+        """Return the byte of an element of the source's space, from that of 0."""
+        _, used = matrix.eliminate(self.bases).reduce(element)
+        return matrix.apply(self.bytes_of, used)
+
+
+def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Spread | str:
+    """Return the optimal swizzle for storing a source and loading single elements; why there is none, else.
+
+    Args:
+        source: What registers hold.
+        wanted: What threads load at one instruction: lanes and warps.
+        element_bits: Bits of an element.
+        target: The target.
+    """
+    held = matrix.eliminate(source.columns)
+    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
+
+    def inner(vector: int) -> int:
+        return sum((vector >> top & 1) << at for at, top in enumerate(tops))
+
+    one, other = source.mapped(inner), replace(wanted, registers=()).mapped(inner)
+    split = _split(one, other, (), len(tops))
+    first, second, base, pass_base = _sides(one, other, inner(source.constant ^ wanted.constant), split)
+    asked = _Asked(split.tile, base, pass_base, 0, element_bits, target, False)
+    accesses = [TileAccess(_layout(side, split.tile), kind) for side, kind in ((first, "store"), (second, "load"))]
+    try:
+        plan = swizzle(accesses, target, element_bits)
+        offsets, served = plan.smem.columns, plan.served
+    except RepresentabilityError:
+        offsets, served = _apart(asked, (first, second))
+    store = _moved(asked, first, offsets, 0, served[0])
+    if store is None:
+        return f"no {served[0].instruction} stores what registers hold"
+    bases = tuple(vector for vector, _ in held.pivots)
+    at = tuple(
+        matrix.apply(offsets, matrix.apply(split.order, inner(vector))) * (element_bits // 8) for vector in bases
+    )
+    name = instruction_name(target, "load", element_bits)
+    return Spread(tuple(matrix.table(store.numbers).tolist()), store.access, bases, at, name)
 
 
 def _able(one: Places, other: Places) -> tuple[int, ...]:

@@ -83,6 +83,8 @@ def answers() -> Iterator[Any]:
     yield factorise(REGISTERS)
     yield swizzle([HELD])
     yield conversion("(32,4):(4,1)", "(32,4):(1,32)", 16, exhaustive=True)
+    for axis in (0, 1):
+        yield la.gather(HELD, HELD, axis, 16, mechanism=None if axis else "shared")
     yield swizzle(["rows", "columns"], tile=(64, 64), form="xor")
     yield joint((64, 64), "bf16", ["wgmma.A", "ldmatrix.x4.trans", "ld.shared.v4.b32"])
     yield synthesize_im2col(CONVOLUTION)

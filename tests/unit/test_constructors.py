@@ -34,6 +34,7 @@ from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack
 from layoutalg.proofs.factorisation import Factorisation
+from layoutalg.proofs.gather import GatherPlan, Stage
 from layoutalg.proofs.handoff import OperandView, operand_view
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.joint import JointPlan
@@ -55,7 +56,15 @@ from layoutalg.proofs.tensormap.walk import Walk, walk
 from layoutalg.proofs.universal import ClassMember, ClassPlan
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.proofs.wgmma.reading import Fields, fields_of
-from layoutalg.synth import admissible, factorise, joint, synthesize_ragged, synthesize_symbolic, synthesize_tensormap
+from layoutalg.synth import (
+    admissible,
+    factorise,
+    gather,
+    joint,
+    synthesize_ragged,
+    synthesize_symbolic,
+    synthesize_tensormap,
+)
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.paddings import padding
@@ -98,6 +107,7 @@ HELD = Held(
     LinearLayout((("register", 0), ("lane", 5), ("warp", 0)), (("element", 5),), (1, 2, 4, 8, 16)), None, 1, 32, 1
 )
 FREE = ConversionCost(0, 0, 0, 0, 0, 0, 0.0)
+GATHERED = gather("(32,2):(2,1)", "(32,2):(2,1)", 0, 32, shape=(64,), mechanism="shared")
 EXCHANGED = exchanges(np.array([[[0, 2], [1, 3]]]))
 
 CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
@@ -140,6 +150,8 @@ VALUES: dict[type, object] = {
     ListedAccess: ListedAccess("ld.shared.b32", 1, (tuple(range(0, 128, 4)),), 1),
     Taking: Taking("below", 3),
     Through: Through(128, "warp", 1, ACCESS, ACCESS),
+    GatherPlan: GATHERED,
+    Stage: GATHERED.stage,
     InstructionCosts: instruction_costs("sm_90a"),
     Counted: Counted(2, 1, "ranks"),
     CellAccess: PADDING.accesses[0],

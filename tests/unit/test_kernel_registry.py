@@ -17,12 +17,14 @@ from instruments.joined_texts import joined
 from instruments.operands import proved_operand
 
 import layoutalg.codegen
+from layoutalg import synth
 from layoutalg.codegen import hip, hostsim, validate, validate_product
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.conversion import conversion_kernel, conversion_loop
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.factored import factored_kernel
 from layoutalg.codegen.fragment_product import fragment_kernel
+from layoutalg.codegen.gather import gather_registers_kernel
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels import (
     ArrayKernel,
@@ -255,6 +257,49 @@ def there_and_back(arch: str) -> Made:
     return kernel, run
 
 
+def gathered(mechanism: str) -> Callable[[str], Made]:
+    """A gather of registers in which a few indices are outside."""
+
+    def make(arch: str) -> Made:
+        lanes = 6 if arch in AMD[:3] else 5
+        columns = [(0, 1 << bit) for bit in range(4)]
+        rows = [(1 << bit, 0) for bit in range(lanes - 1)]
+        bases = {"register": columns[:2], "lane": [*columns[2:], *rows[:-1]], "warp": rows[-1:]}
+        held = LinearLayout.from_bases(bases, {"row": 1 << lanes - 1, "col": 16})
+        kernel = gather_registers_kernel(
+            synth.gather(held, held, "col", 32, arch, mechanism=mechanism), f"la_gather_by_{mechanism}"
+        )
+
+        def run() -> None:
+            table = held.table().reshape(-1, 4).T
+            at = tuple(np.unravel_index(table, (1 << lanes - 1, 16), order="F"))
+            values = placed(held.size, np.uint32).reshape(-1, 16)
+            indices = np.random.default_rng(7).integers(-1, 17, values.shape)
+            found = np.zeros(table.shape, np.uint32)
+            ran(kernel, [np.ascontiguousarray(each[at]) for each in (values, indices.astype(np.int32))] + [found])
+            inside = (indices >= 0) & (indices < 16)
+            wanted = np.where(inside, np.take_along_axis(values, indices.clip(0, 15), 1), 0)
+            assert np.array_equal(found, wanted[at])
+
+        return kernel, run
+
+    return make
+
+
+def listed(arch: str) -> Made:
+    """Five registers of three warps: addresses are sums of digits."""
+    threads = 96 if arch not in AMD[:3] else 192
+    kernel = conversion_kernel(conversion(f"({threads},5):(5,1)", f"({threads},5):(1,{threads})", 32, arch))
+
+    def run() -> None:
+        values = placed(5 * threads, np.uint32)
+        found = np.zeros((5, threads), np.uint32)
+        ran(kernel, [np.ascontiguousarray(values.reshape(threads, 5).T), found])
+        assert np.array_equal(found.reshape(-1), values)
+
+    return kernel, run
+
+
 def fragment(arch: str) -> Made:
     instruction = next(name for name in callable_instructions(arch) if "f32" in name and "bf16" not in name)
     kernel = fragment_kernel(arch, instruction)
@@ -284,6 +329,7 @@ REGISTRY: dict[str, tuple[Callable[[str], Made], tuple[str, ...]]] = {
     "conversion_kernel by registers": (convert("registers"), (*NVIDIA, *AMD)),
     "conversion_kernel by shuffles": (convert("shuffles"), (*NVIDIA, *AMD)),
     "conversion_kernel by shared memory": (convert("shared"), (*NVIDIA, *AMD)),
+    "conversion_kernel at listed addresses": (listed, (*NVIDIA, *AMD)),
     "conversion_kernel by matrices": (convert("matrices"), HOPPER),
     "conversion_loop": (there_and_back, (*NVIDIA, *AMD)),
     "copy_kernel": (copy, (*NVIDIA, *AMD)),
@@ -293,6 +339,8 @@ REGISTRY: dict[str, tuple[Callable[[str], Made], tuple[str, ...]]] = {
     "gather_kernel by loads": (gather("direct", "u8", "s64"), (*NVIDIA, *AMD)),
     "gather_kernel by shuffles": (gather("warp", "f32", "s64"), (*NVIDIA, *AMD)),
     "gather_kernel by shared memory": (gather("shared", "f64", "s32"), (*NVIDIA, *AMD)),
+    "gather_registers_kernel by shuffles": (gathered("shuffles"), (*NVIDIA, *AMD)),
+    "gather_registers_kernel by shared memory": (gathered("shared"), (*NVIDIA, *AMD)),
     "load_kernel": (load, HOPPER),
     "matmul_kernel": (product, HOPPER),
     "product_kernel": (product, HOPPER),

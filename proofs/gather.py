@@ -1,0 +1,362 @@
+"""Gathers of registers along an axis as plans: where each index leads, run on labels, with their costs.
+
+Main definitions: ``GatherPlan``, ``counted_gather``.
+
+Notation: threads hold a source tensor and a tensor of indices in registers. The result has the layout of the indices:
+``result[.., j, ..] = source[.., index[.., j, ..], ..]``, and 0 where the index is no coordinate of the axis. A plan
+says, for the index register q, the index i and the thread t, which place (register, lane, warp) of the source is read,
+or which byte of shared memory: both are the exclusive or of a constant and of one column for every bit of q, i and t.
+
+Main statements: ``check`` looks every (q, i, t) up, which is an enumeration of all that any indices can ask for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.picture import Shown
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.certify.algebra import composition
+from layoutalg.proofs.conversion import (
+    ELEMENT_BITS,
+    LINE_BYTES,
+    Alternative,
+    ConversionCost,
+    Held,
+    flat_layout,
+    place_map,
+    told,
+)
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Take
+from layoutalg.proofs.listed_access import UNCOUNTED
+from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+CHECK = Checker("LA935", "this is not a question about a gather, or not a plan of one")
+WRONG = Checker("LA936", "this plan of a gather is wrong")
+SCHEMA = "layoutalg/gather/1"
+MECHANISMS = ("registers", "shuffles", "shared")
+MOST = 1 << 22
+"""Values of (q, i, t)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The source in shared memory.
+
+    Args:
+        registers: The source's registers in the order in which they are stored.
+        store: The stores.
+        load: The instruction that loads an element.
+        turns: Turns of the loads where all lanes have the same index; -1 where nobody published them.
+        smem_bytes: Bytes of shared memory.
+        barrier: ``"warp"``, where every warp loads only what it stored, or ``"block"``.
+    """
+
+    registers: tuple[int, ...]
+    store: SharedAccess
+    load: str
+    turns: int
+    smem_bytes: int
+    barrier: str
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA935")
+        if self.barrier not in ("warp", "block"):
+            raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
+
+
+@dataclass(frozen=True, slots=True)
+class GatherPlan(Shown):
+    """How every thread gets what its indices name along an axis.
+
+    Args:
+        source: What the registers of the source hold: elements of ``tensor``, packed, its first axis lowest.
+        index: The same of the indices, of a tensor with the same axes, but ``count`` at ``axis``.
+        tensor: Axes of the source with their sizes.
+        axis: The axis.
+        count: Size of the tensor of indices at the axis.
+        element_bits: Bits of an element.
+        target: The target whose costs were compared.
+        mechanism: ``"registers"``, ``"shuffles"`` or ``"shared"``.
+        columns: By bit of the index register, of the index, of the lane and of the warp: what it adds, by exclusive or,
+            to the place of the source that is read, register + registers (lane + lanes warp), or to its byte address.
+        constant: The place, or the byte, of all bits 0.
+        stage: The source in shared memory, where the mechanism is that.
+        cost: What it costs; loads of shared memory where all lanes have the same index.
+        why: Why this mechanism.
+        alternatives: All that were thought of, this one among them.
+
+    Raises: MalformedError: LA935.
+    """
+
+    source: Held
+    index: Held
+    tensor: tuple[tuple[str, int], ...]
+    axis: str
+    count: int
+    element_bits: int
+    target: str
+    mechanism: str
+    columns: tuple[int, ...]
+    constant: int
+    stage: Stage | None
+    cost: ConversionCost
+    why: str
+    alternatives: tuple[Alternative, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        checked_kinds(self, "LA935")
+        if self.mechanism not in MECHANISMS or (self.stage is None) == (self.mechanism == "shared"):
+            raise CHECK.malformed(
+                "mechanism", f"must be one of {', '.join(MECHANISMS)}, a stage with the last", self.mechanism
+            )
+        if self.element_bits not in ELEMENT_BITS:
+            raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
+        if (self.source.lanes, self.source.warps) != (self.index.lanes, self.index.warps):
+            raise CHECK.malformed("index", "must have the lanes and warps of the source", self.index.warps)
+        if self.axis not in dict(self.tensor):
+            raise CHECK.malformed("axis", f"must be one of {', '.join(dict(self.tensor))}", self.axis)
+        bits = sum(number.bit_length() - 1 for number in self.shape)
+        if self.index.layout is None or self.source.layout is None or len(self.columns) != bits:
+            raise CHECK.malformed("columns", f"must be {bits}, of layouts that are maps of bits", len(self.columns))
+        if prod(self.shape) > MOST:
+            raise CHECK.malformed("index", f"must have at most {MOST} places times indices", prod(self.shape))
+
+    @property
+    def extent(self) -> int:
+        """Size of the source at the axis."""
+        return dict(self.tensor)[self.axis]
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Index registers, indices, lanes and warps."""
+        return self.index.registers, self.extent, self.index.lanes, self.index.warps
+
+    @property
+    def packed(self) -> int:
+        """Elements of a word of 32 bits, before and after."""
+        return max(1, WORD_BITS // self.element_bits)
+
+    def reads(self) -> IntArray:
+        """Return the place, or the byte, that is read: int64[warp, lane, index, index register]."""
+        return matrix.table(self.columns, self.constant).reshape(tuple(reversed(self.shape)))
+
+    def wanted(self) -> IntArray:
+        """Return the element that is to be read, by definition: int64[warp, lane, index, index register]."""
+        sizes = {name: self.count if name == self.axis else size for name, size in self.tensor}
+        at = np.unravel_index(self.index.elements(), tuple(sizes.values()), order="F")
+        parts = [np.repeat(part[:, :, None, :], self.extent, axis=2) for part in at]
+        parts[list(sizes).index(self.axis)][:] = np.arange(self.extent)[:, None]
+        return np.asarray(np.ravel_multi_index(parts, tuple(size for _, size in self.tensor), order="F"))
+
+    def every(self, values: Any) -> IntArray:
+        """Return what every index would bring: int64[warp, lane, index, index register].
+
+        Args:
+            values: What the source's registers hold, any integers, by warp, lane and register.
+
+        Raises: MalformedError: LA936, where a read leaves its warp or thread, or finds nothing.
+        """
+        held = np.asarray(values, dtype=np.int64)
+        shape = (self.source.warps, self.source.lanes, self.source.registers)
+        if held.shape != shape:
+            raise WRONG.malformed("values", f"must have the shape {shape}", held.shape)
+        reads = self.reads()
+        if self.stage is not None:
+            return self._loaded(self.stage, held, reads)
+        if reads.min() < 0 or reads.max() >= held.size:
+            raise WRONG.malformed("columns", f"must lead to places below {held.size}", int(reads.max()))
+        own = np.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1)
+        thread = reads // self.source.registers
+        kept = thread == own if self.mechanism == "registers" else thread // shape[1] == own // shape[1]
+        if not kept.all():
+            raise WRONG.malformed("columns", "must stay in the thread, or in the warp", self.mechanism)
+        return held.reshape(-1)[reads]
+
+    def _loaded(self, stage: Stage, held: IntArray, reads: IntArray) -> IntArray:
+        """What loads find after the stores."""
+        warps, lanes, _ = held.shape
+        size, threads = self.element_bits // 8, warps * lanes
+        stored = held.reshape(threads, -1)[:, list(stage.registers)]
+        at = stage.store.elements_at(self.element_bits, lanes)
+        live = np.repeat(stage.store.taking(threads).T, stage.store.elements, axis=1)
+        if at.shape != stored.shape or not stage.store.aligned(self.element_bits, lanes):
+            raise WRONG.malformed("stage", "must store the registers that it names, aligned", at.shape)
+        for addresses in (at[live], reads):
+            if (addresses % size).any() or addresses.min() < 0 or addresses.max() + size > stage.smem_bytes:
+                raise WRONG.malformed("stage", f"must keep to {stage.smem_bytes} bytes", int(addresses.max()))
+        order = np.argsort(at[live], kind="stable")
+        places, owner = at[live][order], np.broadcast_to(np.arange(threads)[:, None] // lanes, at.shape)[live][order]
+        if (places[1:] == places[:-1]).any():
+            raise WRONG.malformed("stage", "must store one element at an address", int(places[0]))
+        found = np.minimum(np.searchsorted(places, reads), len(places) - 1)
+        if (places[found] != reads).any():
+            raise WRONG.malformed("stage", "must hold what is loaded", int(reads[places[found] != reads][0]))
+        if stage.barrier == "warp" and (owner[found] != np.arange(warps)[:, None, None, None]).any():
+            raise WRONG.malformed("stage", "must keep warps to their own bytes, or have a barrier of the block", "warp")
+        return stored[live][order][found]
+
+    def run(self, values: Any, indices: Any) -> IntArray:
+        """Return what every register of the result holds: int64[warp, lane, index register].
+
+        Args:
+            values: What the source's registers hold, any integers, by warp, lane and register.
+            indices: The indices, by warp, lane and register.
+
+        Raises: MalformedError: LA936.
+        """
+        every, asked = self.every(values), np.asarray(indices, dtype=np.int64)
+        if asked.shape != (every.shape[0], every.shape[1], every.shape[3]):
+            raise WRONG.malformed("indices", f"must have the shape {self.index.elements().shape}", asked.shape)
+        inside = (asked >= 0) & (asked < self.extent)
+        taken = np.take_along_axis(every, np.where(inside, asked, 0)[:, :, None, :], axis=2)[:, :, 0]
+        return np.where(inside, taken, 0)
+
+    def check(self) -> GatherPlan:
+        """Return the plan after looking every index up and counting its instructions and turns again.
+
+        Raises: MalformedError: LA936: names the first place that would not get what it should, or the wrong count.
+        """
+        found, wanted = self.every(self.source.elements()), self.wanted()
+        if (found != wanted).any():
+            warp, lane, index, register = (int(part) for part in np.argwhere(found != wanted)[0])
+            place = f"index {index} of register {register} of lane {lane} of warp {warp}"
+            rule = f"must bring {place} the element {int(wanted[warp, lane, index, register])}"
+            raise WRONG.malformed("columns", rule, int(found[warp, lane, index, register]))
+        if self.stage is not None:
+            for name, said, turns in (
+                (
+                    self.stage.store.instruction,
+                    self.stage.store.turns,
+                    self.stage.store.counted(self.target, self.index.lanes),
+                ),
+                (self.stage.load, self.stage.turns, load_turns(self.target, self.stage.load, self.reads()[:, :, 0])),
+            ):
+                if said != turns:
+                    raise WRONG.malformed("turns", f"must be {turns} for {name}", said)
+        again = counted_gather(
+            self.words(), self.mechanism, self.stage, self.index, self.element_bits, instruction_costs(self.target)
+        )
+        if again != self.cost:
+            raise WRONG.malformed("cost", f"must be {again}", str(self.cost))
+        return self
+
+    def words(self) -> tuple[tuple[int, ...], ...]:
+        """Return, by index register, the words of the source that it may be in, of as many elements as fit."""
+        if self.stage is not None:
+            return ()
+        words = self.reads() % self.source.registers // self.packed
+        return tuple(tuple(np.unique(words[..., register]).tolist()) for register in range(words.shape[3]))
+
+    @property
+    def moved(self) -> LinearLayout | ListedLayout:
+        """The place of the source that is read for every (index register, index, lane, warp)."""
+        count = self.source.registers * self.source.lanes * self.source.warps
+        places = self.every(np.arange(count).reshape(self.source.warps, self.source.lanes, -1))
+        return place_map(places.reshape(-1), count)
+
+    @property
+    def certificate(self) -> Certificate:
+        """That the source's element at the place that is read is the one that the index names, for every index."""
+        wanted = place_map(self.wanted().reshape(-1), prod(size for _, size in self.tensor))
+        if isinstance(wanted, LinearLayout):
+            wanted = LinearLayout(wanted.in_axes, (("element", wanted.out_bits),), wanted.columns, wanted.constant)
+        return composition(flat_layout(self.source), self.moved, wanted)
+
+    def __str__(self) -> str:
+        lines = [
+            f"gather        {self.mechanism}: {self.cost}",
+            f"  from        {told(self.source)}",
+            f"  indices     {told(self.index)}",
+            f"  along       {self.axis} of {' x '.join(f'{name}:{size}' for name, size in self.tensor)}",
+            f"  why         {self.why}",
+        ]
+        if self.stage is not None:
+            lines.append(
+                f"  shared      {self.stage.smem_bytes} bytes, {self.stage.store.instruction} then {self.stage.load}, "
+                f"barrier of the {self.stage.barrier}"
+            )
+        lines += [f"  {other}" for other in self.alternatives if other.mechanism != self.mechanism]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        stage = self.stage
+        shown = None if stage is None else {
+            "registers": stage.registers, "store": stage.store.to_json(), "load": stage.load, "turns": stage.turns,
+            "smem_bytes": stage.smem_bytes, "barrier": stage.barrier,
+        }  # fmt: skip
+        return {
+            "schema": SCHEMA, "mechanism": self.mechanism, "target": self.target, "element_bits": self.element_bits,
+            "source": self.source.to_json(), "index": self.index.to_json(), "tensor": dict(self.tensor),
+            "axis": self.axis, "count": self.count, "columns": self.columns, "constant": self.constant,
+            "stage": shown, "cost": self.cost.to_json(), "why": self.why,
+            "alternatives": [other.to_json() for other in self.alternatives],
+        }  # fmt: skip
+
+
+def load_turns(target: str, instruction: str, addresses: IntArray) -> int:
+    """Return the turns of loads at addresses by warp, lane and register; -1 where nobody published them."""
+    try:
+        model = bank_model(target, instruction)
+    except RepresentabilityError:
+        return UNCOUNTED
+    return model.totals(np.ascontiguousarray(addresses.transpose(0, 2, 1)).reshape(-1, addresses.shape[1]))[0]
+
+
+def counted_gather(
+    words: tuple[tuple[int, ...], ...],
+    mechanism: str,
+    stage: Stage | None,
+    index: Held,
+    element_bits: int,
+    costs: InstructionCosts,
+) -> ConversionCost:
+    """Return the instructions of a gather, and the cycles that they come to, all warps together.
+
+    A read of one of k words takes k shuffles, or none in the thread, and k - 1 selects; that the index is one of the
+    axis takes one more. An element of part of a word is shifted down and joined with its neighbours.
+
+    Args:
+        words: By index register the words that it may be in.
+        mechanism: The mechanism.
+        stage: The source in shared memory.
+        index: What the index registers hold.
+        element_bits: Bits of an element.
+        costs: Cycles of instructions.
+    """
+    planes, packed = max(1, element_bits // WORD_BITS), max(1, WORD_BITS // element_bits)
+    choices = sum(map(len, words))
+    joined = index.registers - -(-index.registers // packed) if packed > 1 else 0
+    shuffles = choices * planes if mechanism == "shuffles" else 0
+    selects = (choices - len(words) + index.registers) * planes
+    permutes = joined + (index.registers if packed > 1 and stage is None else 0)
+    accesses = turns = barriers = 0
+    waits = 0.0
+    if stage is not None:
+        permutes += Take(stage.registers, packed, packed).permutes if packed > 1 else 0
+        store = stage.store
+        live = int(np.count_nonzero(store.taking(index.lanes * index.warps)))
+        accesses, barriers = store.count + index.registers, 1
+        least = -(-index.registers * index.warps * index.lanes * element_bits // 8 // LINE_BYTES)
+        stored = -(-live * store.elements * element_bits // 8 // LINE_BYTES)
+        turns = (stored if store.turns == UNCOUNTED else store.turns) + (
+            least if stage.turns == UNCOUNTED else stage.turns
+        )
+        waits = costs.shared_latency + (costs.block_barrier if stage.barrier == "block" else costs.warp_barrier)
+    elif shuffles:
+        waits = costs.shuffle_latency
+    cycles = costs.taken(shuffles, selects, permutes, turns, index.warps) + waits
+    return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))

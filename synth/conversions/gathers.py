@@ -1,0 +1,243 @@
+"""Finders of gathers: how threads get what their indices name along an axis, from registers of other threads.
+
+Main definitions: ``gather``.
+
+Mathematically: a thread that held all that its index could name would have a register for each (index register, index);
+where each of these is in the source is the same question as for a conversion (``fetched``), and its answer is linear
+in the bits of the index.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from layoutalg.f2 import matrix
+from layoutalg.ground.check import refuse
+from layoutalg.ground.verdict import Unknown
+from layoutalg.notation import parse_tile
+from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative
+from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
+from layoutalg.proofs.listed_access import UNCOUNTED
+from layoutalg.synth.conversions.inside import Fetched, Places, fetched
+from layoutalg.synth.conversions.reading import VALUES, Given, read, shared_bytes
+from layoutalg.synth.conversions.through import spread
+from layoutalg.targets.instruction_costs import instruction_costs
+from layoutalg.targets.registry import lookup
+
+ALIGN_BYTES = 16
+
+
+def gather(
+    source: object,
+    index: object,
+    axis: str | int,
+    element_bits: int,
+    target: str = "sm_90a",
+    *,
+    shape: tuple[int, ...] | None = None,
+    index_shape: tuple[int, ...] | None = None,
+    smem_bytes: int | None = None,
+    mechanism: str | None = None,
+) -> GatherPlan | Unknown:
+    """Return how every thread gets the elements that its indices name along an axis.
+
+    Mathematically: ``result[.., j, ..] = source[.., index[.., j, ..], ..]``, the result in the layout of the indices, 0
+    where an index is no coordinate of the axis.
+
+    Args:
+        source: Which element of a tensor every register holds: a layout as ``conversion`` takes it, a map of bits.
+        index: The same of the indices, of a tensor of the same axes and sizes but for that of the axis.
+        axis: The axis, by its name or its place.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128. Indices have 32.
+        target: Its lanes, banks and costs are taken.
+        shape: Extents of the source, for layouts that do not say them.
+        index_shape: Extents of the tensor of indices; those of the source, when left out.
+        smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out.
+        mechanism: ``"registers"``, ``"shuffles"`` or ``"shared"``: only plans of this mechanism.
+
+    Returns:
+        The plan of least stated cost with its alternatives; ``Unknown`` where none fits.
+
+    Raises: MalformedError: LA933, LA935. AdmissibilityError: LA934, where nobody holds what an index can name.
+
+    Example:
+        >>> from layoutalg import LinearLayout
+        >>> bits = [(0, 1 << bit) for bit in range(5)]
+        >>> rows = LinearLayout.from_bases({"register": [(1, 0)], "lane": bits}, {"row": 2, "col": 32})
+        >>> plan = gather(rows, rows, "col", 32).check()
+        >>> plan.mechanism, plan.cost.shuffles, gather(rows, rows, "row", 32).mechanism
+        ('shuffles', 2, 'registers')
+
+    Source: see the head of the file.
+    """
+    asked = lookup(CHECK.kind(target, str, "target"))
+    bits = CHECK.integer(element_bits, "element_bits")
+    if bits not in ELEMENT_BITS:
+        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    if mechanism is not None and mechanism not in MECHANISMS:
+        raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
+    theirs = shape if index_shape is None else index_shape
+    given, wanted = (
+        parse_tile(end, sizes) if isinstance(end, str) else end for end, sizes in ((source, shape), (index, theirs))
+    )
+    first = read(given, "source", asked.lanes, shape)
+    second = read(wanted, "index", asked.lanes, theirs)
+    question = _question(first, second, axis, bits, target)
+    moved = fetched(question.source, question.virtual)
+    if isinstance(moved, int):
+        what = "the source holds no place of an element that an index can name"
+        raise refuse("LA934", what, f"element {moved} is held by nobody", {"element": moved})
+    limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
+    made = [_by_places(question, moved), _by_memory(question, moved, limit)]
+    return _chosen(made, mechanism)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked: ``virtual`` is the layout of threads that hold all that their indices can name."""
+
+    source: Places
+    virtual: Places
+    ends: tuple[Given, Given]
+    tensor: tuple[tuple[str, int], ...]
+    axis: str
+    count: int
+    element_bits: int
+    target: str
+
+    def plan(
+        self, mechanism: str, columns: tuple[int, ...], constant: int, stage: Stage | None, why: str
+    ) -> GatherPlan:
+        held, index = (end.held() for end in self.ends)
+        costs = instruction_costs(self.target)
+        free = counted_gather((), mechanism, stage, index, self.element_bits, costs)
+        plan = GatherPlan(
+            held, index, self.tensor, self.axis, self.count, self.element_bits, self.target, mechanism, columns,
+            constant, stage, free, why, (),
+        )  # fmt: skip
+        return replace(plan, cost=counted_gather(plan.words(), mechanism, stage, index, self.element_bits, costs))
+
+
+def _question(first: Given, second: Given, axis: str | int, element_bits: int, target: str) -> _Question:
+    for name, given in (("source", first), ("index", second)):
+        if given.places is None:
+            raise CHECK.malformed(
+                name, "must be a map of bits: of powers of two, additive without carries", given.counts
+            )
+        if VALUES in dict(given.tensor):
+            raise CHECK.malformed(name, "must say its tensor: give shape=, and index_shape= where that differs", name)
+        if given.blocks:
+            raise CHECK.malformed(
+                name, "must be of one block: no gather reads another block's memory", len(given.blocks)
+            )
+    if first.counts[2] != second.counts[2]:
+        raise CHECK.malformed("index", f"must have {first.counts[2]} warps, as the source", second.counts[2])
+    names = [name for name, _ in first.tensor]
+    if isinstance(axis, str):
+        if axis not in names:
+            raise CHECK.malformed("axis", f"must be one of {', '.join(names)}", axis)
+        place = names.index(axis)
+    else:
+        place = CHECK.integer(axis, "axis", -len(names), len(names)) % len(names)
+    theirs = [name for name, _ in second.tensor]
+    named = first.named and second.named
+    order = theirs if named else names
+    if (sorted(theirs) != sorted(names)) if named else len(theirs) != len(names):
+        raise CHECK.malformed("index", f"must be of a tensor of the axes {', '.join(names)}", ", ".join(theirs))
+    sizes = dict(zip(order, (size for _, size in second.tensor), strict=True))
+    for at, (name, size) in enumerate(first.tensor):
+        if at != place and sizes[name] != size:
+            raise CHECK.malformed("index", f"must have the size {size} at {name}, as the source", sizes[name])
+    starts = dict(
+        zip(names, np.cumsum([0, *(size.bit_length() - 1 for _, size in first.tensor)]).tolist(), strict=False)
+    )
+    own, kept = _orders(sizes, names, names[place], starts)
+    if second.places is None or first.places is None:
+        raise AssertionError("told above")
+    extent = first.tensor[place][1]
+    if prod(second.counts) * extent > MOST:
+        raise CHECK.malformed("index", f"must have at most {MOST} places times indices", prod(second.counts) * extent)
+    mapped = second.places.mapped(lambda element: matrix.apply(kept, element))
+    along = tuple(1 << starts[names[place]] + bit for bit in range(extent.bit_length() - 1))
+    virtual = Places((*mapped.registers, *along), mapped.lanes, mapped.warps, mapped.constant)
+    turned = replace(second, places=second.places.mapped(lambda element: matrix.apply(own, element)))
+    turned = replace(turned, tensor=tuple((name, sizes[name]) for name in names))
+    return _Question(
+        first.places, virtual, (first, turned), first.tensor, names[place], sizes[names[place]], element_bits, target
+    )
+
+
+def _orders(
+    sizes: dict[str, int], names: list[str], axis: str, starts: dict[str, int]
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """By bit of a coordinate of the indices' tensor: its bit with the axes in the source's order, and the source's bit
+    that has the same coordinate, 0 along the axis."""
+    firsts = dict(zip(names, np.cumsum([0, *(sizes[name].bit_length() - 1 for name in names)]).tolist(), strict=False))
+    own, kept = [], []
+    for name, size in sizes.items():
+        for bit in range(size.bit_length() - 1):
+            own.append(1 << firsts[name] + bit)
+            kept.append(0 if name == axis else 1 << starts[name] + bit)
+    return own, kept
+
+
+def _by_places(asked: _Question, moved: Fetched) -> GatherPlan | Alternative:
+    """The plan that reads registers of the thread, or of its warp."""
+    registers, threads = moved.registers, moved.registers + moved.lanes
+    columns = moved.columns
+    virtual, lanes = len(asked.virtual.registers), len(asked.virtual.lanes)
+    low = (*columns[: virtual + lanes], moved.constant)
+    own = all(column >> threads == 1 << bit for bit, column in enumerate(columns[virtual + lanes :]))
+    if any(column >> threads for column in low) or not own:
+        return Alternative("shuffles", "an index can name an element of another warp")
+    beside = not any(column >> registers for column in (*columns[:virtual], moved.constant))
+    if beside and all(column >> registers == 1 << bit for bit, column in enumerate(columns[virtual:])):
+        return asked.plan("registers", columns, moved.constant, None, "all that an index can name is in its thread")
+    return asked.plan("shuffles", columns, moved.constant, None, "all that an index can name is in its warp")
+
+
+def _by_memory(asked: _Question, moved: Fetched, limit: int) -> GatherPlan | Alternative:
+    """The plan through shared memory."""
+    size = asked.element_bits // 8
+    need = -(-size * (1 << matrix.rank(asked.source.columns)) // ALIGN_BYTES) * ALIGN_BYTES
+    if need > limit:
+        return Alternative("shared", f"the source takes {need} bytes, more than the {limit} there are")
+    found = spread(asked.source, asked.virtual, asked.element_bits, asked.target)
+    if isinstance(found, str):
+        return Alternative("shared", found)
+    columns = tuple(found.at(column) for column in asked.virtual.columns)
+    constant = found.at(asked.virtual.constant ^ asked.source.constant)
+    threads = moved.registers + moved.lanes
+    virtual, lanes = len(asked.virtual.registers), len(asked.virtual.lanes)
+    inside = not any(column >> threads for column in (*moved.columns[: virtual + lanes], moved.constant))
+    inside = inside and moved.forced and not found.store.idle
+    inside = inside and all(c >> threads == 1 << bit for bit, c in enumerate(moved.columns[virtual + lanes :]))
+    stage = Stage(found.registers, found.store, found.load, UNCOUNTED, need, "warp" if inside else "block")
+    why = "the source is stored whole, by the optimal swizzle for its stores and for loads of equal indices"
+    plan = asked.plan("shared", columns, constant, stage, why)
+    stage = replace(stage, turns=load_turns(asked.target, stage.load, plan.reads()[:, :, 0]))
+    return asked.plan("shared", columns, constant, stage, why)
+
+
+def _chosen(made: list[GatherPlan | Alternative], mechanism: str | None) -> GatherPlan | Unknown:
+    """The plan of least cost."""
+    able = [each for each in made if isinstance(each, GatherPlan) and mechanism in (None, each.mechanism)]
+    if not able:
+        told = [f"{each.mechanism}: {each.because if isinstance(each, Alternative) else each.why}" for each in made]
+        return Unknown("; ".join(told), ("gather",))
+    best = min(able, key=lambda each: each.cost.cycles)
+    others = tuple(
+        each if isinstance(each, Alternative)
+        else Alternative(each.mechanism, each.why, each.cost, 0 if each.stage is None else each.stage.smem_bytes)
+        for each in made
+    )  # fmt: skip
+    why = best.why
+    for other in others:
+        if other.cost is None:
+            why += f"; {other.mechanism}: {other.because}"
+        elif other.mechanism != best.mechanism:
+            why += f"; {other.mechanism} would take {other.cost.cycles:g} cycles, not {best.cost.cycles:g}"
+    return replace(best, why=why, alternatives=others).check()
