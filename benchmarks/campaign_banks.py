@@ -31,6 +31,7 @@ import layoutalg as la
 from layoutalg.targets.bank_counts import counted
 from layoutalg.targets.bank_model import bank_model
 
+STORED = Path(__file__).resolve().parents[1] / "tests/data/measured/banks_counted.json"
 KINDS = ("dense", "subword", "broadcast", "wave64", "padded", "strided", "holes")
 
 
@@ -253,10 +254,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="store the counts among the tests' data")
     given = parser.parse_args()
     found = run(given.cases, given.seed)
     total = sum((each for each in found.values()), Counter())
-    print(json.dumps({"seed": given.seed, **{kind: dict(each) for kind, each in found.items()}, "all": dict(total)}))
+    told = {**{kind: dict(each) for kind, each in found.items()}, "all": {**total, "wrong": total["wrong"]}}
+    document = {"command": f"python benchmarks/campaign_banks.py --cases {given.cases} --seed {given.seed}", **told}
+    print(json.dumps(document))
+    if given.write:
+        STORED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 1 if total["wrong"] else 0
 
 

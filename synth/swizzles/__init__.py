@@ -12,6 +12,7 @@ any number of accesses, kinds and targets at once.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -97,21 +98,37 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
     """Return the best layout of any form."""
     best: SwizzlePlan | None = None
     floor = floor_of(asked)
-    postponed: list[tuple[tuple[int, int], int, tuple[int, ...], list[Need]]] = []
+    waiting: list[tuple[tuple[int, int], int, tuple[int, ...], list[Need]]] = []
+    seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+
+    def put(low: tuple[int, ...], caps: tuple[int, ...]) -> None:
+        needs = None if (low, caps) in seen else needs_of(asked, low, None, caps)
+        seen.add((low, caps))
+        if needs is not None:
+            heapq.heappush(waiting, (ideal(asked, needs), len(seen), low, needs))
+
+    def better() -> SwizzlePlan | None:
+        """Return the better one of the best plan so far and that of the cheapest candidate."""
+        _, _, low, needs = heapq.heappop(waiting)
+        found = solved(asked, low, needs)
+        if found is None:  # lanes cannot all start at these vectors: one access has to take narrower ones
+            wide = [_widest(asked, needs, number) for number in range(len(asked.accesses))]
+            for number, width in enumerate(wide):
+                if width:
+                    put(low, (*wide[:number], width - 1, *wide[number + 1 :]))
+        if found is None or (best is not None and _cost(found) >= _cost(best)):
+            return best
+        return replace(found, bound=min(floor, found.turns))
+
     with clock.within(budget_seconds):
         for low in chains(asked):
-            needs = needs_of(asked, low)
-            cost = None if needs is None else ideal(asked, needs)
-            if needs is None or cost is None or cost[0] > floor:
-                postponed += [] if needs is None or cost is None else [(cost, len(postponed), low, needs)]
-                continue
-            best = _better(asked, best, low, needs, floor)
-            if best is not None and best.turns == floor:
-                return best
-        for cost, _, low, needs in sorted(postponed, key=lambda candidate: candidate[:2]):
-            if best is not None and (cost >= _cost(best) or clock.left() <= 0):
-                break
-            best = _better(asked, best, low, needs, floor)
+            put(low, ())
+            while waiting and waiting[0][0][0] <= floor:
+                best = better()
+                if best is not None and best.turns == floor:
+                    return best
+        while waiting and (best is None or (waiting[0][0] < _cost(best) and clock.left() > 0)):
+            best = better()
     if best is None:
         because = "every layout needs an instruction whose banks are not known, or none moves an access at all"
         where = tuple(f"{access.kind} {access.layout}" for access in asked.accesses)
@@ -120,14 +137,10 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
     return best
 
 
-def _better(
-    asked: Question, best: SwizzlePlan | None, low: tuple[int, ...], needs: Sequence[Need], floor: int
-) -> SwizzlePlan | None:
-    """Return the better one of the best plan so far and the best one with these elements at the low offset bits."""
-    found = solved(asked, low, needs)
-    if found is None or (best is not None and _cost(found) >= _cost(best)):
-        return best
-    return replace(found, bound=min(floor, found.turns))
+def _widest(asked: Question, needs: Sequence[Need], number: int) -> int:
+    """Return the log of the elements that a lane moves at once, of the widest instruction of an access."""
+    moved = [need.model.access_bytes * 8 // asked.element_bits for need in needs if need.access == number]
+    return max(moved).bit_length() - 1
 
 
 def _cost(plan: SwizzlePlan) -> tuple[int, int]:

@@ -14,6 +14,9 @@ from layoutalg.synth.swizzles.needs import Need, low_columns, need_of
 from layoutalg.synth.swizzles.question import Question, outside
 from layoutalg.targets.bank_model import bank_model
 
+FEW_BITS = 4
+"""Bits of a tile of which every chain is tried."""
+
 
 def chains(asked: Question) -> Iterator[tuple[int, ...]]:
     """Yield tile elements for the low offset bits: those that matrices want, or common registers, longest first."""
@@ -31,18 +34,44 @@ def chains(asked: Question) -> Iterator[tuple[int, ...]]:
         common = matrix.intersection(common, access.registers)
     moving = [image for access in asked.accesses for image in (*access.lanes, *access.warps)]
     shared = outside(matrix.intersection(common, moving), preferred(asked.accesses[0].registers, common))
-    seen = set()
-    chains = []
+    seen: set[tuple[int, ...]] = set()
+    for first in (False, True):
+        for chain in sorted(_continued(asked, shared, first), key=len, reverse=True):
+            if chain not in seen:
+                seen.add(chain)
+                yield chain
+    if asked.bits <= FEW_BITS:
+        yield from _all_chains(asked, ())
+
+
+def _all_chains(asked: Question, begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Yield every chain of spaces that goes on from here, the longest first."""
+    reached = {matrix.apply(begun, number) for number in range(1 << len(begun))}
+    for element in range(1 << asked.bits) if len(begun) < asked.most else ():
+        if element == min(element ^ other for other in reached) and element not in reached:
+            yield from _all_chains(asked, (*begun, element))
+    yield begun
+
+
+def _continued(asked: Question, shared: Sequence[int], first: bool) -> Iterator[tuple[int, ...]]:
+    """Yield some common registers and then those of one access, or with ``first`` those of another one before them."""
     for size in range(min(asked.most, len(shared)), -1, -1):
-        for access in asked.accesses:
-            resting = matrix.intersection(access.registers, (*access.lanes, *access.warps))
-            own = outside([*shared[:size], *resting], access.registers)
+        for before in asked.accesses if first else ():
+            begun = outside([*shared[:size], *_resting(before)], before.registers)
+            for many in range(1, min(asked.most - size, len(begun)) + 1):
+                start = (*shared[:size], *begun[:many])
+                for access in asked.accesses:
+                    own = outside(start, access.registers)
+                    yield (*start, *own[: asked.most - len(start)])
+        for access in () if first else asked.accesses:
+            own = outside([*shared[:size], *_resting(access)], access.registers)
             for many in range(asked.most - size, -1, -1):
-                chains.append((*shared[:size], *own[:many]))
-    for chain in sorted(chains, key=len, reverse=True):
-        if chain not in seen:
-            seen.add(chain)
-            yield chain
+                yield (*shared[:size], *own[:many])
+
+
+def _resting(access: TileAccess) -> tuple[int, ...]:
+    """Return the elements that registers hold and lanes or warps reach too."""
+    return matrix.intersection(access.registers, (*access.lanes, *access.warps))
 
 
 def _are_rows(asked: Question, access: TileAccess, low: Sequence[int], rows: Sequence[int]) -> bool:
@@ -61,13 +90,17 @@ def preferred(candidates: Sequence[int], space: Sequence[int]) -> tuple[int, ...
     return outside((), [*inside, *reduced])
 
 
-def needs(asked: Question, low: Sequence[int], rows: Sequence[int] | None = None) -> list[Need] | None:
+def needs(
+    asked: Question, low: Sequence[int], rows: Sequence[int] | None = None, caps: Sequence[int] = ()
+) -> list[Need] | None:
     """Return what every access on every target needs, by the widest instruction that the low bits allow.
 
     Args:
         asked: The question.
         low: Elements at the low offset bits.
-        rows: Offset bits as functions of tile bits; None where lanes will start at the first of these elements.
+        rows: Offset bits as functions of tile bits; None where lanes will start at the first of these elements, as far
+            as an access can have them there on its own.
+        caps: By access, how many of the low bits a lane may move at once; empty where all.
     """
     found = []
     for number, access in enumerate(asked.accesses):
@@ -82,11 +115,12 @@ def needs(asked: Question, low: Sequence[int], rows: Sequence[int] | None = None
                 found.append(need_of(number, access, model, low, asked.element_bits))
                 continue
             registers = matrix.image_basis(access.registers)
+            moving = (*access.lanes, *access.warps)
             inside = 0
-            while inside < len(low) and not matrix.remainder(registers, low[inside]):
-                if rows is not None and any(
-                    (rows[inside] & image).bit_count() & 1 for image in (*access.lanes, *access.warps)
-                ):
+            while inside < (caps[number] if caps else len(low)) and not matrix.remainder(registers, low[inside]):
+                if rows is not None and any((rows[inside] & image).bit_count() & 1 for image in moving):
+                    break
+                if rows is None and not outside((*moving, *low[:inside]), (low[inside],)):
                     break
                 inside += 1
             possible = [bits for bits in widths(target, access.kind, asked.element_bits)

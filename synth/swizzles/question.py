@@ -86,7 +86,8 @@ def _serves(access: TileAccess, place: int, targets: Sequence[str], element_bits
         if access.kind in ("load", "store"):
             continue
         if target.vendor != "nvidia":
-            raise CHECK.malformed("accesses", f"{access.kind} is an instruction of NVIDIA, not of {name}", place)
+            rule = f"must be loads and stores for {name}: {access.kind} is an instruction of NVIDIA"
+            raise CHECK.malformed("accesses", rule, f"{access.kind} as access {place}")
         if element_bits > 32 or (access.kind.endswith("trans") and element_bits != 16):
             widths = "16" if access.kind.endswith("trans") else "8, 16 or 32"
             raise CHECK.malformed("element_bits", f"of {access.kind} must be {widths}", element_bits)

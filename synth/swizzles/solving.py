@@ -60,8 +60,10 @@ def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list
     """Return a basis of the tile that begins with the low elements, the rest with low coordinates zero on all lanes.
 
     Every lane has to start at the first element of its vector, so the low coordinates are functions that are zero on
-    the images of lanes and warps; None where there are no such functions.
+    the images of lanes and warps; None where there are no such functions. A low element may change by those before
+    it, for a vector is their span; rows of matrices have them in order.
     """
+    exact = any(access.kind not in ("load", "store") for access in asked.accesses)
     resting = [_resting(asked, low, needs, place) for place in range(len(low))]
     # Accesses with narrower vectors spread their lanes over the low bank bits that the others' vectors fill.
     narrow = [vector for need in needs if len(need.space) and _width(asked, need) < len(low) for vector in need.space]
@@ -70,23 +72,29 @@ def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list
     functions = []
     for place in range(len(low)):
         still = resting[place]
-        points = [*still, *low, *spread]
+        told = low if exact else low[: place + 1]
+        points = [*still, *told, *spread]
         wanted = 1 << len(still) + place
         if (turn := place - word_of(asked)) in range(len(spread)):
-            wanted |= 1 << len(still) + len(low) + turn
+            wanted |= 1 << len(still) + len(told) + turn
         rows = [sum((point >> bit & 1) << at for at, point in enumerate(points)) for bit in range(asked.bits)]
         solved = matrix.solve(rows, wanted)
         if solved is None:
             return None
         functions.append(solved[0])
+    found: list[int] = []
+    for element in low:
+        for function, before in zip(functions, tuple(found), strict=False):
+            element ^= before if (function & element).bit_count() & 1 else 0
+        found.append(element)
     rest = []
     for bit in range(asked.bits):
         vector = 1 << bit
-        for function, element in zip(functions, low, strict=True):
+        for function, element in zip(functions, found, strict=True):
             if function >> bit & 1:
                 vector ^= element
         rest.append(vector)
-    return [*low, *outside(low, rest)]
+    return [*found, *outside(found, rest)]
 
 
 def _resting(asked: Question, low: Sequence[int], needs: Sequence[Need], place: int) -> list[int]:
