@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import Step, Take, Through
@@ -25,7 +24,7 @@ from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
-from layoutalg.synth.conversions.reading import CHECK, Given, parsed, read, same_tensor, shared_bytes
+from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, read, same_tensor, shared_bytes
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
@@ -144,18 +143,11 @@ def _crossing(source: Given, wanted: Given) -> str:
     return "elements change their block: no steps through the distributed shared memory of a cluster are known"
 
 
-def _nobody(element: int) -> InfeasibleError:
-    what = "the source holds no place of an element that the destination wants"
-    return InfeasibleError(
-        Diagnostic("LA934", what, (), f"element {element} is in the destination alone", {"element": element})
-    )
-
-
 def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
     """What can be done between linear layouts."""
     moved = fetched(source, wanted)
     if isinstance(moved, int):
-        raise _nobody(moved)
+        raise nobody(moved)
     made: list[_Made] = []
     taken = renamed(moved, wanted)
     if taken is not None:
@@ -266,7 +258,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     places = {int(element): place for place, element in reversed(list(enumerate(have.reshape(-1).tolist())))}
     missing = next((element for element in want.reshape(-1).tolist() if element not in places), None)
     if missing is not None:
-        raise _nobody(missing)
+        raise nobody(missing)
     made: list[_Made] = []
     taken = []
     for register in range(want.shape[2]):

@@ -15,14 +15,13 @@ from math import prod
 import numpy as np
 
 from layoutalg.f2 import matrix
-from layoutalg.ground.check import refuse
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation import parse_tile
 from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative
 from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
-from layoutalg.synth.conversions.reading import VALUES, Given, read, shared_bytes
+from layoutalg.synth.conversions.reading import VALUES, Given, nobody, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import lookup
@@ -61,7 +60,7 @@ def gather(
     Returns:
         The plan of least stated cost with its alternatives; ``Unknown`` where none fits.
 
-    Raises: MalformedError: LA933, LA935. AdmissibilityError: LA934, where nobody holds what an index can name.
+    Raises: MalformedError: LA933, LA935. InfeasibleError: LA934, where nobody holds what an index can name.
 
     Example:
         >>> from layoutalg import LinearLayout
@@ -88,8 +87,7 @@ def gather(
     question = _question(first, second, axis, bits, target)
     moved = fetched(question.source, question.virtual)
     if isinstance(moved, int):
-        what = "the source holds no place of an element that an index can name"
-        raise refuse("LA934", what, f"element {moved} is held by nobody", {"element": moved})
+        raise nobody(moved)
     limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
     made = [_by_places(question, moved), _by_memory(question, moved, limit)]
     return _chosen(made, mechanism)

@@ -1,6 +1,6 @@
 """Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables.
 
-Main definitions: ``Given``, ``parsed``, ``read``, ``same_tensor``, ``shared_bytes``.
+Main definitions: ``Given``, ``parsed``, ``read``, ``same_tensor``, ``shared_bytes``, ``nobody``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker, integers
-from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.notation import parse_tile
 from layoutalg.proofs.conversion import Held
@@ -262,3 +262,11 @@ def shared_bytes(target: str) -> int:
     name = "shared_bytes_per_block_optin" if lookup(target).vendor == "nvidia" else "lds_bytes_per_block"
     fact = model_of(target).limit(name)
     return int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else DEFAULT_SMEM_BYTES
+
+
+def nobody(element: int) -> InfeasibleError:
+    """Return the error of an element that the source does not hold."""
+    what = "the source holds no place of an element that is wanted"
+    return InfeasibleError(
+        Diagnostic("LA934", what, (), f"element {element} is wanted, and nobody holds it", {"element": element})
+    )
