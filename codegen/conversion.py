@@ -24,6 +24,10 @@ from layoutalg.proofs.conversion_steps import WORD_BITS, Through
 
 MOST_WORDS = 256
 MOST_THREADS = 1024
+_WAYS = {
+    "nothing": "that moves nothing", "registers": "inside threads", "shuffles": "by shuffles",
+    "shared": "through shared memory", "matrices": "through shared memory, by matrices",
+}  # fmt: skip
 
 WARP = """
 #ifndef LA_HOST
@@ -135,13 +139,11 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
     text = _KERNEL.format(
         tables="".join(numbers.tables), title=_title(plan), threads=threads, name=checked_name(name),
         signature=signature(parameters), shared=numbers.declared(),
-        loads="".join(f"    const la_u32 s{word} = source[{word * threads}u + t];\n" for word in range(before)),
+        loads="".join(f"    const la_u32 s{word} = source[{_at(word * threads)}];\n" for word in range(before)),
         lines="".join(f"    {line}\n" for line in made.lines),
-        stores="".join(f"    destination[{word * threads}u + t] = {held};\n" for word, held in enumerate(made.words)),
+        stores="".join(f"    destination[{_at(word * threads)}] = {held};\n" for word, held in enumerate(made.words)),
     )  # fmt: skip
-    return KernelSource(
-        name, portable_prelude(plan.target) + WARP + text, plan.target, threads, smem_bytes(plan), parameters
-    )
+    return KernelSource(name, _prelude(plan, text) + text, plan.target, threads, smem_bytes(plan), parameters)
 
 
 def conversion_loop(
@@ -186,14 +188,12 @@ def conversion_loop(
         tables="".join(numbers.tables), there=_title(there), back=_title(back), threads=threads,
         name=checked_name(name), signature=signature(parameters), shared=numbers.declared(), words=before,
         others=after, pairs=pairs,
-        loads="".join(f"    held[{word}] = source[{word * threads}u + t];\n" for word in range(before)),
+        loads="".join(f"    held[{word}] = source[{_at(word * threads)}];\n" for word in range(before)),
         lines="".join(f"            {line}\n" for line in lines),
-        stores="".join(f"    destination[{word * threads}u + t] = held[{word}];\n" for word in range(before)),
+        stores="".join(f"    destination[{_at(word * threads)}] = held[{word}];\n" for word in range(before)),
     )  # fmt: skip
     size = smem_bytes(there) + smem_bytes(back)
-    return KernelSource(
-        name, portable_prelude(there.target) + WARP + _STIRRED + text, there.target, threads, size, parameters
-    )
+    return KernelSource(name, _prelude(there, text) + _STIRRED + text, there.target, threads, size, parameters)
 
 
 def smem_bytes(plan: ConversionPlan) -> int:
@@ -250,5 +250,15 @@ def _sizes(plan: ConversionPlan) -> tuple[int, int, int]:
     return threads, words[0], words[1]
 
 
+def _prelude(plan: ConversionPlan, text: str) -> str:
+    """What a text calls."""
+    return portable_prelude(plan.target) + (WARP if "la_shuffle_xor(" in text else "")
+
+
+def _at(first: int) -> str:
+    return f"{first}u + t" if first else "t"
+
+
 def _title(plan: ConversionPlan) -> str:
-    return str(plan).splitlines()[0]
+    _, told = str(plan).splitlines()[0].split(": ", maxsplit=1)
+    return f"Conversion {_WAYS[plan.mechanism]}: {told}"

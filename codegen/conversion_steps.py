@@ -1,6 +1,6 @@
 """Statements of the single steps of a conversion: words as names, bytes joined by permutations, addresses of few parts.
 
-Main definitions: ``StepWriter``, ``shifted``.
+Main definitions: ``StepWriter``.
 
 Implementation notes: a byte address is a linear map of the thread, written as few shifted parts of t, and a constant of
 each instruction. Of the constant the bits that no thread has are added, which is an immediate of the instruction; the
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen.exchange import mixed_text
-from layoutalg.codegen.thread_numbers import Numbers
+from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.conversion_steps import Access, Read, Step, Take, Through
 from layoutalg.proofs.exchange import Exchange, Move
@@ -198,25 +198,6 @@ class StepWriter(Lowering[str]):
         if inside:
             name = self.numbers.shared(f"{name} ^ {inside}u")
         return f"{name} + {outside}u" if outside else name
-
-
-def shifted(columns: Sequence[int], number: str = "t") -> str:
-    """Return a linear map of a number as the exclusive or of its shifted parts, one for each distance a bit goes.
-
-    Example:
-        >>> shifted((4, 8, 1)), shifted((2, 4), "i")
-        ('((t & 0x4u) >> 2) ^ ((t & 0x3u) << 2)', '(i << 1)')
-    """
-    masks: dict[int, int] = {}
-    for bit, column in enumerate(columns):
-        for to in range(column.bit_length()):
-            if column >> to & 1:
-                masks[to - bit] = masks.get(to - bit, 0) | 1 << bit
-    parts = []
-    for distance, mask in sorted(masks.items()):
-        kept = number if mask == (1 << len(columns)) - 1 else f"({number} & {mask:#x}u)"
-        parts.append(kept if not distance else f"({kept} {'<<' if distance > 0 else '>>'} {abs(distance)})")
-    return " ^ ".join(parts)
 
 
 def _matrix_call(end: str, access: Access) -> str:

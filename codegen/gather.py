@@ -11,10 +11,10 @@ from __future__ import annotations
 from itertools import count
 
 from layoutalg.codegen.conversion import MOST_THREADS, MOST_WORDS
-from layoutalg.codegen.conversion_steps import StepWriter, shifted
+from layoutalg.codegen.conversion_steps import StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.portable import portable_prelude
-from layoutalg.codegen.thread_numbers import Numbers
+from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.conversion_steps import Take
@@ -102,7 +102,8 @@ def _place(plan: GatherPlan, numbers: Numbers, register: int) -> list[str]:
     lines = []
     if any(along):
         lines.append(f"const la_u32 j{register} = i{register} & {plan.extent - 1}u;")
-        parts.append(shifted(along, f"j{register}"))
+        part = shifted(along, f"j{register}")
+        parts.append(part if "^" in part else _grouped(part))
     if constant or not parts:
         parts.append(f"{constant}u")
     return [*lines, f"const la_u32 at{register} = {' ^ '.join(parts)};"]

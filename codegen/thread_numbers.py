@@ -1,10 +1,10 @@
 """Numbers that depend on the thread, as C text.
 
-Main definitions: ``Numbers``.
+Main definitions: ``Numbers``, ``shifted``.
 
-Implementation notes: numbers are written as the exclusive or of constants chosen by the thread's bits where they are
-affine in them, as in every linear layout, or as a sum of strided digits of the thread's number, or as tables else. What
-expressions share is computed once, before them.
+Implementation notes: numbers that are affine in the thread's bits, as in every linear layout, are the exclusive or of
+shifted parts of the thread's number, or of constants chosen by its bits where these are fewer; others are a sum of
+strided digits of it, or tables. What expressions share is computed once, before them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Numbers:
     def asked(self, mask: int) -> str:
         """Return the name of a bool: the parity of the thread's bits under a mask."""
         bits = [bit for bit in range(mask.bit_length()) if mask >> bit & 1]
-        return self.shared(f"({' ^ '.join(f't >> {bit}' for bit in bits)}) & 1u")
+        parts = [f"t >> {bit}" if bit else "t" for bit in bits]
+        return self.shared(f"{parts[0]} & 1u" if len(parts) == 1 else f"({' ^ '.join(parts)}) & 1u")
 
     def shared(self, expression: str) -> str:
         """Return the name of an expression that is computed once, before all statements."""
@@ -52,11 +53,14 @@ class Numbers:
             first, columns = fit
             if not any(columns):
                 return f"{first}u"
-            parts = [f"(0u - (t >> {bit} & 1u) & {column}u)" for bit, column in enumerate(columns) if column]
-            name = self.shared(" ^ ".join(parts))
+            name = self.shared(_linear(columns))
             return f"({name} ^ {first}u)" if first else name
         digits = strides(values, every)
         return self.shared(_digits(*digits) if digits is not None else self.listed(np.where(every, values, 0).tolist()))
+
+    def alone(self, values: IntArray) -> str:
+        """Return the same where no operator stands beside it: with no parentheses around."""
+        return self.text(values).removeprefix("(").removesuffix(")")
 
     def summed(self, values: IntArray, live: npt.NDArray[np.bool_]) -> str:
         """Return the same, as a sum of digits where that has few."""
@@ -73,6 +77,39 @@ class Numbers:
             name = self.lists[listed] = f"la_numbers{len(self.lists)}"
             self.tables.append(f"__device__ const la_u32 {name}[{len(values)}] = {{{listed}}};\n")
         return f"{name}[t]"
+
+
+def shifted(columns: Sequence[int], number: str = "t") -> str:
+    """Return a linear map of a number as the exclusive or of its shifted parts, one for each distance a bit goes.
+
+    Example:
+        >>> shifted((4, 8, 16, 1)), shifted((2, 4), "i")
+        ('((t & 0x8u) >> 3) ^ ((t & 0x7u) << 2)', 'i << 1')
+    """
+    masks: dict[int, int] = {}
+    for bit, column in enumerate(columns):
+        for to in range(column.bit_length()):
+            if column >> to & 1:
+                masks[to - bit] = masks.get(to - bit, 0) | 1 << bit
+    parts = []
+    for distance, mask in sorted(masks.items()):
+        kept = number if mask == (1 << len(columns)) - 1 else f"({number} & {mask:#x}u)"
+        parts.append(f"{kept} {'<<' if distance > 0 else '>>'} {abs(distance)}" if distance else kept)
+    return (
+        parts[0]
+        if len(parts) == 1
+        else " ^ ".join(f"({part})" if "<<" in part or ">>" in part else part for part in parts)
+    )
+
+
+def _linear(columns: Sequence[int]) -> str:
+    """The same in whichever form has fewer parts."""
+    chosen = [
+        f"(0u - (t >> {bit} & 1u) & {column}u)" if bit else f"(0u - (t & 1u) & {column}u)"
+        for bit, column in enumerate(columns) if column
+    ]  # fmt: skip
+    other = shifted(columns)
+    return other if other.count("^") < len(chosen) else " ^ ".join(chosen)
 
 
 def _digits(first: int, modes: Modes) -> str:

@@ -144,6 +144,16 @@ def element_bytes(dtype: object, sizes: Sequence[int] = (1, 2, 4, 8)) -> int:
     return found.bits // 8
 
 
+def elements(size: int) -> str:
+    """Return elements of a size in words."""
+    return f"elements of {size} byte{'s' if size > 1 else ''}"
+
+
+def sentence(words: str) -> str:
+    """Return words that begin a comment."""
+    return words[:1].upper() + words[1:]
+
+
 def checked_target(target: object) -> Target:
     """Return a target by its name.
 

@@ -20,8 +20,10 @@ from layoutalg.codegen.kernels.answer import (
     checked_target,
     checked_threads,
     element_bytes,
+    elements,
     fitting,
     most_blocks,
+    sentence,
 )
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
@@ -33,8 +35,10 @@ STAGE_BYTES = 16384
 VECTOR_BYTES = 16
 
 _RING_BODY = """
-// {what}: {tiles} tiles of {tile}, {stages} stages, loads {ahead} tiles ahead.
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+// {what}.
+// {tiles} tiles of {tile}, {stages} stages, {ahead} tiles loaded ahead.
+extern "C" __global__ void __launch_bounds__({threads}) {name}(
+    {signature})
 {{
     const la_u32 ring = la_shared_address(la_aligned_shared({align}));
     const la_u32 barriers = ring + {barriers};
@@ -53,7 +57,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
         if (!done) break;
         {name}_store(&into, ring + stage * {stage_bytes}, tile);
 
-        // All stores but the last {behind} have read their stages: the next load goes into the oldest of these.
+        // All stores but the last {behind} have read their stages: the oldest of those stages takes the next load.
         la_store_wait_read<{behind}>();
         const int next = tile + {ahead} * blocks;
         if (next < {tiles}) {name}_load(&from, ring + loaded * {stage_bytes}, barriers + 8 * loaded, next);
@@ -66,7 +70,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 """
 
 _VECTOR_BODY = """
-// {what}: {per_thread} vectors of 16 bytes a thread, neighbouring threads neighbouring vectors.
+// {what}: a thread moves {per_thread} vectors of 16 bytes, threads beside each other vectors beside each other.
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     const la_u64 first = (la_u64)blockIdx.x * {block_vectors}u;
@@ -81,7 +85,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 """
 
 _TAIL = """
-    // The last {tail} bytes are no vector.
+    // The last {tail} bytes fill no vector.
     if (blockIdx.x == 0 && threadIdx.x < {tail}) into[{whole}ull + threadIdx.x] = from[{whole}ull + threadIdx.x];
 """
 
@@ -162,12 +166,12 @@ def _ring(
     tiles = prod(counts)
     order = tuple(reversed(range(len(extents))))
     shown = " x ".join(map(str, extents))
-    what = f"copy of {shown} elements of {size} bytes by the copy engine"
+    what = f"copy of {shown} {elements(size)} by the copy engine"
     inner = [counts[dim] for dim in order]
     box = "x".join(map(str, load.tensor_map.box))
     told = f"box {box} (innermost first), swizzle {load.tensor_map.swizzle}"
     text = _RING_BODY.format(
-        what=what, tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages, ahead=stages - ring.behind,
+        what=sentence(what), tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages, ahead=stages - ring.behind,
         behind=ring.behind, threads=32, name=name, signature=signature(PARAMETERS), align=align,
         barriers=stages * ring.stage_bytes, stage_bytes=ring.stage_bytes, first=stages - ring.behind,
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
@@ -188,17 +192,17 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
         lambda extent: max(1, -(-(total // extents[0] * extent // VECTOR_BYTES) // block)), extents[0],
         most_blocks(checked_target(target), threads),
     )  # fmt: skip
-    what = f"copy of {' x '.join(map(str, extents))} elements of {size} bytes"
+    what = f"copy of {' x '.join(map(str, extents))} {elements(size)}"
     loads, stores = [], []
     for number in range(per_thread):
-        taken = f"source[{number * threads}u]"
+        taken = f"source[{number * threads}]"
         if target.startswith("gfx"):  # clang for AMD keeps structs that it copies whole in scratch memory
             taken = f"{{{{{', '.join(fields(4, taken))}}}}}"
         loads.append(f"        const la_words4 a{number} = {taken};\n")
-        stores.append(f"        target[{number * threads}u] = a{number};\n")
+        stores.append(f"        target[{number * threads}] = a{number};\n")
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     text = _VECTOR_BODY.format(
-        what=what, per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
+        what=sentence(what), per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
         block_vectors=block, vectors=vectors, loads="".join(loads), stores="".join(stores),
         tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
     )  # fmt: skip

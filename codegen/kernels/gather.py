@@ -24,8 +24,10 @@ from layoutalg.codegen.kernels.answer import (
     checked_target,
     checked_threads,
     element_bytes,
+    elements,
     fitting,
     most_blocks,
+    sentence,
 )
 from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.portable import portable_prelude
@@ -45,22 +47,22 @@ __device__ __forceinline__ la_u32 {name}_index(long long index)
 """
 _HEAD = """
 // {what}: {told}.
-extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+extern "C" __global__ void __launch_bounds__({threads}) {name}(
+    {signature})
 {{
     const la_u32 t = threadIdx.x;
 """
 _DIRECT = """\
-    const la_u64 at = (la_u64)blockIdx.x * {threads}u + t;
-    if (at >= {total}ull) return;
+    const {offset} at = {wide}blockIdx.x * {threads}u + t;
+    if (at >= {total}) return;
     const la_u32 wanted = {read}index[at]{done};
-    const la_u64 outer = at / {out_row}ull, inner = at % {inner}ull;
-    into[at] = wanted < {n}u ? from[(outer * {n}u + wanted) * {inner}ull + inner] : 0;
+    into[at] = wanted < {n}u ? from[{place}] : 0;
 }}
 """
 _SHARED = """\
     const {kind}* row = from + (la_u64)blockIdx.x * {n}u;
-    for (la_u32 i = t; i < {n}u; i += {threads}u) {{
-{keep}    }}
+    for (la_u32 i = t; i < {n}u; i += {threads}u)
+        {keep}
     __syncthreads();
 
     const la_u64 first = (la_u64)blockIdx.x * {m}u;
@@ -146,7 +148,7 @@ def gather_kernel(
         raise CHECK.malformed("way", f"must be direct: {way} needs the last axis{most}", f"axis {place} of {extents}")
     by = {"warp": "shuffles", "shared": "shared memory", "direct": "loads"}[way]
     shown = " x ".join(map(str, extents))
-    what = f"gather of {m} along axis {place} of {shown} elements of {size} bytes by {by}"
+    what = f"gather of {m} along axis {place} of {shown} {elements(size)} by {by}"
     name = f"la_gather_{way}_b{8 * size}" if name is None else checked_name(name)
     kind = TYPES[size]
     parameters = ((f"const {kind}*", "from"), (f"const {INDICES[integer]}*", "index"), (f"{kind}*", "into"))
@@ -162,7 +164,7 @@ def gather_kernel(
     }[way]
     how = {"read": "(la_u32)", "done": ""} if integer == "s32" else {"read": f"{name}_index(", "done": ")"}
     head = "" if integer == "s32" else _INDEX.format(n=n, name=name)
-    head += _HEAD.format(what=what, told=told, threads=threads, name=name, signature=signature(parameters))
+    head += _HEAD.format(what=sentence(what), told=told, threads=threads, name=name, signature=signature(parameters))
     body = {"warp": _warp, "shared": _shared, "direct": _direct}[way](
         {"threads": threads, "total": total, "out_row": m * inner, "inner": inner, "n": n, "m": m, "kind": kind,
          "rows": rows, "lanes": found.lanes, **how},
@@ -180,17 +182,25 @@ def gather_kernel(
 
 
 def _direct(numbers: dict[str, int | str], size: int, words: int) -> str:  # noqa: ARG001
-    return _DIRECT.format(**numbers)
+    """Offsets of 32 bits where they hold every element of both arrays and every thread's number."""
+    total, inner, out_row, n = (int(numbers[name]) for name in ("total", "inner", "out_row", "n"))
+    narrow = max(total + int(numbers["threads"]), int(numbers["rows"]) * n * inner) <= 1 << 32
+    kind, end, wide = ("la_u32", "u", "") if narrow else ("la_u64", "ull", "(la_u64)")
+    row = "wanted" if total == out_row else f"at / {out_row}{end} * {n}u + wanted"
+    place = row
+    if inner > 1:
+        place = f"({row})" if " " in row else f"{wide}{row}"
+        place += f" * {inner}{end} + at % {inner}{end}"
+    return _DIRECT.format(offset=kind, wide=wide, place=place, **numbers | {"total": f"{total}{end}"})
 
 
 def _shared(numbers: dict[str, int | str], size: int, words: int) -> str:  # noqa: ARG001
     if size == 8:
-        keep = "        la_words2 kept = {{(la_u32)row[i], (la_u32)(row[i] >> 32)}};\n"
-        keep += "        la_shared_store_b64(8u * i, kept);\n"
+        keep = "la_shared_store_b64(8u * i, la_words2{{(la_u32)row[i], (la_u32)(row[i] >> 32)}});"
         take = "        const la_words2 kept = la_shared_load_b64(wanted < {n}u ? 8u * wanted : 0u);\n"
         take += "        const la_u64 value = (la_u64)kept.word[1] << 32 | kept.word[0];\n"
     else:
-        keep = f"        la_shared_store_b{8 * size}({size}u * i, row[i]);\n"
+        keep = f"la_shared_store_b{8 * size}({size}u * i, row[i]);"
         take = f"        const la_u32 value = la_shared_load_b{8 * size}(wanted < {{n}}u ? {size}u * wanted : 0u);\n"
     return _SHARED.format(keep=keep, take=take.format(**numbers), **numbers)
 

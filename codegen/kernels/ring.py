@@ -42,7 +42,8 @@ __device__ __forceinline__ void la_store_wait_read()
 
 _MOVER = """
 // {title}
-__device__ __forceinline__ void {name}(const la_tensor_map* map, la_u32 tile_address,{barrier} int tile)
+__device__ __forceinline__ void {name}(
+    const la_tensor_map* map, la_u32 tile_address,{barrier} int tile)
 {{
 {origins}{expect}{issues}{commit}}}
 """

@@ -20,11 +20,13 @@ from layoutalg.codegen.kernels.answer import (
     checked_grid,
     checked_shape,
     checked_target,
+    elements,
     fitting,
     most_blocks,
+    sentence,
 )
 from layoutalg.codegen.kernels.arguments import ArrayArgument
-from layoutalg.codegen.kernels.turned import fields
+from layoutalg.codegen.kernels.turned import fields, vector_of
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.proofs.swizzling import SwizzlePlan
@@ -36,7 +38,8 @@ MOST_REGISTERS = 128
 VECTOR_BYTES = 16
 
 _BODY = """
-// {what}, through {smem}.
+// {what}.
+// Element of the tile to element of shared memory: {smem}.
 {told}extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     const la_u32 t = threadIdx.x;
@@ -46,6 +49,7 @@ _BODY = """
 {reads}
     // To shared memory in the layout.
 {stores}    __syncthreads();
+
 {loads}}}
 """
 
@@ -98,15 +102,15 @@ def staging_kernel(
     most = min(most_blocks(found, threads), MOST_BYTES // ((len(tables) - 1) * threads * registers * size))
     blocks = checked_grid(lambda extent: -(-extent // rows) * across, all_rows, most)
     numbers = Numbers()
-    reads, stores = _store(plan, tables[0], extents, size, numbers)
-    loads = [line for number in range(1, len(tables)) for line in _load(plan, tables, number, size, numbers)]
-    what = f"staging of {extents[0]} x {extents[1]} elements of {size} bytes in tiles of {rows} x {cols}"
+    reads, stores = _store(plan, tables[0], extents, size, numbers, target)
+    loads = [line for number in range(1, len(tables)) for line in _load(plan, tables, number, size, numbers, target)]
+    what = f"staging of {extents[0]} x {extents[1]} {elements(size)} in tiles of {rows} x {cols}"
     name = f"la_staging_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
     kind = TYPES[size]
     parameters = ((f"const {kind}*", "from"), (f"{kind}*", "into"))
     text = "".join(numbers.tables) + _BODY.format(
-        what=what, smem=plan.smem, told="".join(f"// {each}\n" for each in plan.served), threads=threads, name=name,
-        signature=signature(parameters), across=across, rows=rows, cols=cols, parts=numbers.declared(),
+        what=sentence(what), smem=plan.smem, told="".join(f"// {each}\n" for each in plan.served), threads=threads,
+        name=name, signature=signature(parameters), across=across, rows=rows, cols=cols, parts=numbers.declared(),
         reads="".join(f"    {line}\n" for line in reads), stores="".join(f"    {line}\n" for line in stores),
         loads="".join(f"    {line}\n" for line in loads),
     )  # fmt: skip
@@ -114,7 +118,7 @@ def staging_kernel(
     held = (blocks, len(tables) - 1, threads, registers)
     arrays = (
         ArrayArgument("source", extents, size, VECTOR_BYTES),
-        ArrayArgument("destination", held, size, size, written=True),
+        ArrayArgument("destination", held, size, VECTOR_BYTES, written=True),
     )
     return ArrayKernel(kernel, blocks, what, sum(each.nbytes for each in arrays), arrays, plan, served=plan.served)
 
@@ -144,48 +148,56 @@ def _runs(plan: SwizzlePlan, number: int, offsets: IntArray) -> list[tuple[int, 
 
 
 def _store(
-    plan: SwizzlePlan, table: tuple[IntArray, IntArray], extents: tuple[int, int], size: int, numbers: Numbers
-) -> tuple[list[str], list[str]]:
+    plan: SwizzlePlan, table: tuple[IntArray, IntArray], extents: tuple[int, int], size: int, numbers: Numbers,
+    target: str,
+) -> tuple[list[str], list[str]]:  # fmt: skip
     rows, cols = plan.smem.in_dims.values()
     place, offsets = table
     row, col = place % rows, place // rows
     reads, stores = list[str](), list[str]()
+    names: dict[str, str] = {}
+
+    def placed(register: int) -> tuple[str, str]:
+        """The condition under which an element is in the matrix, and its number there."""
+        found = []
+        for letter, first, part in (("r", "row0", row), ("c", "col0", col)):
+            expression = f"{first} + {numbers.text(part[:, register])}"
+            if expression not in names:
+                names[expression] = f"{letter}{len(names)}"
+                reads.append(f"const la_u32 {names[expression]} = {expression};")
+            found.append(names[expression])
+        below, across = found
+        return f"{below} < {extents[0]}u && {across} < {extents[1]}u", f"(la_u64){below} * {extents[1]}u + {across}"
+
     for number, run in enumerate(_runs(plan, 0, offsets)):
         width = len(run) * size
-        at = numbers.text(offsets[:, run[0]] * size)
+        at = numbers.alone(offsets[:, run[0]] * size)
         together = all(
             (row[:, register] == row[:, run[0]]).all() and (col[:, register] == col[:, run[0]] + step).all()
             for step, register in enumerate(run)
         )
         if together and width >= 4 and extents[1] * size % width == 0 and cols * size % width == 0:
             kind = VECTORS[width]
-            reads += _place(f"{number}", numbers, row[:, run[0]], col[:, run[0]], extents)
-            source = f"*(const {kind}*)(from + (la_u64)r{number} * {extents[1]}u + c{number})"
-            inside = f"r{number} < {extents[0]}u && c{number} < {extents[1]}u"
-            reads += [f"{kind} a{number}{' = 0u' if width == 4 else ' = {}'};", f"if ({inside}) a{number} = {source};"]
+            inside, element = placed(run[0])
+            zero = " = 0u" if width == 4 else " = {}"
+            reads += [f"{kind} a{number}{zero};", f"if ({inside}) a{number} = *(const {kind}*)(from + {element});"]
             stores.append(f"la_shared_store_b{8 * width}({at}, a{number});")
             continue
-        elements = []
-        for register in run:
-            own = f"{number}_{register}"
-            reads += _place(own, numbers, row[:, register], col[:, register], extents)
-            inside = f"r{own} < {extents[0]}u && c{own} < {extents[1]}u"
-            reads.append(f"const {TYPES[size]} a{own} = {inside} ? from[(la_u64)r{own} * {extents[1]}u + c{own}] : 0;")
-            elements.append(f"a{own}")
+        elements = [f"a{number}_{register}" for register in run]
+        for name, register in zip(elements, run, strict=True):
+            inside, element = placed(register)
+            reads.append(f"const {TYPES[size]} {name} = {inside} ? from[{element}] : 0;")
         words = _packed(elements, size)
-        value = words[0] if len(words) == 1 else f"(la_words{len(words)}{{{{{', '.join(words)}}}}})"
-        stores.append(f"la_shared_store_b{8 * width}({at}, {value});")
+        stores.append(f"la_shared_store_b{8 * width}({at}, {vector_of(words, len(words), target)});")
     return reads, stores
-
-
-def _place(own: str, numbers: Numbers, row: IntArray, col: IntArray, extents: tuple[int, int]) -> list[str]:  # noqa: ARG001
-    return [f"const la_u32 r{own} = row0 + {numbers.text(row)}, c{own} = col0 + {numbers.text(col)};"]
 
 
 def _packed(elements: Sequence[str], size: int) -> list[str]:
     """Words that hold elements, the first lowest; one narrow element is its own word."""
     if size == 8:
         return [word for one in elements for word in (f"(la_u32){one}", f"(la_u32)({one} >> 32)")]
+    if size == 4:
+        return list(elements)
     per_word = 4 // size
     return [
         " | ".join(
@@ -197,13 +209,15 @@ def _packed(elements: Sequence[str], size: int) -> list[str]:
 
 
 def _load(
-    plan: SwizzlePlan, tables: Sequence[tuple[IntArray, IntArray]], number: int, size: int, numbers: Numbers
-) -> list[str]:
+    plan: SwizzlePlan, tables: Sequence[tuple[IntArray, IntArray]], number: int, size: int, numbers: Numbers,
+    target: str,
+) -> list[str]:  # fmt: skip
     offsets = tables[number][1]
     threads, registers = offsets.shape
     accesses = len(tables) - 1
-    lines = ["", f"// Registers of access {number}."]
-    first = f"((la_u64)blockIdx.x * {accesses}u + {number - 1}u) * {threads * registers}u + t * {registers}u"
+    lines = [f"// Registers of access {number}."]
+    block = f"((la_u64)blockIdx.x * {accesses}u + {number - 1}u)" if accesses > 1 else "(la_u64)blockIdx.x"
+    first = f"{block} * {threads * registers}u + t * {registers}u"
     lines.append(f"{TYPES[size]}* held{number} = into + {first};")
     same: dict[bytes, list[int]] = {offsets[:, register].tobytes(): [] for register in range(registers)}
     for register in range(registers):
@@ -211,8 +225,13 @@ def _load(
     for index, run in enumerate(_runs(plan, number, offsets)):
         width, value = len(run) * size, f"b{number}_{index}"
         kind = VECTORS.get(width, "la_u32")
-        lines.append(f"const {kind} {value} = la_shared_load_b{8 * width}({numbers.text(offsets[:, run[0]] * size)});")
+        lines.append(f"const {kind} {value} = la_shared_load_b{8 * width}({numbers.alone(offsets[:, run[0]] * size)});")
         words = fields(max(1, width // 4), value)
+        alone = all(same[offsets[:, register].tobytes()] == [run[0] + step] for step, register in enumerate(run))
+        if alone and width in VECTORS and registers * size % width == 0 and run[0] * size % width == 0:
+            where = f"(held{number} + {run[0]})" if run[0] else f"held{number}"
+            lines.append(f"*({kind}*){where} = {vector_of(words, len(words), target)};")
+            continue
         for place, register in enumerate(run):
             if size == 8:
                 taken = f"(la_u64){words[2 * place + 1]} << 32 | {words[2 * place]}"

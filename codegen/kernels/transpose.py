@@ -25,13 +25,15 @@ from layoutalg.codegen.kernels.answer import (
     checked_target,
     checked_threads,
     element_bytes,
+    elements,
     fitting,
     most_blocks,
     power,
+    sentence,
 )
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
-from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words
+from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words, vector_of
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.ground.errors import RepresentabilityError
@@ -46,8 +48,8 @@ KINDS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
 MOST_REGISTER_BYTES = 256
 
 _BODY = """
-// {what}:
-// {rows} x {cols} elements a tile; a thread reads {take} columns and writes {give} rows at once.
+// {what}.
+// A block turns a tile of {rows} x {cols}; a thread reads {take} elements of a row, writes {give} of a column.
 {told}extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     const la_u32 t = threadIdx.x;
@@ -121,13 +123,13 @@ def transpose_kernel(
         raise CHECK.malformed("tile", f"must leave a thread at most {MOST_REGISTER_BYTES} bytes", f"{held} bytes")
     smem = fitting(shape_of.rows * shape_of.cols * size, target, f"a tile of {shape_of.rows} x {shape_of.cols}")
     plan = tile_swizzle(shape_of, 8 * size, target)
-    what = f"transpose of {rows} x {cols} elements of {size} bytes"
+    what = f"transpose of {rows} x {cols} {elements(size)}"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
     across = -(-cols // shape_of.cols)
     blocks = checked_grid(
         lambda extent: -(-extent // shape_of.rows) * across, rows, most_blocks(found, threads), splits=False
     )
-    text = _text(shape_of, plan, (rows, cols), size, (into, out), group, what, name)
+    text = _text(shape_of, plan, (rows, cols), size, (into, out), group, what, name, target)
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, PARAMETERS)
     arrays = ends((rows, cols), (cols, rows), size, max(into, out))
     return ArrayKernel(kernel, blocks, what, 2 * rows * cols * size, arrays, plan, served=plan.served)
@@ -190,7 +192,7 @@ def _offsets(plan: SwizzlePlan, access: int, size: int) -> IntArray:
 
 def _text(
     shape: TileShape, plan: SwizzlePlan, extents: tuple[int, int], size: int, widths: tuple[int, int], group: int,
-    what: str, name: str,
+    what: str, name: str, target: str,
 ) -> str:  # fmt: skip
     rows, cols = extents
     numbers = Numbers()
@@ -218,25 +220,27 @@ def _text(
                 word_of[step * shape.take + column, first // wide] = words[first : first + wide]
     for run in vectors(plan, 0, size):
         words = [word for register in run[::packed] for word in word_of[_word(register, shape, packed)]]
-        place = numbers.text(store_at[:, run[0]])
-        stores.append(f"    la_shared_store_b{32 * len(words)}({place}, {_joined(words)});")
+        place = numbers.alone(store_at[:, run[0]])
+        stores.append(f"    la_shared_store_b{32 * len(words)}({place}, {vector_of(words, widths[0] // 4, target)});")
     word_of.clear()
+    loaded = 0
     for number, run in enumerate(vectors(plan, 1, size)):
         kind = KINDS[len(run) * size]
         writes.append(
-            f"    const {kind} b{number} = la_shared_load_b{8 * len(run) * size}({numbers.text(load_at[:, run[0]])});"
+            f"    const {kind} b{number} = la_shared_load_b{8 * len(run) * size}({numbers.alone(load_at[:, run[0]])});"
         )
-        parts = iter(fields(len(run) * size // 4, f"b{number}"))
+        loaded = len(run) * size // 4
+        parts = iter(fields(loaded, f"b{number}"))
         for register in run[::packed]:
             word_of[_word(register, shape, packed)] = [next(parts) for _ in range(max(1, size // 4))]
     writes.append(f"    unsigned char* to = into + ((la_u64)to_col * {rows}u + to_row) * {size}u;")
     for column in range(shape.steps * shape.take):
         row, col = (int(value) for value in writer[0, column * shape.give])
         words = [word for part in range(shape.give // packed) for word in word_of[column, part]]
-        writes += _write(_joined(words), row, col, extents, size, widths[1])
+        writes += _write(vector_of(words, loaded, target), row, col, extents, size, widths[1])
     told = "".join(f"// {each}\n" for each in plan.served)
     return "".join(numbers.tables) + _BODY.format(
-        what=what, rows=shape.rows, cols=shape.cols, take=shape.take, give=shape.give, told=told,
+        what=sentence(what), rows=shape.rows, cols=shape.cols, take=shape.take, give=shape.give, told=told,
         threads=shape.lanes * shape.warps, name=name, signature=signature(PARAMETERS),
         origin=_origin(shape, extents, group), parts=numbers.declared(), in_row=in_row, in_col=in_col,
         loads="".join(f"{line}\n" for line in loads), stores="".join(f"{line}\n" for line in stores),
@@ -288,22 +292,15 @@ def _load(value: str, row: int, col: int, extents: tuple[int, int], size: int, w
     inside = _inside("row", row, "col", col, extents)
     kind = KINDS[width]
     zero = " = 0u" if width == 4 else " = {}"
-    return [f"    {kind} {value}{zero};", f"    if ({inside}) {value} = *(const {kind}*)({_wide('at', ahead)});"]
+    return [f"    {kind} {value}{zero};", f"    if ({inside}) {value} = *(const {kind}*){_wide('at', ahead)};"]
 
 
 def _wide(name: str, more: int) -> str:
-    return f"{name} + {more}{'ull' if more >= 1 << 31 else 'u'}" if more else name
-
-
-def _joined(words: Sequence[str]) -> str:
-    """The words as one value."""
-    if len(words) == 1:
-        return words[0]
-    return f"(la_words{len(words)}{{{{{', '.join(words)}}}}})"
+    return f"({name} + {more}{'ull' if more >= 1 << 31 else 'u'})" if more else name
 
 
 def _write(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int) -> list[str]:
     """Statements that write a vector along the rows, ``row`` rows and ``col`` columns behind the thread's first."""
     ahead = (col * extents[0] + row) * size
     inside = _inside("to_row", row, "to_col", col, extents)
-    return [f"    if ({inside}) *({KINDS[width]}*)({_wide('to', ahead)}) = {value};"]
+    return [f"    if ({inside}) *({KINDS[width]}*){_wide('to', ahead)} = {value};"]

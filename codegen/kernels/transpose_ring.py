@@ -24,12 +24,14 @@ from layoutalg.codegen.kernels.answer import (
     checked_target,
     checked_threads,
     element_bytes,
+    elements,
     fitting,
     power,
+    sentence,
 )
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
-from layoutalg.codegen.kernels.turned import fields, turned_words
+from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
@@ -41,14 +43,16 @@ LANES = 32
 MOST_REGISTER_BYTES = 256
 
 _BODY = """
-// {what}: {tiles} tiles of {rows} x {cols}, {stages} stages; a block of a thread is {side} x {side}.
-{told}extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
+// {what}.
+// {tiles} tiles of {rows} x {cols}, {stages} stages; a thread turns blocks of {side} x {side} elements.
+{told}extern "C" __global__ void __launch_bounds__({threads}) {name}(
+    {signature})
 {{
     const la_u32 t = threadIdx.x;
     const la_u32 ring = (la_u32)(la_aligned_shared({align}) - la_shared());
     const la_u32 ring_address = la_shared_address(la_shared() + ring);
     const la_u32 turned = ring + {turned}, barriers = ring_address + {barriers};
-    const bool issues = t < 32 && la_elect();  // one thread issues every copy
+    const bool issues = t < 32 && la_elect();  // the thread that issues every copy
 {parts}
     if (issues) {{
         for (int stage = 0; stage < {stages}; ++stage) la_mbarrier_init(barriers + 8 * stage, 1);
@@ -66,7 +70,7 @@ _BODY = """
         if (!done) break;
         const la_u32 came = ring + stage * {stage_bytes}, goes = turned + leaving * {stage_bytes};
 {loads}
-        // The stage is read, and the store before the last {pending} has read its tile: both may be written again.
+        // Threads have read the stage, and all stores but the last {pending} their tiles: both may be written again.
         if (issues) la_store_wait_read<{pending}>();
         __syncthreads();
         const int next = tile + {stages} * blocks;
@@ -144,7 +148,7 @@ def transpose_ring_kernel(
     load = tile_plan((rows, cols), dtype, (height, width), "128B", target, "load")
     store = tile_plan((cols, rows), dtype, (width, height), "128B", target, "store")
     counts = checked_tiles((rows, cols), (height, width), ring.stages)
-    what = f"transpose of {rows} x {cols} elements of {size} bytes by the copy engine"
+    what = f"transpose of {rows} x {cols} {elements(size)} by the copy engine"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
     order = (0, 1) if down else (1, 0)
     inner = [counts[dim] for dim in order]
@@ -153,8 +157,8 @@ def transpose_ring_kernel(
     numbers = Numbers()
     loads, stores, served = _turning((height, width), size, threads, numbers, target)
     text = _BODY.format(
-        what=what, tiles=prod(counts), rows=height, cols=width, stages=stages, side=side, threads=threads, name=name,
-        told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS), align=ring.align,
+        what=sentence(what), tiles=prod(counts), rows=height, cols=width, stages=stages, side=side, threads=threads,
+        name=name, told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS), align=ring.align,
         turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=ring.stage_bytes, leaving=leaving,
         pending=leaving - 1, loads="".join(f"        {line}\n" for line in loads),
         stores="\n".join(f"        {line}" for line in stores), status_done=STATUS_DONE,
@@ -206,8 +210,7 @@ def _turning(
         for line, words in enumerate(columns):
             at = _swizzled(col[:, step] * side + line, row[:, step], width)
             written.append(at)
-            value = f"(la_words4{{{{{', '.join(words)}}}}})"
-            stores.append(f"la_shared_store_b128(goes + {numbers.text(at)}, {value});")
+            stores.append(f"la_shared_store_b128(goes + {numbers.text(at)}, {vector_of(words, CHUNK // 4, target)});")
     served = tuple(
         _counted(number, target, name, each)
         for number, (name, each) in enumerate((("ld.shared.v4.b32", read), ("st.shared.v4.b32", written)))

@@ -28,9 +28,11 @@ from layoutalg.codegen.kernels.answer import (
     checked_target,
     checked_threads,
     element_bytes,
+    elements,
     fitting,
     most_blocks,
     power,
+    sentence,
 )
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.portable import portable_prelude
@@ -41,15 +43,15 @@ MOST_HELD = 24
 BANKS = 32
 
 _BODY = """
-// {what}:
-// a block reads {rows} rows of {cols} columns and writes {high} elements of each, from the first whole sector on.
+// {what}.
+// A block reads {rows} rows of {cols} columns and writes {high} elements of a column from its first whole sector on.
 extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {{
     const la_u32 t = threadIdx.x;
     const la_u32 above = blockIdx.x / {per_group}u * {group}u, inside = blockIdx.x % {per_group}u;
     const la_u32 tall = {down}u - above < {group}u ? {down}u - above : {group}u;
     const la_u32 row0 = (above + inside % tall) * {high}u, col0 = inside / tall * {cols}u;
-    const la_u64 corner = ((la_u64)row0 * {all_cols}u + col0) * {size}u;
+    const la_u64 corner = ((la_u64)row0 * {all_cols}u + col0){times};
     const la_u32 shift = (la_u32)corner & 15u;  // row r of the tile begins at byte shift + {pitch} r of shared memory
 
     // Aligned vectors of 16 bytes: {vectors} threads read a row.
@@ -70,14 +72,14 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 {tail}    __syncthreads();
 
     // A lane writes a word of a row of the result: elements of {packed} rows of the tile.
-    const la_u32 lane = t % LA_LANES, part = lane % {along}u * {packed}u;
+    const la_u32 lane = t % LA_LANES, part = {within} * {packed}u;
     for (la_u32 n = t / LA_LANES; n < {passes}u; n += {warps}u) {{
         const la_u32 c = {column}, to_col = col0 + c;
         if (to_col >= {all_cols}u) {leave};
         const la_u64 to = (la_u64)to_col * {all_rows}u + row0;
         const la_u32 skip = (0u - (la_u32)to) & {mask}u;  // elements before the first whole sector
-        const la_u32 place = shift + c * {size}u + (skip + part) * {pitch}u;
-        unsigned char* begin = into + (to + skip + part) * {size}u;
+        const la_u32 place = shift + c{times} + (skip + part) * {pitch}u;
+        unsigned char* begin = into + (to + skip + part){times};
         const la_u32 left = {all_rows}u - row0;
 #pragma unroll
         for (la_u32 j = 0; j < {turns}u; ++j) {{
@@ -86,8 +88,8 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
             if (row + {packed}u <= left) *(la_u32*)(begin + {step}u * j) = word;
 {rest}        }}
         if (row0 == 0) {{  // what lies before the first whole sector
-            for (la_u32 k = lane % {along}u; k < skip && k < {all_rows}u; k += {along}u)
-                ((la_element*)into)[to + k] = (la_element)la_shared_load_b{bits}(shift + c * {size}u + k * {pitch}u);
+            for (la_u32 k = {within}; k < skip && k < {all_rows}u; k += {along}u)
+                ((la_element*)into)[to + k] = (la_element)la_shared_load_b{bits}(shift + c{times} + k * {pitch}u);
         }}
     }}
 }}
@@ -104,7 +106,7 @@ _TAIL = """    if (corner + {reach}ull > {total}ull) {{  // the last {count} ele
             const la_u64 element = {first}ull + t;
             const la_u32 row = (la_u32)(element / {all_cols}u), col = (la_u32)(element % {all_cols}u);
             if (row >= row0 && row - row0 < {rows}u && col >= col0 && col - col0 < {cols}u)
-                la_shared_store_b{bits}(shift + (row - row0) * {pitch}u + (col - col0) * {size}u,
+                la_shared_store_b{bits}(shift + (row - row0) * {pitch}u + (col - col0){times},
                                         ((const la_element*)from)[element]);
         }}
     }}
@@ -194,19 +196,21 @@ def transpose_windows_kernel(
     group = min(group, down)
     checked_grid(lambda extent: -(-extent // high) * across, all_rows, most_blocks(found, threads), splits=False)
     smem = fitting(height * pitch + 2 * VECTOR_BYTES, target, f"{height} rows of {pitch} bytes")
-    what = f"transpose of {all_rows} x {all_cols} elements of {size} bytes"
+    what = f"transpose of {all_rows} x {all_cols} {elements(size)}"
     name = f"la_transpose_{all_rows}x{all_cols}_b{8 * size}" if name is None else checked_name(name)
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     total = all_rows * all_cols * size
     guard = f"row < {height}u" if height % lines else ""
     stride = along * packed
     numbers = {
-        "what": what, "rows": height, "cols": cols, "high": high, "threads": threads, "name": name,
+        "what": sentence(what), "rows": height, "cols": cols, "high": high, "threads": threads, "name": name,
         "signature": signature(parameters), "per_group": group * across, "group": group, "down": down,
-        "all_rows": all_rows, "all_cols": all_cols, "size": size, "bits": 8 * size, "pitch": pitch,
+        "all_rows": all_rows, "all_cols": all_cols, "times": f" * {size}u" if size > 1 else "",
+        "bits": 8 * size, "pitch": pitch,
         "vectors": vectors, "steps": steps, "lines": lines, "row_bytes": all_cols * size, "total": total,
         "whole": f" && {guard}" if guard else "", "guard": f"if ({guard}) " if guard else "", "packed": packed,
         "along": along, "passes": cols // columns, "warps": warps, "mask": sector - 1, "turns": high // stride,
+        "within": "lane" if columns == 1 else f"lane % {along}u",
         "stride": stride, "stride_bytes": stride * pitch, "step": 4 * along,
         "column": _column(columns, packed, along), "leave": "break" if columns == 1 else "continue",
         "count": total % VECTOR_BYTES // size, "first": total // VECTOR_BYTES * VECTOR_BYTES // size,

@@ -1,6 +1,6 @@
 """A tile that is read along rows and written along columns: who holds what, and small transposes in registers.
 
-Main definitions: ``TileShape``, ``turned_words``, ``fields``.
+Main definitions: ``TileShape``, ``turned_words``, ``fields``, ``vector_of``.
 
 Notation: a thread reads vectors of ``take`` columns in ``give`` rows and writes vectors of ``give`` rows in ``take``
 columns; a step is one such block of a thread. Both sides are linear layouts from (register, lane, warp) to (row, col);
@@ -87,6 +87,28 @@ def fields(words: int, name: str) -> list[str]:
         (['a.word[0]', 'a.word[1]'], ['a'])
     """
     return [name] if words == 1 else [f"{name}.word[{i}]" for i in range(words)]
+
+
+def vector_of(words: Sequence[str], whole: int, target: str) -> str:
+    """Return words as one value: the vector whose words they all are, or a new one.
+
+    clang for AMD keeps vectors that are copied whole in scratch memory: for these targets always a new one.
+
+    Args:
+        words: The words.
+        whole: Words of the vectors that they may be fields of.
+        target: The target.
+
+    Example:
+        >>> vector_of(fields(2, "a"), 2, "sm_90a"), vector_of(["x", "y"], 2, "sm_90a"), vector_of(["x"], 4, "gfx942")
+        ('a', 'la_words2{{x, y}}', 'x')
+    """
+    name = words[0].partition(".")[0]
+    if len(words) == 1:
+        return words[0]
+    if len(words) == whole and list(words) == fields(whole, name) and not target.startswith("gfx"):
+        return name
+    return f"la_words{len(words)}{{{{{', '.join(words)}}}}}"
 
 
 def turned_words(
