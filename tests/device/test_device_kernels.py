@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from judges.array_kernels import converted, gathered, staged, transposed
+from judges.array_kernels import converted, gathered, picked, relabelled, staged, transposed
 
 from layoutalg.codegen import launch
 
@@ -40,3 +40,10 @@ def test_transposes(size: int) -> None:
 def test_conversions(bits: int, dense: bool) -> None:
     for seed in range(6):
         converted(on_the_device, "sm_90a", bits, seed, dense=dense)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_conversions_of_tables_and_gathers_of_registers(bits: int) -> None:
+    for seed in range(6):
+        relabelled(on_the_device, "sm_90a", bits, seed)
+        picked(on_the_device, "sm_90a", bits, seed)

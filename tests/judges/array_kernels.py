@@ -1,6 +1,7 @@
 """Emitted kernels that move arrays and registers, run by any runner and compared with numpy, element by element.
 
-Main definitions: ``gathered``, ``staged``, ``transposed``, ``converted``; each takes a runner.
+Main definitions, each of which takes a runner: ``gathered``, ``staged``, ``transposed``, ``converted``, ``relabelled``,
+``picked``.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutalg.codegen.conversion import conversion_kernel
+from layoutalg.codegen.gather import gather_registers_kernel
 from layoutalg.codegen.kernels import gather_kernel, staging_kernel, transpose_kernel
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.synth.conversions import conversion
+from layoutalg.synth.conversions.gathers import gather
 from layoutalg.synth.swizzles import swizzle
 
 Runner: TypeAlias = Callable[[Any, list[Any], int], None]
@@ -108,6 +111,49 @@ def converted(runner: Runner, arch: str, element_bits: int, seed: int, *, dense:
     into = np.zeros_like(held[1])
     runner(made, [held[0], into], 1)
     assert (into == held[1]).all()
+
+
+def relabelled(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
+    """A conversion between tables that are no maps of bits: any permutation, and any choice of its elements."""
+    rng = np.random.default_rng(seed)
+    lanes = 64 if arch in ("gfx90a", "gfx942", "gfx950") else 32
+    warps, registers, wanted = int(rng.integers(1, 4)), int(rng.choice((1, 3, 6, 12))), int(rng.choice((1, 4, 5)))
+    source = rng.permutation(warps * lanes * registers).reshape(warps, lanes, registers)
+    destination = rng.integers(0, source.size, (warps, lanes, wanted))
+    made = conversion_kernel(conversion(source, destination, element_bits, arch))  # type: ignore[arg-type]
+    elements = _drawn(rng, (source.size,), element_bits // 8)
+    held = [_words(elements[end].reshape(warps * lanes, -1), element_bits) for end in (source, destination)]
+    into = np.zeros_like(held[1])
+    runner(made, [held[0], into], 1)
+    assert (into == held[1]).all()
+
+
+def picked(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
+    """A gather of registers along the rows of a tensor, indices outside included."""
+    rng = np.random.default_rng(seed)
+    lane_bits = 6 if arch in ("gfx90a", "gfx942", "gfx950") else 5
+    warp_bits, each = int(rng.integers(0, 3)), (int(rng.integers(1, 4)), int(rng.integers(0, 3)))
+    fixed = int(rng.integers(0, min(each) + lane_bits + warp_bits))
+    ends = []
+    for register_bits in each:
+        bits = register_bits + lane_bits + warp_bits
+        axes = (("register", register_bits), ("lane", lane_bits), ("warp", warp_bits))
+        ends.append(LinearLayout(axes, (("row", bits - fixed), ("col", fixed)), _columns(rng, bits, dense=False)))
+    plan = gather(ends[0], ends[1], "row", element_bits, arch)
+    rows, columns = (1 << bits for _, bits in ends[0].out_axes)
+    tensor = _drawn(rng, (columns, rows), element_bits // 8)
+    indices = rng.integers(-2, rows + 2, (columns, 1 << ends[1].out_axes[0][1]))
+    inside = (indices >= 0) & (indices < rows)
+    result = np.where(inside, np.take_along_axis(tensor, np.where(inside, indices, 0), 1), 0).astype(tensor.dtype)
+    before, asked, after = (
+        flat.reshape(-1)[end.table()].reshape(-1, 1 << end.in_axes[0][1])
+        for flat, end in ((tensor, ends[0]), (indices, ends[1]), (result, ends[1]))
+    )
+    wanted = _words(after, element_bits)
+    into = np.zeros_like(wanted)
+    given = [_words(before, element_bits), np.ascontiguousarray(asked.T.astype(np.int32)), into]
+    runner(gather_registers_kernel(plan), given, 1)  # type: ignore[arg-type]
+    assert (into == wanted).all()
 
 
 def _columns(rng: np.random.Generator, bits: int, dense: bool) -> tuple[int, ...]:

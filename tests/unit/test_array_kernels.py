@@ -1,7 +1,7 @@
 """Gathers, staging, transposes and conversions of registers, run on the CPU for warps of 32 and waves of 64."""
 
 import pytest
-from judges.array_kernels import converted, gathered, staged, transposed
+from judges.array_kernels import converted, gathered, picked, relabelled, staged, transposed
 
 from layoutalg.codegen import hostsim
 
@@ -33,3 +33,11 @@ def test_transposes(arch, size):
 @pytest.mark.parametrize(("arch", "bits", "dense"), [("sm_90a", 8, False), ("sm_90a", 16, True), ("gfx942", 32, True)])
 def test_conversions(arch, bits, dense):
     converted(on_the_cpu, arch, bits, seed=bits, dense=dense)
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_conversions_of_tables_and_gathers_of_registers(bits: int, arch: str) -> None:
+    for seed in range(2):
+        relabelled(on_the_cpu, arch, bits, seed)
+        picked(on_the_cpu, arch, bits, seed)
