@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
 from layoutalg.piecewise import (
     PiecewiseLayout,
@@ -32,6 +33,8 @@ Point = tuple[int, ...]
 Table = dict[Point, Point]
 EXTENTS = st.sampled_from([1, 2, 3, 4, 5, 7, 8, 11, 12, 13])
 SMALL = st.integers(-3, 9)
+SECONDS = 0.7
+"""For one inverse: of 60 cases 35 were decided in this time, and 22 not in 3 s."""
 
 
 @dataclass(frozen=True)
@@ -145,13 +148,14 @@ def test_full_and_partial_tiles_cut_the_domain_exactly(case: Case, tile: int, ax
     assert len(listed(split(case.layout, axis, tile), N=case.n)) == len(case.table)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases(outputs=2))
 @within_budget
 def test_inverses_are_exact_or_refused_with_a_collision(case: Case) -> None:
     turned = {value: point for point, value in case.table.items()}
     try:
-        inverse = case.layout.image_inverse()
+        with clock.within(SECONDS):
+            inverse = case.layout.image_inverse()
     except BudgetError:
         return
     except AdmissibilityError as error:
@@ -166,20 +170,22 @@ def test_inverses_are_exact_or_refused_with_a_collision(case: Case) -> None:
         assert len(turned) == len(case.table)
         assert listed(inverse, N=case.n) == turned
     try:
-        image = points_of(case.layout.image, N=case.n)
+        with clock.within(SECONDS):
+            image = points_of(case.layout.image, N=case.n)
     except BudgetError:
         return
     assert image == set(turned)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(cases())
 def test_right_inverses_take_the_least_point(case: Case) -> None:
     wanted: Table = {}
     for point, value in sorted(case.table.items()):
         wanted.setdefault(value, point)
     try:
-        inverse = case.layout.right_inverse()
+        with clock.within(SECONDS):
+            inverse = case.layout.right_inverse()
     except BudgetError:
         return
     assert listed(inverse, N=case.n) == wanted
