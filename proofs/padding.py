@@ -174,7 +174,9 @@ class PaddingPlan(Recounted):
 
     def __str__(self) -> str:
         lines = [f"padding       {self._said()}: {self.padding_bytes} bytes"]
-        lines += [f"{self.accesses[each.access].name:<14}{each}" for each in self.served]
+        names = [self.accesses[each.access].name for each in self.served]
+        wide = max(14, *(len(name) + 2 for name in names))
+        lines += [f"{name:<{wide}}{each}" for name, each in zip(names, self.served, strict=True)]
         most = "the least" if self.optimal else f"none has less than {self.bound}"
         before = "misaligned" if self.plain is None else f"{self.plain} turns"
         lines.append(f"turns         {self.turns}, {most}: {self.proof}; {before} without padding")

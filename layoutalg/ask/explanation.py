@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from layoutalg.ask.answer_facts import ANSWERS, answer_facts
 from layoutalg.ask.fact import Fact, said
 from layoutalg.ask.layout_facts import layout_facts
 from layoutalg.ask.tile_facts import tile_facts
@@ -51,7 +52,7 @@ class Explanation(Shown):
     """Facts about one thing, in order.
 
     Args:
-        kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``.
+        kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``, ``"answer"``.
         facts: (name, lines) pairs: what ``str`` shows.
         data: The same for programs: names to JSON-ready values.
         holds: False for a plan that was refuted and a problem that has no plan.
@@ -84,7 +85,8 @@ def explain(
     Args:
         value: A layout of any family or its text, or a whole TTGIR text, of which every layout is listed; a
             ``Tensor``; 128 descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap
-            or of a ``wgmma`` operand, or its document.
+            or of a ``wgmma`` operand, or its document; an answer of ``banks``, ``swizzle``, ``padding`` or
+            ``conversion``, a universal swizzle, a kernel that moves an array.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
         target: Architecture; of descriptors, one that has tensor maps.
         shape: Extents, outermost first: of the tensor where the text, a ``#ttg`` attribute, has none; of the tile where
@@ -101,6 +103,14 @@ def explain(
         family          CuTe shape:stride
         size            32 elements, offsets below 32
         ...
+        >>> from layoutalg.ask.bank_turns import banks
+        >>> print(explain(banks("(32,4):(4,1)")))
+        banks           1 x ld.shared.v2.b32: 2 turns, free of bank conflicts
+        why             ld.shared.v2.b32 of sm_90a: 8 bytes a lane, 2 groups of 16 lanes, 32 banks (measured)
+                        in each of its 2 phases no bank has more words than it must
+        words per bank  11111111111111111111111111111111 lanes 0-15
+                        11111111111111111111111111111111 lanes 16-31
+        engine          residues
     """
     if not isinstance(target, str) or target not in TARGETS:
         raise _CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
@@ -122,13 +132,16 @@ def explain(
         return _plan(value, target)
     if isinstance(value, TensorMapProblem | OperandProblem):
         return _problem(value)
+    if isinstance(value, ANSWERS):
+        return _made("answer", *answer_facts(value))
     if isinstance(value, Tensor):
         return _made("tensor", [said("tensor", str(value)), *_tensor_facts(value, target)])
     if isinstance(value, Layout | PaddedShared | Swizzle):
         return _of_layout(value, _dtype(dtype, None), target, extents)
     if isinstance(value, Mapping):
         return _document(dict(value), target)
-    readable = "must be a layout, a tensor, a plan, a problem, descriptor bytes, or the text or document of one"
+    readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings or "
+    readable += "conversions, a kernel, descriptor bytes, or the text or document of one"
     raise _CHECK.malformed("value", readable, value)
 
 

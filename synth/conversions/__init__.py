@@ -333,7 +333,7 @@ def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> Conve
     rivals = [(other.cost.cycles, other.mechanism) for other in others if other.cost is not None]
     if rivals:
         cycles, name = min(rivals)
-        why += f"; {name} would take {cycles:g} cycles, not {cost.cycles:g}"
+        why += f"; {name} would take {cycles:g} cycles{' too' if cycles == cost.cycles else f', not {cost.cycles:g}'}"
     for other in others:
         if other.cost is None:
             why += f"; {other.mechanism}: {other.because}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import layoutalg as la
 from layoutalg.ask.carriers import ASKED
+from layoutalg.codegen import transpose_kernel
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.proofs.wgmma import check as check_operand
@@ -210,3 +212,46 @@ def test_layouts_of_registers_are_asked_of_matrix_instructions(
     assert takes in told["consumers"]
     for consumer in told["consumers"]:
         assert isinstance(la.admissible(layout, consumer, target, dtype), la.Admitted), consumer
+
+
+def answers() -> list[object]:
+    """An answer of each kind, some with conflicts and some without."""
+    return [
+        la.banks("(32,8):(64,1)"), la.banks("(64,4):(4,1)", None, 32, target="gfx942"),
+        la.swizzle(["rows", "columns"], tile=(64, 64), form="tma"), la.swizzle(["rows", "ldmatrix"], tile=(64, 64)),
+        la.padding((33, 70), ["store antidiagonals", "columns"], element_bits=32),
+        la.synth.universal_swizzle(8, 128, ("columns", "rows")),
+        la.conversion("(32,4):(4,1)", "(32,4):(1,32)", 32), la.conversion("(32,4):(4,1)", "(32,4):(4,1)", 32),
+        la.conversion("(96,5):(5,1)", "(96,5):(1,96)", 16), transpose_kernel((48, 40), "f16", "gfx942"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", answers(), ids=lambda answer: str(answer).splitlines()[0][:40])
+def test_an_answer_is_explained_in_its_own_words_and_in_numbers(answer: object) -> None:
+    told = la.explain(answer)
+    document = json.loads(json.dumps(told.to_json()))
+    assert (told.kind, told.holds, document["schema"]) == ("answer", True, "layoutalg/explanation/1")
+    said = " ".join(str(told).split())
+    for line in str(answer).splitlines()[:3]:  # what it says of itself, its alternatives aside
+        name, _, words = line.strip().partition("  ")
+        assert words.strip() in said, name
+    if isinstance(answer, la.ask.BankReport):
+        assert [document["banks"][name] for name in ("turns", "ideal")] == [answer.turns, answer.ideal]
+        assert sum(document["engine"].values()) == answer.accesses
+    if hasattr(answer, "alternatives"):
+        assert document["conversion"]["cost"]["cycles"] == answer.cost.cycles
+        assert len(document["steps"]) == len(answer.steps)
+
+
+def test_a_plan_that_does_not_hold_is_not_explained() -> None:
+    swizzle = la.swizzle(["rows", "columns"], tile=(64, 64))
+    moved = la.conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles")
+    padded = la.padding((32, 32), ["columns"], element_bits=32)
+    for wrong in (
+        replace(swizzle, served=(replace(swizzle.served[0], turns=1), *swizzle.served[1:])),
+        replace(moved, steps=moved.steps[1:]),
+        replace(padded, pitches=(34, 1)),
+    ):
+        told = la.explain(wrong)
+        assert (told.holds, [name for name, _ in told.facts]) == (False, ["check"])
+        assert told["check"]["verdict"] == "refuted"

@@ -1,0 +1,125 @@
+"""What an answer about banks, a swizzle, a padding, a conversion or a kernel says, and whether it holds.
+
+Main definitions: ``ANSWERS``, ``answer_facts``.
+
+Implementation notes: plans are counted, or run, again before anything is said about them; a bank report is what was
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from layoutalg.ask.bank_turns import BankReport
+from layoutalg.ask.fact import Fact, said
+from layoutalg.codegen.kernels import ArrayKernel
+from layoutalg.draw.conversion import steps_text
+from layoutalg.ground.errors import MalformedError
+from layoutalg.proofs.conversion import ConversionPlan
+from layoutalg.proofs.padding import PaddingPlan
+from layoutalg.proofs.swizzling import SwizzlePlan
+from layoutalg.proofs.universal import ClassPlan
+
+ANSWERS = (BankReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, ArrayKernel)
+"""Types of the answers that are explained here."""
+_AGAIN = {
+    SwizzlePlan: "counted again from the addresses of every instruction",
+    PaddingPlan: "counted again from the addresses of every instruction",
+    ClassPlan: "counted again from the addresses of every instruction",
+    ConversionPlan: "run again on labels of the elements, instructions and turns counted again",
+}
+
+
+def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
+    """Return what an answer says, and whether it holds.
+
+    Args:
+        answer: One of ``ANSWERS``.
+
+    Example:
+        >>> from layoutalg.ask.bank_turns import banks
+        >>> for fact in answer_facts(banks("(32,8):(64,1)"))[0]:
+        ...     print(fact.name, "-", fact.lines[0][:66].strip())
+        banks - 1 x ld.shared.v4.b32: 32 turns where 4 would do
+        worst - warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns for 4; bank 0
+        why - ld.shared.v4.b32 of sm_90a: 16 bytes a lane, 4 groups of 8 lanes,
+        words per bank - 8888............................ lanes 0-7
+        engine - residues
+        >>> from layoutalg.synth.swizzles import swizzle
+        >>> facts, holds = answer_facts(swizzle(["rows", "ldmatrix"], tile=(64, 64), form="tma"))
+        >>> holds, [fact.name for fact in facts]
+        (True, ['check', 'swizzle', 'access 0', 'access 1', 'turns', 'why', 'over F2', 'targets'])
+        >>> from layoutalg.synth.conversions import conversion
+        >>> facts, holds = answer_facts(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles"))
+        >>> print("\\n".join(next(fact.lines for fact in facts if fact.name == "steps")[1:4]))
+        choose: every word is one of two of the thread, by its lane
+        read: 4 words, 4 of them from other lanes by shuffles
+        choose: every word is one of two of the thread, by its lane
+    """
+    if isinstance(answer, BankReport):
+        return list(_bank_facts(answer)), True
+    if isinstance(answer, ArrayKernel):
+        return list(_kernel_facts(answer)), True
+    again = _AGAIN[type(answer)]
+    try:
+        answer.check()
+    except MalformedError as error:
+        because = error.diagnostic.because or error.diagnostic.what
+        return [said("check", f"refuted: {because}", {"verdict": "refuted", "because": because})], False
+    facts = [said("check", f"holds: {again}", {"verdict": "holds", "by": again})]
+    if isinstance(answer, ConversionPlan):
+        return [*facts, *_conversion_facts(answer)], True
+    facts += _lines(str(answer))
+    if isinstance(answer, SwizzlePlan):
+        facts.append(said("why", answer.why))
+        facts.append(said("over F2", str(answer.smem)))
+    served = answer.plan.served if isinstance(answer, ClassPlan) else answer.served
+    targets = list(dict.fromkeys(each.target for each in served))
+    return [*facts, said("targets", ", ".join(targets), targets)], True
+
+
+def _lines(text: str) -> Iterator[Fact]:
+    """The lines of an answer, each a name and what is said of it."""
+    for line in text.splitlines():
+        name, _, words = line.partition("  ")
+        yield said(name.strip(), words.strip())
+
+
+def _bank_facts(report: BankReport) -> Iterator[Fact]:
+    head, *_ = str(report).splitlines()
+    yield said("banks", head, {"turns": report.turns, "ideal": report.ideal, "conflict_free": report.conflict_free})
+    if not report.conflict_free:
+        yield said("worst", str(report.worst), report.worst.to_json())
+    yield said("why", report.why)
+    yield said("words per bank", report.map_text.splitlines()[1:])
+    yield said("engine", report.engine, dict(report.engines))
+
+
+def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:
+    head, first, second, *_ = (line.split(maxsplit=1)[1] for line in str(plan).splitlines())
+    yield said("conversion", head, {"mechanism": plan.mechanism, "cost": plan.cost.to_json(), "least": plan.least})
+    yield said("from", first, plan.source.to_json())
+    yield said("to", second, plan.destination.to_json())
+    steps = steps_text(plan)
+    yield said("steps", list(steps) or "none: every register holds its element", list(steps))
+    yield said("why", plan.why)
+    others = [each for each in plan.alternatives if each.mechanism != plan.mechanism]
+    if others:
+        yield said("others", [" ".join(str(each).split()) for each in others], [each.to_json() for each in others])
+
+
+def _kernel_facts(made: ArrayKernel) -> Iterator[Fact]:
+    kernel, launch, *shared = (line.split(maxsplit=1)[1] for line in str(made).splitlines())
+    yield said("kernel", kernel)
+    yield said("launch", launch, {"blocks": made.blocks, "threads": made.kernel.threads})
+    yield said("moves", f"{made.moved_bytes} bytes at least", {"bytes": made.moved_bytes})
+    for argument in made.arrays:
+        extents = " x ".join(map(str, argument.shape))
+        does = "written" if argument.written else "read"
+        text = f"{extents} elements of {argument.element_bytes} bytes at a multiple of {argument.align_bytes}, {does}"
+        yield said(argument.name, text)
+    if shared:
+        yield said("shared", shared)
+    if made.swizzle is not None:
+        yield said("swizzle", made.swizzle.cute or str(made.swizzle.smem))
