@@ -1,6 +1,7 @@
 """Shared-memory banks of one access: which lanes meet in which bank, turn by turn.
 
-Main definitions: ``draw_banks``, ``banks_text``; ``draw_phases``, ``phases_text`` by a bank model of any target.
+Main definitions: ``draw_banks``, ``banks_text``; ``draw_phases``, ``phases_text`` by a bank model of any target;
+``words_of``, ``busy``.
 
 Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
 takes as many turns as its busiest bank has different words; equal words are one turn.
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from math import log2
 from typing import Any, cast
 
-from layoutalg.draw.canvas import Canvas
+from layoutalg.draw.canvas import LEVELS, Canvas
 from layoutalg.targets.bank_model import BankModel, Phase
 from layoutalg.targets.nvidia import banks as hardware
 
@@ -30,6 +32,16 @@ def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Ph
                 touched[word % model.banks][word].append(lane)
         found.append((phase, touched))
     return found
+
+
+def busy(count: int, worst: int) -> str:
+    """Return the class of a bank with so many words: dark with one, lighter with each doubling, grey without any.
+
+    Example:
+        >>> busy(0, 32), busy(1, 32), busy(2, 32), busy(32, 32), busy(1, 1)
+        ('z', 'c0', 'c3', 'c15', 'c0')
+    """
+    return f"c{int((LEVELS - 1) * log2(count) / log2(max(worst, 2)))}" if count else "z"
 
 
 def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
@@ -53,9 +65,7 @@ def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None
     styles, labels, titles = [], [], []
     for place, (phase, banks) in enumerate(rows):
         canvas.text(left - 6, base + place * CELL + 15, spans(phase.lanes), "s e")
-        styles.append(
-            [f"c{15 if worst == 1 else (len(words) - 1) * 15 // (worst - 1)}" if words else "z" for words in banks]
-        )
+        styles.append([busy(len(words), worst) for words in banks])
         labels.append([str(len(words)) if words else "" for words in banks])
         titles.append([f"bank {bank}: {_told(words)}" for bank, words in enumerate(banks)])
     canvas.cells(left, base, (wide, CELL), styles, labels, titles)
@@ -168,9 +178,7 @@ def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits:
         lanes = [lane for words in group for lanes in words.values() for lane in lanes]
         span = f"{min(lanes)} to {max(lanes)}" if lanes else "inactive"
         canvas.text(left - 6, base + place * CELL + 15, span, "s e")
-        styles.append(
-            [f"c{15 if worst == 1 else (len(words) - 1) * 15 // (worst - 1)}" if words else "z" for words in group]
-        )
+        styles.append([busy(len(words), worst) for words in group])
         labels.append([str(len(words)) if words else "" for words in group])
         titles.append(
             [

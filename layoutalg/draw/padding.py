@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from math import prod
 
-from layoutalg.draw.canvas import Canvas, level_of
+from layoutalg.draw.banks import busy
+from layoutalg.draw.canvas import Canvas
 from layoutalg.proofs.padding import CellAccess, IntArray, PaddingPlan, offsets_of
 from layoutalg.targets.bank_model import bank_model
 
@@ -23,7 +24,7 @@ def draw_padding(canvas: Canvas, plan: PaddingPlan, top: float) -> None:
         canvas.text(4, top + 14 + 18 * place, " ".join(line.split()), "h")
     dense = tuple(prod(plan.shape[place + 1 :]) for place in range(len(plan.shape)))
     before = offsets_of(plan.shape, dense, 0, 0, ())
-    left, base = 190.0, top + 44
+    base = top + 44
     rows = []
     for each in plan.served:
         access = plan.accesses[each.access]
@@ -32,23 +33,25 @@ def draw_padding(canvas: Canvas, plan: PaddingPlan, top: float) -> None:
             ("padded", _busiest(access, plan.offsets(), plan.element_bits, each.target)),
         ]
         rows += [(f"{access.name}, {each.target}, {when}", counts) for when, counts in found]
+    left = 20 + 6.2 * max(len(name) for name, _ in rows)
     most = max((max(counts) for _, counts in rows if counts), default=1)
     banks = max((len(counts) for _, counts in rows if counts), default=0)
     for bank in range(banks):
         canvas.text(left + bank * CELL + CELL / 2, base - 4, bank, "s m")
     for place, (name, counts) in enumerate(rows):
         y = base + place * CELL + (place // 2) * 6
-        canvas.text(left - 6, y + 13, name if len(name) <= 30 else name[:29] + "…", "s e")
+        canvas.text(left - 6, y + 13, name, "s e")
         if not counts:
             canvas.text(left, y + 13, "misaligned", "s")
             continue
-        styles = [f"c{level_of(most - count, 0, most)}" if count else "z" for count in counts]
+        styles = [busy(count, most) for count in counts]
         titles = [f"bank {bank}: {count} words" for bank, count in enumerate(counts)]
         canvas.cells(left, y, (CELL, CELL), [styles], [[str(count) if count else "" for count in counts]], [titles])
-        if max(counts) > 1:
-            bank = counts.index(max(counts))
-            canvas.frame(left + bank * CELL, y, CELL - 1, CELL - 1, "w")
-    canvas.text(4, canvas.height + 14, "different words of a bank that the worst group of lanes wants", "s")
+        for bank, count in enumerate(counts):
+            if count == max(counts) > 1:
+                canvas.frame(left + bank * CELL, y, CELL - 1, CELL - 1, "w")
+    says = "numbers: different words of a bank (across) that the worst group of lanes wants; outlined: the busiest"
+    canvas.text(4, canvas.height + 14, says, "s")
 
 
 def _busiest(access: CellAccess, offsets: IntArray, element_bits: int, target: str) -> list[int]:

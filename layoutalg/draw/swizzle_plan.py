@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from layoutalg.draw.banks import busy, spans, words_of
 from layoutalg.draw.canvas import Canvas, level_of
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
 from layoutalg.targets.bank_model import BankModel, bank_model
 
 CELL, TALL, WIDE = 14.0, 18.0, 52.0
+LEFT, SPAN = 112.0, 17
+"""Room for the lanes of a group, and their characters."""
 ACCESSES, LINES = 6, 32
 """Accesses and lines of memory that are drawn."""
 CHUNK_BYTES, LINE_BYTES = 16, 128
@@ -29,43 +32,54 @@ def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
     base = top + 44
     for each in plan.served[:ACCESSES]:
         access, bits = plan.accesses[each.access], plan.element_bits
-        bottom, left = base, 40.0
-        canvas.text(4, base + 14, f"access {each.access}: {each}", "n")
+        bottom, left, end = base, LEFT, base + 40
+        canvas.text(4, base + 14, f"access {each.access}, {access.kind}: {each}", "n")
         for name, smem in (("by rows", plan.by_rows), ("behind the swizzle", plan.smem)):
             try:
                 operation, issued = instructions(access, smem, bits, each.target)
             except LayoutError:
                 canvas.text(left, base + 32, f"{name}: no instruction moves it", "s")
-                left += 34 * CELL
+                left += LEFT + 32 * CELL
                 continue
             model = bank_model(each.target, operation)
             worst = max((row for rows in issued for row in rows), key=model.turns)
-            canvas.text(left, base + 32, f"{name}: {operation}, {model.turns(worst)} turns", "s")
-            _heat(canvas, model, worst, left, base + 38)
-            bottom, left = max(bottom, canvas.height), left + (model.banks + 4) * CELL
-        base = max(bottom, base + 40) + 10
-    _lines(canvas, plan, base)
+            turns = model.turns(worst)
+            canvas.text(left, base + 32, f"{name}: {operation}, {turns} turn{'' if turns == 1 else 's'}", "s")
+            _heat(canvas, model, worst, left, base + 50)
+            bottom = max(bottom, canvas.height)
+            if model.banks > 32:  # one below the other
+                base = bottom
+            else:
+                left += LEFT + model.banks * CELL
+        base = max(bottom, end) + 10
+    for more in [f"the first {ACCESSES} of {len(plan.served)} accesses"] if len(plan.served) > ACCESSES else []:
+        canvas.text(4, base + 4, more, "s")
+        base += 18
+    says = "numbers: different words of a bank (across) for one group of lanes (down) in the busiest instruction"
+    canvas.text(4, base + 4, f"{says}; outlined: a conflict", "s")
+    _lines(canvas, plan, base + 16)
 
 
 def _heat(canvas: Canvas, model: BankModel, addresses: IntArray, left: float, top: float) -> None:
+    rows = words_of(model, [int(address) for address in addresses])
+    worst = max(len(words) for _, banks in rows for words in banks)
+    for bank in range(0, model.banks, 4):
+        canvas.text(left + bank * CELL + CELL / 2, top - 4, bank, "s m")
     styles, labels, titles = [], [], []
-    for phase in model.phases(addresses):
-        words: list[dict[int, list[int]]] = [{} for _ in range(model.banks)]
-        for lane in phase.lanes:
-            first = int(addresses[lane]) // 4
-            for word in range(first, first + max(1, model.access_bytes // 4)):
-                words[word % model.banks].setdefault(word, []).append(lane)
-        counts = [len(found) for found in words]
-        styles.append([f"c{level_of(min(count, 9), 1, 9)}" if count else "z" for count in counts])
-        labels.append([str(count) if count < 100 else "" for count in counts])
+    for place, (phase, banks) in enumerate(rows):
+        lanes = spans(phase.lanes)
+        lanes = lanes if len(lanes) <= SPAN else f"{lanes[: SPAN - 3]}..."
+        canvas.text(left - 5, top + place * CELL + 11, lanes, "s e")
+        styles.append([busy(len(words), worst) for words in banks])
+        labels.append([str(len(words)) if 0 < len(words) < 100 else "" for words in banks])
         titles.append([
-            f"bank {bank}: " + ("; ".join(f"word {word} for lanes {lanes}" for word, lanes in found.items()) or "idle")
-            for bank, found in enumerate(words)
+            f"bank {bank}: " + ("; ".join(f"word {word} for lanes {by}" for word, by in words.items()) or "idle")
+            for bank, words in enumerate(banks)
         ])  # fmt: skip
     canvas.cells(left, top, (CELL, CELL), styles, labels, titles)
-    for at, row in enumerate(labels):
-        if max(map(len, titles[at])) and any(label not in ("0", "1") for label in row):
-            canvas.frame(left - 2, top + at * CELL - 1, model.banks * CELL + 2, CELL + 1, "w")
+    for place, (phase, _) in enumerate(rows):
+        if phase.turns > phase.least:
+            canvas.frame(left - 2, top + place * CELL - 1, model.banks * CELL + 2, CELL + 1, "w")
 
 
 def _lines(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
@@ -80,7 +94,8 @@ def _lines(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
     names = [name for name, _ in plan.smem.in_axes]
     found = [{name: int(at) for name, at in inverse(offset=int(place)).items()} for place in places]
     shown = f", the first {lines} of {-(-total // per_line)}" if lines * per_line < total else ""
-    canvas.text(4, top + 14, f"lines of {LINE_BYTES} bytes{shown}: the element ({', '.join(names)}) at each chunk", "n")
+    what = f"the element ({', '.join(names)}) at each chunk, coloured by {names[-1]}"
+    canvas.text(4, top + 14, f"lines of {LINE_BYTES} bytes{shown}: {what}", "n")
     inner = plan.smem.in_dims[names[-1]]
     rows = [found[first : first + per_line // step] for first in range(0, len(found), per_line // step)]
     starts = [places[first : first + per_line // step] for first in range(0, len(found), per_line // step)]

@@ -30,6 +30,10 @@ def draw_universal(canvas: Canvas, plan: ClassPlan, top: float) -> None:
         labels.append([str(place % slots) for place in places])
         titles.append([f"row {row}, chunk {chunk}: chunk {place} of the tile" for chunk, place in enumerate(places)])
     canvas.cells(left, base, (WIDE, TALL), styles, labels, titles)
+    part = f", {rows} of {plan.rows} rows, {columns} of {chunks} chunks"
+    drawn = "" if (rows, columns) == (plan.rows, chunks) else part
+    says = f"numbers: which {plan.chunk_bytes} bytes of the {slots * plan.chunk_bytes} of all banks hold a chunk{drawn}"
+    canvas.text(4, canvas.height + 14, says, "s")
     line = canvas.height + 18
     for place, each in enumerate(plan.plan.served[:LINES]):
         canvas.text(4, line + 16 * place, f"{plan.members[each.access].name}: {each}", "s")
